@@ -1,0 +1,51 @@
+# Everything a contributor runs. `make` alone lists the targets.
+# Another interpreter: make PYTHON=python3.12 venv
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+WORKERS ?= 2
+
+.PHONY: help venv demo lint format test bench clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z][a-z]*\):[^#]*## \(.*\)$$/  \1\t\2/p' Makefile
+
+venv: $(STAMP)  ## create .venv with the pinned versions
+
+# The stamp goes first and comes back last, so a failed or interrupted install is never taken for a finished one.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "reprl needs Python 3.11 or newer; $(PYTHON) is missing or older. Try: make PYTHON=python3.12 venv" >&2; exit 1; }
+	@rm -f $(STAMP)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,gym]' -c constraints.txt
+	@touch $(STAMP)
+
+demo: venv  ## run the short example
+	$(BIN)/python examples/demo.py
+
+lint: venv  ## ruff and mypy, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: venv  ## apply ruff's fixes and formatting
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+
+test: venv lint  ## lint, then every test
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+bench: venv  ## run the benchmarks
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove .venv, caches and build outputs
+	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
+	find . -name .git -prune -o -type d -name '*.egg-info' -exec rm -rf {} +

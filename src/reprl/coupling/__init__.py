@@ -1,0 +1,1 @@
+"""Same choice from similar data: the couplings that every guarantee rests on."""

@@ -1,0 +1,186 @@
+"""correlated_sample: the one primitive. Draw from a product of small laws so that two runs draw the same thing.
+
+Lemma l. 713 (one law), Lemma l. 737 (product) and the joint sampling of l. 955 and l. 2304 of the paper, in three
+grades.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from reprl.coupling.gumbel_field import find_winners
+from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int
+from reprl.randomness import SharedKey, check_shared_key, philox, unit
+
+METHODS = ("joint", "blocked", "product")
+DEFAULT_BLOCK = 32
+DEFAULT_MAX_NODES = 10**9
+
+
+class Draw(NamedTuple):
+    """A correlated sample and the work it took."""
+
+    choice: NDArray[np.int64]
+    """(n,) chosen outcomes."""
+    nodes: int
+    """Tree nodes expanded; 0 for product."""
+
+
+def correlated_sample(
+    key: SharedKey,
+    probabilities: ArrayLike,
+    method: str = "joint",
+    block: int = DEFAULT_BLOCK,
+    *,
+    first: int = 0,
+    max_nodes: int = DEFAULT_MAX_NODES,
+) -> NDArray[np.int64]:
+    """Draw one outcome from each of n categorical laws, coupled across runs through the shared key.
+
+    Args:
+        key: shared randomness; the same key in both runs.
+        probabilities: (n, k), each row a law.
+        method: "joint" couples the whole product, "blocked" each run of `block` rows, "product" each row.
+        block: rows per block for "blocked".
+        first: number of the first row, so that one list may be drawn in several calls; a multiple of `block` for
+            "blocked", 0 for "joint".
+        max_nodes: work guard of the search in each block.
+
+    Returns:
+        (n,) chosen outcomes. An outcome of probability 0 is never chosen.
+
+    Guarantee:
+        The choice has exactly the product law. Two runs with laws at total variation TV differ with probability at most
+        2TV/(1+TV) of the whole product (joint), the sum of that over blocks (blocked) or over rows (product; for k = 2
+        the sum of TV). Proof: docs/proofs/coupling.md §1–3.
+
+    Randomness:
+        Shared only: product reads words of `key` by row number, the others nodes of a tree per block number. Neither
+        data nor the order or split of calls can move a draw.
+    """
+    return draw(key, probabilities, method, block, first=first, max_nodes=max_nodes).choice
+
+
+def draw(
+    key: SharedKey,
+    probabilities: ArrayLike,
+    method: str = "joint",
+    block: int = DEFAULT_BLOCK,
+    *,
+    first: int = 0,
+    max_nodes: int = DEFAULT_MAX_NODES,
+) -> Draw:
+    """Like correlated_sample, and also report the work."""
+    words = check_shared_key(key).words
+    method = check_choice("method", method, METHODS)
+    block = check_int("block", block, 1)
+    first = check_int("first", first, 0, 2**62)
+    max_nodes = check_int("max_nodes", max_nodes, 1, 2**62)
+    laws = _laws(probabilities)
+    choice = np.zeros(laws.shape[0], dtype=np.int64)
+    if method == "product":
+        _draw_rows(words[0], words[1], np.uint64(first), laws, choice)
+        return Draw(choice, 0)
+    size = laws.shape[0] if method == "joint" else block
+    if first % size if method == "blocked" else first:
+        allowed = f"a multiple of block={block}" if method == "blocked" else "0 for method='joint'"
+        raise ReprlError(f"first must be {allowed}, got {first}")
+    with np.errstate(divide="ignore"):
+        penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
+    first_block, size = first // size, min(size, laws.shape[0])
+    nodes = np.zeros(-(-laws.shape[0] // size), dtype=np.int64)
+    find_winners(words[0], words[1], first_block, size, penalty, max_nodes, choice, nodes)
+    if (nodes < 0).any():
+        low = int(np.argmax(nodes < 0)) * size
+        high = min(low + size, laws.shape[0]) - 1
+        raise ReprlError(
+            f"coupling of rows {first + low} to {first + high} passed max_nodes={max_nodes}: "
+            f"choose method='blocked' with a smaller block (now method={method!r}, block={size}) or method='product'"
+        )
+    return Draw(choice, int(nodes.sum()))
+
+
+def disagreement_bound(first: ArrayLike, second: ArrayLike, method: str = "joint", block: int = DEFAULT_BLOCK) -> float:
+    """Bound the probability that two runs with these two products of laws choose differently.
+
+    Args:
+        first: (n, k) laws of one run.
+        second: (n, k) laws of the other.
+        method: as in correlated_sample.
+        block: as in correlated_sample.
+
+    Guarantee:
+        An upper bound. TV of a block is bounded by sqrt(1 − affinity²), at most Σ TV of its rows (coupling.md §3).
+    """
+    p, q = _laws(first), _laws(second)
+    if p.shape != q.shape:
+        raise ReprlError(f"both products must have one shape, got {p.shape} and {q.shape}")
+    method = check_choice("method", method, METHODS)
+    n, k = p.shape
+    tv = 0.5 * np.abs(p - q).sum(axis=1)
+    if method == "product" and k == 2:
+        return float(1.0 - np.prod(1.0 - tv))
+    size = {"joint": n, "blocked": min(n, check_int("block", block, 1)), "product": 1}[method]
+    # 1 − affinity = ½ Σ (√p − √q)², written so that nearly equal laws keep their distance.
+    root = np.where((p == 0.0) & (q == 0.0), 1.0, np.sqrt(p) + np.sqrt(q))
+    with np.errstate(divide="ignore"):
+        log_affinity = np.log1p(-np.minimum(0.5 * (((p - q) / root) ** 2).sum(axis=1), 1.0))
+    starts = np.arange(0, n, size)
+    hellinger = np.sqrt(-np.expm1(2.0 * np.add.reduceat(log_affinity, starts)))
+    block_tv = np.minimum(np.minimum(hellinger, np.add.reduceat(tv, starts)), 1.0)
+    return float(1.0 - np.prod(1.0 - 2.0 * block_tv / (1.0 + block_tv)))
+
+
+def _laws(probabilities: ArrayLike) -> NDArray[np.float64]:
+    laws = check_array("probabilities", probabilities, 2)
+    if 0 in laws.shape:
+        raise ReprlError(f"probabilities must have at least one row and one column, got shape {laws.shape}")
+    whole = np.empty(laws.shape)
+    if not _normalise(laws, whole):
+        check_distribution("probabilities", laws)
+    return whole
+
+
+@njit(cache=True, error_model="numpy")
+def _normalise(laws: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
+    """Write each row over its total into out, summed left to right; return whether every row was a law."""
+    n, k = laws.shape
+    good = True
+    for i in range(n):
+        total = 0.0
+        for j in range(k):
+            good &= laws[i, j] >= 0.0
+            total += laws[i, j]
+        good &= abs(total - 1.0) <= 1e-9
+        for j in range(k):
+            out[i, j] = laws[i, j] / total
+    return good
+
+
+@njit(cache=True)
+def _draw_rows(
+    key: np.uint64, lane: np.uint64, first: np.uint64, laws: NDArray[np.float64], out: NDArray[np.int64]
+) -> None:
+    """Couple each row by itself: a shared uniform for two outcomes, a shared exponential race for more."""
+    n, k = laws.shape
+    for i in range(n):
+        row = first + np.uint64(i)
+        if k == 2:
+            out[i] = 0 if unit(philox(key, lane, row)[0]) < laws[i, 0] else 1
+            continue
+        winner = 0
+        shortest = math.inf
+        for j in range(0, k, 2):
+            words = philox(key, lane + np.uint64(j >> 1), row)
+            for half in range(min(2, k - j)):
+                law = laws[i, j + half]
+                wait = -math.log(unit(words[half])) / law if law > 0.0 else math.inf
+                if wait < shortest:
+                    shortest = wait
+                    winner = j + half
+        out[i] = winner

@@ -1,0 +1,1 @@
+"""From tiers and data to a policy."""

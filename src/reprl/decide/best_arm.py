@@ -1,0 +1,232 @@
+"""Replicable best arm: one instance (Thm l. 805) and many at once, RepVarBandit (Alg. l. 935)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reprl.coupling.correlated import DEFAULT_BLOCK, DEFAULT_MAX_NODES, METHODS, correlated_sample
+from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential
+from reprl.coupling.rounding import round_vector, rounding_bound
+from reprl.errors import ReprlError, check_array, check_choice, check_int, check_probability, check_real
+from reprl.guarantee import Guarantee
+from reprl.randomness import SharedKey, check_shared_key
+
+ROUNDINGS = ("none", "vector", "grid")
+_SOURCE = "docs/proofs/decision.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """How arms are chosen from data: fixed by the configuration, never by data."""
+
+    mechanism: str = "compact"
+    """Scores to laws: "compact" (ours) or "exponential" (the paper's)."""
+    coupling: str = "joint"
+    """Grade of the coupling over states: "joint", "blocked" or "product"."""
+    block: int = DEFAULT_BLOCK
+    """States per block for "blocked"."""
+    rounding: str = "vector"
+    """Whether and how values are made identical: "none", "vector" (joint or blocked, as the coupling) or "grid"."""
+    max_nodes: int = DEFAULT_MAX_NODES
+    """Work guard of the coupling."""
+
+    def __post_init__(self) -> None:
+        """Check every field once."""
+        check_choice("mechanism", self.mechanism, MECHANISMS)
+        check_choice("coupling", self.coupling, METHODS)
+        check_int("block", self.block, 1)
+        check_choice("rounding", self.rounding, ROUNDINGS)
+        check_int("max_nodes", self.max_nodes, 1)
+
+
+class BestArms(NamedTuple):
+    """The chosen arm of every instance, its estimated utility, and what is proven about both."""
+
+    arms: NDArray[np.int64]
+    values: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    """(S, A): the laws that the arms were drawn from."""
+    noise: float
+    """Bound on the sampling error of every mean, holding with the guarantee."""
+    guarantee: Guarantee
+    """rho: two runs differ in arms or (with rounding) values; epsilon: loss of an arm and error of a value."""
+
+
+def multi_best_arm(
+    key: SharedKey,
+    means: ArrayLike,
+    sizes: ArrayLike,
+    *,
+    epsilon: float,
+    delta: float,
+    decision: Decision | None = None,
+    scale: float = 1.0,
+    drift: float = 0.0,
+) -> BestArms:
+    """Choose a near-best arm in each of S instances, and estimate its utility.
+
+    Args:
+        key: shared randomness; the same key in both runs.
+        means: (S, A) empirical utilities.
+        sizes: number of samples behind each mean, (S,) or (S, A).
+        epsilon: accuracy, in the units of the utilities.
+        delta: failure probability.
+        decision: mechanism, coupling and rounding.
+        scale: length of the interval that holds every utility; [0, 1] has 1.
+        drift: bound on how much the true utilities themselves may differ between two runs.
+
+    Returns:
+        Arms, values and probabilities; the guarantee is computed from the sizes, not assumed.
+
+    Guarantee:
+        As returned. Arms lose at most ε/2 empirically, values are rounded by at most ε/2. Proof: docs/proofs/decision.md
+        §2, which also shows that the paper's requirement Σ 1/m ≤ ρ²ε²/(9216·log³(3SA/δ)) suffices for ρ.
+
+    Randomness:
+        Shared, at key.derive("arms") and key.derive("rounding").
+    """
+    check_shared_key(key)
+    decision = decision or Decision()
+    scores = check_array("means", means, 2)
+    fewest = _fewest(sizes, scores.shape)
+    epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
+    delta = check_probability("delta", delta)
+    selection = _select(decision.mechanism, scores, epsilon, delta)
+    arms = correlated_sample(
+        key.derive("arms"),
+        selection.probabilities,
+        decision.coupling,
+        decision.block,
+        max_nodes=decision.max_nodes,
+    )
+    chosen = scores[np.arange(scores.shape[0]), arms]
+    width, method = _grid(decision, epsilon)
+    values = chosen
+    if method:
+        values = round_vector(
+            key.derive("rounding"),
+            chosen,
+            width=width,
+            method=method,
+            block=decision.block,
+            max_nodes=decision.max_nodes,
+        )
+    noise = scale * np.sqrt(math.log(6.0 * scores.size / delta) / (2.0 * fewest))
+    apart = 2.0 * noise + check_real("drift", drift, 0.0, math.inf, open_low=False)
+    reach = width if method != "grid" else width / 2.0
+    guarantee = Guarantee(
+        rho=min(1.0, _disagreement(decision, selection, apart, width) + 2.0 * delta / 3.0),
+        delta=delta / 3.0 + selection.failure,
+        epsilon=float(max(selection.loss + 2.0 * noise.max(), reach + noise.max())),
+        status="proven",
+        source=f"{_SOURCE} §2",
+    )
+    return BestArms(arms, values, selection.probabilities, float(noise.max()), guarantee)
+
+
+def paper_requirement(n_instances: int, n_arms: int, *, epsilon: float, rho: float, delta: float, coupling: str) -> float:
+    """Return the paper's bound on Σ_s 1/m_s (l. 920 with C = 36·256; the product grade is S times stricter, l. 3185)."""
+    log = math.log(3.0 * n_instances * n_arms / delta)
+    grade = n_instances if coupling == "product" else 1
+    return (rho * epsilon) ** 2 / (9216.0 * log**3 * grade)
+
+
+def _select(mechanism: str, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
+    if mechanism == "compact":
+        return compact(scores, epsilon=epsilon / 2.0)
+    return exponential(scores, epsilon=epsilon, delta=delta)
+
+
+def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
+    """Width and method of the rounding; no method when values stay as they are."""
+    if decision.rounding == "none":
+        return 0.0, ""
+    if decision.rounding == "grid":
+        return epsilon, "grid"
+    return epsilon / 2.0, decision.coupling
+
+
+def _disagreement(decision: Decision, selection: Selection, apart: NDArray[np.float64], width: float) -> float:
+    """Bound the probability that two runs whose scores differ by at most `apart`, row by row, choose differently."""
+    n = apart.size
+    size = {"joint": n, "blocked": decision.block, "product": 1}[decision.coupling]
+    total = 0.0
+    for low in range(0, n, size):
+        inside = np.zeros(n)
+        inside[low : low + size] = apart[low : low + size]
+        tv = selection.total_variation(inside)
+        total += 2.0 * tv / (1.0 + tv)
+    if decision.rounding != "none":
+        method = decision.coupling if decision.rounding == "vector" else "grid"
+        total += rounding_bound(apart, width=width, method=method, block=decision.block)
+    return total
+
+
+def _fewest(sizes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    n = check_array("sizes", sizes, (1, 2))
+    if n.shape not in (shape, shape[:1]):
+        raise ReprlError(f"sizes must have shape {shape[:1]} or {shape}, got {n.shape}")
+    fewest = n if n.ndim == 1 else n.min(axis=1)
+    if not (fewest >= 1).all():
+        s = int(np.argmin(fewest))
+        raise ReprlError(f"sizes[{s}] must be at least 1 sample for every arm, got {fewest[s]:g}")
+    return fewest
+
+
+class ArmPlan(NamedTuple):
+    """Pulls per arm of best_arm, its temperature, and what they buy."""
+
+    pulls: int
+    temperature: float
+    guarantee: Guarantee
+
+
+def plan_best_arm(n_arms: int, *, epsilon: float, rho: float, delta: float) -> ArmPlan:
+    """Return the sample size of best_arm.
+
+    Guarantee:
+        With δ' = min(δ/1.1, ρ/2), t = log(2A/δ')/ε and η = ρε/(10·log(2A/δ')): pulls = ⌈log(4A/δ')/(2η²)⌉ per arm.
+        Proof: docs/proofs/decision.md §1.
+    """
+    n_arms = check_int("n_arms", n_arms, 1)
+    epsilon = check_real("epsilon", epsilon, 0.0, 1.0, open_high=False)
+    rho = check_real("rho", rho, 0.0, 0.5, open_high=False)
+    delta = check_probability("delta", delta)
+    inner = min(delta / 1.1, rho / 2.0)
+    log = math.log(2.0 * n_arms / inner)
+    eta = rho * epsilon / (10.0 * log)
+    pulls = math.ceil(math.log(4.0 * n_arms / inner) / (2.0 * eta * eta))
+    guarantee = Guarantee(rho=rho, delta=delta, epsilon=epsilon, status="proven", source=f"{_SOURCE} §1")
+    return ArmPlan(pulls, log / epsilon, guarantee)
+
+
+def best_arm(
+    key: SharedKey, pull: Callable[[int, int], float], n_arms: int, *, epsilon: float, rho: float, delta: float
+) -> int:
+    """Find an ε-optimal arm of one bandit, the same in two runs.
+
+    Args:
+        key: shared randomness; the same key in both runs.
+        pull: pull(arm, n) makes n fresh pulls and returns their mean utility, utilities lying in [0, 1].
+        n_arms: A.
+        epsilon: accuracy in (0, 1].
+        rho: allowed disagreement in (0, 1/2].
+        delta: allowed failure.
+
+    Guarantee:
+        plan_best_arm: ρ-replicable, ε-optimal with probability at least 1 − δ (Thm l. 805).
+
+    Randomness:
+        Shared, at key. Data: whatever pull does.
+    """
+    check_shared_key(key)
+    plan = plan_best_arm(n_arms, epsilon=epsilon, rho=rho, delta=delta)
+    means = [check_real(f"pull({a}, n)", pull(a, plan.pulls), 0, 1, open_low=False, open_high=False) for a in range(n_arms)]
+    law = exponential([means], epsilon=epsilon, delta=delta, temperature=plan.temperature).probabilities
+    return int(correlated_sample(key, law, "joint")[0])

@@ -1,0 +1,149 @@
+"""Tiered backward induction: RepRLBandit, Alg. l. 1240 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.decide.best_arm import Decision, multi_best_arm
+from reprl.decide.tiers import Tiers, first_empty
+from reprl.errors import ReprlError, check_probability, check_real
+from reprl.guarantee import Guarantee
+from reprl.mdp.counts import Counts
+from reprl.mdp.policy import Policy
+from reprl.randomness import SharedKey
+
+_SOURCE = "docs/proofs/decision.md §3"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """How the accuracy ε is shared out over steps and tiers."""
+
+    by_tier: tuple[float, ...]
+    """Accuracy of the best-arm problems of tier 1, 2, … in units of value."""
+    pessimism: float
+    """What is subtracted from every value, as a fraction of its tier's accuracy: 1 in the paper."""
+
+    @classmethod
+    def paper(cls, epsilon: float, horizon: int, tiers: int) -> Accuracy:
+        """ε_ℓ = 2^ℓ ε/(8HL), all of it subtracted (l. 1240)."""
+        return cls(by_tier=tuple(2.0**t * epsilon / (8.0 * horizon * tiers) for t in range(1, max(tiers, 2))), pessimism=1.0)
+
+    @classmethod
+    def practical(cls, epsilon: float, horizon: int, tiers: int) -> Accuracy:
+        """Spend ε on the loss of arms alone: ε_ℓ/2 = 2^(ℓ−1) ε/(H + L − 2), nothing subtracted."""
+        unit = epsilon / (horizon + max(tiers, 2) - 2)
+        return cls(by_tier=tuple(2.0**t * unit for t in range(1, max(tiers, 2))), pessimism=0.0)
+
+
+class Induction(NamedTuple):
+    """A policy, the values it was built on, and what is proven about it."""
+
+    policy: Policy
+    values: NDArray[np.float64]
+    """(H+1, S): the (pessimistic) values V̄ that utilities were computed with."""
+    laws: NDArray[np.float64]
+    """(H, S, A): the law that each action was drawn from; a point mass on action 0 where states are ignored."""
+    scores: NDArray[np.float64]
+    """(H, S, A): the empirical utilities r + V̄(s')."""
+    guarantee: Guarantee
+    """Computed from the data's sizes; its rho is 1 when nothing is proven."""
+
+
+def tiered_induction(
+    key: SharedKey,
+    counts: Counts,
+    tiers: Tiers,
+    *,
+    accuracy: Accuracy,
+    delta: float,
+    decision: Decision | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Induction:
+    """Turn data and a partition into a policy, step by step from the last.
+
+    Args:
+        key: shared randomness; the same key in both runs.
+        counts: data; every cell of a decided tier needs a sample.
+        tiers: the partition, which two runs are supposed to share.
+        accuracy: ε_ℓ and pessimism.
+        delta: failure probability of the whole induction.
+        decision: mechanism, coupling and rounding.
+        progress: called with each step that is done.
+
+    Guarantee:
+        As returned, computed from the sizes: Σ over (h, ℓ) of the bandits' own. Proof: docs/proofs/decision.md §3, after
+        l. 1240–1630 of the paper.
+
+    Randomness:
+        Shared, at key.derive("induction", h, tier), whatever the data.
+    """
+    empty = first_empty(counts, tiers)
+    if empty is not None:
+        raise ReprlError(
+            f"cell (h={empty[0]}, s={empty[1]}, a={empty[2]}) of tier {tiers.level[empty[:2]]} must have a sample, got 0: "
+            f"collect more data or move the state to the ignored tier {tiers.count}"
+        )
+    if len(accuracy.by_tier) < len(tiers.decided):
+        raise ReprlError(f"accuracy must be given for {len(tiers.decided)} tiers, got {len(accuracy.by_tier)}")
+    delta = check_probability("delta", delta)
+    decision = decision or Decision(rounding="none")
+    horizon, n_states, n_actions = counts.outcomes.shape
+    actions = np.zeros((horizon, n_states), dtype=np.int64)
+    values = np.zeros((horizon + 1, n_states))
+    scores = np.empty((horizon, n_states, n_actions))
+    laws = np.zeros((horizon, n_states, n_actions))
+    laws[:, :, 0] = 1.0
+    parts: list[tuple[int, Guarantee]] = []
+    drift = 0.0
+    for h in reversed(range(horizon)):
+        scores[h] = counts.mean_return(h, values[h + 1])
+        wander = 0.0
+        for tier in tiers.decided:
+            rows = np.flatnonzero(tiers.level[h] == tier)
+            if rows.size == 0:
+                continue
+            epsilon = check_real("accuracy", accuracy.by_tier[tier - 1], 0.0, float("inf"))
+            found = multi_best_arm(
+                key.derive("induction", h, tier),
+                scores[h, rows],
+                counts.visits[h, rows],
+                epsilon=epsilon,
+                delta=delta / (horizon * len(tiers.decided)),
+                decision=decision,
+                scale=float(horizon - h),
+                drift=drift,
+            )
+            actions[h, rows] = found.arms
+            laws[h, rows] = found.probabilities
+            values[h, rows] = np.clip(found.values - accuracy.pessimism * epsilon, 0.0, horizon - h)
+            parts.append((tier, found.guarantee))
+            wander = max(wander, 2.0 * found.noise)
+        drift = drift + wander if decision.rounding == "none" else 0.0
+        if progress is not None:
+            progress(h)
+    guarantee = _compose(parts, tiers, accuracy, horizon)
+    return Induction(Policy(actions), values, laws, scores, guarantee)
+
+
+def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accuracy, horizon: int) -> Guarantee:
+    """Add up what the bandits promise, each tier weighted by how much of it an optimal policy can visit."""
+    loss = horizon * 2.0 ** (1 - tiers.count) if tiers.count > 1 else 0.0
+    for tier in tiers.decided:
+        steps = [part.epsilon for level, part in parts if level == tier]
+        pessimism = accuracy.pessimism * accuracy.by_tier[tier - 1]
+        terms = [2.0 * error + max(pessimism, error) for error in steps]
+        if terms:
+            loss += sum(terms) if tier == 1 else 2.0 ** (1 - tier) * max(terms)
+    return Guarantee(
+        rho=min(1.0, sum(part.rho for _, part in parts)),
+        delta=sum(part.delta for _, part in parts),
+        epsilon=loss,
+        status="proven",
+        source=_SOURCE,
+    )

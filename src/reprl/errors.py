@@ -1,0 +1,108 @@
+"""ReprlError and the checks that public functions make on their arguments.
+
+Every check returns the value in its canonical type, or raises one line that quotes what came and says what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class ReprlError(ValueError):
+    """The one exception that reprl raises on purpose; its text is a single line for a person."""
+
+
+def quote(value: object, limit: int = 80) -> str:
+    """Show a bad value on one line, shortened."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a value too deep or too long to print must still be refused with one line
+        text = f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def check_int(name: str, value: object, low: int, high: int | None = None) -> int:
+    """Return value as an int in [low, high]; booleans, floats and text are refused."""
+    allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ReprlError(f"{name} must be {allowed}, got {quote(value)}") from None
+    if number < low or (high is not None and number > high):
+        raise ReprlError(f"{name} must be {allowed}, got {quote(value)}")
+    return number
+
+
+def check_real(
+    name: str, value: object, low: float, high: float, *, open_low: bool = True, open_high: bool = True
+) -> float:
+    """Return value as a float in the interval from low to high; an infinite end is not printed as a bound."""
+    left, right = "(" if open_low else "[", ")" if open_high or math.isinf(high) else "]"
+    allowed = f"lie in {left}{low:g}, {high:g}{right}"
+    try:
+        if isinstance(value, bool | np.bool_ | str | bytes):
+            raise TypeError
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ReprlError(f"{name} must {allowed}, got {quote(value)}") from None
+    above = number > low if open_low else number >= low
+    below = number < high if open_high else number <= high
+    if not (above and below):
+        raise ReprlError(f"{name} must {allowed}, got {quote(value)}")
+    return number
+
+
+def check_probability(name: str, value: object) -> float:
+    """Return value as a float strictly between 0 and 1."""
+    return check_real(name, value, 0.0, 1.0)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """Return value if it is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ReprlError(f"{name} must be one of {', '.join(choices)}; got {quote(value)}")
+    return value
+
+
+def check_array(name: str, value: object, ndim: int | tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return value as a finite float64 array with one of the allowed numbers of axes."""
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+        with np.errstate(over="ignore"):  # a long double too large for float64 is refused below as infinite
+            array = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise ReprlError(f"{name} must be an array of real numbers, got {quote(value)}") from None
+    if array.ndim not in allowed:
+        axes = " or ".join(str(n) for n in allowed)
+        raise ReprlError(f"{name} must have {axes} axes, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ReprlError(f"{name}{list(where)} must be finite, got {array[where]}")
+    return array
+
+
+def check_distribution(
+    name: str, rows: np.ndarray[Any, np.dtype[np.float64]], tolerance: float = 1e-9
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Check that the last axis of rows holds probability vectors; return rows unchanged."""
+    if (rows < 0).any():
+        where = tuple(int(i) for i in np.argwhere(rows < 0)[0])
+        raise ReprlError(f"{name}{list(where)} must be a probability in [0, 1], got {rows[where]:g}")
+    with np.errstate(over="ignore"):
+        totals = rows.sum(axis=-1)
+    off = np.abs(totals - 1.0) > tolerance
+    if off.any():
+        position = tuple(int(i) for i in np.argwhere(off)[0])
+        label = f"{name}{list(position)}" if position else name
+        raise ReprlError(f"{label} must sum to 1 within {tolerance:g}, got {float(totals[position]):.12g}")
+    return rows

@@ -1,0 +1,52 @@
+"""Files that are either whole or absent: atomic writing, bounded reading."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from reprl.errors import ReprlError
+
+MAX_BYTES = 1 << 30
+"""The largest file that a loader reads into memory."""
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write data beside path and rename it there, so that a crash leaves the old file or the new one."""
+    target = Path(path)
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except (OSError, ValueError) as error:  # ValueError: a path that no file system can hold
+        raise ReprlError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from None
+    finally:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+    return target
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def read_bounded(path: str | os.PathLike[str]) -> bytes:
+    """Read a whole regular file of at most MAX_BYTES."""
+    source = Path(path)
+    try:
+        if not source.is_file():
+            raise ReprlError(f"cannot read {source}: no such file")
+        size = source.stat().st_size
+        if size > MAX_BYTES:
+            raise ReprlError(f"cannot read {source}: a file of at most {MAX_BYTES} bytes is expected, got {size}")
+        return source.read_bytes()
+    except OSError as error:
+        raise ReprlError(f"cannot read {source}: {error.strerror or error}") from None

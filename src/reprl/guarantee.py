@@ -1,0 +1,59 @@
+"""Guarantee: what is promised, and how well founded the promise is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reprl.errors import ReprlError, check_choice, check_real
+
+STATUSES = ("proven", "heuristic")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """A promise about one algorithm, as a value that travels with its result.
+
+    ``proven`` means that a written argument in docs/proofs holds with the constants that ran; anything scaled down is
+    ``heuristic``. No figure is shown without its status.
+    """
+
+    rho: float
+    """Probability that two runs with one shared key and independent data give different outputs, at most."""
+    delta: float
+    """Probability that the accuracy below is missed, at most."""
+    epsilon: float
+    """Accuracy, in the units of the algorithm's own statement."""
+    status: str
+    """"proven" or "heuristic"."""
+    source: str
+    """Where the argument or the calibration is written down."""
+
+    def __post_init__(self) -> None:
+        """Refuse figures that promise nothing."""
+        check_real("guarantee rho", self.rho, 0.0, float("inf"), open_low=False)
+        check_real("guarantee delta", self.delta, 0.0, float("inf"), open_low=False)
+        check_real("guarantee epsilon", self.epsilon, 0.0, float("inf"), open_low=False)
+        check_choice("guarantee status", self.status, STATUSES)
+
+    @staticmethod
+    def compose(parts: Iterable[Guarantee], source: str) -> Guarantee:
+        """Add the failures and errors of parts up (a union bound); the weakest status wins."""
+        items = list(parts)
+        if not items:
+            raise ReprlError("a guarantee must be composed of at least one part, got none")
+        proven = all(item.status == "proven" for item in items)
+        return Guarantee(
+            rho=sum(item.rho for item in items),
+            delta=sum(item.delta for item in items),
+            epsilon=sum(item.epsilon for item in items),
+            status="proven" if proven else "heuristic",
+            source=source,
+        )
+
+    def __str__(self) -> str:
+        """One line for people, status included."""
+        return (
+            f"disagreement ≤ {self.rho:.3g}, suboptimality ≤ {self.epsilon:.3g} "
+            f"with probability ≥ {1 - self.delta:.3g} [{self.status}: {self.source}]"
+        )

@@ -1,0 +1,205 @@
+"""The two ways to draw samples from an MDP, each with an exact ledger.
+
+GenerativeModel is parallel sampling: one call shows one outcome of every cell. EpisodicModel is reset and step. A
+sample is one observed (next state, reward). A random start counts as the paper's reduction would count it: a step 0
+that every parallel call and every episode samples too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reprl.errors import ReprlError, check_int
+from reprl.mdp.counts import Counts
+from reprl.mdp.draws import binomial, cumulate, pick, thresholds
+from reprl.mdp.outcomes import Outcomes
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import DataStream, philox
+
+
+@dataclass
+class Ledger:
+    """What has been spent: exact, and only ever added to by the models."""
+
+    samples: int = 0
+    episodes: int = 0
+    calls: int = 0
+
+
+class Observation(NamedTuple):
+    """What one step shows: the next state, the reward in [0, 1], and whether the episode is over."""
+
+    state: int
+    reward: float
+    done: bool
+
+
+class Episodic(Protocol):
+    """Anything that can be explored by episodes: an MDP in memory or a black-box environment."""
+
+    n_states: int
+    n_actions: int
+    horizon: int
+    ledger: Ledger
+
+    def reset(self) -> int:
+        """Begin an episode and return its first state."""
+        ...
+
+    def step(self, action: int) -> Observation:
+        """Take an action and return what is seen."""
+        ...
+
+
+class EpisodeArrays(NamedTuple):
+    """The flat arrays that an exploration kernel samples from.
+
+    Word w picks outcome ``pick(w, threshold, first[row], first[row + 1])`` with row = h·row_shift + s·A + a, and start
+    state ``start_state[pick(w, start_threshold, 0, start_state.size)]``.
+    """
+
+    outcomes: Outcomes
+    threshold: NDArray[np.uint64]
+    start_state: NDArray[np.int64]
+    start_threshold: NDArray[np.uint64]
+
+
+class GenerativeModel:
+    """Parallel sampling of a tabular MDP, drawn as counts in time that does not depend on their number.
+
+    Args:
+        mdp: the MDP to sample.
+        data_seed: private seed of the samples.
+
+    Randomness:
+        Data stream (data_seed, "generative", call number); cell i of the table reads lane i. No split of work can change it.
+    """
+
+    def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
+        """Open the model with an empty ledger."""
+        self.mdp = mdp
+        self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
+        self.ledger = Ledger()
+        self._batches = 0
+
+    @cached_property
+    def _cumulative(self) -> NDArray[np.float64]:
+        return cumulate(self.mdp.probability, self.mdp.outcomes.first)
+
+    @property
+    def samples_per_call(self) -> int:
+        """S·A·H, and S·A more when the start is random."""
+        cells = self.mdp.n_states * self.mdp.n_actions
+        return cells * (self.mdp.horizon + (0 if self.mdp.fixed_start else 1))
+
+    def sample(self, n: int) -> Counts:
+        """Make n parallel-sampling calls and return what they showed.
+
+        Guarantee:
+            The joint law of the counts is exactly that of n independent calls: cells are independent multinomials.
+        """
+        n = check_int("n", n, 1, 2**62)
+        outcomes = self.mdp.outcomes
+        stream = DataStream(self.data_seed, f"generative/{self._batches}")
+        hits = np.empty(outcomes.n_slots, dtype=np.int64)
+        _multinomials(outcomes, self.mdp.probability, self._cumulative, np.uint64(stream.key), n, hits)
+        self._batches += 1
+        self.ledger.calls += n
+        self.ledger.samples += n * self.samples_per_call
+        return Counts(outcomes, hits)
+
+
+@njit(cache=True)
+def _multinomials(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    cumulative: NDArray[np.float64],
+    key: np.uint64,
+    n: int,
+    hits: NDArray[np.int64],
+) -> None:
+    """Fill hits with one multinomial per cell, from the last outcome of the row down to the first."""
+    cells = outcomes.n_states * outcomes.n_actions
+    for cell in range(outcomes.horizon * cells):
+        h = cell // cells
+        row = h * outcomes.row_shift + cell - h * cells
+        low = outcomes.first[row]
+        shift = h * outcomes.slot_shift
+        left = n
+        position = np.uint64(0)
+        for e in range(outcomes.first[row + 1] - 1, low, -1):
+            count, position = binomial(key, np.uint64(cell), position, left, law[e] / cumulative[e])
+            hits[e + shift] = count
+            left -= count
+        hits[low + shift] = left
+
+
+class EpisodicModel:
+    """Episodes of a tabular MDP: reset, then up to H actions.
+
+    Args:
+        mdp: the MDP to explore.
+        data_seed: private seed of the samples.
+
+    Randomness:
+        Data stream (data_seed, "episodic"), one lane per episode; word 0 draws the start and word h + 1 the outcome of
+        step h.
+    """
+
+    def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
+        """Open the model with an empty ledger, before its first episode."""
+        self.mdp = mdp
+        self.n_states, self.n_actions, self.horizon = mdp.n_states, mdp.n_actions, mdp.horizon
+        self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
+        self.ledger = Ledger()
+        self._key = np.uint64(DataStream(self.data_seed, "episodic").key)
+        self._h = self.horizon
+        self._state = -1
+        self._episode = -1
+
+    @cached_property
+    def arrays(self) -> EpisodeArrays:
+        """The tables that a kernel needs to run episodes by itself; it then adds to the ledger what it drew."""
+        outcomes = self.mdp.outcomes
+        start_state = np.flatnonzero(self.mdp.initial)
+        whole = np.array([0, start_state.size])
+        return EpisodeArrays(
+            outcomes,
+            thresholds(cumulate(self.mdp.probability, outcomes.first), outcomes.first),
+            start_state,
+            thresholds(cumulate(self.mdp.initial[start_state], whole), whole),
+        )
+
+    def reset(self) -> int:
+        """Begin an episode and return its first state; an unfinished episode is abandoned."""
+        self._h = 0
+        self._episode += 1
+        starts = self.arrays.start_state
+        self._state = int(starts[pick(self._word(0), self.arrays.start_threshold, 0, starts.size)])
+        self.ledger.episodes += 1
+        self.ledger.samples += 0 if self.mdp.fixed_start else 1
+        return self._state
+
+    def step(self, action: int) -> Observation:
+        """Take an action in the current state and return what is seen."""
+        if self._h >= self.horizon:
+            raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
+        a = check_int("action", action, 0, self.n_actions - 1)
+        table, threshold = self.arrays[:2]
+        outcomes, _ = table.slots(self._h, self._state, a)
+        e = pick(self._word(self._h + 1), threshold, outcomes.start, outcomes.stop)
+        self._h += 1
+        self._state = int(table.next_state[e])
+        self.ledger.samples += 1
+        return Observation(self._state, float(table.reward[e]), self._h == self.horizon)
+
+    def _word(self, number: int) -> np.uint64:
+        """The word that decides the start (0) or step number − 1 of the current episode."""
+        first, second = philox(self._key, np.uint64(self._episode), np.uint64(number >> 1))
+        return np.uint64(second if number & 1 else first)

@@ -1,0 +1,139 @@
+"""The catalogue: named, versioned environments, and `make`, which builds them or reads them from Gymnasium."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+
+from reprl.errors import ReprlError, check_int, quote
+from reprl.mdp import worlds
+from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.worlds import hard_instance as hard_instance
+
+if TYPE_CHECKING:
+    from reprl.mdp.gymnasium import GymnasiumModel
+
+PREFIX = "gym:"
+"""What an id begins with when Gymnasium builds the environment."""
+
+CatalogueId = Literal[
+    "random-mdp-v0",
+    "gridworld-v0",
+    "two-goals-v0",
+    "combination-lock-v0",
+    "river-swim-v0",
+    "inventory-v0",
+    "maintenance-v0",
+    "queue-admission-v0",
+    "hard-instance-v0",
+]
+
+
+class CatalogueEntry(NamedTuple):
+    """One named environment: its id, a picture in one line, and its options with their defaults."""
+
+    id: str
+    description: str
+    options: Mapping[str, Any]
+    """Name → default; "horizon" comes first."""
+
+
+class _World(NamedTuple):
+    build: Callable[..., TabularMDP]
+    description: str
+
+
+_WORLDS: dict[str, _World] = {
+    "random-mdp-v0": _World(
+        worlds.random_mdp, "no structure at all: random successors, random rewards, fixed by a seed"
+    ),
+    "gridworld-v0": _World(
+        worlds.gridworld,
+        "an icy square, corner to corner; mirror-symmetric, so right and down tie all along the diagonal",
+    ),
+    "two-goals-v0": _World(
+        worlds.two_goals, "you stand midway between two equal treasures, and every short route to either is as good"
+    ),
+    "combination-lock-v0": _World(
+        worlds.combination_lock,
+        "one digit of each pin is right, any other springs the lock shut; only the open lock pays",
+    ),
+    "river-swim-v0": _World(
+        worlds.river_swim, "drift left to a small sure reward, or fight the current to a large one at the far bank"
+    ),
+    "inventory-v0": _World(
+        worlds.inventory, "a shelf to stock before an unknown number of customers comes: order too few or too many"
+    ),
+    "maintenance-v0": _World(
+        worlds.maintenance, "a machine that earns less as it wears: run it, service it, or replace it"
+    ),
+    "queue-admission-v0": _World(
+        worlds.queue_admission, "a doorkeeper: each guest pays a fee to come in and costs money while waiting"
+    ),
+    "hard-instance-v0": _World(
+        worlds.seeded_hard_instance,
+        "the lower bound's MDP: in every cell of a uniform walk, which of two coins is better?",
+    ),
+}
+
+
+def catalogue() -> list[CatalogueEntry]:
+    """Return every named environment, with its description, options and their defaults."""
+    return [CatalogueEntry(id, world.description, _options(world)) for id, world in _WORLDS.items()]
+
+
+@overload
+def make(id: CatalogueId, horizon: int | None = None, **options: Any) -> TabularMDP: ...
+@overload
+def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | GymnasiumModel: ...
+def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | GymnasiumModel:
+    """Build an environment by its id.
+
+    Args:
+        id: a name in `catalogue()`, or "gym:" and a Gymnasium id. A Gymnasium environment that publishes its dynamics
+            becomes a TabularMDP, any other with finite spaces a GymnasiumModel.
+        horizon: H; None for the default of a named environment. Gymnasium environments have no default.
+        options: the environment's own options; for "gym:" those of `gymnasium.make`, `reward_range` and `data_seed`.
+
+    Guarantee:
+        A catalogue id with the same options is the same MDP, bit for bit, in every release.
+    """
+    if isinstance(id, str) and id.startswith(PREFIX):
+        from reprl.mdp.gymnasium import make_gymnasium
+
+        return make_gymnasium(id.removeprefix(PREFIX), horizon, **options)
+    if not isinstance(id, str) or id not in _WORLDS:
+        raise ReprlError(_unknown_id(id))
+    world = _WORLDS[id]
+    allowed = [name for name in _options(world) if name != "horizon"]
+    for name in options:
+        if name not in allowed:
+            raise ReprlError(
+                f"option of {id} must be one of {', '.join(allowed)}; got {quote(name)}{_hint(name, allowed)}"
+            )
+    if horizon is not None:
+        options["horizon"] = check_int("horizon", horizon, 1, 10**6)
+    mdp = world.build(**options)
+    mdp.labels = mdp.labels._replace(name=id, description=world.description)
+    return mdp
+
+
+def _options(world: _World) -> Mapping[str, Any]:
+    parameters = inspect.signature(world.build).parameters.values()
+    return MappingProxyType({parameter.name: parameter.default for parameter in parameters})
+
+
+def _unknown_id(id: object) -> str:
+    hint = ""
+    if isinstance(id, str):
+        newer = [name for name in _WORLDS if name.rpartition("-v")[0] == id.rpartition("-v")[0] or name == f"{id}-v0"]
+        hint = f" (did you mean {quote(newer[0])}?)" if newer else _hint(id, list(_WORLDS))
+    return f"environment must be one of {', '.join(_WORLDS)}, or {PREFIX} and a Gymnasium id; got {quote(id)}{hint}"
+
+
+def _hint(name: str, allowed: list[str]) -> str:
+    close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
+    return f" (did you mean {quote(close[0])}?)" if close else ""

@@ -1,0 +1,250 @@
+"""Counts: the sufficient statistics of the data sets D[h, s, a].
+
+A data set is one whole number per outcome, so merging is integer addition: any split of the work over processes or
+machines gives the same bytes. Sample sizes, reward sums and next-state counts are read off the tallies when asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.errors import ReprlError, check_array, check_int, quote
+from reprl.files import read_bounded, write_atomic
+from reprl.mdp.outcomes import Outcomes, expected_return
+
+_MAGIC = b"reprl-counts 1\n"
+_LAYOUT = (("first", "<i8"), ("next_state", "<i4"), ("reward", "<f8"), ("hits", "<i8"))
+_MAX_TALLY = int(np.iinfo(np.int64).max)
+_SIZES = ("horizon", "n_states", "n_actions", "row_shift", "slot_shift")
+
+
+class Counts:
+    """How often each outcome was seen in each cell.
+
+    Args:
+        outcomes: the table that says what each slot counts.
+        hits: (outcomes.n_slots,) whole numbers.
+    """
+
+    def __init__(self, outcomes: Outcomes, hits: NDArray[np.int64]) -> None:
+        """Take ownership of hits and write-protect it."""
+        if hits.dtype != np.int64 or hits.shape != (outcomes.n_slots,):
+            raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {hits.dtype} of {hits.shape}")
+        if hits.size and hits.min() < 0:
+            raise ReprlError(f"hits must not be negative, got {hits.min()}")
+        hits.setflags(write=False)
+        self.outcomes = outcomes
+        self.hits = hits
+        if int(hits.max(initial=0)) * int(np.diff(outcomes.first).max(initial=0)) > _MAX_TALLY:
+            totals = np.bincount(self._cells, hits.astype(np.float64))
+            if totals.max() >= _MAX_TALLY:
+                raise ReprlError(f"a cell must hold fewer than 2**63 samples, got {totals.max():.6g}")
+
+    @classmethod
+    def empty(cls, outcomes: Outcomes) -> Counts:
+        """No data yet."""
+        return cls(outcomes, np.zeros(outcomes.n_slots, dtype=np.int64))
+
+    @cached_property
+    def visits(self) -> NDArray[np.int64]:
+        """Number of samples in each cell, (H, S, A)."""
+        out: NDArray[np.int64] = np.zeros(np.prod(self.outcomes.shape), dtype=np.int64)
+        np.add.at(out, self._cells, self.hits)
+        out.setflags(write=False)
+        return out.reshape(self.outcomes.shape)
+
+    @cached_property
+    def reward_sum(self) -> NDArray[np.float64]:
+        """Σ r over the samples of each cell, (H, S, A)."""
+        return self._reward_power(1)
+
+    @cached_property
+    def reward_square_sum(self) -> NDArray[np.float64]:
+        """Σ r² over the samples of each cell, (H, S, A)."""
+        return self._reward_power(2)
+
+    def _reward_power(self, power: int) -> NDArray[np.float64]:
+        weights = self.hits * self._columns()[1] ** power
+        sums = np.bincount(self._cells, weights, minlength=int(np.prod(self.outcomes.shape)))
+        sums.setflags(write=False)
+        return sums.reshape(self.outcomes.shape)
+
+    def successors(self, h: int, s: int, a: int) -> NDArray[np.int64]:
+        """Return how often each state followed cell (h, s, a), (S,)."""
+        cell = zip(("h", "s", "a"), (h, s, a), self.outcomes.shape, strict=True)
+        table, slots = self.outcomes.slots(*(check_int(name, index, 0, size - 1) for name, index, size in cell))
+        out = np.zeros(self.outcomes.n_states, dtype=np.int64)
+        np.add.at(out, self.outcomes.next_state[table], self.hits[slots])
+        return out
+
+    def mean_return(self, h: int, value: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the empirical mean of r + value[s'] in each cell of step h, (S, A); NaN where there is no sample."""
+        h = check_int("h", h, 0, self.outcomes.horizon - 1)
+        value = check_array("value", value, 1)
+        if value.size != self.outcomes.n_states:
+            raise ReprlError(f"value must have shape ({self.outcomes.n_states},), got {value.shape}")
+        out = np.empty((self.outcomes.n_states, self.outcomes.n_actions))
+        expected_return(self.outcomes, self.hits, self.outcomes.slot_shift, h, value, out)
+        visits = self.visits[h]
+        return np.divide(out, visits, out=np.full_like(out, np.nan), where=visits > 0)
+
+    @classmethod
+    def merge(cls, parts: Iterable[Counts]) -> Counts:
+        """Add data sets up; tables that differ are first brought to their union."""
+        items = list(parts)
+        if not items:
+            raise ReprlError("merge needs at least one data set, got none")
+        if not all(item.outcomes.same_table(items[0].outcomes) for item in items):
+            items = _common_table(items)
+        largest = sum(int(item.hits.max(initial=0)) for item in items)
+        if largest > _MAX_TALLY:
+            raise ReprlError(f"a tally must stay below 2**63 after merging, got up to {largest}")
+        total = items[0].hits.copy()
+        for item in items[1:]:
+            total += item.hits
+        return cls(items[0].outcomes, total)
+
+    def __add__(self, other: Counts) -> Counts:
+        """Merge two data sets."""
+        return Counts.merge([self, other])
+
+    def __eq__(self, other: object) -> bool:
+        """Equal tables and equal tallies."""
+        return (
+            isinstance(other, Counts)
+            and self.outcomes.same_table(other.outcomes)
+            and np.array_equal(self.hits, other.hits)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show the shape and the number of samples."""
+        samples = (int((self.hits >> 32).sum()) << 32) + int((self.hits & 0xFFFFFFFF).sum())  # may exceed 2**63
+        return f"Counts(shape={self.outcomes.shape}, samples={samples})"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the file that ``save`` would write."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical encoding: a magic line, a JSON line of sizes, then the arrays, little-endian."""
+        arrays = {**self.outcomes._asdict(), "hits": self.hits}
+        header = {name: int(arrays[name]) for name in _SIZES}
+        header |= {name: int(arrays[name].size) for name, _ in _LAYOUT}
+        body = b"".join(arrays[name].astype(kind).tobytes() for name, kind in _LAYOUT)
+        return _MAGIC + json.dumps(header).encode() + b"\n" + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Counts:
+        """Read what ``to_bytes`` wrote; anything else is a ReprlError, before memory is taken for it."""
+        if not data.startswith(_MAGIC):
+            raise ReprlError(f"counts must start with {_MAGIC!r}, got {quote(data[: len(_MAGIC)])}")
+        line, newline, body = data[len(_MAGIC) :].partition(b"\n")
+        sizes = _read_header(line if newline else b"")
+        expected = sum(sizes[name] * np.dtype(kind).itemsize for name, kind in _LAYOUT)
+        if len(body) != expected:
+            raise ReprlError(f"counts must hold {expected} bytes after their header, got {len(body)}")
+        arrays, offset = {}, 0
+        for name, kind in _LAYOUT:
+            array = np.frombuffer(body, dtype=kind, count=sizes[name], offset=offset)
+            offset += array.nbytes
+            arrays[name] = array.astype(array.dtype.newbyteorder("="))
+            arrays[name].setflags(write=False)
+        hits = arrays.pop("hits")
+        outcomes = Outcomes(*(sizes[name] for name in _SIZES), **arrays)
+        _check_table(outcomes)
+        return cls(outcomes, hits)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the canonical encoding, so that the copy is checked and write-protected like the original."""
+        return Counts.from_bytes, (self.to_bytes(),)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the data set to path, all or nothing."""
+        return write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Counts:
+        """Read a data set that ``save`` wrote."""
+        return cls.from_bytes(read_bounded(path))
+
+    @cached_property
+    def _cells(self) -> NDArray[np.int64]:
+        """The flat cell number (h·S + s)·A + a of every slot."""
+        lengths = np.diff(self.outcomes.first)
+        if self.outcomes.slot_shift:
+            lengths = np.tile(lengths, self.outcomes.horizon)
+        return np.repeat(np.arange(lengths.size), lengths)
+
+    def _columns(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Next state and reward of every slot."""
+        copies = self.outcomes.horizon if self.outcomes.slot_shift else 1
+        return np.tile(self.outcomes.next_state, copies), np.tile(self.outcomes.reward, copies)
+
+
+def _common_table(items: list[Counts]) -> list[Counts]:
+    """Rewrite data sets of one shape over the union of their tables, one row per cell, sorted by (next state, reward)."""
+    shape = items[0].outcomes.shape
+    for item in items:
+        if item.outcomes.shape != shape:
+            raise ReprlError(f"data sets must have one shape (H, S, A) to merge, got {shape} and {item.outcomes.shape}")
+    kind = np.dtype([("cell", np.int64), ("next_state", np.int32), ("reward", np.float64)])
+    keys = []
+    for item in items:
+        key = np.empty(item.hits.size, dtype=kind)
+        key["cell"] = item._cells
+        key["next_state"], key["reward"] = item._columns()
+        keys.append(key)
+    union, position = np.unique(np.concatenate(keys), return_inverse=True)
+    cells = shape[0] * shape[1] * shape[2]
+    first = np.zeros(cells + 1, dtype=np.int64)
+    np.cumsum(np.bincount(union["cell"], minlength=cells), out=first[1:])
+    table = Outcomes(*shape, shape[1] * shape[2], 0, first, union["next_state"].copy(), union["reward"].copy())
+    rewritten = []
+    for item, place in zip(items, np.split(position, np.cumsum([key.size for key in keys])[:-1]), strict=True):
+        hits = np.zeros(union.size, dtype=np.int64)
+        np.add.at(hits, place, item.hits)
+        rewritten.append(Counts(table, hits))
+    return rewritten
+
+
+def _read_header(line: bytes) -> dict[str, int]:
+    try:
+        header = json.loads(line)
+        sizes = {name: header[name] for name in (*_SIZES, *(name for name, _ in _LAYOUT))}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ReprlError(f"counts header must be a JSON object of sizes, got {quote(line)}") from None
+    for name, size in sizes.items():
+        check_int(f"counts {name}", size, 0, 2**40)
+    return sizes
+
+
+def _check_table(table: Outcomes) -> None:
+    """Refuse a table whose rows, shifts or values do not fit together."""
+    cells = table.n_states * table.n_actions
+    n = table.next_state.size
+    shared = table.row_shift == 0 and table.first.size == cells + 1 and n > 0
+    stepwise = table.row_shift == cells and table.first.size == table.horizon * cells + 1
+    if not (cells and table.horizon and table.reward.size == n and (shared or stepwise)):
+        raise ReprlError(f"counts must hold one row of outcomes per cell, got sizes {table[:5]} and {table.first.size}")
+    if table.slot_shift != (n if shared else 0):
+        raise ReprlError(f"counts slot_shift must be {n if shared else 0} for this table, got {table.slot_shift}")
+    if table.first[0] != 0 or table.first[-1] != n or (table.first[1:] < table.first[:-1]).any():
+        raise ReprlError(f"counts rows must rise from 0 to {n}, got {quote(table.first)}")
+    if n and not (0 <= table.next_state.min() and table.next_state.max() < table.n_states):
+        raise ReprlError(f"counts next states must lie in [0, {table.n_states}), got up to {table.next_state.max()}")
+    bad = ~((table.reward >= 0.0) & (table.reward <= 1.0)) | np.signbit(table.reward)
+    if bad.any():
+        where = int(np.argmax(bad))
+        raise ReprlError(f"counts reward[{where}] must lie in [0, 1], got {table.reward[where]}")

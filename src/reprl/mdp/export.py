@@ -1,0 +1,81 @@
+"""TabularEnv: a tabular MDP as a Gymnasium environment. Importing this module imports Gymnasium."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from reprl.errors import check_int
+from reprl.mdp.access import EpisodicModel
+from reprl.mdp.tabular import TabularMDP
+
+
+class TabularEnv(gymnasium.Env[np.int64, np.int64]):
+    """Episodes of a TabularMDP: the observation is the state, and step H returns truncated.
+
+    The step number is not observed, so the end at the horizon is a time limit in Gymnasium's sense: ``truncated``,
+    never ``terminated``. A learner that should see the step can wrap this with Gymnasium's ``TimeAwareObservation``.
+    A time-homogeneous MDP also publishes its dynamics as ``P`` and ``initial_state_distrib``. Rewards are those of the
+    MDP, in [0, 1].
+
+    Randomness:
+        Samples come from an EpisodicModel. Its data seed is the argument until ``reset`` gets a seed; after that, and
+        without an argument, it is one raw word of ``np_random``, which is read for nothing else.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium declares it so
+
+    def __init__(self, mdp: TabularMDP, data_seed: int | None = None) -> None:
+        self.mdp = mdp
+        self.observation_space = Discrete(mdp.n_states)
+        self.action_space = Discrete(mdp.n_actions)
+        self.model: EpisodicModel | None = None
+        options = {"mdp": mdp, "data_seed": data_seed}
+        self.spec = EnvSpec("reprl/tabular-v0", "reprl.mdp.export:TabularEnv", kwargs=options)
+        self._data_seed = None if data_seed is None else check_int("data seed", data_seed, 0, 2**64 - 1)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """Begin an episode; a seed begins the data stream anew."""
+        super().reset(seed=seed)
+        if seed is not None or self.model is None:
+            given = self._data_seed if seed is None else None
+            self.model = EpisodicModel(self.mdp, self._raw_word() if given is None else given)
+        return np.int64(self.model.reset()), {}
+
+    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+        """Take an action; the last step of the horizon is truncated."""
+        if self.model is None:
+            raise gymnasium.error.ResetNeeded("step needs an episode in progress: call reset first")
+        seen = self.model.step(int(action))
+        return np.int64(seen.state), seen.reward, False, seen.done, {}
+
+    @property
+    def initial_state_distrib(self) -> NDArray[np.float64]:
+        """The start distribution, (S,)."""
+        return self.mdp.initial
+
+    @cached_property
+    def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:  # noqa: N802 - Gymnasium's name
+        """State → action → [(probability, next state, reward, ended)]; absent when the law depends on the step."""
+        table = self.mdp.outcomes
+        if table.row_shift:
+            raise AttributeError("P is published for time-homogeneous MDPs only")
+        listing: dict[int, dict[int, list[tuple[float, int, float, bool]]]] = {}
+        for s in range(self.mdp.n_states):
+            listing[s] = {}
+            for a in range(self.mdp.n_actions):
+                row, _ = table.slots(0, s, a)
+                columns = (self.mdp.probability[row], table.next_state[row], table.reward[row])
+                listing[s][a] = [(float(p), int(t), float(r), False) for p, t, r in zip(*columns, strict=True)]
+        return listing
+
+    def _raw_word(self) -> int:
+        return int(self.np_random.bit_generator.random_raw())

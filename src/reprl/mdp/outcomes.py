@@ -1,0 +1,96 @@
+"""Outcomes: the sparse table of what one sample can show, and the two kernels that read it.
+
+One sample of a cell (h, s, a) is one *outcome*: a pair (next state, reward). A Bernoulli reward of mean r turns a
+successor into two outcomes, reward 0 and reward 1; a deterministic reward into one. So the law of a cell is one
+categorical distribution, a data set is one whole number per outcome, and next states and rewards may depend on each
+other freely.
+
+Rows of a time-homogeneous table are shared by all steps: ``row_shift`` is 0, nothing is copied, and tallies get their
+own slots per step through ``slot_shift``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+class Outcomes(NamedTuple):
+    """Rows of outcomes: cell (h, s, a) owns first[row] ≤ e < first[row + 1] with row = h·row_shift + s·A + a."""
+
+    horizon: int
+    n_states: int
+    n_actions: int
+    row_shift: int
+    """Rows between a step and the next: 0 when all steps share one table, S·A otherwise."""
+    slot_shift: int
+    """Tally slots between a step and the next: the number of outcomes when steps share a table, 0 otherwise."""
+    first: NDArray[np.int64]
+    next_state: NDArray[np.int32]
+    reward: NDArray[np.float64]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, S, A)."""
+        return self.horizon, self.n_states, self.n_actions
+
+    @property
+    def n_slots(self) -> int:
+        """Length of an array that holds one number per step and outcome."""
+        return self.next_state.size + (self.horizon - 1) * self.slot_shift
+
+    def slots(self, h: int, s: int, a: int) -> tuple[slice, slice]:
+        """The outcomes of a cell, as a slice of the table, and their tally slots, as a slice of an array of n_slots."""
+        row = h * self.row_shift + s * self.n_actions + a
+        low, high = int(self.first[row]), int(self.first[row + 1])
+        return slice(low, high), slice(low + h * self.slot_shift, high + h * self.slot_shift)
+
+    def same_table(self, other: Outcomes) -> bool:
+        """Whether tallies over self and other count the same things slot by slot."""
+        return self[:5] == other[:5] and all(
+            mine is theirs or np.array_equal(mine, theirs)
+            for mine, theirs in (
+                (self.first, other.first),
+                (self.next_state, other.next_state),
+                (self.reward, other.reward),
+            )
+        )
+
+
+@njit(cache=True)
+def expected_return(
+    outcomes: Outcomes,
+    weight: NDArray[np.float64] | NDArray[np.int64],
+    weight_shift: int,
+    h: int,
+    value: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Fill out (S, A) with Σ weight · (reward + value[next state]) over the outcomes of step h, in table order."""
+    for s in range(outcomes.n_states):
+        for a in range(outcomes.n_actions):
+            row = h * outcomes.row_shift + s * outcomes.n_actions + a
+            total = 0.0
+            for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                total += weight[e + h * weight_shift] * (outcomes.reward[e] + value[outcomes.next_state[e]])
+            out[s, a] = total
+
+
+@njit(cache=True)
+def step_forward(
+    outcomes: Outcomes,
+    probability: NDArray[np.float64],
+    h: int,
+    actions: NDArray[np.int64],
+    mass: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Fill out (S,) with the state distribution of step h + 1, given that of step h and the actions taken there."""
+    out[:] = 0.0
+    for s in range(outcomes.n_states):
+        row = h * outcomes.row_shift + s * outcomes.n_actions + actions[s]
+        for e in range(outcomes.first[row], outcomes.first[row + 1]):
+            out[outcomes.next_state[e]] += mass[s] * probability[e]

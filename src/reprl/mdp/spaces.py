@@ -1,0 +1,105 @@
+"""Finite Gymnasium spaces as whole numbers: mixed radix, the first component most significant.
+
+A space is a list of digits: Discrete is one; MultiDiscrete and MultiBinary give one per entry in row order; Tuple and
+Dict list the digits of their parts, a Dict in the order of its own ``spaces``. Importing this module imports Gymnasium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from reprl.errors import ReprlError, quote
+
+MAX_SIZE = 2**31 - 1
+"""The largest number of states or actions."""
+
+_WRAPPERS = {"observation": "DiscretizeObservation", "action": "DiscretizeAction"}
+
+
+class Codec:
+    """The bijection between the members of a finite space and range(size).
+
+    Args:
+        space: the space.
+        role: "observation" or "action", for errors.
+    """
+
+    def __init__(self, space: spaces.Space[Any], role: str) -> None:
+        """Count the members, or say why they cannot be counted."""
+        self.space = space
+        self.role = role
+        self.radices = _radices(space, role)
+        self.size = prod(self.radices)
+        if self.size > MAX_SIZE:
+            raise ReprlError(f"{role} space must have at most {MAX_SIZE} members, got {self.size} in {quote(space)}")
+
+    def encode(self, member: Any) -> int:
+        """Return the number of a member of the space."""
+        if not self.space.contains(member):
+            raise ReprlError(f"{self.role} must be a member of {quote(self.space)}, got {quote(member)}")
+        number = 0
+        for radix, digit in zip(self.radices, _digits(self.space, member), strict=True):
+            number = number * radix + digit
+        return number
+
+    def decode(self, number: int) -> Any:
+        """Return the member that has a number."""
+        digits = []
+        for radix in reversed(self.radices):
+            number, digit = divmod(number, radix)
+            digits.append(digit)
+        return _member(self.space, reversed(digits))
+
+
+def _radices(space: spaces.Space[Any], role: str) -> list[int]:
+    if isinstance(space, spaces.Discrete):
+        return [int(space.n)]
+    if isinstance(space, spaces.MultiDiscrete):
+        return [int(n) for n in space.nvec.ravel()]
+    if isinstance(space, spaces.MultiBinary):
+        return [2] * prod(space.shape)
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        return [radix for part in _parts(space) for radix in _radices(part, role)]
+    allowed = f"{role} space must be Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict of these"
+    hint = ""
+    if isinstance(space, spaces.Box):
+        hint = f": cut a Box into cells with gymnasium.wrappers.{_WRAPPERS[role]}"
+    raise ReprlError(f"{allowed}, got {quote(space)}{hint}")
+
+
+def _parts(space: spaces.Tuple[Any] | spaces.Dict) -> list[spaces.Space[Any]]:
+    return list(space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces)
+
+
+def _digits(space: spaces.Space[Any], member: Any) -> Iterator[int]:
+    """List the digits of a member, in the order of the radices."""
+    if isinstance(space, spaces.Discrete):
+        yield int(member) - int(space.start)
+    elif isinstance(space, spaces.MultiDiscrete):
+        yield from (int(digit) for digit in (np.asarray(member) - space.start).ravel())
+    elif isinstance(space, spaces.MultiBinary):
+        yield from (int(digit) for digit in np.asarray(member).ravel())
+    elif isinstance(space, spaces.Dict):
+        for name, part in space.spaces.items():
+            yield from _digits(part, member[name])
+    elif isinstance(space, spaces.Tuple):
+        for part, value in zip(space.spaces, member, strict=True):
+            yield from _digits(part, value)
+
+
+def _member(space: spaces.Space[Any], digits: Iterator[int]) -> Any:
+    """Take from digits what a space needs and build its member."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.start) + next(digits)
+    if isinstance(space, spaces.Dict):
+        return {name: _member(part, digits) for name, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_member(part, digits) for part in space.spaces)
+    shape = space.shape or ()
+    values = np.array([next(digits) for _ in range(prod(shape))], dtype=space.dtype).reshape(shape)
+    return values + space.start if isinstance(space, spaces.MultiDiscrete) else values

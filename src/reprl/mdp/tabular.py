@@ -1,0 +1,298 @@
+"""TabularMDP: a validated finite-horizon MDP and exact dynamic programming on it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote
+from reprl.mdp.outcomes import Outcomes, expected_return, step_forward
+from reprl.mdp.policy import Policy
+
+REWARD_KINDS = ("bernoulli", "deterministic")
+
+
+class RewardMap(NamedTuple):
+    """The affine map that brought original rewards from [low, high] to [0, 1]."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def forward(self, reward: float) -> float:
+        """Return an original reward in units of [0, 1]."""
+        return (reward - self.low) / (self.high - self.low)
+
+    def restore(self, total: float, horizon: int) -> float:
+        """Return a total of horizon rewards, or its expectation, in original units."""
+        return horizon * self.low + total * (self.high - self.low)
+
+
+class Labels(NamedTuple):
+    """Names and layout for people: what pictures and tables show instead of indices."""
+
+    name: str = "mdp"
+    description: str = ""
+    states: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    grid: tuple[int, int] | None = None
+    """(rows, columns) when state s sits at row s // columns, column s % columns; later states are off the grid."""
+    reward_map: RewardMap = RewardMap()
+    """How rewards were brought to [0, 1]; by default they were there already."""
+
+
+class Solution(NamedTuple):
+    """An optimal policy (lowest action on ties) and the optimal values, (H+1, S)."""
+
+    policy: Policy
+    values: NDArray[np.float64]
+
+
+class TabularMDP:
+    """A finite-horizon MDP with time-dependent transitions and rewards in [0, 1].
+
+    Args:
+        transition: probabilities, (H, S, A, S), or (S, A, S) with ``horizon`` for a time-homogeneous MDP.
+        reward: means in [0, 1], (H, S, A) or (S, A), either with a trailing next-state axis; (1, S, A, S) is (S, A, S).
+        initial: start distribution (S,), a state index, or None for state 0.
+        horizon: H; needed with (S, A, S) transitions.
+        reward_kind: "bernoulli" draws 0 or 1 with the given mean, "deterministic" pays the mean itself.
+        labels: names for people; no computation reads them.
+
+    Arrays are copied, normalised row by row and write-protected. Only positive probabilities are stored.
+    """
+
+    def __init__(
+        self,
+        transition: ArrayLike,
+        reward: ArrayLike,
+        initial: ArrayLike | int | None = None,
+        horizon: int | None = None,
+        reward_kind: str = "bernoulli",
+        *,
+        labels: Labels | None = None,
+    ) -> None:
+        """Check the arrays and build the sparse table."""
+        kernel = check_array("transition", transition, (3, 4))
+        self.horizon = _horizon(kernel, horizon)
+        self.n_states, self.n_actions = _sizes(kernel)
+        check_distribution("transition", kernel)
+        self.reward_kind = check_choice("reward_kind", reward_kind, REWARD_KINDS)
+        means = _reward_table(reward, self.horizon, self.n_states, self.n_actions)
+        self.initial = _initial(initial, self.n_states)
+        self.labels = labels or Labels()
+        self.outcomes, self.probability = _tabulate(kernel, means, self.horizon, self.reward_kind)
+
+    @cached_property
+    def transition(self) -> NDArray[np.float64]:
+        """Dense transition probabilities, (H, S, A, S), read-only; a view of one step when time-homogeneous."""
+        rows = self.outcomes.first.size - 1
+        dense = np.zeros((rows, self.n_states))
+        row = np.repeat(np.arange(rows), np.diff(self.outcomes.first))
+        np.add.at(dense, (row, self.outcomes.next_state), self.probability)
+        return self._by_step(dense.reshape(-1, self.n_states, self.n_actions, self.n_states))
+
+    @cached_property
+    def reward(self) -> NDArray[np.float64]:
+        """Mean reward of each cell, (H, S, A), read-only."""
+        mean = np.add.reduceat(self.probability * self.outcomes.reward, self.outcomes.first[:-1])
+        return self._by_step(mean.reshape(-1, self.n_states, self.n_actions))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the dynamics: equal digests, equal laws."""
+        state = hashlib.sha256(f"reprl-mdp 1 {self.outcomes.shape} {self.outcomes.row_shift}\n".encode())
+        table = self.outcomes
+        for array, kind in (
+            (self.initial, "<f8"),
+            (table.first, "<i8"),
+            (table.next_state, "<i4"),
+            (table.reward, "<f8"),
+            (self.probability, "<f8"),
+        ):
+            state.update(array.astype(kind).tobytes())
+        return state.hexdigest()
+
+    @property
+    def fixed_start(self) -> bool:
+        """Whether every episode starts in the same state."""
+        return int(np.count_nonzero(self.initial)) == 1
+
+    def solve(self) -> Solution:
+        """Return an optimal policy and the optimal values by backward induction; the lowest action wins ties."""
+        values = np.zeros((self.horizon + 1, self.n_states))
+        actions = np.empty((self.horizon, self.n_states), dtype=np.int64)
+        q = np.empty((self.n_states, self.n_actions))
+        for h in reversed(range(self.horizon)):
+            expected_return(self.outcomes, self.probability, 0, h, values[h + 1], q)
+            actions[h] = q.argmax(axis=1)
+            values[h] = q.max(axis=1)
+        return Solution(Policy(actions), values)
+
+    def evaluate(self, policy: Policy | ArrayLike) -> float:
+        """Return the expected total reward of a policy from the initial distribution."""
+        return float(self.initial @ self.values(policy)[0])
+
+    def values(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:
+        """Return the expected reward to go under a policy, (H+1, S)."""
+        actions = self.check_policy(policy).actions
+        values = np.zeros((self.horizon + 1, self.n_states))
+        q = np.empty((self.n_states, self.n_actions))
+        for h in reversed(range(self.horizon)):
+            expected_return(self.outcomes, self.probability, 0, h, values[h + 1], q)
+            values[h] = np.take_along_axis(q, actions[h][:, None], axis=1)[:, 0]
+        return values
+
+    def occupancy(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:
+        """Return Pr[x_h = s] under a policy, (H, S)."""
+        actions = self.check_policy(policy).actions
+        mass = np.empty((self.horizon, self.n_states))
+        mass[0] = self.initial
+        for h in range(self.horizon - 1):
+            step_forward(self.outcomes, self.probability, h, actions[h], mass[h], mass[h + 1])
+        return mass
+
+    def reachability(self, states: ArrayLike, policy: Policy | ArrayLike | None = None) -> float:
+        """Return Σ_h Pr[x_h ∈ states_h], for a policy or, with policy=None, its maximum over all policies.
+
+        Args:
+            states: (H, S) booleans, the set of states at each step.
+            policy: whose visits to count; None for the policy that visits most.
+        """
+        try:
+            inside = np.asarray(states)
+        except ValueError:
+            raise ReprlError(f"states must be booleans of one (H, S) shape, got {quote(states)}") from None
+        if inside.shape != (self.horizon, self.n_states) or inside.dtype.kind != "b":
+            allowed = f"({self.horizon}, {self.n_states})"
+            raise ReprlError(f"states must be booleans of shape {allowed}, got {inside.dtype} of shape {inside.shape}")
+        if policy is not None:
+            return float((self.occupancy(policy) * inside).sum())
+        visits = np.zeros(self.n_states)
+        q = np.empty((self.n_states, self.n_actions))
+        unpaid = self.outcomes._replace(reward=np.zeros_like(self.outcomes.reward))
+        for h in reversed(range(self.horizon)):
+            expected_return(unpaid, self.probability, 0, h, visits, q)
+            visits = inside[h] + q.max(axis=1)
+        return float(self.initial @ visits)
+
+    def check_policy(self, policy: Policy | ArrayLike) -> Policy:
+        """Return policy as a Policy that fits this MDP."""
+        checked = policy if isinstance(policy, Policy) else Policy(policy)
+        if checked.actions.shape != (self.horizon, self.n_states):
+            allowed = (self.horizon, self.n_states)
+            raise ReprlError(f"policy must have shape {allowed} for this MDP, got {checked.actions.shape}")
+        if checked.actions.max() >= self.n_actions:
+            h, s = (int(i) for i in np.argwhere(checked.actions >= self.n_actions)[0])
+            action = checked.actions[h, s]
+            raise ReprlError(f"policy action [{h}, {s}] must be from 0 to {self.n_actions - 1}, got {action}")
+        return checked
+
+    def __repr__(self) -> str:
+        """Show name, sizes and number of stored outcomes."""
+        sizes = f"horizon={self.horizon}, n_states={self.n_states}, n_actions={self.n_actions}"
+        return f"TabularMDP({self.labels.name}, {sizes}, outcomes={self.probability.size})"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Write-protect the arrays again: pickling forgets it."""
+        self.__dict__.update(state)
+        for array in (self.initial, self.probability, *self.outcomes[5:]):
+            array.setflags(write=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave dense tables out of a pickle; they are remade when asked for."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("transition", "reward")}
+
+    def _by_step(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give every step a view of its table; read-only."""
+        view = np.broadcast_to(table, (self.horizon, *table.shape[1:]))
+        view.setflags(write=False)
+        return view
+
+
+def _horizon(transition: NDArray[np.float64], horizon: int | None) -> int:
+    if transition.ndim == 4:
+        if horizon is not None and check_int("horizon", horizon, 1) != transition.shape[0]:
+            raise ReprlError(f"horizon must be {transition.shape[0]}, as transition has it, got {horizon}")
+        return check_int("horizon", transition.shape[0], 1)
+    if horizon is None:
+        raise ReprlError("horizon must be given with transition of shape (S, A, S), got None")
+    return check_int("horizon", horizon, 1, 10**6)
+
+
+def _sizes(transition: NDArray[np.float64]) -> tuple[int, int]:
+    n_states, n_actions, n_next = transition.shape[-3:]
+    if n_states != n_next or n_states == 0 or n_actions == 0:
+        raise ReprlError(f"transition must have shape (H, S, A, S) or (S, A, S), none empty, got {transition.shape}")
+    return n_states, n_actions
+
+
+def _reward_table(reward: ArrayLike, horizon: int, n_states: int, n_actions: int) -> NDArray[np.float64]:
+    """Return reward means as (steps, S, A, 1 or S) with steps 1 or H."""
+    means = check_array("reward", reward, (2, 3, 4))
+    cell = (n_states, n_actions)
+    forms = {cell: (1, *cell, 1), (horizon, *cell): (horizon, *cell, 1)}
+    full = {(*cell, n_states): (1, *cell, n_states), (horizon, *cell, n_states): (horizon, *cell, n_states)}
+    full[1, *cell, n_states] = (1, *cell, n_states)
+    if means.shape in forms and means.shape in full:
+        raise ReprlError(
+            f"reward of shape {means.shape} could be (H, S, A) or (S, A, S'): give it as (H, S, A, S') or (1, S, A, S')"
+        )
+    shape = {**forms, **full}.get(means.shape)
+    if shape is None:
+        allowed = ", ".join(map(str, [*forms, *full]))
+        raise ReprlError(f"reward must have one of the shapes {allowed}, got {means.shape}")
+    if means.min() < 0.0 or means.max() > 1.0:
+        where = tuple(int(i) for i in np.argwhere((means < 0.0) | (means > 1.0))[0])
+        raise ReprlError(f"reward{list(where)} must lie in [0, 1], got {means[where]:g}")
+    return means.reshape(shape)
+
+
+def _initial(initial: ArrayLike | int | None, n_states: int) -> NDArray[np.float64]:
+    if initial is None or np.isscalar(initial) or (isinstance(initial, np.ndarray) and initial.ndim == 0):
+        start = np.zeros(n_states)
+        start[0 if initial is None else check_int("initial", initial, 0, n_states - 1)] = 1.0
+    else:
+        start = check_distribution("initial", check_array("initial", initial, 1))
+        if start.shape != (n_states,):
+            raise ReprlError(f"initial must have shape ({n_states},), got {start.shape}")
+        start = start / start.sum()
+    start.setflags(write=False)
+    return start
+
+
+def _tabulate(
+    transition: NDArray[np.float64], means: NDArray[np.float64], horizon: int, reward_kind: str
+) -> tuple[Outcomes, NDArray[np.float64]]:
+    """Turn dense transitions and reward means into rows of outcomes, sorted by (next state, reward), with their laws."""
+    n_states, n_actions = transition.shape[-3:-1]
+    cells = n_states * n_actions
+    dense = transition.reshape(-1, n_states, n_actions, n_states)
+    steps = max(dense.shape[0], means.shape[0])
+    shape = (steps, n_states, n_actions, n_states)
+    index = np.nonzero(np.broadcast_to(dense, shape))
+    successor_law = np.broadcast_to(dense, shape)[index]
+    mean = np.broadcast_to(means, shape)[index]
+    row = (index[0] * n_states + index[1]) * n_actions + index[2]
+    successor = index[3].astype(np.int32)
+    del index  # the largest arrays here: without this a dense MDP needs a third more memory at the peak
+    if reward_kind == "deterministic":
+        picks, reward, law = np.arange(mean.size), mean + 0.0, successor_law  # no −0.0: equal rewards, equal bytes
+    else:
+        both = np.stack([successor_law * (1.0 - mean), successor_law * mean], axis=1)
+        picks, paid = np.nonzero(both)
+        reward, law = paid.astype(np.float64), both[picks, paid]
+    row, next_state = row[picks], successor[picks]
+    first = np.zeros(steps * cells + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=steps * cells), out=first[1:])
+    law = law / np.add.reduceat(law, first[:-1])[row]
+    for array in (first, next_state, reward, law):
+        array.setflags(write=False)
+    shared = steps == 1
+    outcomes = Outcomes(
+        horizon, n_states, n_actions, 0 if shared else cells, law.size if shared else 0, first, next_state, reward
+    )
+    return outcomes, law

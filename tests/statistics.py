@@ -1,0 +1,51 @@
+"""Tests of a law from seeded draws. Every use has a false-alarm rate of 1e-6 and a negative control beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+FALSE_ALARM = 1e-6
+"""The chance that a test rejects a law that is right."""
+
+_SMALLEST_CELL = 10.0
+
+
+def chi_square(rows: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
+    """p-value that each row of counts is a multinomial draw from its law, all rows together.
+
+    Cells with an expected count below 10 are pooled, smallest first. A count where the law has no mass gives 0.
+    """
+    statistic, freedom = 0.0, 0
+    for row, weights in rows:
+        counts, law = np.asarray(row, dtype=float), np.asarray(weights, dtype=float)
+        assert counts.shape == law.shape
+        assert abs(law.sum() - 1.0) < 1e-6, "the law must be whole"
+        if counts[law <= 0.0].any():
+            return 0.0
+        counts, law = counts[law > 0.0], law[law > 0.0]
+        expected = law * counts.sum()
+        order = np.argsort(expected, kind="stable")
+        counts, expected = counts[order], expected[order]
+        reached = np.cumsum(expected) >= _SMALLEST_CELL
+        pooled = int(np.argmax(reached)) + 1 if reached.any() else expected.size
+        counts = np.concatenate([[counts[:pooled].sum()], counts[pooled:]])
+        expected = np.concatenate([[expected[:pooled].sum()], expected[pooled:]])
+        statistic += float(((counts - expected) ** 2 / expected).sum())
+        freedom += counts.size - 1
+    assert freedom > 0, "nothing to test: every law is a point or all cells were pooled"
+    return float(stats.chi2.sf(statistic, freedom))
+
+
+def chi_square_of(tally: Mapping[Hashable, int], law: Mapping[Hashable, float]) -> float:
+    """p-value that a tally of outcomes comes from a law of outcomes, whatever the outcomes are."""
+    outcomes = list(dict.fromkeys([*law, *tally]))
+    return chi_square([([tally.get(x, 0) for x in outcomes], [law.get(x, 0.0) for x in outcomes])])
+
+
+def exceeds(hits: int, trials: int, probability: float) -> float:
+    """p-value that hits of trials happened although each has at most this probability."""
+    return float(stats.binomtest(hits, trials, probability, alternative="greater").pvalue)

@@ -1,0 +1,561 @@
+"""correlated_sample: the winner itself, its law, the coupling of two runs, addresses and refusals.
+
+Statistical tests reject a right implementation with probability at most FALSE_ALARM = 1e-6 each; their seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from reprl.coupling.correlated import correlated_sample, disagreement_bound, draw
+from reprl.coupling.gumbel_field import child_address
+from reprl.coupling.rounding import round_vector
+from reprl.errors import ReprlError
+from reprl.randomness import DataStream, SharedKey
+from tests import naive_coupling as naive
+from tests.naive import words
+from tests.statistics import FALSE_ALARM, chi_square, exceeds
+
+METHODS = ("joint", "blocked", "product")
+Laws = NDArray[np.float64]
+
+
+def random_laws(rng: np.random.Generator, n: int, k: int, flavour: str = "dirichlet") -> Laws:
+    """Laws of one flavour; "mixed" joins the others row by row."""
+    laws: Laws = rng.dirichlet(np.ones(k), n)
+    for row, kind in zip(laws, rng.integers(0, 5, n), strict=True):
+        if k > 1 and (flavour == "zeros" or (flavour == "mixed" and kind == 1)):
+            row[rng.permutation(k)[: rng.integers(1, k)]] = 0.0
+        if flavour == "sharp" or (flavour == "mixed" and kind == 2):
+            row[:] = 1e-12 / k
+            row[rng.integers(k)] = 1.0
+        if flavour == "equal" or (flavour == "mixed" and kind == 3):
+            row[:] = 1.0 / k
+        row /= row.sum()
+    return laws
+
+
+def choices(laws: Laws, keys: Iterable[SharedKey], method: str = "joint", block: int = 3) -> NDArray[np.int64]:
+    """(number of keys, n) choices, one key per row."""
+    return np.array([correlated_sample(key, laws, method, block) for key in keys])
+
+
+def keys(purpose: str, number: int) -> list[SharedKey]:
+    """Fresh shared keys, one per trial."""
+    root = SharedKey(20250801).derive(purpose)
+    return [root.derive(i) for i in range(number)]
+
+
+def cells(drawn: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Count every outcome of [k]ⁿ, in lexicographic order."""
+    n = drawn.shape[1]
+    return np.bincount(drawn @ (k ** np.arange(n)[::-1]), minlength=k**n)
+
+
+# ---------------------------------------------------------------------------------------------- the winner itself
+
+
+@pytest.mark.parametrize("flavour", ["dirichlet", "zeros", "sharp", "equal", "mixed"])
+def test_joint_is_the_winner_of_the_enumerated_field(flavour: str) -> None:
+    rng = np.random.default_rng(1)
+    shapes = [(n, k) for n in range(1, 9) for k in range(1, 6) if k**n <= 260]
+    for case in range(600):
+        n, k = shapes[case % len(shapes)]
+        laws, key = random_laws(rng, n, k, flavour), SharedKey(case).derive(flavour)
+        assert tuple(correlated_sample(key, laws)) == naive.enumerate_winner(key, laws)
+
+
+@pytest.mark.parametrize(("n", "k"), [(8, 3), (5, 5), (6, 4), (8, 2)])
+def test_joint_is_the_winner_of_larger_fields(n: int, k: int) -> None:
+    rng = np.random.default_rng(2)
+    for case in range(4):
+        laws, key = random_laws(rng, n, k, "mixed"), SharedKey(case).derive(n, k)
+        assert tuple(correlated_sample(key, laws)) == naive.enumerate_winner(key, laws)
+
+
+def test_another_field_has_another_winner() -> None:
+    """Negative control: the enumeration of another block's field does not pass for the joint draw."""
+    rng = np.random.default_rng(3)
+    laws = random_laws(rng, 5, 3)
+    wrong = [tuple(correlated_sample(key, laws)) != naive.enumerate_winner(key, laws, block=1) for key in keys("w", 20)]
+    assert sum(wrong) > 10
+
+
+def test_every_block_is_the_winner_of_its_own_field() -> None:
+    rng = np.random.default_rng(4)
+    for case in range(300):
+        block, k, first = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.integers(0, 3))
+        laws, key = random_laws(rng, int(rng.integers(1, 12)), k, "mixed"), SharedKey(case).derive("blocks")
+        expected: list[int] = []
+        for j, low in enumerate(range(0, len(laws), block)):
+            expected += naive.enumerate_winner(key, laws[low : low + block], block=first + j)
+        assert list(correlated_sample(key, laws, "blocked", block, first=first * block)) == expected
+
+
+def test_addresses_follow_the_written_rule() -> None:
+    rng = np.random.default_rng(5)
+    for address, child in zip(rng.integers(0, 2**64, 500, dtype=np.uint64), rng.integers(0, 2**40, 500), strict=True):
+        assert int(child_address(address, int(child))) == naive.child_address(int(address), int(child))
+
+
+@pytest.mark.parametrize(("n", "p", "cases"), [(1, 0.5, 20), (8, 0.7, 60), (14, 0.9, 40), (20, 0.9, 12), (30, 0.6, 8)])
+def test_search_finds_the_best_first_winner_and_expands_no_fewer_nodes(n: int, p: float, cases: int) -> None:
+    laws = np.tile([1.0 - p, p], (n, 1))
+    for key in keys("nodes", cases):
+        winner, fewest = naive.best_first(key, laws)
+        found = draw(key, laws)
+        assert tuple(found.choice) == winner
+        assert found.nodes >= fewest >= n
+
+
+def test_uniform_laws_need_one_node_a_row() -> None:
+    assert draw(SharedKey(1), np.full((500, 4), 0.25)).nodes == 500
+
+
+def test_product_is_a_shared_threshold_or_a_shared_race() -> None:
+    rng = np.random.default_rng(6)
+    for case in range(200):
+        k, first = int(rng.integers(1, 7)), int(rng.integers(0, 2**40))
+        laws, key = random_laws(rng, 6, k, "mixed"), SharedKey(case).derive("rows")
+        expected = [naive_row(key, first + i, row) for i, row in enumerate(laws)]
+        assert list(correlated_sample(key, laws, "product", first=first)) == expected
+
+
+def naive_row(key: SharedKey, number: int, law: Laws) -> int:
+    """One row from the block of words at counter `number`, two words to a lane."""
+    philox_key, lane = (int(word) for word in key.words)
+    uniforms = []
+    for j in range(len(law)):
+        word = words(philox_key, (lane + j // 2) % 2**64, 2 * number + j % 2, 1)[0]
+        uniforms.append(((word >> 12) + 0.5) / 2**52)
+    if len(law) == 2:
+        return 0 if uniforms[0] < law[0] else 1
+    waits = [-np.log(u) / p if p > 0.0 else np.inf for u, p in zip(uniforms, law, strict=True)]
+    return int(np.argmin(waits))
+
+
+# ---------------------------------------------------------------------------------------------- the field
+
+
+def field_sample(n: int, k: int, number: int) -> NDArray[np.float64]:
+    """(number, kⁿ) arrival times, one key per row."""
+    return np.array([list(naive.Field(key, n, k).leaves().values()) for key in keys("field", number)])
+
+
+def independence(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """p-value that two exponential variables are independent, from a 4 × 4 table of quartiles."""
+    cut = -np.log1p(-np.array([0.25, 0.5, 0.75]))
+    table = np.bincount(4 * np.searchsorted(cut, x) + np.searchsorted(cut, y), minlength=16)
+    return chi_square([(table, np.full(16, 1 / 16))])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("n", "k"), [(3, 2), (2, 3)])
+def test_arrival_times_are_independent_exponentials(n: int, k: int) -> None:
+    times = field_sample(n, k, 3000)
+    leaves = times.shape[1]
+    for leaf in range(leaves):
+        assert stats.kstest(times[:, leaf], "expon").pvalue > FALSE_ALARM
+    pairs = list(itertools.combinations(range(leaves), 2))
+    assert min(independence(times[:, i], times[:, j]) for i, j in pairs) * len(pairs) > FALSE_ALARM
+    # All leaves together: the first arrival is any leaf alike, and comes kⁿ times as soon.
+    assert stats.kstest(times.min(axis=1) * leaves, "expon").pvalue > FALSE_ALARM
+    first = np.bincount(times.argmin(axis=1), minlength=leaves)
+    assert chi_square([(first, np.full(leaves, 1 / leaves))]) > FALSE_ALARM
+    # Negative controls: a wrong rate, and a leaf that leans on another.
+    assert stats.kstest(1.2 * times[:, 0], "expon").pvalue < FALSE_ALARM
+    lean = np.where(np.arange(len(times)) % 3 == 0, times[:, 0], times[:, 1])
+    assert stats.kstest(lean, "expon").pvalue > FALSE_ALARM
+    assert independence(times[:, 0], lean) * len(pairs) < FALSE_ALARM
+
+
+# ---------------------------------------------------------------------------------------------- the law of one run
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("n", "k", "flavour"), [(3, 4, "dirichlet"), (4, 3, "mixed"), (12, 2, "dirichlet"), (4, 5, "zeros"), (5, 3, "sharp")]
+)
+def test_choices_follow_the_product_law(method: str, n: int, k: int, flavour: str) -> None:
+    laws = random_laws(np.random.default_rng([n, k]), n, k, flavour)
+    laws[0] = np.arange(1, k + 1) / (k * (k + 1) / 2)  # never a point, so there is always something to test
+    counts = cells(choices(laws, keys(f"law-{method}-{n}-{k}", 8000), method), k)
+    assert chi_square([(counts, naive.joint_law(laws))]) > FALSE_ALARM
+    wrong = laws.copy()
+    wrong[0] = laws[0, ::-1] * 0.35 + laws[0] * 0.65
+    if k == 2:
+        wrong[0] = laws[0, ::-1]
+    assert chi_square([(counts, naive.joint_law(wrong))]) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+def test_a_slightly_wrong_law_is_rejected() -> None:
+    """Negative control at a distance of 0.05 in one row of three."""
+    laws = np.array([[0.3, 0.7], [0.5, 0.5], [0.9, 0.1]])
+    wrong = np.array([[0.35, 0.65], [0.5, 0.5], [0.9, 0.1]])
+    for method in METHODS:
+        counts = cells(choices(laws, keys("slight", 8000), method), 2)
+        assert chi_square([(counts, naive.joint_law(laws))]) > FALSE_ALARM
+        assert chi_square([(counts, naive.joint_law(wrong))]) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", METHODS)
+def test_each_of_many_rows_follows_its_law(method: str) -> None:
+    laws = random_laws(np.random.default_rng(8), 60, 4)
+    drawn = choices(laws, keys(f"rows-{method}", 1500), method if method != "joint" else "blocked", block=8)
+    rows = [np.bincount(drawn[:, i], minlength=4) for i in range(len(laws))]
+    assert chi_square(zip(rows, laws, strict=True)) > FALSE_ALARM
+    assert chi_square(zip(rows, np.roll(laws, 1, axis=1), strict=True)) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+def test_a_long_chain_of_heirs_does_not_bend_the_law() -> None:
+    """Scaled times fade below the smallest float after 1100 uniform rows; the rows behind them must not notice."""
+    laws = np.vstack([np.full((1100, 2), 0.5), np.tile([0.2, 0.8], (5, 1))])
+    drawn = choices(laws, keys("heirs", 1500))
+    assert chi_square([(cells(drawn[:, 1100:], 2), naive.joint_law(laws[1100:]))]) > FALSE_ALARM
+    ones = int(drawn[:, :1100].sum())
+    assert stats.binomtest(ones, 1500 * 1100, 0.5).pvalue > FALSE_ALARM
+    assert chi_square([(cells(drawn[:, 1100:], 2), np.full(32, 1 / 32))]) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_impossible_outcomes_are_never_drawn_and_sure_ones_always(method: str) -> None:
+    laws = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0], [1e-300, 0.0, 1.0], [0.0, 1e-13, 1.0 - 1e-13]])
+    drawn = choices(laws, keys("zero", 2000), method, block=2)
+    assert (drawn[:, 0] == 1).all()
+    assert set(drawn[:, 1]) == {0, 2}
+    assert (drawn[:, 2] == 0).all()
+    assert (drawn[:, 3:] == 2).all()
+
+
+# ---------------------------------------------------------------------------------------------- two runs
+
+
+def pair_of_laws(n: int, k: int, step: float) -> tuple[Laws, Laws]:
+    rng = np.random.default_rng([n, k, int(1000 * step)])
+    first, other = rng.dirichlet(np.ones(k), n), rng.dirichlet(np.ones(k), n)
+    return first, (1.0 - step) * first + step * other
+
+
+def exact_disagreement(first: Laws, second: Laws, method: str, block: int) -> float:
+    """The disagreement of two runs, from the rule of each method by enumeration."""
+    if method == "product" and first.shape[1] == 2:
+        return naive.any_fails(np.abs(first - second)[:, 0])
+    size = {"joint": len(first), "blocked": block, "product": 1}[method]
+    cuts = range(0, len(first), size)
+    return naive.any_fails([naive.race_disagreement(first[c : c + size], second[c : c + size]) for c in cuts])
+
+
+def written_bound(first: Laws, second: Laws, method: str, block: int) -> float:
+    """The bound of correlated_sample's docstring, with exact total variations."""
+    size = {"joint": len(first), "blocked": block, "product": 1}[method]
+    cuts = range(0, len(first), size)
+    if method == "product" and first.shape[1] == 2:
+        return sum(naive.total_variation(first[c : c + 1], second[c : c + 1]) for c in cuts)
+    return sum(naive.coupling_bound(first[c : c + size], second[c : c + size]) for c in cuts)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("n", "k", "step"), [(6, 3, 0.02), (6, 3, 0.2), (8, 2, 0.05), (1, 5, 0.5), (4, 4, 1.0)])
+def test_two_runs_part_as_often_as_the_theory_says(method: str, n: int, k: int, step: float) -> None:
+    first, second = pair_of_laws(n, k, step)
+    shared = keys(f"pair-{method}-{n}-{k}-{step}", 4000)
+    one, two = choices(first, shared, method), choices(second, shared, method)
+    apart = int((one != two).any(axis=1).sum())
+    exact = exact_disagreement(first, second, method, 3)
+    bound = written_bound(first, second, method, 3)
+    assert naive.total_variation(first, second) <= exact <= min(1.0, bound) + 1e-12
+    assert exceeds(apart, 4000, min(1.0, bound)) > FALSE_ALARM
+    assert stats.binomtest(apart, 4000, exact).pvalue > FALSE_ALARM
+    # Negative control: the same runs without a shared key.
+    alone = choices(second, keys(f"alone-{method}-{n}-{k}-{step}", 4000), method)
+    apart_alone = int((one != alone).any(axis=1).sum())
+    assert stats.binomtest(apart_alone, 4000, exact).pvalue < FALSE_ALARM
+    if bound < 0.5:
+        assert exceeds(apart_alone, 4000, bound) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+def test_joint_parts_less_often_than_product() -> None:
+    """Twenty fair coins against twenty of 0.52: the joint bound is 0.13, the coordinatewise one 0.33."""
+    n, trials = 20, 4000
+    first, second = np.full((n, 2), 0.5), np.tile([0.48, 0.52], (n, 1))
+    tv = 0.5 * np.abs(stats.binom.pmf(np.arange(n + 1), n, 0.5) - stats.binom.pmf(np.arange(n + 1), n, 0.52)).sum()
+    apart = {}
+    for method in ("joint", "product"):
+        shared = keys(f"coins-{method}", trials)
+        differ = choices(first, shared, method) != choices(second, shared, method)
+        apart[method] = int(differ.any(axis=1).sum())
+    table = [[apart["joint"], trials - apart["joint"]], [apart["product"], trials - apart["product"]]]
+    assert stats.fisher_exact(table, alternative="less").pvalue < FALSE_ALARM
+    assert stats.fisher_exact(table[::-1], alternative="less").pvalue > FALSE_ALARM  # negative control
+    assert exceeds(apart["joint"], trials, 2 * tv / (1 + tv)) > FALSE_ALARM
+    assert stats.binomtest(apart["product"], trials, 1 - 0.98**n).pvalue > FALSE_ALARM
+
+
+@st.composite
+def two_products(draw_from: Callable[..., object]) -> tuple[Laws, Laws]:
+    n, k = draw_from(st.integers(1, 4)), draw_from(st.integers(1, 4))
+    weight = st.sampled_from([0.0, 1e-12, 1e-9, 1e-6, 0.01, 0.1]) | st.floats(0.0, 1.0)
+    base = np.array(draw_from(st.lists(weight, min_size=n * k, max_size=n * k))).reshape(n, k)
+    move = np.array(draw_from(st.lists(weight, min_size=n * k, max_size=n * k))).reshape(n, k)
+    step = draw_from(st.sampled_from([0.0, 1e-15, 1e-9, 1e-6, 1e-3, 0.1, 1.0]))
+    base[:, 0] += base.sum(axis=1) < 1e-3
+    move[:, -1] += move.sum(axis=1) < 1e-3
+    base, move = base / base.sum(axis=1, keepdims=True), move / move.sum(axis=1, keepdims=True)
+    second = (1.0 - step) * base + step * move
+    return base, second / second.sum(axis=1, keepdims=True)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
+def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], method: str, block: int) -> None:
+    first, second = pair
+    bound = disagreement_bound(first, second, method, block)
+    size = {"joint": len(first), "blocked": block, "product": 1}[method]
+    cuts = range(0, len(first), size)
+    if method == "product" and first.shape[1] == 2:
+        exact = naive.any_fails([naive.total_variation(first[c : c + 1], second[c : c + 1]) for c in cuts])
+    else:
+        exact = naive.any_fails([naive.coupling_bound(first[c : c + size], second[c : c + size]) for c in cuts])
+    assert exact * (1.0 - 1e-9) - 2e-15 <= bound <= 1.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
+def test_disagreement_bound_of_equal_laws_is_zero(pair: tuple[Laws, Laws], method: str, block: int) -> None:
+    assert disagreement_bound(pair[0], pair[0], method, block) == 0.0
+
+
+def test_disagreement_bound_is_not_idle() -> None:
+    """It separates what it should: disjoint laws, near laws that rounding could call equal, joint from product."""
+    assert disagreement_bound([[1.0, 0.0]], [[0.0, 1.0]]) == 1.0
+    near = disagreement_bound(np.full((100, 2), 0.5), np.tile([0.5 - 1e-10, 0.5 + 1e-10], (100, 1)))
+    assert 1e-9 < near < 1e-8
+    coins = np.full((20, 2), 0.5), np.tile([0.48, 0.52], (20, 1))
+    assert disagreement_bound(*coins, "joint") < 0.7 * disagreement_bound(*coins, "product")
+    assert disagreement_bound(*coins, "blocked", 10**30) == disagreement_bound(*coins, "joint")
+
+
+# ---------------------------------------------------------------------------------------------- addresses
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_calls_may_be_split_and_reordered(data: st.DataObject) -> None:
+    method = data.draw(st.sampled_from(["blocked", "product"]))
+    block = data.draw(st.integers(1, 5)) if method == "blocked" else 1
+    n, k, seed = data.draw(st.integers(2, 24)), data.draw(st.integers(1, 4)), data.draw(st.integers(0, 10**6))
+    laws, key = random_laws(np.random.default_rng(seed), n, k, "mixed"), SharedKey(seed)
+    whole = correlated_sample(key, laws, method, block)
+    cuts = sorted({0, n, *(block * c for c in data.draw(st.sets(st.integers(0, n // block), max_size=4)) if block * c < n)})
+    parts = data.draw(st.permutations(list(itertools.pairwise(cuts))))
+    pieces = {low: correlated_sample(key, laws[low:high], method, block, first=low) for low, high in parts}
+    assert np.array_equal(np.concatenate([pieces[low] for low in sorted(pieces)]), whole)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_data_of_one_block_cannot_move_another(data: st.DataObject) -> None:
+    method = data.draw(st.sampled_from(["blocked", "product"]))
+    block = data.draw(st.integers(1, 5)) if method == "blocked" else 1
+    n, k, seed = data.draw(st.integers(1, 24)), data.draw(st.integers(2, 4)), data.draw(st.integers(0, 10**6))
+    rng, key = np.random.default_rng(seed), SharedKey(seed)
+    laws = random_laws(rng, n, k, "mixed")
+    before = correlated_sample(key, laws, method, block)
+    changed = data.draw(st.integers(0, n - 1))
+    laws[changed] = random_laws(rng, 1, k)[0]
+    after = correlated_sample(key, laws, method, block)
+    same_block = np.arange(n) // block == changed // block
+    assert np.array_equal(before[~same_block], after[~same_block])
+
+
+def test_a_changed_row_can_move_its_own_block() -> None:
+    """Negative control of the test above."""
+    laws, other = np.full((4, 2), 0.5), np.full((4, 2), 0.5)
+    other[1] = [1.0, 0.0]
+    for method in METHODS:
+        moved = [not np.array_equal(correlated_sample(k, laws, method, 2), correlated_sample(k, other, method, 2))
+                 for k in keys("moved", 40)]
+        assert any(moved)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_keys_labels_and_blocks_draw_otherwise(method: str) -> None:
+    laws = np.full((64, 4), 0.25)
+    drawn = [
+        correlated_sample(key, laws, method, 16)
+        for key in (SharedKey(1), SharedKey(2), SharedKey(1).derive("a"), SharedKey(1).derive("b"), SharedKey(1).derive("a", 0))
+    ]
+    for one, two in itertools.combinations(drawn, 2):
+        assert (one != two).sum() > 16
+    if method != "joint":
+        later = correlated_sample(SharedKey(1), laws, method, 16, first=64)
+        assert (later != drawn[0]).sum() > 16
+        assert (drawn[0][:16] != drawn[0][16:32]).any()
+
+
+def test_input_is_not_written_to_and_layout_does_not_matter() -> None:
+    laws = random_laws(np.random.default_rng(11), 9, 3)
+    laws.setflags(write=False)
+    for method in METHODS:
+        plain = correlated_sample(SharedKey(5), laws, method, 4)
+        assert np.array_equal(plain, correlated_sample(SharedKey(5), np.asfortranarray(laws), method, 4))
+        assert np.array_equal(plain, correlated_sample(SharedKey(5), laws.tolist(), method, 4))
+        assert np.array_equal(plain, correlated_sample(SharedKey(5), np.repeat(laws, 2, axis=0)[::2], method, 4))
+
+
+# ---------------------------------------------------------------------------------------------- golden
+
+
+def golden_table() -> dict[str, str]:
+    """Fingerprints of fixed draws, one for each method and shape."""
+    out = {}
+    for k in (2, 3, 5):
+        laws = np.arange(1.0, 24 * k + 1.0).reshape(24, k) % 7.0 + 0.5
+        laws /= laws.sum(axis=1, keepdims=True)
+        for method in METHODS:
+            drawn = [correlated_sample(SharedKey(7).derive("golden", i), laws, method, 5) for i in range(20)]
+            out[f"{method} k={k}"] = hashlib.sha256(np.array(drawn, dtype="<i8").tobytes()).hexdigest()[:16]
+    x = (np.arange(15) * 0.37) % 5.0 - 2.0
+    for method in (*METHODS, "grid"):
+        y = [round_vector(SharedKey(7).derive("golden", i), x, width=0.5, method=method, block=4) for i in range(20)]
+        out[f"round {method}"] = hashlib.sha256(np.array(y, dtype="<f8").tobytes()).hexdigest()[:16]
+    return out
+
+
+GOLDEN: dict[str, str] = {}
+
+
+def test_golden_choices() -> None:
+    """A change here is a change of results for published seeds: raise STREAM_VERSION and say so in CHANGELOG.md."""
+    assert golden_table() == GOLDEN
+    assert list(correlated_sample(SharedKey(7), np.full((12, 3), 1 / 3))) == []
+    assert list(correlated_sample(SharedKey(7), np.full((12, 3), 1 / 3), "blocked", 4)) == []
+    assert list(correlated_sample(SharedKey(7), np.full((12, 3), 1 / 3), "product")) == []
+
+
+@pytest.mark.parametrize(("threads", "hash_seed"), [("1", "0"), ("2", "12345")])
+def test_choices_do_not_depend_on_threads_or_hash_seed(threads: str, hash_seed: str) -> None:
+    code = "from tests.test_correlated import golden_table; import json; print(json.dumps(golden_table()))"
+    env = {**os.environ, "NUMBA_NUM_THREADS": threads, "PYTHONHASHSEED": hash_seed}
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(GOLDEN).replace("'", '"')
+
+
+# ---------------------------------------------------------------------------------------------- the guard and refusals
+
+
+def test_the_guard_names_the_block_and_the_method_and_nothing_falls_back() -> None:
+    hard = np.tile([0.01, 0.99], (24, 1))
+    with pytest.raises(ReprlError, match=r"^coupling of rows 0 to 23 passed max_nodes=30: .*method='joint', block=24"):
+        draw(SharedKey(1), hard, max_nodes=30)
+    laws = np.vstack([np.full((12, 2), 0.5), np.tile([0.01, 0.99], (12, 1))])
+    with pytest.raises(ReprlError, match=r"^coupling of rows 12 to 23 passed max_nodes=13: .*method='blocked', block=12"):
+        draw(SharedKey(1), laws, "blocked", 12, max_nodes=13)
+    with pytest.raises(ReprlError, match=r"^coupling of rows 36 to 47 passed max_nodes=13: choose method='blocked'"):
+        draw(SharedKey(1), laws, "blocked", 12, max_nodes=13, first=24)
+
+
+def test_the_guard_is_sharp() -> None:
+    laws = np.tile([0.1, 0.9], (16, 1))
+    found = draw(SharedKey(3), laws)
+    assert np.array_equal(draw(SharedKey(3), laws, max_nodes=found.nodes).choice, found.choice)
+    with pytest.raises(ReprlError, match=f"max_nodes={found.nodes - 1}:"):
+        draw(SharedKey(3), laws, max_nodes=found.nodes - 1)
+
+
+HALF = [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"probabilities": [[0.5, 0.5], [0.5, 0.6]]}, "probabilities[1] must sum to 1 within 1e-09, got 1.1"),
+        ({"probabilities": [[0.5, 0.5], [0.0, 0.0]]}, "probabilities[1] must sum to 1 within 1e-09, got 0"),
+        ({"probabilities": [[0.5, float("nan")]]}, "probabilities[0, 1] must be finite, got nan"),
+        ({"probabilities": [[0.5, float("inf")]]}, "probabilities[0, 1] must be finite, got inf"),
+        ({"probabilities": [[1.5, -0.5]]}, "probabilities[0, 1] must be a probability in [0, 1], got -0.5"),
+        ({"probabilities": np.empty((0, 2))}, "at least one row and one column, got shape (0, 2)"),
+        ({"probabilities": np.empty((2, 0))}, "at least one row and one column, got shape (2, 0)"),
+        ({"probabilities": [0.5, 0.5]}, "probabilities must have 2 axes, got shape (2,)"),
+        ({"probabilities": [[0.5, 0.5], [1.0]]}, "probabilities must be an array of real numbers, got [[0.5, 0.5], [1.0]]"),
+        ({"probabilities": "half"}, "probabilities must be an array of real numbers, got 'half'"),
+        ({"probabilities": [[0.5 + 0j, 0.5]]}, "probabilities must be an array of real numbers"),
+        ({"block": 0}, "block must be a whole number of at least 1, got 0"),
+        ({"block": 2.0}, "block must be a whole number of at least 1, got 2.0"),
+        ({"block": True}, "block must be a whole number of at least 1, got True"),
+        ({"method": "auto"}, "method must be one of joint, blocked, product; got 'auto'"),
+        ({"method": None}, "method must be one of joint, blocked, product; got None"),
+        ({"method": "blocked", "block": 4, "first": 6}, "first must be a multiple of block=4, got 6"),
+        ({"method": "joint", "first": 1}, "first must be 0 for method='joint', got 1"),
+        ({"first": -1}, "first must be a whole number from 0 to"),
+        ({"first": 2**62 + 1}, "got 4611686018427387905"),
+        ({"max_nodes": 0}, "max_nodes must be a whole number from 1 to"),
+        ({"key": 7}, "shared key must be a reprl.SharedKey, got 7"),
+        ({"key": DataStream(7, "rewards")}, "shared key must be a reprl.SharedKey, got DataStream(7, 'rewards', run=0)"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_line(arguments: dict[str, object], message: str) -> None:
+    call: dict[str, object] = {"key": SharedKey(1), "probabilities": HALF, **arguments}
+    with pytest.raises(ReprlError) as caught:
+        correlated_sample(**call)  # type: ignore[arg-type]
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_extreme_settings_that_are_allowed() -> None:
+    laws = np.full((3, 2), 0.5)
+    joint = correlated_sample(SharedKey(1), laws)
+    assert np.array_equal(correlated_sample(SharedKey(1), laws, "blocked", 10**30), joint)
+    for method, block in (("product", 1), ("blocked", 1), ("blocked", 2)):
+        assert correlated_sample(SharedKey(1), laws, method, block, first=2**62).shape == (3,)
+    assert correlated_sample(SharedKey(1), [[1.0]])[0] == 0
+    nearly = correlated_sample(SharedKey(1), [[0.5, 0.5 + 9e-10]], "product")
+    assert nearly.dtype == np.int64
+
+
+def test_keys_of_another_stream_version_are_refused() -> None:
+    with pytest.raises(ReprlError, match="stream version must be 1 for this release of reprl, got 2"):
+        SharedKey(7, stream_version=2)
+    key = SharedKey(7).derive("a", 3)
+    rebuild, (seed, labels, version) = key.__reduce__()
+    assert np.array_equal(
+        correlated_sample(pickle.loads(pickle.dumps(key)), np.full((30, 3), 1 / 3)),
+        correlated_sample(key, np.full((30, 3), 1 / 3)),
+    )
+    with pytest.raises(ReprlError, match="got 2"):
+        rebuild(seed, labels, version + 1)
+
+
+@pytest.mark.parametrize(
+    ("second", "options", "message"),
+    [
+        ([[0.5, 0.5]] * 2, {}, "both products must have one shape, got (1, 2) and (2, 2)"),
+        ([[0.5, 0.6]], {}, "must sum to 1"),
+        (HALF, {"method": "grid"}, "method must be one of joint, blocked, product; got 'grid'"),
+        (HALF, {"method": "blocked", "block": 0}, "block must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_disagreement_bound_refuses_bad_input(second: object, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ReprlError) as caught:
+        disagreement_bound(HALF, second, **options)  # type: ignore[arg-type]
+    assert message in str(caught.value)

@@ -1,0 +1,184 @@
+"""Exact draws: integer thresholds and the binomial sampler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from scipy import stats
+
+from reprl.mdp.draws import binomial, cumulate, pick, thresholds
+from tests.statistics import FALSE_ALARM, chi_square, exceeds
+
+TOP = 2**64 - 1
+DRAWS = 100_000
+
+
+@njit
+def draw_many(key, lane, n, p, out):
+    position = np.uint64(0)
+    for i in range(out.size):
+        out[i], position = binomial(key, lane, position, n, p)
+
+
+def sample(n: int, p: float, lane: int, size: int = DRAWS) -> np.ndarray:
+    out = np.empty(size, dtype=np.int64)
+    draw_many(np.uint64(99), np.uint64(lane), n, p, out)
+    return out
+
+
+def table(rows: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
+    first = np.cumsum([0, *(len(row) for row in rows)])
+    return np.array([x for row in rows for x in row], dtype=float), first
+
+
+def naive_pick(word: int, cumulative: list[float]) -> int:
+    """The first outcome whose ⌊cumulative · 2⁶⁴⌋ exceeds the word, else the last, in whole numbers."""
+    for e, total in enumerate(cumulative):
+        numerator, denominator = total.as_integer_ratio()
+        if word < (numerator * 2**64) // denominator:
+            return e
+    return len(cumulative) - 1
+
+
+ROW = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9).filter(lambda row: sum(row) > 1e-3)
+WORD = st.one_of(st.integers(0, TOP), st.integers(TOP - 4096, TOP), st.integers(0, 4096))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(weights=ROW, word=WORD, before=st.integers(0, 3))
+def test_pick_is_the_naive_search_over_exact_thresholds(weights, word, before):
+    weights = [weight for weight in weights if weight > 0.0]
+    row = [weight / sum(weights) for weight in weights]
+    law, first = table([[1.0]] * before + [row, [0.5, 0.5]])
+    cumulative = cumulate(law, first)
+    limits = thresholds(cumulative, first)
+    low, high = int(first[before]), int(first[before + 1])
+    totals = [min(float(x), 1.0) for x in cumulative[low:high]]
+    assert pick(np.uint64(word), limits, low, high) - low == naive_pick(word, totals)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("word", [0, 1, 2**63, TOP - 1, TOP])
+def test_pick_stays_inside_its_row(size, word):
+    law, first = table([[0.25, 0.75], [1.0 / size] * size, [0.5, 0.5]])
+    limits = thresholds(cumulate(law, first), first)
+    assert 2 <= pick(np.uint64(word), limits, 2, 2 + size) < 2 + size
+
+
+def test_the_highest_words_pick_a_stored_outcome_when_the_row_sums_to_less_than_one():
+    row = [0.1] * 10  # 0.1 added ten times in floating point is 1 − 2⁻⁵³
+    law, first = table([row, [1.0]])
+    cumulative = cumulate(law, first)
+    assert cumulative[9] == 1.0 - 2.0**-53
+    limits = thresholds(cumulative, first)
+    for word in (int(cumulative[9] * 2.0**64), TOP - 1, TOP):
+        assert pick(np.uint64(word), limits, 0, 10) == 9
+
+
+def test_a_row_that_sums_to_more_than_one_keeps_its_thresholds_in_range():
+    row = [0.3, 0.7, 2.0**-52, 1e-12]
+    law, first = table([row])
+    limits = thresholds(cumulate(law, first), first)
+    assert limits.tolist() == sorted(limits.tolist())
+    assert pick(np.uint64(TOP), limits, 0, 4) == 3
+    assert pick(np.uint64(2**63), limits, 0, 4) == 1
+
+
+def test_thresholds_split_the_words_in_the_stated_proportions():
+    law, first = table([[0.25, 0.5, 0.25]])
+    assert thresholds(cumulate(law, first), first).tolist() == [2**62, 3 * 2**62, TOP]
+    limits = thresholds(cumulate(law, first), first)
+    assert [pick(np.uint64(w), limits, 0, 3) for w in (2**62 - 1, 2**62, 3 * 2**62 - 1, 3 * 2**62)] == [0, 1, 1, 2]
+
+
+def test_empty_rows_are_left_alone():
+    law, first = np.array([0.5, 0.5]), np.array([0, 0, 2, 2])
+    assert cumulate(law, first).tolist() == [0.5, 1.0]
+    assert thresholds(cumulate(law, first), first).tolist() == [2**63, TOP]
+
+
+def fit(draws: np.ndarray, n: int, p: float) -> float:
+    """p-value of draws under Binomial(n, p), over about 50 intervals of equal probability."""
+    law = stats.binom(n, p)
+    edges = np.unique(np.concatenate([[-1.0], law.ppf(np.linspace(0.02, 0.98, 49)), [float(n)]]))
+    counts = np.histogram(draws, bins=edges + 0.5)[0]
+    assert counts.sum() == draws.size
+    return chi_square([(counts, np.diff(law.cdf(edges)))])
+
+
+BINOMIALS = [
+    (1, 0.5),
+    (1, 0.03),
+    (2, 0.5),
+    (7, 0.9),
+    (20, 0.1),
+    (19, 0.5),
+    (20, 0.5),
+    (21, 0.5),
+    (100, 0.0999),
+    (100, 0.1001),
+    (100, 0.9001),
+    (100, 0.8999),
+    (1000, 0.3),
+    (10**6, 9.99e-6),
+    (10**6, 1.001e-5),
+    (10**6, 0.75),
+    (10**9, 0.1234),
+    (10**12, 9.9e-12),
+    (10**12, 0.5),
+    (10**15, 9.9e-15),
+    (10**15, 1e-9),
+    (10**15, 0.1234),
+    (10**15, 0.8766),
+    (2**52 + 1000, 1e-15),
+    (2**54, 0.3),
+]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("n", "p"), BINOMIALS)
+def test_binomial_draws_have_the_binomial_law(n, p):
+    """False alarm 1e-6. Control: the law whose mean is off by a twentieth of a standard deviation is rejected."""
+    draws = sample(n, p, lane=n % 1000 + int(p * 10**6))
+    assert fit(draws, n, p) > FALSE_ALARM
+    shift = 0.05 * np.sqrt(p * (1.0 - p) / n)
+    assert fit(draws, n, p + shift) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("n", "p"), [(2**52, 0.5), (2**53, 0.5), (2**53 - 1, 0.4999999), (2**56 + 1, 0.7), (1001, 0.4)]
+)
+def test_binomial_draws_are_even_and_odd_alike(n, p):
+    """False alarm 2e-6 (two one-sided tests). Control: draws rounded to even numbers one time in ten are rejected."""
+    draws = sample(n, p, lane=5)
+    odd = int((draws & 1).sum())
+    assert exceeds(odd, DRAWS, 0.5) > FALSE_ALARM
+    assert exceeds(DRAWS - odd, DRAWS, 0.5) > FALSE_ALARM
+    spoiled = np.where(np.arange(DRAWS) % 10 == 0, draws & ~1, draws)
+    assert exceeds(int((spoiled & 1 == 0).sum()), DRAWS, 0.5) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("n", [0, 1, 10**15])
+def test_binomial_at_probability_zero_and_one_reads_nothing(n):
+    for p, expected in ((0.0, 0), (-0.0, 0), (1.0, n)):
+        assert binomial(np.uint64(1), np.uint64(2), np.uint64(3), n, p) == (expected, 3)
+    assert binomial(np.uint64(1), np.uint64(2), np.uint64(3), 0, 0.5) == (0, 3)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    n=st.one_of(st.integers(1, 2**53), st.integers(2**53, 2**62)),
+    p=st.one_of(st.floats(0.0, 1.0), st.floats(0.0, 1e-12), st.floats(1.0 - 1e-12, 1.0)),
+    lane=st.integers(0, TOP),
+)
+def test_binomial_draws_lie_between_zero_and_n_and_advance_the_stream(n, p, lane):
+    start = np.uint64(7)
+    k, position = binomial(np.uint64(4), np.uint64(lane), start, n, p)
+    assert 0 <= k <= n
+    assert (position > start) == (0.0 < p < 1.0)
+    again = binomial(np.uint64(4), np.uint64(lane), start, n, p)
+    assert again == (k, position)

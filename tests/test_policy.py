@@ -1,0 +1,237 @@
+"""Policy: its fingerprint, equality, immutability and files."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import pickle
+import stat
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import reprl
+
+TABLES = hnp.arrays(np.int64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 2**31 - 1))
+GOLDEN = {
+    ((0,),): "ff5c77fa0440bd019a52825a202cd98e2ba9e7857b14a5dc458d570c3f394280",
+    ((0, 1), (2, 3)): "c2c5a4d9cafd680a24f1101d6b6314f1f0a9f0e8183c9ea120b5e88d0888e3f0",
+    ((2**31 - 1, 0, 7),): "780c7de0752c6d4dba9d5046a8ce716d2f26548270cfcadc74ddfbe9147c6e74",
+}
+
+
+@pytest.mark.parametrize("actions", GOLDEN)
+def test_fingerprints_are_golden(actions):
+    assert reprl.Policy(actions).fingerprint == GOLDEN[actions]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(table=TABLES)
+def test_the_fingerprint_is_the_documented_hash(table):
+    horizon, n_states = table.shape
+    data = f"reprl-policy 1 {horizon} {n_states}\n".encode()
+    for action in table.ravel().tolist():
+        data += struct.pack("<i", action)
+    policy = reprl.Policy(table)
+    assert policy.fingerprint == hashlib.sha256(data).hexdigest()
+    assert policy.short_fingerprint == policy.fingerprint[:12]
+
+
+def test_the_fingerprint_depends_on_the_shape():
+    shapes = [(1, 4), (2, 2), (4, 1)]
+    policies = [reprl.Policy(np.array([0, 1, 1, 0]).reshape(shape)) for shape in shapes]
+    assert len({policy.fingerprint for policy in policies}) == 3
+    assert len(set(policies)) == 3
+
+
+def test_the_fingerprint_depends_on_every_single_action():
+    table = np.arange(12).reshape(3, 4)
+    seen = {reprl.Policy(table).fingerprint}
+    for cell in np.ndindex(table.shape):
+        other = table.copy()
+        other[cell] += 1
+        seen.add(reprl.Policy(other).fingerprint)
+        assert reprl.Policy(other) != reprl.Policy(table)
+    assert len(seen) == 13
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64, np.float64, ">i4"])
+def test_the_number_type_and_memory_layout_do_not_matter(kind):
+    table = np.array([[0, 1, 2], [2, 1, 0]])
+    plain = reprl.Policy(table)
+    for variant in (table.astype(kind), np.asfortranarray(table.astype(kind)), table.astype(kind).tolist()):
+        other = reprl.Policy(variant)
+        assert other == plain
+        assert hash(other) == hash(plain)
+        assert other.fingerprint == plain.fingerprint
+        assert other.actions.dtype == np.int64
+
+
+def test_equality_is_with_policies_only():
+    policy = reprl.Policy([[0, 1]])
+    assert policy == reprl.Policy(policy)
+    assert policy != [[0, 1]]
+    assert policy != "policy"
+    assert {policy: 1}[reprl.Policy([[0, 1]])] == 1
+
+
+@pytest.mark.parametrize("make", [reprl.Policy, copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_a_policy_and_its_copies_cannot_be_changed(make):
+    original = reprl.Policy([[0, 1], [1, 0]])
+    policy = make(original)
+    assert policy == original
+    with pytest.raises(ValueError, match="read-only"):
+        policy.actions[0, 0] = 1
+    with pytest.raises(AttributeError):
+        policy.actions = np.zeros((2, 2), dtype=int)
+    with pytest.raises(AttributeError):
+        policy.note = "x"
+
+
+def test_later_changes_to_the_argument_do_not_reach_the_policy():
+    table = np.array([[0, 1]])
+    policy = reprl.Policy(table)
+    table[0, 0] = 5
+    assert policy.actions.tolist() == [[0, 1]]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(table=TABLES)
+def test_json_round_trip(table):
+    policy = reprl.Policy(table)
+    text = policy.to_json()
+    assert reprl.Policy.from_json(text) == policy
+    assert reprl.Policy.from_json(text.encode()) == policy
+    assert reprl.Policy.from_json(text).to_json() == text
+    assert json.loads(text)["fingerprint"] == policy.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("actions", "text"),
+    [
+        ([[0, -1]], r"actions\[0, 1\] must be an action index from 0 to 2147483647, got -1"),
+        ([[0], [2**31]], r"actions\[1, 0\] must be an action index from 0 to 2147483647, got 2147483648"),
+        (np.array([[2**64 - 1]], dtype=np.uint64), r"actions\[0, 0\] must be .*, got 18446744073709551615"),
+        ([[0, 0.5]], r"actions\[0, 1\] must be an action index from 0 to 2147483647, got 0.5"),
+        ([[np.nan]], r"actions\[0, 0\] must be .*, got nan"),
+        ([[np.inf]], r"actions\[0, 0\] must be .*, got inf"),
+        ([0, 1], r"actions must be an \(H, S\) table of action indices, got int64 of shape \(2,\)"),
+        ([[[0]]], r"actions must be an \(H, S\) table of action indices, got int64 of shape \(1, 1, 1\)"),
+        ([[]], r"actions must be an \(H, S\) table of action indices, got float64 of shape \(1, 0\)"),
+        ([[True]], r"actions must be an \(H, S\) table of action indices, got bool of shape \(1, 1\)"),
+        ([["0"]], r"actions must be an \(H, S\) table of action indices, got <U1 of shape \(1, 1\)"),
+        ([[10**30]], r"actions must be an \(H, S\) table of action indices, got object of shape \(1, 1\)"),
+        ([[0], [0, 1]], r"actions must be an \(H, S\) table of action indices, got \[\[0\], \[0, 1\]\]"),
+        (None, r"actions must be an \(H, S\) table of action indices, got object of shape \(\)"),
+    ],
+)
+def test_bad_actions_are_refused_in_one_line(actions, text):
+    with pytest.raises(reprl.ReprlError, match=rf"^{text}\Z"):
+        reprl.Policy(actions)
+
+
+def document(**changes):
+    return {**json.loads(reprl.Policy([[0, 1], [1, 0]]).to_json()), **changes}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"a policy must be a JSON document: "),
+        ("{", r"a policy must be a JSON document: "),
+        (b"\xff\xfe\xfd", r"a policy must be a JSON document: "),
+        (None, r"a policy must be a JSON document: "),
+        ("[]", r"a policy document must say format 'reprl-policy', got \[\]"),
+        ("NaN", r"a policy document must say format 'reprl-policy', got nan"),
+        (json.dumps(document(format="other")), r"a policy document must say format 'reprl-policy', got \{"),
+        (json.dumps(document(version=2)), r"policy version must be 1, got 2"),
+        (json.dumps(document(version=None)), r"policy version must be 1, got None"),
+        (json.dumps(document(actions="0110")), r"policy actions must be a list, got '0110'"),
+        (json.dumps(document(actions=[[0, 1], [1]])), r"actions must be an \(H, S\) table"),
+        (json.dumps(document(actions=[[0, float("nan")], [1, 0]])), r"actions\[0, 1\] must be .*, got nan"),
+        (json.dumps(document(actions=[[0, float("inf")], [1, 0]])), r"actions\[0, 1\] must be .*, got inf"),
+        (json.dumps(document(horizon=3)), r"policy horizon must match its actions \(2\), got 3"),
+        (json.dumps(document(n_states=10**15)), r"policy n_states must match its actions \(2\), got 1000000000000000"),
+        (
+            json.dumps(document(actions=[[0, 1], [1, 1]])),
+            r"policy fingerprint must be [0-9a-f]{64} for these actions, got '",
+        ),
+        (
+            json.dumps(document(fingerprint=None)),
+            r"policy fingerprint must be [0-9a-f]{64} for these actions, got None",
+        ),
+    ],
+)
+def test_bad_documents_are_refused_in_one_line(text, message):
+    assert reprl.Policy.from_json(json.dumps(document())) == reprl.Policy([[0, 1], [1, 0]])
+    with pytest.raises(reprl.ReprlError, match=rf"^{message}") as caught:
+        reprl.Policy.from_json(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_save_and_load(tmp_path):
+    policy = reprl.Policy([[0, 1], [1, 0]])
+    path = policy.save(tmp_path / "policy.json")
+    assert reprl.Policy.load(path) == policy
+    assert path.read_text() == policy.to_json()
+    assert os.listdir(tmp_path) == ["policy.json"]
+
+
+def test_a_saved_file_has_ordinary_permissions(tmp_path):
+    before = os.umask(0o027)
+    try:
+        path = reprl.Policy([[0]]).save(tmp_path / "policy.json")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("step", ["os.replace", "os.fsync", "os.chmod"])
+def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, step):
+    path = reprl.Policy([[0, 1]]).save(tmp_path / "policy.json")
+    before = path.read_bytes()
+
+    def fail(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(step, fail)
+        with pytest.raises(reprl.ReprlError, match=r"^cannot write .*policy\.json: No space left on device\Z"):
+            reprl.Policy([[1, 0]]).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["policy.json"]
+    reprl.Policy([[1, 0]]).save(path)
+    assert path.read_bytes() != before
+
+
+def test_saving_below_a_file_or_at_an_impossible_path_is_refused(tmp_path):
+    policy = reprl.Policy([[0]])
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(reprl.ReprlError, match=r"^cannot write .*policy\.json: Not a directory\Z"):
+        policy.save(tmp_path / "file" / "policy.json")
+    with pytest.raises(reprl.ReprlError, match=r"^cannot write .*: No such file or directory\Z"):
+        policy.save(tmp_path / "absent" / "policy.json")
+    with pytest.raises(reprl.ReprlError, match=r"^cannot write .*: Is a directory\Z"):
+        policy.save(tmp_path)
+    with pytest.raises(reprl.ReprlError, match=r"^cannot write .*: embedded null byte\Z"):
+        policy.save(tmp_path / "a\0b")
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_loading_what_is_no_file_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "absent", tmp_path / "a\0b"):
+        with pytest.raises(reprl.ReprlError, match=r"^cannot read .*: no such file\Z"):
+            reprl.Policy.load(path)
+
+
+def test_loading_a_file_beyond_the_limit_is_refused_unread(tmp_path, monkeypatch):
+    path = reprl.Policy([[0]]).save(tmp_path / "policy.json")
+    monkeypatch.setattr("reprl.files.MAX_BYTES", 10)
+    with pytest.raises(reprl.ReprlError, match=r"a file of at most 10 bytes is expected, got \d+\Z"):
+        reprl.Policy.load(path)
