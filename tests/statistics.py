@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +41,7 @@ def chi_square(rows: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
     return float(stats.chi2.sf(statistic, freedom))
 
 
-def chi_square_of(tally: Mapping[Hashable, int], law: Mapping[Hashable, float]) -> float:
+def chi_square_of(tally: Mapping[Any, int], law: Mapping[Any, float]) -> float:
     """p-value that a tally of outcomes comes from a law of outcomes, whatever the outcomes are."""
     outcomes = list(dict.fromkeys([*law, *tally]))
     return chi_square([([tally.get(x, 0) for x in outcomes], [law.get(x, 0.0) for x in outcomes])])

@@ -46,7 +46,7 @@ def bent(law: dict[Any, float], by: float = 0.01) -> dict[Any, float]:
     return {**law, high: law[high] - by, low: law[low] + by}
 
 
-def rows_of(counts: reprl.Counts, case: dict[str, Any], change: Callable[[dict], dict] = dict) -> list[tuple[Any, Any]]:
+def rows_of(counts: reprl.Counts, case: dict[str, Any], change: Callable[[Any], Any] = dict) -> list[tuple[Any, Any]]:
     """Counts and exact law of every cell, outcome by outcome, with any tally outside the law as an extra outcome."""
     p, r = tables(case)
     rows = []

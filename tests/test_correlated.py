@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -188,7 +190,8 @@ def test_arrival_times_are_independent_exponentials(n: int, k: int) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    ("n", "k", "flavour"), [(3, 4, "dirichlet"), (4, 3, "mixed"), (12, 2, "dirichlet"), (4, 5, "zeros"), (5, 3, "sharp")]
+    ("n", "k", "flavour"),
+    [(3, 4, "dirichlet"), (4, 3, "mixed"), (12, 2, "dirichlet"), (4, 5, "zeros"), (5, 3, "sharp")],
 )
 def test_choices_follow_the_product_law(method: str, n: int, k: int, flavour: str) -> None:
     laws = random_laws(np.random.default_rng([n, k]), n, k, flavour)
@@ -214,10 +217,10 @@ def test_a_slightly_wrong_law_is_rejected() -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["blocked", "product"])
 def test_each_of_many_rows_follows_its_law(method: str) -> None:
     laws = random_laws(np.random.default_rng(8), 60, 4)
-    drawn = choices(laws, keys(f"rows-{method}", 1500), method if method != "joint" else "blocked", block=8)
+    drawn = choices(laws, keys(f"rows-{method}", 1500), method, block=8)
     rows = [np.bincount(drawn[:, i], minlength=4) for i in range(len(laws))]
     assert chi_square(zip(rows, laws, strict=True)) > FALSE_ALARM
     assert chi_square(zip(rows, np.roll(laws, 1, axis=1), strict=True)) < FALSE_ALARM
@@ -311,7 +314,7 @@ def test_joint_parts_less_often_than_product() -> None:
 
 
 @st.composite
-def two_products(draw_from: Callable[..., object]) -> tuple[Laws, Laws]:
+def two_products(draw_from: Callable[..., Any]) -> tuple[Laws, Laws]:
     n, k = draw_from(st.integers(1, 4)), draw_from(st.integers(1, 4))
     weight = st.sampled_from([0.0, 1e-12, 1e-9, 1e-6, 0.01, 0.1]) | st.floats(0.0, 1.0)
     base = np.array(draw_from(st.lists(weight, min_size=n * k, max_size=n * k))).reshape(n, k)
@@ -324,7 +327,7 @@ def two_products(draw_from: Callable[..., object]) -> tuple[Laws, Laws]:
     return base, second / second.sum(axis=1, keepdims=True)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
 def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], method: str, block: int) -> None:
     first, second = pair
@@ -365,7 +368,9 @@ def test_calls_may_be_split_and_reordered(data: st.DataObject) -> None:
     n, k, seed = data.draw(st.integers(2, 24)), data.draw(st.integers(1, 4)), data.draw(st.integers(0, 10**6))
     laws, key = random_laws(np.random.default_rng(seed), n, k, "mixed"), SharedKey(seed)
     whole = correlated_sample(key, laws, method, block)
-    cuts = sorted({0, n, *(block * c for c in data.draw(st.sets(st.integers(0, n // block), max_size=4)) if block * c < n)})
+    cuts = sorted(
+        {0, n, *(block * c for c in data.draw(st.sets(st.integers(0, n // block), max_size=4)) if block * c < n)}
+    )
     parts = data.draw(st.permutations(list(itertools.pairwise(cuts))))
     pieces = {low: correlated_sample(key, laws[low:high], method, block, first=low) for low, high in parts}
     assert np.array_equal(np.concatenate([pieces[low] for low in sorted(pieces)]), whole)
@@ -392,8 +397,10 @@ def test_a_changed_row_can_move_its_own_block() -> None:
     laws, other = np.full((4, 2), 0.5), np.full((4, 2), 0.5)
     other[1] = [1.0, 0.0]
     for method in METHODS:
-        moved = [not np.array_equal(correlated_sample(k, laws, method, 2), correlated_sample(k, other, method, 2))
-                 for k in keys("moved", 40)]
+        moved = [
+            not np.array_equal(correlated_sample(k, laws, method, 2), correlated_sample(k, other, method, 2))
+            for k in keys("moved", 40)
+        ]
         assert any(moved)
 
 
@@ -402,7 +409,13 @@ def test_other_keys_labels_and_blocks_draw_otherwise(method: str) -> None:
     laws = np.full((64, 4), 0.25)
     drawn = [
         correlated_sample(key, laws, method, 16)
-        for key in (SharedKey(1), SharedKey(2), SharedKey(1).derive("a"), SharedKey(1).derive("b"), SharedKey(1).derive("a", 0))
+        for key in (
+            SharedKey(1),
+            SharedKey(2),
+            SharedKey(1).derive("a"),
+            SharedKey(1).derive("b"),
+            SharedKey(1).derive("a", 0),
+        )
     ]
     for one, two in itertools.combinations(drawn, 2):
         assert (one != two).sum() > 16
@@ -441,15 +454,30 @@ def golden_table() -> dict[str, str]:
     return out
 
 
-GOLDEN: dict[str, str] = {}
+GOLDEN = {
+    "joint k=2": "222c0db796af8c68",
+    "blocked k=2": "8f91f5e3f4363ad2",
+    "product k=2": "19b40cae992e1e82",
+    "joint k=3": "c291f0f2d5fb8c0e",
+    "blocked k=3": "9a87951e2da9b9b0",
+    "product k=3": "cf2be8da620e793f",
+    "joint k=5": "150fd2a613e6caac",
+    "blocked k=5": "eeaf57197126790f",
+    "product k=5": "4250311e47dfcfce",
+    "round joint": "5bb112a1b462ab29",
+    "round blocked": "f6966cd072962647",
+    "round product": "8030f7b27c9e180f",
+    "round grid": "8d624e0ca0c0e9b6",
+}
 
 
 def test_golden_choices() -> None:
     """A change here is a change of results for published seeds: raise STREAM_VERSION and say so in CHANGELOG.md."""
+    thirds = np.full((12, 3), 1 / 3)
     assert golden_table() == GOLDEN
-    assert list(correlated_sample(SharedKey(7), np.full((12, 3), 1 / 3))) == []
-    assert list(correlated_sample(SharedKey(7), np.full((12, 3), 1 / 3), "blocked", 4)) == []
-    assert list(correlated_sample(SharedKey(7), np.full((12, 3), 1 / 3), "product")) == []
+    assert correlated_sample(SharedKey(7), thirds).tolist() == [2, 0, 2, 2, 0, 1, 0, 0, 2, 2, 0, 2]
+    assert correlated_sample(SharedKey(7), thirds, "blocked", 4).tolist() == [2, 0, 2, 2, 0, 2, 2, 1, 1, 1, 2, 2]
+    assert correlated_sample(SharedKey(7), thirds, "product").tolist() == [1, 1, 2, 0, 1, 2, 1, 1, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize(("threads", "hash_seed"), [("1", "0"), ("2", "12345")])
@@ -458,7 +486,7 @@ def test_choices_do_not_depend_on_threads_or_hash_seed(threads: str, hash_seed: 
     env = {**os.environ, "NUMBA_NUM_THREADS": threads, "PYTHONHASHSEED": hash_seed}
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(GOLDEN).replace("'", '"')
+    assert json.loads(done.stdout) == GOLDEN
 
 
 # ---------------------------------------------------------------------------------------------- the guard and refusals
@@ -469,7 +497,9 @@ def test_the_guard_names_the_block_and_the_method_and_nothing_falls_back() -> No
     with pytest.raises(ReprlError, match=r"^coupling of rows 0 to 23 passed max_nodes=30: .*method='joint', block=24"):
         draw(SharedKey(1), hard, max_nodes=30)
     laws = np.vstack([np.full((12, 2), 0.5), np.tile([0.01, 0.99], (12, 1))])
-    with pytest.raises(ReprlError, match=r"^coupling of rows 12 to 23 passed max_nodes=13: .*method='blocked', block=12"):
+    with pytest.raises(
+        ReprlError, match=r"^coupling of rows 12 to 23 passed max_nodes=13: .*method='blocked', block=12"
+    ):
         draw(SharedKey(1), laws, "blocked", 12, max_nodes=13)
     with pytest.raises(ReprlError, match=r"^coupling of rows 36 to 47 passed max_nodes=13: choose method='blocked'"):
         draw(SharedKey(1), laws, "blocked", 12, max_nodes=13, first=24)
@@ -497,7 +527,7 @@ HALF = [[0.5, 0.5]]
         ({"probabilities": np.empty((0, 2))}, "at least one row and one column, got shape (0, 2)"),
         ({"probabilities": np.empty((2, 0))}, "at least one row and one column, got shape (2, 0)"),
         ({"probabilities": [0.5, 0.5]}, "probabilities must have 2 axes, got shape (2,)"),
-        ({"probabilities": [[0.5, 0.5], [1.0]]}, "probabilities must be an array of real numbers, got [[0.5, 0.5], [1.0]]"),
+        ({"probabilities": [[0.5, 0.5], [1.0]]}, "must be an array of real numbers, got [[0.5, 0.5], [1.0]]"),
         ({"probabilities": "half"}, "probabilities must be an array of real numbers, got 'half'"),
         ({"probabilities": [[0.5 + 0j, 0.5]]}, "probabilities must be an array of real numbers"),
         ({"block": 0}, "block must be a whole number of at least 1, got 0"),
@@ -511,13 +541,13 @@ HALF = [[0.5, 0.5]]
         ({"first": 2**62 + 1}, "got 4611686018427387905"),
         ({"max_nodes": 0}, "max_nodes must be a whole number from 1 to"),
         ({"key": 7}, "shared key must be a reprl.SharedKey, got 7"),
-        ({"key": DataStream(7, "rewards")}, "shared key must be a reprl.SharedKey, got DataStream(7, 'rewards', run=0)"),
+        ({"key": DataStream(7, "rewards")}, "must be a reprl.SharedKey, got DataStream(7, 'rewards', run=0)"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_in_one_line(arguments: dict[str, object], message: str) -> None:
-    call: dict[str, object] = {"key": SharedKey(1), "probabilities": HALF, **arguments}
+def test_bad_input_is_refused_in_one_line(arguments: dict[str, Any], message: str) -> None:
+    call: dict[str, Any] = {"key": SharedKey(1), "probabilities": HALF, **arguments}
     with pytest.raises(ReprlError) as caught:
-        correlated_sample(**call)  # type: ignore[arg-type]
+        correlated_sample(**call)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -555,7 +585,7 @@ def test_keys_of_another_stream_version_are_refused() -> None:
         (HALF, {"method": "blocked", "block": 0}, "block must be a whole number of at least 1, got 0"),
     ],
 )
-def test_disagreement_bound_refuses_bad_input(second: object, options: dict[str, object], message: str) -> None:
+def test_disagreement_bound_refuses_bad_input(second: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ReprlError) as caught:
-        disagreement_bound(HALF, second, **options)  # type: ignore[arg-type]
+        disagreement_bound(HALF, second, **options)
     assert message in str(caught.value)

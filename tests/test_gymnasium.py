@@ -117,7 +117,7 @@ def test_a_reward_range_may_be_wider_but_not_narrower():
         exact("FrozenLake-v1", 12, reward_range=(0, 0.5))
 
 
-class Listed(gymnasium.Env[int, int]):
+class Listed(gymnasium.Env[Any, Any]):
     """Two states and two actions with a published table; never played."""
 
     def __init__(self, table: list[list[tuple[float, int, float, bool]]]) -> None:
@@ -131,7 +131,7 @@ def test_a_final_state_that_pays_is_left_when_the_episode_ends():
     mdp = from_gymnasium(Listed([entry, [(1.0, 1, 2.0, True)]]), 2)
     assert mdp.n_states == 3
     assert mdp.labels.reward_map == RewardMap(0, 3), "what cannot happen does not count"
-    np.testing.assert_allclose(mdp.transition[0, :, 0], [[0.5, 0, 0.5], [0, 0, 1], [0, 0, 1]])
+    np.testing.assert_allclose(mdp.transition[0, :, 0], [[0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
     np.testing.assert_allclose(3 * mdp.solve().values[0], [3.0, 2.0, 0.0])
 
 

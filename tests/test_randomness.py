@@ -140,7 +140,7 @@ def test_different_labels_give_different_draws(one, other):
 
 def test_numpy_and_python_whole_numbers_are_one_label():
     key = reprl.SharedKey(5)
-    assert key.derive(np.int32(4), np.uint8(9)) == key.derive(4, 9)
+    assert key.derive(np.int32(4), np.uint8(9)) == key.derive(4, 9)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

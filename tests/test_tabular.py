@@ -61,7 +61,7 @@ def start_law(initial: Any, n_states: int) -> list[float]:
     return [float(s == initial) for s in range(n_states)] if isinstance(initial, int) else [float(x) for x in initial]
 
 
-def random_policy(rng: np.random.Generator, mdp: reprl.TabularMDP) -> list[list[int]]:
+def random_policy(rng: np.random.Generator, mdp: reprl.TabularMDP) -> Any:
     return rng.integers(mdp.n_actions, size=(mdp.horizon, mdp.n_states)).tolist()
 
 
@@ -116,7 +116,7 @@ def quantecon_values(transition: np.ndarray, reward: np.ndarray, horizon: int) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # beta = 1 disables its infinite-horizon solvers, which it says
         program = ddp.DiscreteDP(reward, transition, 1.0)
-    return ddp.backward_induction(program, horizon)[0]
+    return np.asarray(ddp.backward_induction(program, horizon)[0])
 
 
 def test_solve_agrees_with_quantecon_on_time_homogeneous_mdps():
@@ -271,7 +271,7 @@ def test_a_start_with_any_second_state_is_not_fixed():
 
 
 def test_the_digest_tells_laws_apart():
-    base = {"transition": np.full((2, 1, 2), 0.5), "reward": [[0.25], [0.5]], "horizon": 2}
+    base: dict[str, Any] = {"transition": np.full((2, 1, 2), 0.5), "reward": [[0.25], [0.5]], "horizon": 2}
     changes: list[dict[str, Any]] = [
         {},
         {"initial": 1},

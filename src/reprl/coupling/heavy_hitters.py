@@ -56,8 +56,9 @@ def heavy_hitters(
     tolerance: float,
     rho: float,
     delta: float,
+    plan: HeavyHittersPlan | None = None,
 ) -> list[Outcome]:
-    """Return the outcomes whose probability exceeds about `threshold`, most frequent first.
+    """Return the outcomes whose probability exceeds about `threshold`, ordered by their repr so that lists agree too.
 
     Args:
         key: shared randomness; the same key in both runs.
@@ -66,6 +67,7 @@ def heavy_hitters(
         tolerance: τ in (0, ν).
         rho: allowed probability that two runs return different sets.
         delta: allowed probability of a wrong set.
+        plan: sample sizes; None for plan_heavy_hitters. With other sizes the promise is the caller's.
 
     Guarantee:
         With probability at least 1 − δ every outcome of probability at least ν+τ is returned and none of probability at
@@ -76,11 +78,12 @@ def heavy_hitters(
         draw does.
     """
     check_shared_key(key)
-    plan = plan_heavy_hitters(threshold=threshold, tolerance=tolerance, rho=rho, delta=delta)
+    proven = plan_heavy_hitters(threshold=threshold, tolerance=tolerance, rho=rho, delta=delta)
+    plan = plan or proven
     names = _tally(draw, plan.candidates)
     seen = _tally(draw, plan.frequencies)
     cut = threshold + tolerance * (float(key.derive("threshold").uniforms(1)[0]) - 0.5)
-    return [x for x, count in seen.most_common() if count >= cut * plan.frequencies and x in names]
+    return sorted((x for x, count in seen.items() if count >= cut * plan.frequencies and x in names), key=repr)
 
 
 def _tally(draw: Callable[[int], Iterable[Outcome]], n: int) -> Counter[Outcome]:

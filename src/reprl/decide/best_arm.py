@@ -207,7 +207,14 @@ def plan_best_arm(n_arms: int, *, epsilon: float, rho: float, delta: float) -> A
 
 
 def best_arm(
-    key: SharedKey, pull: Callable[[int, int], float], n_arms: int, *, epsilon: float, rho: float, delta: float
+    key: SharedKey,
+    pull: Callable[[int, int], float],
+    n_arms: int,
+    *,
+    epsilon: float,
+    rho: float,
+    delta: float,
+    plan: ArmPlan | None = None,
 ) -> int:
     """Find an ε-optimal arm of one bandit, the same in two runs.
 
@@ -218,6 +225,7 @@ def best_arm(
         epsilon: accuracy in (0, 1].
         rho: allowed disagreement in (0, 1/2].
         delta: allowed failure.
+        plan: sample size and temperature; None for plan_best_arm. With others the promise is the caller's.
 
     Guarantee:
         plan_best_arm: ρ-replicable, ε-optimal with probability at least 1 − δ (Thm l. 805).
@@ -226,7 +234,11 @@ def best_arm(
         Shared, at key. Data: whatever pull does.
     """
     check_shared_key(key)
-    plan = plan_best_arm(n_arms, epsilon=epsilon, rho=rho, delta=delta)
-    means = [check_real(f"pull({a}, n)", pull(a, plan.pulls), 0, 1, open_low=False, open_high=False) for a in range(n_arms)]
+    proven = plan_best_arm(n_arms, epsilon=epsilon, rho=rho, delta=delta)
+    plan = plan or proven
+    means = []
+    for a in range(n_arms):
+        mean = check_real(f"pull({a}, n)", pull(a, plan.pulls), 0.0, 1.0, open_low=False, open_high=False)
+        means.append(mean)
     law = exponential([means], epsilon=epsilon, delta=delta, temperature=plan.temperature).probabilities
     return int(correlated_sample(key, law, "joint")[0])

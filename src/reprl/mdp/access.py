@@ -19,6 +19,7 @@ from reprl.errors import ReprlError, check_int
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import binomial, cumulate, pick, thresholds
 from reprl.mdp.outcomes import Outcomes
+from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, philox
 
@@ -114,6 +115,15 @@ class GenerativeModel:
         self.ledger.samples += n * self.samples_per_call
         return Counts(outcomes, hits)
 
+    def mean_return(self, policy: Policy, n: int) -> float:
+        """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
+        n = check_int("n", n, 1, 2**62)
+        mean = _mean_return(self.mdp, policy, n, DataStream(self.data_seed, f"generative/{self._batches}"))
+        self._batches += 1
+        self.ledger.calls += n
+        self.ledger.samples += n * self.samples_per_call
+        return mean
+
 
 @njit(cache=True)
 def _multinomials(
@@ -140,6 +150,63 @@ def _multinomials(
         hits[low + shift] = left
 
 
+@njit(cache=True)
+def _total_return(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    cumulative: NDArray[np.float64],
+    key: np.uint64,
+    actions: NDArray[np.int64],
+    here: NDArray[np.int64],
+) -> float:
+    """Move here[s] episodes through the MDP as multinomial counts and return the sum of all their rewards."""
+    total = 0.0
+    there = np.empty_like(here)
+    for h in range(outcomes.horizon):
+        there[:] = 0
+        for s in range(outcomes.n_states):
+            row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
+            low = outcomes.first[row]
+            left = here[s]
+            position = np.uint64(0)
+            for e in range(outcomes.first[row + 1] - 1, low - 1, -1):
+                count = left
+                if e > low:
+                    lane = np.uint64(h * outcomes.n_states + s)
+                    count, position = binomial(key, lane, position, left, law[e] / cumulative[e])
+                there[outcomes.next_state[e]] += count
+                total += count * outcomes.reward[e]
+                left -= count
+        here[:] = there
+    return total
+
+
+def _mean_return(mdp: TabularMDP, policy: Policy, n: int, stream: DataStream) -> float:
+    """Return the mean return of n fresh episodes of a policy, drawn as counts in time that does not depend on n.
+
+    Guarantee:
+        Exactly the law of the mean of n independent returns: episodes that share a state are exchangeable, so only their
+        number matters.
+    """
+    actions = mdp.check_policy(policy).actions
+    starts = np.flatnonzero(mdp.initial)
+    cumulative = np.cumsum(mdp.initial[starts])
+    here = np.zeros(mdp.n_states, dtype=np.int64)
+    left, position = n, np.uint64(0)
+    lane = np.uint64(mdp.horizon * mdp.n_states)
+    for i in range(starts.size - 1, 0, -1):
+        share = mdp.initial[starts[i]] / cumulative[i]
+        count, position = binomial(np.uint64(stream.key), lane, np.uint64(position), left, share)
+        here[starts[i]] = count
+        left -= count
+    here[starts[0]] = left
+    law = mdp.probability
+    total = _total_return(
+        mdp.outcomes, law, cumulate(law, mdp.outcomes.first), np.uint64(stream.key), actions, here
+    )
+    return float(total) / n
+
+
 class EpisodicModel:
     """Episodes of a tabular MDP: reset, then up to H actions.
 
@@ -162,6 +229,7 @@ class EpisodicModel:
         self._h = self.horizon
         self._state = -1
         self._episode = -1
+        self._trials = 0
 
     @cached_property
     def arrays(self) -> EpisodeArrays:
@@ -198,6 +266,15 @@ class EpisodicModel:
         self._state = int(table.next_state[e])
         self.ledger.samples += 1
         return Observation(self._state, float(table.reward[e]), self._h == self.horizon)
+
+    def mean_return(self, policy: Policy, n: int) -> float:
+        """Return the mean return of a policy over n fresh episodes."""
+        n = check_int("n", n, 1, 2**62)
+        mean = _mean_return(self.mdp, policy, n, DataStream(self.data_seed, f"returns/{self._trials}"))
+        self._trials += 1
+        self.ledger.episodes += n
+        self.ledger.samples += n * (self.horizon + (0 if self.mdp.fixed_start else 1))
+        return mean
 
     def _word(self, number: int) -> np.uint64:
         """The word that decides the start (0) or step number − 1 of the current episode."""

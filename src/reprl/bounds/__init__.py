@@ -1,0 +1,1 @@
+"""Bounds: what replicability costs, in theory."""

@@ -1,0 +1,98 @@
+"""plan: how many samples each algorithm needs, ours, the rivals', and the lower bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reprl.errors import ReprlError, check_int, check_probability, check_real
+from reprl.learn.constants import paper_calls, practical_calls
+
+
+class PlanRow(NamedTuple):
+    """One algorithm: what it needs for the asked (ε, ρ, δ)."""
+
+    algorithm: str
+    access: str
+    samples: float
+    """Samples; exact where `exact` says so, otherwise the rate with every unstated constant and polylogarithm at 1."""
+    exact: bool
+    """True: the learner draws exactly this many. False: order of magnitude only."""
+    runtime: str
+    source: str
+
+
+class Plan(NamedTuple):
+    """The table of reprl.plan; iterate over `rows`, or print it."""
+
+    rows: tuple[PlanRow, ...]
+
+    def __iter__(self) -> Iterator[PlanRow]:  # type: ignore[override]
+        """Iterate over the rows."""
+        return iter(self.rows)
+
+    def __str__(self) -> str:
+        """A plain-text table."""
+        head = ("algorithm", "access", "samples", "kind", "runtime", "source")
+        body = [
+            (r.algorithm, r.access, f"{r.samples:.3g}", "exact" if r.exact else "order", r.runtime, r.source)
+            for r in self.rows
+        ]
+        widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in (head, *body)]
+        return "\n".join(lines)
+
+
+def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: float = 0.1, delta: float = 0.1) -> Plan:
+    """Tabulate the samples that each algorithm needs (PAPER: Thm l. 1637, 2886, 3291 and the comparison of its §1).
+
+    Args:
+        n_states: S.
+        n_actions: A.
+        horizon: H.
+        epsilon: accuracy in (0, H].
+        rho: allowed disagreement.
+        delta: allowed failure.
+
+    Guarantee:
+        Rows marked exact equal what reprl's learner draws from an environment with a fixed start. Other rows are rates
+        with unstated constants and polylogarithms set to 1 (``learn.constants.UNPINNED``): orders of magnitude only.
+    """
+    s = check_int("n_states", n_states, 1)
+    a = check_int("n_actions", n_actions, 1)
+    h = check_int("horizon", horizon, 1)
+    epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
+    if epsilon > h:
+        raise ReprlError(f"epsilon must lie in (0, {h}], as values lie in [0, H], got {epsilon:g}")
+    rho = check_probability("rho", rho)
+    delta = check_probability("delta", delta)
+    cell = s * a * h
+    exact = []
+    for coupling, runtime in (("joint", "exp(S log A) worst case"), ("product", "poly")):
+        calls = paper_calls(s, a, h, epsilon=epsilon, rho=rho, delta=delta, coupling=coupling)
+        exact.append(PlanRow(f"reprl {coupling}, paper", "parallel", cell * calls, True, runtime, "Thm l. 1637"))
+    for coupling, runtime in (("joint", "exp(S log A) worst case"), ("product", "poly")):
+        calls = practical_calls(s, a, h, epsilon=epsilon, rho=rho, coupling=coupling)
+        name = f"reprl {coupling}, practical"
+        exact.append(PlanRow(name, "parallel", cell * calls, True, runtime, "docs/calibration.md"))
+    return Plan((*exact, *_rates(s, a, h, epsilon, rho, delta)))
+
+
+def _rates(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> list[PlanRow]:
+    """The rates of PAPER-style tables, constants 1."""
+    log = math.log(1.0 / delta) ** 4
+    tail = (epsilon * rho) ** -2
+    rows = [
+        ("this paper, joint", "parallel", s**2 * a * h**7 * log * tail, "exp(S log A)", "Thm l. 1637"),
+        ("this paper, joint", "episodic", s**2 * a * h**11 * log * tail, "exp(SH)", "Thm l. 2886"),
+        ("this paper, efficient", "episodic", s**3 * a * h**11 * log * tail, "poly", "Thm l. 3291"),
+        ("Eaton et al., rPVI", "parallel", s**3 * a**3 * tail, "poly", "constant γ"),
+        ("Eaton et al., R-max", "episodic", float(s**7 * a**7), "poly", "S, A only"),
+        ("Karbasi et al., joint", "parallel", s**2 * a**2 * tail, "exp(SA)", "constant γ"),
+        ("Karbasi et al., grid", "parallel", s**3 * a**3 * tail, "poly", "constant γ"),
+        ("lower bound", "parallel", s**2 * a * h**2 * tail, "", "l. 2932"),
+        ("lower bound", "episodic", s**2 * h**2 * tail, "", "l. 2932"),
+        ("no replicability", "episodic", s * a * h**3 / epsilon**2, "poly", "Azar et al. 2017"),
+    ]
+    return [PlanRow(name, access, float(n), False, time, source) for name, access, n, time, source in rows]

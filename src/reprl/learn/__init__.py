@@ -1,0 +1,1 @@
+"""The learners: wiring of exploration, decision and guarantee."""

@@ -1,0 +1,137 @@
+"""boost: turn any learner into a more replicable one. Lemma l. 1077, proof l. 1103 of the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from reprl.coupling.heavy_hitters import HeavyHittersPlan, heavy_hitters, plan_heavy_hitters
+from reprl.decide.best_arm import ArmPlan, best_arm, plan_best_arm
+from reprl.errors import ReprlError, check_int, check_probability, check_real
+from reprl.guarantee import Guarantee
+from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.mdp.policy import Policy
+from reprl.randomness import SharedKey, check_shared_key
+
+Model = GenerativeModel | EpisodicModel
+Learner = Callable[..., Policy | ArrayLike]
+"""learner(model, shared_key) → a policy: draws fresh samples from the model, its shared randomness from the key."""
+
+_THRESHOLD = 0.6
+_TOLERANCE = 0.05
+
+
+def boost(
+    learner: Learner, *, rho: float, delta: float, epsilon: float, runs: int | None = None, pulls: int | None = None
+) -> Boosted:
+    """Make a learner that agrees with itself more often.
+
+    Args:
+        learner: learner(model, shared_key), 0.1-replicable and ε/2-optimal with probability 0.9.
+        rho: wanted disagreement, in (0, 1/2).
+        delta: wanted failure probability, in (0, rho).
+        epsilon: wanted accuracy, in units of value.
+        runs: learner runs that measure frequencies per seed; None for the proven number, which is very large.
+        pulls: episodes that compare the candidates, each; None for the proven number.
+
+    Guarantee:
+        With the proven numbers and such a learner: ρ-replicable, ε-optimal with probability 1 − δ (docs/proofs/decision.md
+        §4). With fewer runs or pulls the status is heuristic.
+    """
+    rho = check_real("rho", rho, 0.0, 0.5)
+    delta = check_real("delta", delta, 0.0, rho)
+    epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
+    if not callable(learner):
+        raise ReprlError(f"learner must be callable as learner(model, shared_key), got {learner!r}")
+    if runs is not None:
+        runs = check_int("runs", runs, 2)
+    if pulls is not None:
+        pulls = check_int("pulls", pulls, 1)
+    return Boosted(learner=learner, rho=rho, delta=delta, epsilon=epsilon, runs=runs, pulls=pulls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boosted:
+    """A boosted learner, itself callable as learner(model, shared_key)."""
+
+    learner: Learner
+    rho: float
+    delta: float
+    epsilon: float
+    runs: int | None
+    pulls: int | None
+
+    @property
+    def seeds(self) -> int:
+        """k = ⌈log(3/δ)/log(8/3)⌉ derived seeds: one of them is good with probability at least 1 − δ/3."""
+        return math.ceil(math.log(3.0 / self.delta) / math.log(8.0 / 3.0))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised of the boosted learner."""
+        proven = self.runs is None and self.pulls is None
+        return Guarantee(
+            rho=self.rho,
+            delta=self.delta,
+            epsilon=self.epsilon,
+            status="proven" if proven else "heuristic",
+            source="docs/proofs/decision.md §4" if proven else "docs/proofs/decision.md §4 with fewer runs or pulls",
+        )
+
+    def __call__(self, model: Model, shared_key: SharedKey, **options: Any) -> Policy:
+        """Learn a policy; a ReprlError says so when no seed has a heavy hitter.
+
+        Randomness:
+            Shared, at shared_key.derive("seed", i), ("heavy", i) and ("best"). Data: fresh samples of the model throughout.
+        """
+        key = check_shared_key(shared_key)
+        found: list[Policy] = []
+        for i in range(self.seeds):
+            for policy in self._heavy(model, key, i, options):
+                if policy not in found:
+                    found.append(policy)
+        if not found:
+            raise ReprlError(
+                f"no policy was learned in more than {_THRESHOLD:.0%} of the runs under any of {self.seeds} seeds: "
+                "the learner must be at least 0.1-replicable before it can be boosted"
+            )
+        horizon = found[0].horizon
+        accuracy = min(1.0, self.epsilon / (2.0 * horizon))
+        arm = best_arm(
+            key.derive("best"),
+            lambda a, n: model.mean_return(found[a], n) / horizon,
+            len(found),
+            epsilon=accuracy,
+            rho=self.rho / 2.0,
+            delta=check_probability("delta", self.delta / 3.0),
+            plan=self._arm_plan(len(found), accuracy),
+        )
+        return found[arm]
+
+    def _heavy(self, model: Model, key: SharedKey, i: int, options: dict[str, Any]) -> list[Policy]:
+        """The policy, if any, that seed i leads to most of the time."""
+        seed = key.derive("seed", i)
+        rho, delta = self.rho / (2 * self.seeds), self.delta / (3 * self.seeds)
+        return heavy_hitters(
+            key.derive("heavy", i),
+            lambda n: [Policy(self.learner(model, seed, **options)) for _ in range(n)],
+            threshold=_THRESHOLD,
+            tolerance=_TOLERANCE,
+            rho=rho,
+            delta=delta,
+            plan=self._heavy_plan(rho, delta),
+        )
+
+    def _heavy_plan(self, rho: float, delta: float) -> HeavyHittersPlan:
+        plan = plan_heavy_hitters(threshold=_THRESHOLD, tolerance=_TOLERANCE, rho=rho, delta=delta)
+        if self.runs is None:
+            return plan
+        return plan._replace(candidates=min(plan.candidates, self.runs), frequencies=self.runs)
+
+    def _arm_plan(self, n_arms: int, accuracy: float) -> ArmPlan:
+        plan = plan_best_arm(n_arms, epsilon=accuracy, rho=self.rho / 2.0, delta=self.delta / 3.0)
+        return plan if self.pulls is None else plan._replace(pulls=self.pulls)

@@ -1,0 +1,105 @@
+"""The learner from parallel samples: Thm l. 1637 of the paper."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reprl.decide.induction import Accuracy, Induction, tiered_induction
+from reprl.decide.tiers import Tiers
+from reprl.errors import ReprlError, check_int
+from reprl.guarantee import Guarantee
+from reprl.learn.constants import paper_calls, practical_calls
+from reprl.learn.settings import Settings
+from reprl.mdp.access import GenerativeModel
+from reprl.mdp.counts import Counts
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import SharedKey, check_shared_key
+
+
+class GenerativePlan(NamedTuple):
+    """What a generative run will cost."""
+
+    calls: int
+    samples: int
+
+
+class GenerativeRun(NamedTuple):
+    """What a generative run produced."""
+
+    induction: Induction
+    tiers: Tiers
+    counts: Counts
+    guarantee: Guarantee
+
+
+def plan_generative(mdp: TabularMDP, settings: Settings, max_samples: int | None = None) -> GenerativePlan:
+    """Return the cost of a run, refusing one that would pass max_samples."""
+    settings.check_horizon(mdp.horizon)
+    coupling = settings.decision(mdp.n_states, mdp.n_actions).coupling
+    sizes = (mdp.n_states, mdp.n_actions, mdp.horizon)
+    if settings.calls is not None:
+        calls = settings.calls
+    elif settings.constants == "paper":
+        calls = paper_calls(
+            *sizes, epsilon=settings.epsilon, rho=settings.rho, delta=settings.delta, coupling=coupling
+        )
+    else:
+        calls = practical_calls(*sizes, epsilon=settings.epsilon, rho=settings.rho, coupling=coupling)
+    if calls > 2**62:
+        raise ReprlError(f"these settings need {calls:.3g} parallel calls; at most 2**62 can be drawn: relax epsilon or rho")
+    samples = calls * GenerativeModel(mdp, 0).samples_per_call
+    if max_samples is not None and samples > check_int("max_samples", max_samples, 1):
+        raise ReprlError(f"max_samples must be at least {samples} for these settings, got {max_samples}")
+    return GenerativePlan(calls, samples)
+
+
+def run_generative(
+    model: GenerativeModel, shared_key: SharedKey, settings: Settings, max_samples: int | None = None
+) -> GenerativeRun:
+    """Draw parallel samples and decide.
+
+    Args:
+        model: where samples come from.
+        shared_key: ξ.
+        settings: accuracy, replicability and how to decide.
+        max_samples: raise rather than draw more.
+
+    Guarantee:
+        ``paper``: proven, as computed by the induction from the sample sizes. ``practical`` or a hand-set number of calls:
+        proven if the computed figures meet the asked ones, else heuristic.
+
+    Randomness:
+        Shared, at shared_key.derive("decide"). Data: one batch of the model.
+    """
+    mdp = model.mdp
+    key = check_shared_key(shared_key)
+    calls = plan_generative(mdp, settings, max_samples).calls
+    counts = model.sample(calls)
+    tiers = Tiers.single(mdp.horizon, mdp.n_states)
+    share = Accuracy.paper if settings.constants == "paper" else Accuracy.practical
+    induction = tiered_induction(
+        key.derive("decide"),
+        counts,
+        tiers,
+        accuracy=share(settings.epsilon, mdp.horizon, tiers.count),
+        delta=min(settings.delta, settings.rho),
+        decision=settings.decision(mdp.n_states, mdp.n_actions),
+    )
+    return GenerativeRun(induction, tiers, counts, promise(settings, induction.guarantee))
+
+
+def promise(settings: Settings, computed: Guarantee) -> Guarantee:
+    """Return the asked figures: proven where the computed ones meet them all, heuristic where they do not."""
+    proven = (
+        computed.status == "proven"
+        and computed.rho <= settings.rho
+        and computed.delta <= settings.delta
+        and computed.epsilon <= settings.epsilon
+    )
+    return Guarantee(
+        rho=settings.rho,
+        delta=settings.delta,
+        epsilon=settings.epsilon,
+        status="proven" if proven else "heuristic",
+        source=computed.source if proven else "docs/calibration.md",
+    )

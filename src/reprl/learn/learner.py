@@ -1,0 +1,108 @@
+"""learn: one call from an environment to a policy with a guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from reprl.decide.induction import Induction
+from reprl.decide.tiers import Tiers
+from reprl.errors import ReprlError, quote
+from reprl.guarantee import Guarantee
+from reprl.learn.generative import run_generative
+from reprl.learn.settings import Settings
+from reprl.mdp.access import GenerativeModel
+from reprl.mdp.catalogue import make
+from reprl.mdp.counts import Counts
+from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import SharedKey, fresh_seed
+
+
+class LearnResult(NamedTuple):
+    """What one run produced."""
+
+    policy: Policy
+    samples: int
+    """Observed (next state, reward) pairs, every one counted."""
+    episodes: int
+    """Episodes, for access "episodic"; 0 for parallel sampling."""
+    guarantee: Guarantee
+    tiers: Tiers
+    counts: Counts
+    induction: Induction
+    """Values, laws and scores behind the policy, for inspection."""
+    settings: Settings
+    shared_seed: int
+    data_seed: int
+    """Private: publish the shared seed, not this one."""
+
+
+def learn(
+    env: TabularMDP | str,
+    *,
+    shared_seed: int | None = None,
+    data_seed: int | None = None,
+    max_samples: int | None = None,
+    **options: Any,
+) -> LearnResult:
+    """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
+
+    Args:
+        env: a TabularMDP, or an id for ``reprl.make``.
+        shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
+        data_seed: seed of the samples, private and different in every run; None draws one.
+        max_samples: never draw more; a run that needs more is refused.
+        options: the fields of ``Settings``: epsilon, rho, delta, access, coupling, block, mechanism, rounding, constants,
+            calls.
+
+    Guarantee:
+        As in the result, with its status: docs/proofs/decision.md for "proven", docs/calibration.md for "heuristic".
+
+    Randomness:
+        Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
+    """
+    settings = make_settings(options)
+    mdp = make(env) if isinstance(env, str) else env
+    if not isinstance(mdp, TabularMDP):
+        raise ReprlError(f"env must be a TabularMDP or the id of one for access={settings.access!r}, got {quote(env)}")
+    key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
+    model = GenerativeModel(mdp, fresh_seed() if data_seed is None else data_seed)
+    run = run_generative(model, key, settings, max_samples)
+    return LearnResult(
+        policy=run.induction.policy,
+        samples=model.ledger.samples,
+        episodes=model.ledger.episodes,
+        guarantee=run.guarantee,
+        tiers=run.tiers,
+        counts=run.counts,
+        induction=run.induction,
+        settings=settings,
+        shared_seed=key.seed,
+        data_seed=model.data_seed,
+    )
+
+
+def make_settings(options: dict[str, Any]) -> Settings:
+    """Build Settings from keyword options, naming an unknown one."""
+    known = Settings.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise ReprlError(f"option must be one of {', '.join(known)}; got {quote(name)}")
+    return Settings(**options)
+
+
+def learner(**options: Any) -> ReprlLearner:
+    """Return the reprl learner as a callable learner(model, shared_key) → Policy, for boosting and audits."""
+    return ReprlLearner(make_settings(options))
+
+
+@dataclass(frozen=True)
+class ReprlLearner:
+    """The reprl learner with its settings bound."""
+
+    settings: Settings
+
+    def __call__(self, model: GenerativeModel, shared_key: SharedKey) -> Policy:
+        """Learn from fresh samples of the model."""
+        return run_generative(model, shared_key, self.settings).induction.policy

@@ -1,0 +1,73 @@
+"""Settings: everything that two runs must share, checked once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS
+from reprl.coupling.mechanisms import MECHANISMS
+from reprl.decide.best_arm import ROUNDINGS, Decision
+from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real
+from reprl.learn.constants import PRESETS
+
+ACCESSES = ("generative",)
+_AUTO_BITS = 40.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a learner is asked for, and how it shall decide. The same in every run of a recipe."""
+
+    epsilon: float = 0.3
+    """Accuracy: the policy's value is within ε of the best, in units of value (0 < ε ≤ H)."""
+    rho: float = 0.1
+    """Allowed probability that two runs end in different policies."""
+    delta: float = 0.1
+    """Allowed probability that the accuracy is missed."""
+    access: str = "generative"
+    """How the environment is sampled."""
+    coupling: str = "auto"
+    """"joint", "blocked", "product", or "auto": joint or blocked by the sizes (S, A, H) alone."""
+    block: int = DEFAULT_BLOCK
+    """Coordinates per block for "blocked"."""
+    mechanism: str = "compact"
+    """"compact" or "exponential"."""
+    rounding: str = "none"
+    """"none" (only the policy replicates), "vector" or "grid" (the values do too)."""
+    constants: str = "practical"
+    """"practical" (calibrated, heuristic) or "paper" (proven)."""
+    calls: int | None = None
+    """Parallel calls, for access "generative"; None for the preset's number."""
+
+    def __post_init__(self) -> None:
+        """Check every field that does not depend on the environment."""
+        check_real("epsilon", self.epsilon, 0.0, math.inf)
+        check_probability("rho", self.rho)
+        check_probability("delta", self.delta)
+        check_choice("access", self.access, ACCESSES)
+        check_choice("coupling", self.coupling, ("auto", *METHODS))
+        check_int("block", self.block, 1)
+        check_choice("mechanism", self.mechanism, MECHANISMS)
+        check_choice("rounding", self.rounding, ROUNDINGS)
+        check_choice("constants", self.constants, PRESETS)
+        if self.calls is not None:
+            check_int("calls", self.calls, 1, 2**62)
+
+    def check_horizon(self, horizon: int) -> None:
+        """Refuse an accuracy that every policy has."""
+        if self.epsilon > horizon:
+            raise ReprlError(f"epsilon must lie in (0, {horizon}], as values lie in [0, H], got {self.epsilon:g}")
+
+    def decision(self, n_coordinates: int, n_outcomes: int) -> Decision:
+        """Return the decision rule, with "auto" resolved from sizes alone: joint while kⁿ ≤ 2⁴⁰, then blocks that size."""
+        coupling, block = self.coupling, self.block
+        if coupling == "auto":
+            bits = math.log2(max(n_outcomes, 2))
+            coupling = "joint" if n_coordinates * bits <= _AUTO_BITS else "blocked"
+            block = max(1, int(_AUTO_BITS / bits))
+        return Decision(mechanism=self.mechanism, coupling=coupling, block=block, rounding=self.rounding)
+
+    def as_dict(self) -> dict[str, float | int | str | None]:
+        """Return the fields by name, for recipes."""
+        return asdict(self)

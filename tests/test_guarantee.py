@@ -1,0 +1,84 @@
+"""Guarantee: composition, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reprl.errors import ReprlError
+from reprl.guarantee import STATUSES, Guarantee
+
+GOOD: dict[str, Any] = {
+    "rho": 0.1,
+    "delta": 0.05,
+    "epsilon": 0.3,
+    "status": "proven",
+    "source": "docs/proofs/coupling.md §7",
+}
+
+figures = st.floats(0.0, 10.0)
+guarantees = st.builds(
+    Guarantee, rho=figures, delta=figures, epsilon=figures, status=st.sampled_from(STATUSES), source=st.just("here")
+)
+
+
+@given(st.lists(guarantees, min_size=1, max_size=6))
+def test_composition_adds_up_and_the_weakest_status_wins(parts: list[Guarantee]) -> None:
+    whole = Guarantee.compose(iter(parts), "everywhere")
+    assert whole.rho == pytest.approx(math.fsum(part.rho for part in parts))
+    assert whole.delta == pytest.approx(math.fsum(part.delta for part in parts))
+    assert whole.epsilon == pytest.approx(math.fsum(part.epsilon for part in parts))
+    assert (whole.status == "heuristic") == any(part.status == "heuristic" for part in parts)
+    assert whole.source == "everywhere"
+
+
+def test_one_heuristic_part_is_enough() -> None:
+    proven, scaled = Guarantee(**GOOD), Guarantee(**{**GOOD, "status": "heuristic"})
+    assert Guarantee.compose([proven, proven], "x").status == "proven"
+    for parts in ([proven, scaled], [scaled, proven], [scaled, scaled]):
+        assert Guarantee.compose(parts, "x").status == "heuristic"
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_no_figure_is_shown_without_its_status_and_source(status: str) -> None:
+    text = str(Guarantee(**{**GOOD, "status": status}))
+    assert text == (
+        f"disagreement ≤ 0.1, suboptimality ≤ 0.3 with probability ≥ 0.95 [{status}: docs/proofs/coupling.md §7]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("rho", -0.1),
+        ("rho", math.nan),
+        ("rho", math.inf),
+        ("delta", -1e-9),
+        ("delta", "0.1"),
+        ("epsilon", math.nan),
+        ("epsilon", None),
+        ("epsilon", True),
+        ("status", "Proven"),
+        ("status", "certain"),
+        ("status", None),
+    ],
+)
+def test_figures_that_promise_nothing_are_refused(field: str, value: object) -> None:
+    with pytest.raises(ReprlError, match=f"^guarantee {field} must ") as caught:
+        Guarantee(**{**GOOD, field: value})
+    assert repr(value) in str(caught.value)
+
+
+def test_nothing_composes_to_nothing() -> None:
+    with pytest.raises(ReprlError, match="at least one part, got none"):
+        Guarantee.compose([], "x")
+
+
+def test_a_guarantee_cannot_be_edited() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Guarantee(**GOOD).rho = 0.0  # type: ignore[misc]
