@@ -82,7 +82,8 @@ class Field:
 def enumerate_winner(key: SharedKey, laws: ArrayLike, block: int = 0) -> Leaf:
     """Return argmin T(x)/p(x) by trying every x."""
     rows = np.asarray(laws, dtype=float)
-    times = Field(key, *rows.shape, block=block).leaves()
+    n, k = rows.shape
+    times = Field(key, n, k, block).leaves()
 
     def score(leaf: Leaf) -> float:
         p = math.prod(float(rows[i, x]) for i, x in enumerate(leaf))

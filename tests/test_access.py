@@ -16,7 +16,7 @@ from scipy import stats
 
 import reprl
 from reprl.mdp.access import Ledger
-from reprl.mdp.draws import pick
+from reprl.mdp.draws import draw_outcome
 from tests import naive
 from tests.statistics import FALSE_ALARM, chi_square, chi_square_of
 
@@ -219,14 +219,15 @@ def test_episodes_read_the_documented_words():
     """Word 0 of lane e draws the start of episode e, and word h + 1 the outcome of step h."""
     mdp = reprl.TabularMDP(**world("bernoulli", stepwise=True))
     model = reprl.EpisodicModel(mdp, 40)
-    outcomes, threshold, start_state, start_threshold = model.arrays
+    arrays = model.arrays
+    outcomes = arrays.outcomes
     for episode in range(5):
         words = reprl.DataStream(40, "episodic", run=episode).integers(3)
         state = model.reset()
-        assert state == start_state[pick(words[0], start_threshold, 0, start_state.size)]
+        assert state == arrays.start_state[draw_outcome(arrays.start, 0, words[0])]
         for h in range(2):
             row = h * outcomes.row_shift + state * 2 + 1
-            e = pick(words[h + 1], threshold, outcomes.first[row], outcomes.first[row + 1])
+            e = draw_outcome(arrays.table, row, words[h + 1])
             seen = model.step(1)
             assert (seen.state, seen.reward) == (outcomes.next_state[e], outcomes.reward[e])
             state = seen.state

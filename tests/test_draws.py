@@ -1,4 +1,4 @@
-"""Exact draws: integer thresholds and the binomial sampler."""
+"""Exact draws: alias tables and the binomial sampler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy import stats
 
-from reprl.mdp.draws import _log_binomial, binomial, cumulate, pick, thresholds
+from reprl.mdp.draws import AliasTable, _log_binomial, alias_table, binomial, cumulate, draw_outcome
 from tests.statistics import FALSE_ALARM, chi_square, exceeds
 
 TOP = 2**64 - 1
@@ -37,71 +37,81 @@ def table(rows: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([x for row in rows for x in row], dtype=float), first
 
 
-def naive_pick(word: int, cumulative: list[float]) -> int:
-    """The first outcome whose ⌊cumulative · 2⁶⁴⌋ exceeds the word, else the last, in whole numbers."""
-    for e, total in enumerate(cumulative):
-        numerator, denominator = total.as_integer_ratio()
-        if word < (numerator * 2**64) // denominator:
-            return e
-    return len(cumulative) - 1
+def shares(cumulative: list[float]) -> list[int]:
+    """Words that each outcome should own: ⌊2⁶⁴·C(e)⌋ − ⌊2⁶⁴·C(e−1)⌋ in whole numbers, at least 1; the last, the rest."""
+    edges = [0]
+    for e, total in enumerate(cumulative[:-1]):
+        numerator, denominator = min(total, 1.0 - 2.0**-53).as_integer_ratio()
+        edge = max((numerator * 2**64) // denominator, edges[-1] + 1)
+        edges.append(min(edge, 2**64 - (len(cumulative) - 1 - e)))
+    edges.append(2**64)
+    return [high - low for low, high in zip(edges, edges[1:], strict=False)]
 
 
-ROW = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9).filter(lambda row: sum(row) > 1e-3)
+def owned(alias: AliasTable, row: int, size: int, low: int) -> list[int]:
+    """Words that each outcome of a row owns, read off the buckets."""
+    info = int(alias.row[row])
+    capacity = 1 << (info & 63)
+    words = [0] * size
+    for j in range(info >> 6, (info >> 6) + 2**64 // capacity):
+        cutoff, pair = int(alias.bucket[2 * j]), int(alias.bucket[2 * j + 1])
+        assert cutoff <= capacity
+        for outcome, share in ((pair & (2**32 - 1), cutoff), (pair >> 32, capacity - cutoff)):
+            if share:
+                words[outcome - low] += share
+    return words
+
+
+ROW = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40).filter(lambda row: sum(row) > 1e-3)
 WORD = st.one_of(st.integers(0, TOP), st.integers(TOP - 4096, TOP), st.integers(0, 4096))
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(weights=ROW, word=WORD, before=st.integers(0, 3))
-def test_pick_is_the_naive_search_over_exact_thresholds(weights, word, before):
+@given(weights=ROW, before=st.integers(0, 3))
+def test_every_outcome_owns_exactly_its_share_of_the_words(weights, before):
     weights = [weight for weight in weights if weight > 0.0]
     row = [weight / sum(weights) for weight in weights]
     law, first = table([[1.0]] * before + [row, [0.5, 0.5]])
-    cumulative = cumulate(law, first)
-    limits = thresholds(cumulative, first)
+    alias = alias_table(law, first)
     low, high = int(first[before]), int(first[before + 1])
-    totals = [min(float(x), 1.0) for x in cumulative[low:high]]
-    assert pick(np.uint64(word), limits, low, high) - low == naive_pick(word, totals)
+    totals = [float(x) for x in cumulate(law, first)[low:high]]
+    assert owned(alias, before, high - low, low) == shares(totals)
+    assert owned(alias, before + 1, 2, high) == [2**63, 2**63]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(weights=ROW, word=WORD)
+def test_a_word_draws_what_its_bucket_says(weights, word):
+    weights = [weight for weight in weights if weight > 0.0]
+    law, first = table([[0.25, 0.75], [weight / sum(weights) for weight in weights]])
+    alias = alias_table(law, first)
+    info = int(alias.row[1])
+    j, within = (info >> 6) + (word >> (info & 63)), word % (1 << (info & 63))
+    cutoff, pair = int(alias.bucket[2 * j]), int(alias.bucket[2 * j + 1])
+    assert draw_outcome(alias, 1, np.uint64(word)) == (pair % 2**32 if within < cutoff else pair >> 32)
+    assert 2 <= draw_outcome(alias, 1, np.uint64(word)) < 2 + len(weights)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize("word", [0, 1, 2**63, TOP - 1, TOP])
-def test_pick_stays_inside_its_row(size, word):
+def test_extreme_words_stay_inside_their_row(size, word):
     law, first = table([[0.25, 0.75], [1.0 / size] * size, [0.5, 0.5]])
-    limits = thresholds(cumulate(law, first), first)
-    assert 2 <= pick(np.uint64(word), limits, 2, 2 + size) < 2 + size
+    assert 2 <= draw_outcome(alias_table(law, first), 1, np.uint64(word)) < 2 + size
 
 
-def test_the_highest_words_pick_a_stored_outcome_when_the_row_sums_to_less_than_one():
+def test_a_row_that_sums_to_less_than_one_gives_the_rest_to_its_last_outcome():
     row = [0.1] * 10  # 0.1 added ten times in floating point is 1 − 2⁻⁵³
     law, first = table([row, [1.0]])
-    cumulative = cumulate(law, first)
-    assert cumulative[9] == 1.0 - 2.0**-53
-    limits = thresholds(cumulative, first)
-    assert limits[9] == TOP  # for a kernel that scans instead of bisecting
-    for word in (int(cumulative[9] * 2.0**64), TOP - 1, TOP):
-        assert pick(np.uint64(word), limits, 0, 10) == 9
+    assert cumulate(law, first)[9] == 1.0 - 2.0**-53
+    assert sum(owned(alias_table(law, first), 0, 10, 0)) == 2**64
 
 
-def test_a_row_that_sums_to_more_than_one_keeps_its_thresholds_in_range():
+def test_a_row_that_sums_to_more_than_one_shares_out_every_word_once():
     row = [0.3, 0.7, 2.0**-52, 1e-12]
     law, first = table([row])
-    limits = thresholds(cumulate(law, first), first)
-    assert limits.tolist() == sorted(limits.tolist())
-    assert pick(np.uint64(TOP), limits, 0, 4) == 3
-    assert pick(np.uint64(2**63), limits, 0, 4) == 1
-
-
-def test_thresholds_split_the_words_in_the_stated_proportions():
-    law, first = table([[0.25, 0.5, 0.25]])
-    assert thresholds(cumulate(law, first), first).tolist() == [2**62, 3 * 2**62, TOP]
-    limits = thresholds(cumulate(law, first), first)
-    assert [pick(np.uint64(w), limits, 0, 3) for w in (2**62 - 1, 2**62, 3 * 2**62 - 1, 3 * 2**62)] == [0, 1, 1, 2]
-
-
-def test_empty_rows_are_left_alone():
-    law, first = np.array([0.5, 0.5]), np.array([0, 0, 2, 2])
-    assert cumulate(law, first).tolist() == [0.5, 1.0]
-    assert thresholds(cumulate(law, first), first).tolist() == [2**63, TOP]
+    words = owned(alias_table(law, first), 0, 4, 0)
+    assert sum(words) == 2**64
+    assert min(words) >= 0
 
 
 def exact_log_binomial(k: int, n: int, p: float) -> float:

@@ -150,7 +150,7 @@ def perturbed(draw: Callable[..., Any]) -> tuple[Scores, Scores, Scores]:
 
 @ALL
 @given(perturbed())
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=700, deadline=None)
 def test_laws_of_two_runs_are_no_further_apart_than_promised(
     mechanism: Mechanism, case: tuple[Scores, Scores, Scores]
 ) -> None:
@@ -220,7 +220,7 @@ def test_extreme_temperatures() -> None:
         (lambda: compact([["a"]], epsilon=0.1), "scores must be an array of real numbers, got [['a']]"),
         (lambda: exponential([[0.0]], epsilon=-1.0, delta=0.1), "epsilon must lie in (0, inf), got -1.0"),
         (lambda: exponential([[0.0]], epsilon=1.0, delta=1.0), "delta must lie in (0, 1), got 1.0"),
-        (lambda: exponential([[0.0]], epsilon=1.0, delta=0.1, temperature=0.0), "temperature must lie in (0, inf), got"),
+        (lambda: exponential([[0.0]], epsilon=1.0, delta=0.1, temperature=0.0), "temperature must lie in (0, inf)"),
         (lambda: exponential([[0.0]], epsilon=5e-324, delta=0.1), "temperature must lie in (0, inf), got inf"),
         (lambda: compact_half([[0.0, 1.0]]).total_variation(-0.1), "perturbation must not be negative, got -0.1"),
         (lambda: compact_half([[0.0, 1.0]]).total_variation(math.nan), "must be finite, got nan"),

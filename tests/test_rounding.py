@@ -152,14 +152,14 @@ def test_joint_is_flat_in_n_and_product_grows_like_its_root() -> None:
             move = np.full(n, 0.5 * distance / math.sqrt(n))
             shared = keys(f"flat-{method}-{n}", trials)
             hits[method, n] = apart(0.5 - move, 0.5 + move, shared, shared, method)
-    table = [[hits["product", n], trials - hits["product", n]] for n in (1, 36)]
+    table = np.array([[hits["product", n], trials - hits["product", n]] for n in (1, 36)])
     assert stats.fisher_exact(table, alternative="less").pvalue < FALSE_ALARM
     assert stats.fisher_exact(table[::-1], alternative="less").pvalue > FALSE_ALARM  # negative control
     bound = rounding_bound(np.full(36, distance / 6.0), width=1.0)
     assert bound == pytest.approx(math.pi * distance)
     assert exceeds(hits["joint", 36], trials, bound) > FALSE_ALARM
     assert exceeds(hits["product", 36], trials, bound) < FALSE_ALARM
-    both = [[hits[method, 36], trials - hits[method, 36]] for method in ("joint", "product")]
+    both = np.array([[hits[method, 36], trials - hits[method, 36]] for method in ("joint", "product")])
     assert stats.fisher_exact(both, alternative="less").pvalue < FALSE_ALARM
     for n in (1, 36):
         tv = math.sin(0.5 * math.pi * distance / math.sqrt(n))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from reprl.errors import ReprlError, check_int, check_probability, check_real
+from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
 from reprl.learn.constants import paper_calls, practical_calls
 
 
@@ -23,14 +24,19 @@ class PlanRow(NamedTuple):
     source: str
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Plan:
     """The table of reprl.plan; iterate over `rows`, or print it."""
 
     rows: tuple[PlanRow, ...]
 
-    def __iter__(self) -> Iterator[PlanRow]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[PlanRow]:
         """Iterate over the rows."""
         return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
 
     def __str__(self) -> str:
         """A plain-text table."""
@@ -67,6 +73,17 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
         raise ReprlError(f"epsilon must lie in (0, {h}], as values lie in [0, H], got {epsilon:g}")
     rho = check_probability("rho", rho)
     delta = check_probability("delta", delta)
+    try:
+        return Plan((*_exact(s, a, h, epsilon, rho, delta), *_rates(s, a, h, epsilon, rho, delta)))
+    except (OverflowError, ZeroDivisionError):
+        raise ReprlError(
+            f"these settings need more samples than a float can hold (n_states={quote(s)}, n_actions={quote(a)}, "
+            f"horizon={quote(h)}, epsilon={epsilon:g}, rho={rho:g}, delta={delta:g})"
+        ) from None
+
+
+def _exact(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> list[PlanRow]:
+    """What reprl's own learner draws."""
     cell = s * a * h
     exact = []
     for coupling, runtime in (("joint", "exp(S log A) worst case"), ("product", "poly")):
@@ -76,7 +93,7 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
         calls = practical_calls(s, a, h, epsilon=epsilon, rho=rho, coupling=coupling)
         name = f"reprl {coupling}, practical"
         exact.append(PlanRow(name, "parallel", cell * calls, True, runtime, "docs/calibration.md"))
-    return Plan((*exact, *_rates(s, a, h, epsilon, rho, delta)))
+    return exact
 
 
 def _rates(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> list[PlanRow]:

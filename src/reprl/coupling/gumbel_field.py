@@ -36,8 +36,8 @@ _S31 = np.uint64(31)
 def child_address(address: np.uint64, child: int) -> np.uint64:
     """Return the 64-bit address of a child: a bijection of the parent's for each child (the splitmix64 finaliser).
 
-    Two of N visited nodes share an address with probability about N²/2⁶⁵: 3e-8 at a million nodes. Both runs see the same
-    coincidence, so it could bend the law p by that much, never the agreement of two runs.
+    Two of N visited nodes share an address with probability about N²/2⁶⁵: 3e-8 at a million nodes. Both runs see the
+    same coincidence, so it could bend the law p by that much, never the agreement of two runs.
     """
     z = address + _STEP * np.uint64(child + 1)
     z = (z ^ (z >> _S30)) * _MIX_1
@@ -71,8 +71,8 @@ def find_winner(
         max_nodes: work guard.
         out: (n,) the winner.
 
-    The time of a node at depth d is kept as t = T · kⁿ⁻ᵈ, in units of the mean wait for its subtree: an heir has t/k, any
-    other child t/k + Exp(1). Scores are compared as log t + d log k + Σ penalty, which differs from log(T/p) by a
+    The time of a node at depth d is kept as t = T · kⁿ⁻ᵈ, in units of the mean wait for its subtree: an heir has t/k,
+    any other child t/k + Exp(1). Scores are compared as log t + d log k + Σ penalty, which differs from log(T/p) by a
     constant. An heir's score is its parent's plus its penalty, with no logarithm, so n is not limited by the range of
     floating-point numbers: along a thousand heirs t fades to 0, where only t + Exp(1) still needs it.
     """

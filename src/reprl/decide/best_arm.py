@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from reprl.coupling.correlated import DEFAULT_BLOCK, DEFAULT_MAX_NODES, METHODS, correlated_sample
 from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential
 from reprl.coupling.rounding import round_vector, rounding_bound
-from reprl.errors import ReprlError, check_array, check_choice, check_int, check_probability, check_real
+from reprl.errors import ReprlError, check_array, check_choice, check_int, check_probability, check_real, quote
 from reprl.guarantee import Guarantee
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -43,6 +43,13 @@ class Decision:
         check_int("block", self.block, 1)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_int("max_nodes", self.max_nodes, 1)
+
+
+def check_decision(decision: object) -> Decision:
+    """Return decision if it is a Decision; the name of a coupling alone is refused."""
+    if not isinstance(decision, Decision):
+        raise ReprlError(f"decision must be a reprl.Decision, got {quote(decision)}")
+    return decision
 
 
 class BestArms(NamedTuple):
@@ -92,7 +99,8 @@ def multi_best_arm(
         Shared, at key.derive("arms") and key.derive("rounding").
     """
     check_shared_key(key)
-    decision = decision or Decision()
+    decision = Decision() if decision is None else check_decision(decision)
+    scale = check_real("scale", scale, 0.0, math.inf)
     scores = check_array("means", means, 2)
     fewest = _fewest(sizes, scores.shape)
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
@@ -130,10 +138,22 @@ def multi_best_arm(
     return BestArms(arms, values, selection.probabilities, float(noise.max()), guarantee)
 
 
-def paper_requirement(n_instances: int, n_arms: int, *, epsilon: float, rho: float, delta: float, coupling: str) -> float:
-    """Return the paper's bound on Σ_s 1/m_s (l. 920 with C = 36·256; the product grade is S times stricter, l. 3185)."""
+def paper_requirement(
+    n_instances: int,
+    n_arms: int,
+    *,
+    epsilon: float,
+    rho: float,
+    delta: float,
+    coupling: str,
+    block: int = DEFAULT_BLOCK,
+) -> float:
+    """Return the paper's bound on Σ_s 1/m_s: l. 920 with C = 36·256, as many times stricter as there are blocks.
+
+    A product has S blocks (l. 3185), a joint draw has one.
+    """
     log = math.log(3.0 * n_instances * n_arms / delta)
-    grade = n_instances if coupling == "product" else 1
+    grade = {"joint": 1, "blocked": -(-n_instances // block), "product": n_instances}[coupling]
     return (rho * epsilon) ** 2 / (9216.0 * log**3 * grade)
 
 
@@ -236,6 +256,8 @@ def best_arm(
     check_shared_key(key)
     proven = plan_best_arm(n_arms, epsilon=epsilon, rho=rho, delta=delta)
     plan = plan or proven
+    if not callable(pull):
+        raise ReprlError(f"pull must be callable as pull(arm, n), got {quote(pull)}")
     means = []
     for a in range(n_arms):
         mean = check_real(f"pull({a}, n)", pull(a, plan.pulls), 0.0, 1.0, open_low=False, open_high=False)

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.decide.best_arm import Decision, multi_best_arm
+from reprl.decide.best_arm import Decision, check_decision, multi_best_arm
 from reprl.decide.tiers import Tiers, first_empty
 from reprl.errors import ReprlError, check_probability, check_real
 from reprl.guarantee import Guarantee
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
-from reprl.randomness import SharedKey
+from reprl.randomness import SharedKey, check_shared_key
 
 _SOURCE = "docs/proofs/decision.md §3"
 
@@ -83,6 +83,7 @@ def tiered_induction(
     Randomness:
         Shared, at key.derive("induction", h, tier), whatever the data.
     """
+    check_shared_key(key)
     empty = first_empty(counts, tiers)
     if empty is not None:
         raise ReprlError(
@@ -92,7 +93,7 @@ def tiered_induction(
     if len(accuracy.by_tier) < len(tiers.decided):
         raise ReprlError(f"accuracy must be given for {len(tiers.decided)} tiers, got {len(accuracy.by_tier)}")
     delta = check_probability("delta", delta)
-    decision = decision or Decision(rounding="none")
+    decision = Decision(rounding="none") if decision is None else check_decision(decision)
     horizon, n_states, n_actions = counts.outcomes.shape
     actions = np.zeros((horizon, n_states), dtype=np.int64)
     values = np.zeros((horizon + 1, n_states))
@@ -132,7 +133,12 @@ def tiered_induction(
 
 
 def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accuracy, horizon: int) -> Guarantee:
-    """Add up what the bandits promise, each tier weighted by how much of it an optimal policy can visit."""
+    """Add up what the bandits promise, each tier weighted by how much of it an optimal policy can visit.
+
+    Proven where values of tiers above 1 are underestimates: otherwise the learned policy may be drawn to a tier that
+    the optimal one hardly visits, and the weights are not its own.
+    """
+    proven = all(tier == 1 or error.epsilon <= accuracy.pessimism * accuracy.by_tier[tier - 1] for tier, error in parts)
     loss = horizon * 2.0 ** (1 - tiers.count) if tiers.count > 1 else 0.0
     for tier in tiers.decided:
         steps = [part.epsilon for level, part in parts if level == tier]
@@ -144,6 +150,6 @@ def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accurac
         rho=min(1.0, sum(part.rho for _, part in parts)),
         delta=sum(part.delta for _, part in parts),
         epsilon=loss,
-        status="proven",
+        status="proven" if proven else "heuristic",
         source=_SOURCE,
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_int, check_real
+from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.mdp.counts import Counts
 
 
@@ -32,7 +32,7 @@ class Tiers(NamedTuple):
     def from_levels(cls, level: ArrayLike, count: int) -> Tiers:
         """Check an (H, S) table of tier numbers."""
         count = check_int("number of tiers", count, 1)
-        table = np.asarray(level)
+        table = _as_array(level, "an (H, S) table of tier numbers")
         if table.ndim != 2 or table.dtype.kind not in "iu":
             raise ReprlError(f"tiers must be an (H, S) table of tier numbers, got {table.dtype} of shape {table.shape}")
         bad = (table < 1) | (table > count)
@@ -46,7 +46,7 @@ class Tiers(NamedTuple):
     @classmethod
     def from_sets(cls, sets: ArrayLike) -> Tiers:
         """Read L sets of states, (L, H, S) booleans, that must cover every (h, s) exactly once."""
-        masks = np.asarray(sets)
+        masks = _as_array(sets, "(L, H, S) booleans")
         if masks.ndim != 3 or masks.dtype.kind != "b" or masks.shape[0] == 0:
             raise ReprlError(f"tiers must be (L, H, S) booleans, got {masks.dtype} of shape {masks.shape}")
         cover = masks.sum(axis=0)
@@ -107,6 +107,13 @@ def first_empty(counts: Counts, tiers: Tiers) -> tuple[int, int, int] | None:
         return None
     h, s, a = (int(i) for i in np.argwhere(empty)[0])
     return h, s, a
+
+
+def _as_array(value: ArrayLike, wanted: str) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ReprlError(f"tiers must be {wanted}, got {quote(value)}") from None
 
 
 def _fewest(counts: Counts, tiers: Tiers) -> NDArray[np.int64]:

@@ -103,7 +103,7 @@ class Boosted:
         accuracy = min(1.0, self.epsilon / (2.0 * horizon))
         arm = best_arm(
             key.derive("best"),
-            lambda a, n: model.mean_return(found[a], n) / horizon,
+            lambda a, n: min(1.0, model.mean_return(found[a], n) / horizon),  # a sum of 2**53 ones may round up
             len(found),
             epsilon=accuracy,
             rho=self.rho / 2.0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from reprl.coupling.correlated import DEFAULT_BLOCK
 from reprl.decide.best_arm import paper_requirement
 from reprl.decide.induction import Accuracy
 
@@ -25,7 +26,15 @@ GENERATIVE_CONSTANT = {"joint": 1.0, "blocked": 1.0, "product": 1.0}
 
 
 def paper_calls(
-    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float, delta: float, coupling: str
+    n_states: int,
+    n_actions: int,
+    horizon: int,
+    *,
+    epsilon: float,
+    rho: float,
+    delta: float,
+    coupling: str,
+    block: int = DEFAULT_BLOCK,
 ) -> int:
     """Return the parallel calls m at which the paper's induction is ρ-replicable and ε-optimal with probability 1 − δ.
 
@@ -34,7 +43,13 @@ def paper_calls(
     """
     accuracy = Accuracy.paper(epsilon, horizon, 1).by_tier[0] / horizon
     bound = paper_requirement(
-        n_states, n_actions, epsilon=accuracy, rho=rho / horizon, delta=min(delta, rho) / horizon, coupling=coupling
+        n_states,
+        n_actions,
+        epsilon=accuracy,
+        rho=rho / horizon,
+        delta=min(delta, rho) / horizon,
+        coupling=coupling,
+        block=block,
     )
     return math.ceil(n_states / bound)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from reprl.decide.induction import Accuracy, Induction, tiered_induction
 from reprl.decide.tiers import Tiers
-from reprl.errors import ReprlError, check_int
+from reprl.errors import ReprlError, check_int, quote
 from reprl.guarantee import Guarantee
 from reprl.learn.constants import paper_calls, practical_calls
 from reprl.learn.settings import Settings
@@ -35,22 +35,36 @@ class GenerativeRun(NamedTuple):
 def plan_generative(mdp: TabularMDP, settings: Settings, max_samples: int | None = None) -> GenerativePlan:
     """Return the cost of a run, refusing one that would pass max_samples."""
     settings.check_horizon(mdp.horizon)
-    coupling = settings.decision(mdp.n_states, mdp.n_actions).coupling
-    sizes = (mdp.n_states, mdp.n_actions, mdp.horizon)
-    if settings.calls is not None:
-        calls = settings.calls
-    elif settings.constants == "paper":
-        calls = paper_calls(
-            *sizes, epsilon=settings.epsilon, rho=settings.rho, delta=settings.delta, coupling=coupling
-        )
-    else:
-        calls = practical_calls(*sizes, epsilon=settings.epsilon, rho=settings.rho, coupling=coupling)
+    try:
+        calls = _calls(mdp, settings)
+    except (OverflowError, ZeroDivisionError):
+        raise ReprlError(
+            f"these settings need more parallel calls than a float can hold: relax epsilon={settings.epsilon:g}, "
+            f"rho={settings.rho:g} or delta={settings.delta:g}"
+        ) from None
     if calls > 2**62:
         raise ReprlError(f"these settings need {calls:.3g} parallel calls; at most 2**62 can be drawn: relax epsilon or rho")
     samples = calls * GenerativeModel(mdp, 0).samples_per_call
     if max_samples is not None and samples > check_int("max_samples", max_samples, 1):
         raise ReprlError(f"max_samples must be at least {samples} for these settings, got {max_samples}")
     return GenerativePlan(calls, samples)
+
+
+def _calls(mdp: TabularMDP, settings: Settings) -> int:
+    decision = settings.decision(mdp.n_states, mdp.n_actions)
+    sizes = (mdp.n_states, mdp.n_actions, mdp.horizon)
+    if settings.calls is not None:
+        return settings.calls
+    if settings.constants == "paper":
+        return paper_calls(
+            *sizes,
+            epsilon=settings.epsilon,
+            rho=settings.rho,
+            delta=settings.delta,
+            coupling=decision.coupling,
+            block=decision.block,
+        )
+    return practical_calls(*sizes, epsilon=settings.epsilon, rho=settings.rho, coupling=decision.coupling)
 
 
 def run_generative(
@@ -71,6 +85,8 @@ def run_generative(
     Randomness:
         Shared, at shared_key.derive("decide"). Data: one batch of the model.
     """
+    if not isinstance(model, GenerativeModel):
+        raise ReprlError(f"model must be a reprl.GenerativeModel for access='generative', got {quote(model)}")
     mdp = model.mdp
     key = check_shared_key(shared_key)
     calls = plan_generative(mdp, settings, max_samples).calls

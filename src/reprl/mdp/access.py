@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, check_int
 from reprl.mdp.counts import Counts
-from reprl.mdp.draws import binomial, cumulate, pick, thresholds
+from reprl.mdp.draws import AliasTable, alias_table, binomial, cumulate, draw_outcome
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -61,14 +61,14 @@ class Episodic(Protocol):
 class EpisodeArrays(NamedTuple):
     """The flat arrays that an exploration kernel samples from.
 
-    Word w picks outcome ``pick(w, threshold, first[row], first[row + 1])`` with row = h·row_shift + s·A + a, and start
-    state ``start_state[pick(w, start_threshold, 0, start_state.size)]``.
+    Word w draws outcome ``draw_outcome(table, row, w)`` with row = h·row_shift + s·A + a, and start state
+    ``start_state[draw_outcome(start, 0, w)]``.
     """
 
     outcomes: Outcomes
-    threshold: NDArray[np.uint64]
+    table: AliasTable
     start_state: NDArray[np.int64]
-    start_threshold: NDArray[np.uint64]
+    start: AliasTable
 
 
 class GenerativeModel:
@@ -236,20 +236,14 @@ class EpisodicModel:
         """The tables that a kernel needs to run episodes by itself; it then adds to the ledger what it drew."""
         outcomes = self.mdp.outcomes
         start_state = np.flatnonzero(self.mdp.initial)
-        whole = np.array([0, start_state.size])
-        return EpisodeArrays(
-            outcomes,
-            thresholds(cumulate(self.mdp.probability, outcomes.first), outcomes.first),
-            start_state,
-            thresholds(cumulate(self.mdp.initial[start_state], whole), whole),
-        )
+        start = alias_table(self.mdp.initial[start_state], np.array([0, start_state.size]))
+        return EpisodeArrays(outcomes, alias_table(self.mdp.probability, outcomes.first), start_state, start)
 
     def reset(self) -> int:
         """Begin an episode and return its first state; an unfinished episode is abandoned."""
         self._h = 0
         self._episode += 1
-        starts = self.arrays.start_state
-        self._state = int(starts[pick(self._word(0), self.arrays.start_threshold, 0, starts.size)])
+        self._state = int(self.arrays.start_state[draw_outcome(self.arrays.start, 0, self._word(0))])
         self.ledger.episodes += 1
         self.ledger.samples += 0 if self.mdp.fixed_start else 1
         return self._state
@@ -259,9 +253,9 @@ class EpisodicModel:
         if self._h >= self.horizon:
             raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
         a = check_int("action", action, 0, self.n_actions - 1)
-        table, threshold = self.arrays[:2]
-        outcomes, _ = table.slots(self._h, self._state, a)
-        e = pick(self._word(self._h + 1), threshold, outcomes.start, outcomes.stop)
+        table = self.mdp.outcomes
+        row = self._h * table.row_shift + self._state * self.n_actions + a
+        e = draw_outcome(self.arrays.table, row, self._word(self._h + 1))
         self._h += 1
         self._state = int(table.next_state[e])
         self.ledger.samples += 1

@@ -1,8 +1,9 @@
-"""Exact draws from small discrete laws: integer thresholds for one sample, binomial counts for any number of them."""
+"""Exact draws from small discrete laws: alias tables for one sample, binomial counts for any number of them."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -12,6 +13,11 @@ from reprl.randomness import philox, unit
 
 _INVERSION_LIMIT = 10.0
 _PART = 2**52
+_ONE = np.uint64(1)
+_SIX = np.uint64(6)
+_SIX_BITS = np.uint64(63)
+_THIRTY_TWO = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 def cumulate(law: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -21,18 +27,112 @@ def cumulate(law: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.f
     return out
 
 
-def thresholds(cumulative: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return ⌊cumulative · 2⁶⁴⌋, the last of every row raised to 2⁶⁴ − 1.
+class AliasTable(NamedTuple):
+    """Rows of outcomes ready to be drawn, each from one 64-bit word in constant time (Walker's method, in integers).
 
-    A 64-bit word w picks the first e of the row with w < threshold[e], else the last e. Only stored outcomes can be
-    picked, so one of probability zero never is.
+    Row i owns 2ᵇ buckets of 2⁶⁴⁻ᵇ words each; a bucket holds a cutoff and two outcomes. Every outcome owns a whole number
+    of the 2⁶⁴ words, and only stored outcomes own any, so one of probability zero is never drawn.
     """
-    high = np.minimum(np.floor(cumulative * 2.0**32), 2.0**32 - 1)
-    low = np.clip(np.floor((cumulative * 2.0**32 - high) * 2.0**32), 0.0, 2.0**32 - 1)
-    out = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
-    filled = first[1:][np.diff(first) > 0]
-    out[filled - 1] = np.iinfo(np.uint64).max
-    return out
+
+    row: NDArray[np.uint64]
+    """(rows,): number of the first bucket · 64 + (64 − b)."""
+    bucket: NDArray[np.uint64]
+    """(2 · buckets,): cutoff, then first outcome + second outcome · 2³²."""
+
+
+def alias_table(law: NDArray[np.float64], first: NDArray[np.int64]) -> AliasTable:
+    """Build the table of the laws law[first[i]:first[i + 1]]; rows must not be empty, outcomes fewer than 2³²."""
+    lengths = np.diff(first)
+    bits = np.maximum(1, np.ceil(np.log2(lengths)).astype(np.int64))
+    start = np.concatenate([[0], np.cumsum(1 << bits)])
+    bucket = np.empty(2 * start[-1], dtype=np.uint64)
+    _fill_buckets(cumulate(law, first), first, start, bits, bucket)
+    row = (start[:-1] * 64 + (64 - bits)).astype(np.uint64)
+    return AliasTable(row, bucket)
+
+
+@njit(cache=True, nogil=True)
+def draw_outcome(table: AliasTable, row: int, word: np.uint64) -> int:
+    """Return the outcome that a word draws from a row."""
+    info = table.row[row]
+    shift = info & _SIX_BITS
+    at = ((info >> _SIX) + (word >> shift)) << _ONE
+    pair = table.bucket[at + _ONE]
+    within = word & ((_ONE << shift) - _ONE)
+    return np.int64(pair & _LOW) if within < table.bucket[at] else np.int64(pair >> _THIRTY_TWO)
+
+
+@njit(cache=True)
+def _fill_buckets(
+    cumulative: NDArray[np.float64],
+    first: NDArray[np.int64],
+    start: NDArray[np.int64],
+    bits: NDArray[np.int64],
+    bucket: NDArray[np.uint64],
+) -> None:
+    """Share 2⁶⁴ words out among the outcomes of each row, then among its buckets."""
+    widest = 0
+    for row in range(bits.size):
+        widest = max(widest, 1 << bits[row])
+    words = np.empty(widest, np.uint64)
+    poor = np.empty(widest, np.int64)
+    rich = np.empty(widest, np.int64)
+    for row in range(bits.size):
+        low, n, buckets = first[row], first[row + 1] - first[row], 1 << bits[row]
+        capacity = _ONE << np.uint64(64 - bits[row])
+        if n == 1:
+            for j in range(buckets):
+                bucket[2 * (start[row] + j)] = 0
+                bucket[2 * (start[row] + j) + 1] = np.uint64(low) | (np.uint64(low) << _THIRTY_TWO)
+            continue
+        _share_words(cumulative[low : low + n], words)
+        n_poor = 0
+        n_rich = 0
+        for j in range(buckets):
+            if j >= n:
+                words[j] = 0
+            if words[j] < capacity:
+                poor[n_poor] = j
+                n_poor += 1
+            else:
+                rich[n_rich] = j
+                n_rich += 1
+        while n_poor > 0 and n_rich > 0:
+            n_poor -= 1
+            j = poor[n_poor]
+            donor = rich[n_rich - 1]
+            _write_bucket(bucket, start[row] + j, words[j], low + min(j, n - 1), low + donor)
+            words[donor] -= capacity - words[j]
+            if words[donor] < capacity:
+                n_rich -= 1
+                poor[n_poor] = donor
+                n_poor += 1
+        for i in range(n_rich):
+            _write_bucket(bucket, start[row] + rich[i], capacity, low + rich[i], low + rich[i])
+
+
+@njit(cache=True)
+def _share_words(cumulative: NDArray[np.float64], words: NDArray[np.uint64]) -> None:
+    """Give outcome e the words from ⌊2⁶⁴·C(e−1)⌋ to ⌊2⁶⁴·C(e)⌋ of its cumulative law C, and the last one the rest.
+
+    Every outcome gets at least one word, which moves the others' edges by no more than their number.
+    """
+    before = np.uint64(0)
+    n = cumulative.size
+    for e in range(n):
+        share = min(cumulative[e], 1.0 - 2.0**-53)
+        high = math.floor(share * 2.0**32)
+        low = math.floor((share * 2.0**32 - high) * 2.0**32)
+        upto = max((np.uint64(high) << _THIRTY_TWO) | np.uint64(low), before + _ONE)
+        upto = min(upto, np.uint64(0) - np.uint64(n - 1 - e)) if e < n - 1 else np.uint64(0)
+        words[e] = upto - before
+        before = upto
+
+
+@njit(cache=True)
+def _write_bucket(bucket: NDArray[np.uint64], j: int, cutoff: np.uint64, first: int, second: int) -> None:
+    bucket[2 * j] = cutoff
+    bucket[2 * j + 1] = np.uint64(first) | (np.uint64(second) << _THIRTY_TWO)
 
 
 @njit(cache=True)
@@ -42,19 +142,6 @@ def _cumulate(law: NDArray[np.float64], first: NDArray[np.int64], out: NDArray[n
         for e in range(first[row], first[row + 1]):
             total += law[e]
             out[e] = total
-
-
-@njit(cache=True)
-def pick(word: np.uint64, threshold: NDArray[np.uint64], low: int, high: int) -> int:
-    """Return the first e in [low, high) with word < threshold[e], by bisection; high − 1 when there is none."""
-    last = high - 1
-    while low < last:
-        middle = (low + last) >> 1
-        if word < threshold[middle]:
-            last = middle
-        else:
-            low = middle + 1
-    return last
 
 
 @njit(cache=True)

@@ -278,7 +278,7 @@ def _tabulate(
     mean = np.broadcast_to(means, shape)[index]
     row = (index[0] * n_states + index[1]) * n_actions + index[2]
     successor = index[3].astype(np.int32)
-    del index  # the largest arrays here: without this a dense MDP needs a third more memory at the peak
+    del index  # the largest arrays here: 0.4 GB at the peak for a dense MDP of 716 states and 25 actions
     if reward_kind == "deterministic":
         picks, reward, law = np.arange(mean.size), mean + 0.0, successor_law  # no −0.0: equal rewards, equal bytes
     else:

@@ -1,0 +1,51 @@
+"""Run one benchmark, or list them all.
+
+A benchmark is a module here with a `run() -> list[dict]`, one dictionary per line of its table. Modules without one
+(scripts that draw figures) are not listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import pkgutil
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from benchmarks import table
+
+
+def _modules() -> dict[str, ModuleType]:
+    found = {}
+    for info in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        if info.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"benchmarks.{info.name}")
+        if hasattr(module, "run"):
+            found[info.name] = module
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    modules = _modules()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run one benchmark, or list them all.")
+    parser.add_argument("name", nargs="?", help="one of: " + ", ".join(modules))
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    options = parser.parse_args(arguments)
+    if options.name is None:
+        for name, module in modules.items():
+            print(f"{name:12} {(module.__doc__ or '').strip().splitlines()[0]}")
+        return 0
+    if options.name not in modules:
+        print(f"name must be one of {', '.join(modules)}; got {options.name!r}", file=sys.stderr)
+        return 2
+    rows: list[dict[str, Any]] = modules[options.name].run()
+    print(json.dumps(rows, indent=1) if options.json else table.render(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,199 @@
+"""Measure one point: the samples at which two runs disagree with probability ρ, and the accuracy there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from experiments.lower_bounds.sweep import DELTA, EDGES, LEARNER_HORIZON, REAL_LIMIT, Effort, Point
+from reprl.bounds.disagreement import race_disagreement
+from reprl.bounds.hard_mdp import signs_from_reprl
+from reprl.bounds.problems import cube_instance, sign_excess
+from reprl.bounds.solvers import plan_signs, sign_scores, sign_solver
+from reprl.bounds.sources import rademacher
+from reprl.coupling.correlated import correlated_sample
+from reprl.coupling.mechanisms import compact
+from reprl.learn.learner import learner
+from reprl.randomness import DataStream, SharedKey
+
+INSTANCES = SharedKey(20250917).derive("instances")
+STEPS = (0.7, 1.0, 1.4)
+Array = NDArray[np.float64]
+Instance = Callable[[int], Array]
+
+
+def options(point: Point) -> dict[str, Any]:
+    """Return the solver's options."""
+    series = point.series
+    return {
+        "epsilon": point.epsilon,
+        "rho": point.rho,
+        "delta": DELTA,
+        "target": series.target,
+        "coupling": series.coupling,
+        "block": series.block,
+    }
+
+
+def cube(point: Point, half_width: float) -> Instance:
+    """A fresh instance of the paper's hard distribution for every pair."""
+    width = min(1.0, half_width)
+    return lambda i: cube_instance(point.n, width, INSTANCES.derive(point.n, i))
+
+
+def disagreements(point: Point, gap: float, m: int, pairs: range, instance: Instance, draws: int) -> Array:
+    """Return, for each pair of runs, the probability over the shared key that they answer differently."""
+    out = np.empty(len(pairs))
+    for j, i in enumerate(pairs):
+        p = instance(i)
+        laws = [
+            compact(sign_scores(rademacher(p, 2 * i + run), point.n, m), epsilon=gap).probabilities for run in (0, 1)
+        ]
+        stream = DataStream(i, f"integral/{point.n}/{m}")
+        series = point.series
+        out[j] = race_disagreement(*laws, stream, method=series.coupling, block=series.block, draws=draws)
+    return out
+
+
+def samples_needed(point: Point, effort: Effort, instance: Instance | None = None) -> dict[str, Any]:
+    """Find m with mean disagreement ρ: scouts, then a log-log line through three sizes, bootstrapped over pairs."""
+    plan = plan_signs(point.n, **options(point))
+    instance = instance or cube(point, plan.gap / 2.0)
+    m = max(2, plan.samples // 12)
+    for attempt in range(3):
+        pairs = range(10**6 * (attempt + 1), 10**6 * (attempt + 1) + effort.scouts)
+        found = float(disagreements(point, plan.gap, m, pairs, instance, effort.draws).mean())
+        m = max(2, math.ceil(m * np.clip((found / point.rho) ** 2, 1 / 16, 16)))
+    sizes = [max(2, round(m * step)) for step in STEPS]
+    curves = [
+        disagreements(point, plan.gap, size, range(k * 10**5, k * 10**5 + effort.pairs), instance, effort.draws)
+        for k, size in enumerate(sizes)
+    ]
+    resample = np.random.default_rng(0).integers(0, effort.pairs, (effort.bootstraps, len(sizes), effort.pairs))
+    means = np.array([[curve[rows].mean() for curve, rows in zip(curves, r, strict=True)] for r in resample])
+    solved = [solve(sizes, row, point.rho) for row in means]
+    low, high = np.quantile(solved, [0.025, 0.975])
+    needed = solve(sizes, np.array([curve.mean() for curve in curves]), point.rho)
+    return {
+        "samples": math.ceil(needed),
+        "interval": [float(low), float(high)],
+        "ratio": needed * (point.rho * point.epsilon) ** 2 / point.n,
+        "proven": plan.samples,
+        "gap": plan.gap,
+        "curve": [[size, float(curve.mean())] for size, curve in zip(sizes, curves, strict=True)],
+    }
+
+
+def solve(sizes: list[int], means: Array, rho: float) -> float:
+    """Return m where the line through (log m, log disagreement) passes log ρ."""
+    x, y = np.log(sizes), np.log(np.maximum(means, 1e-12))
+    slope, offset = np.polyfit(x, y, 1)
+    return float(np.exp((math.log(rho) - offset) / min(slope, -0.1)))
+
+
+def accuracy(point: Point, gap: float, m: int, runs: int) -> dict[str, float]:
+    """Return the largest error, in units of ε, on each family of instances: exact checker, exact law of answers."""
+    families: dict[str, Instance] = {
+        "cube": cube(point, gap / 2.0),
+        "middle": lambda i: np.full(point.n, min(1.0, gap / 4.0)),
+        "edge": lambda i: np.full(point.n, min(1.0, 0.45 * gap)),
+        "wide": cube(point, 1.0),
+    }
+    worst = {}
+    for number, (name, instance) in enumerate(families.items()):
+        excess = []
+        for i in range(runs):
+            p, seed = instance(i), 10**9 + 10**6 * number + i
+            laws = compact(sign_scores(rademacher(p, seed), point.n, m), epsilon=gap).probabilities
+            # Accuracy is a property of one run's law, which no coupling changes: the cheapest draws from it.
+            arms = correlated_sample(SharedKey(seed).derive("accuracy"), laws, "product")
+            excess.append(sign_excess(p, 1.0 - 2.0 * arms) / point.epsilon)
+        worst[name] = max(excess)
+    return worst
+
+
+def real_runs(point: Point, gap: float, m: int, pairs: int) -> dict[str, Any] | None:
+    """Run the solver itself in pairs, a fresh key each, where its search is within reach."""
+    if point.series.coupling == "joint" and point.n > REAL_LIMIT:
+        return None
+    if point.series.coupling == "joint" and point.n == REAL_LIMIT:
+        pairs = max(10, pairs // 10)
+    solver = sign_solver(point.n, **options(point), samples=m)
+    instance = cube(point, gap / 2.0)
+    different = 0
+    for i in range(pairs):
+        p, seed = instance(5 * 10**6 + i), 2 * 10**9 + 2 * i
+        one, two = (solver(SharedKey(i).derive("real"), rademacher(p, seed + run)) for run in (0, 1))
+        different += not np.array_equal(one, two)
+    low, high = stats.binomtest(different, pairs).proportion_ci(0.95, method="exact")
+    return {"pairs": pairs, "different": different, "interval": [float(low), float(high)]}
+
+
+def edges(point: Point, effort: Effort) -> list[dict[str, Any]]:
+    """Look for a worse instance than the cube: all biases at ±u·gap/2."""
+    gap = plan_signs(point.n, **options(point)).gap
+    rows = []
+    for u in EDGES:
+        found = samples_needed(point, effort, lambda i, u=u: np.full(point.n, 0.5 * u * gap))  # type: ignore[misc]
+        rows.append({"u": u, "samples": found["samples"], "ratio": found["ratio"]})
+    return rows
+
+
+def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict[str, Any]:
+    """Measure reprl's RL learner through the hard MDP: real pairs at five sizes, a log-log line, vectors counted."""
+    horizon, n = LEARNER_HORIZON, LEARNER_HORIZON * n_states
+    centre = 18.0 * n * horizon / (rho * epsilon) ** 2
+    sizes = [round(centre * step) for step in (0.25, 0.5, 1.0, 2.0, 4.0)]
+    counts, vectors, worst = [], [], 0.0
+    for calls in sizes:
+        settings = {"epsilon": epsilon * horizon / 3.0, "rho": rho, "delta": DELTA, "calls": calls, "coupling": "joint"}
+        solver = signs_from_reprl(learner(**settings), n_states=n_states, horizon=horizon)
+        different = 0
+        for i in range(pairs):
+            p = cube_instance(n, epsilon / 2.0, INSTANCES.derive("learner", n, i))
+            sources = [rademacher(p, 3 * 10**9 + 2 * i + run) for run in (0, 1)]
+            one, two = (solver(SharedKey(i).derive("learner", calls), source) for source in sources)
+            different += not np.array_equal(one, two)
+            worst = max(worst, sign_excess(p, one) / epsilon)
+            assert sources[0].samples == solver.samples == 2 * calls
+        counts.append(different)
+        vectors.append(solver.samples)
+    needed, low, high = binomial_line(vectors, counts, pairs, rho)
+    return {
+        "n_states": n_states,
+        "horizon": horizon,
+        "n": n,
+        "samples": math.ceil(needed),
+        "interval": [low, high],
+        "ratio": needed * (rho * epsilon) ** 2 / n,
+        "curve": [[v, c / pairs] for v, c in zip(vectors, counts, strict=True)],
+        "pairs": pairs,
+        "worst_excess": worst,
+    }
+
+
+def binomial_line(sizes: list[int], counts: list[int], pairs: int, rho: float) -> tuple[float, float, float]:
+    """Return m at disagreement ρ, with a parametric bootstrap interval, from a weighted line in log-log coordinates."""
+    x = np.log(sizes)
+
+    def crossing(hits: Array) -> float:
+        share = (hits + 0.5) / (pairs + 1.0)
+        slope, offset = np.polyfit(x, np.log(share), 1, w=np.sqrt(hits + 0.5))
+        return float(np.exp((math.log(rho) - offset) / min(slope, -0.1)))
+
+    hits = np.asarray(counts, dtype=float)
+    again = np.random.default_rng(1).binomial(pairs, hits / pairs, (400, hits.size)).astype(float)
+    low, high = np.quantile([crossing(row) for row in again], [0.025, 0.975])
+    return crossing(hits), float(low), float(high)
+
+
+def slope(x: list[float], y: list[float]) -> dict[str, float]:
+    """Return the slope of log y on log x by least squares, with a 95 % t-interval."""
+    fit = stats.linregress(np.log(x), np.log(y))
+    half = float(stats.t.ppf(0.975, len(x) - 2) * fit.stderr)
+    return {"slope": float(fit.slope), "low": float(fit.slope) - half, "high": float(fit.slope) + half}

@@ -1,0 +1,78 @@
+"""The sweep as data: which solvers, which sizes, how much evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Series(NamedTuple):
+    """One solver of sign-one-way marginals."""
+
+    name: str
+    target: str
+    coupling: str
+    block: int
+
+
+class Point(NamedTuple):
+    """One measurement: a solver at one (n, ρ, ε)."""
+
+    series: Series
+    sweep: str
+    n: int
+    rho: float
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is spent on each measurement."""
+
+    pairs: int = 1000
+    """Pairs of runs behind each of the three sample sizes around the answer, the shared key integrated out."""
+    draws: int = 512
+    """Draws behind each integral."""
+    scouts: int = 60
+    """Pairs that look for the neighbourhood of the answer, three times."""
+    accuracy_runs: int = 200
+    """Runs whose accuracy is checked exactly, on each of the instance families."""
+    real_pairs: int = 400
+    """Pairs run for real, fresh key each, at the sample size found; a tenth of it for n = 64, jointly."""
+    learner_pairs: int = 600
+    """Pairs of the RL learner at each of five sample sizes."""
+    bootstraps: int = 400
+
+
+QUICK = Effort(pairs=40, draws=128, scouts=12, accuracy_runs=20, real_pairs=30, learner_pairs=12, bootstraps=100)
+FULL = Effort()
+
+JOINT = Series("joint, every coordinate", "every", "joint", 16)
+AVERAGE = Series("joint, on average", "average", "joint", 16)
+BLOCKED = Series("blocks of 16, every coordinate", "every", "blocked", 16)
+PRODUCT = Series("product, every coordinate", "every", "product", 16)
+
+SIZES = (4, 8, 16, 32, 64, 128, 256)
+RHOS = (0.02, 0.04, 0.08, 0.16, 0.3)
+EPSILONS = (0.05, 0.1, 0.2, 0.4)
+BASE = {"n": 32, "rho": 0.1, "epsilon": 0.2}
+DELTA = 0.01
+REAL_LIMIT = 64
+"""Largest n whose joint search is run for real: its work grows about 1.19-fold with every coordinate."""
+
+LEARNER_STATES = (2, 4, 8, 16, 32)
+LEARNER_HORIZON = 4
+EDGES = (0.25, 0.5, 0.75, 0.9)
+"""Biases ±u·gap/2 in every coordinate, to look for an instance that is worse than the cube."""
+
+
+def points() -> list[Point]:
+    """Return every measurement of the sweep."""
+    out = [
+        Point(series, "n", n, BASE["rho"], BASE["epsilon"])
+        for series in (JOINT, AVERAGE, BLOCKED, PRODUCT)
+        for n in SIZES
+    ]
+    out += [Point(series, "rho", BASE["n"], rho, BASE["epsilon"]) for series in (JOINT, AVERAGE) for rho in RHOS]
+    out += [Point(series, "epsilon", BASE["n"], BASE["rho"], eps) for series in (JOINT, AVERAGE) for eps in EPSILONS]
+    return out

@@ -1,0 +1,247 @@
+"""Sample access for the laboratory: product laws, labelled examples, and exact counts of how much was drawn.
+
+A source hides its law from the algorithms and hands out samples as sufficient statistics, so drawing m of them takes
+time that does not grow with m. Reductions are sources too: they make samples of one problem out of those of another.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from reprl.errors import ReprlError, check_array, check_distribution, check_int, quote
+from reprl.mdp.draws import binomial
+from reprl.randomness import DataStream
+
+Sizes = NDArray[np.int64]
+_MOST = 2**62
+
+
+class VectorSource(Protocol):
+    """Sample access to a product of n two-valued laws; one sample is one vector."""
+
+    n: int
+
+    @property
+    def samples(self) -> int:
+        """Vectors drawn so far, every one counted."""
+        ...
+
+    def tally(self, sizes: Any) -> Sizes:
+        """Draw fresh vectors and return how often each coordinate came up +1 (heads), (n,).
+
+        sizes is a number m, or one number per coordinate: then only the first sizes[i] of max(sizes) vectors are read
+        in coordinate i, and max(sizes) are counted.
+        """
+        ...
+
+    def vectors(self, m: int) -> NDArray[np.bool_]:
+        """Draw m fresh vectors, (m, n), True for +1 (heads)."""
+        ...
+
+    def stream(self, purpose: str) -> DataStream:
+        """Open private randomness of this run that nothing else reads."""
+        ...
+
+
+class ProductSource:
+    """A product of coins: coordinate i is +1 (heads) with probability chances[i].
+
+    Rad(p) of l. 2939 and Bern(p) of Def. l. 3545 are the same source under two names of the outcomes; see `rademacher`
+    and `coins`.
+
+    Args:
+        chances: (n,) probabilities of +1.
+        data_seed: private seed of the samples.
+
+    Randomness:
+        Data only: streams (data_seed, "purpose/number"), numbered in order of use, one lane per coordinate.
+    """
+
+    def __init__(self, chances: ArrayLike, data_seed: int) -> None:
+        """Open the source with an empty ledger."""
+        self._chances = check_vector("chances", chances, 0.0, 1.0)
+        self.n = int(self._chances.size)
+        self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
+        self._samples = 0
+        self._streams = 0
+
+    @property
+    def samples(self) -> int:
+        """Vectors drawn so far."""
+        return self._samples
+
+    def tally(self, sizes: Any) -> Sizes:
+        """Draw fresh vectors and return the number of +1 in each coordinate; see VectorSource."""
+        wanted = check_sizes(sizes, self.n)
+        laws = np.stack([1.0 - self._chances, self._chances], axis=1)
+        out: Sizes = multinomials(self.stream("tally"), wanted, laws)[:, 1]
+        self._samples += int(wanted.max())
+        return out
+
+    def vectors(self, m: int) -> NDArray[np.bool_]:
+        """Draw m fresh vectors, (m, n)."""
+        m = check_int("m", m, 1, 2**40 // self.n)
+        uniforms = self.stream("vectors").uniforms(m * self.n).reshape(m, self.n)
+        self._samples += m
+        out: NDArray[np.bool_] = uniforms < self._chances
+        return out
+
+    def stream(self, purpose: str) -> DataStream:
+        """Open private randomness that nothing else reads."""
+        self._streams += 1
+        return DataStream(self.data_seed, f"{purpose}/{self._streams}")
+
+
+def rademacher(biases: ArrayLike, data_seed: int) -> ProductSource:
+    """Sample access to Rad(p), a product of ±1 variables with means p (l. 2939).
+
+    Args:
+        biases: p, (n,) in [−1, 1].
+        data_seed: private seed of the samples.
+
+    Randomness:
+        Data only, as ProductSource.
+    """
+    return ProductSource((1.0 + check_biases(biases)) / 2.0, data_seed)
+
+
+def coins(probabilities: ArrayLike, data_seed: int) -> ProductSource:
+    """Sample access to Bern(p), a product of 0/1 variables (Def. l. 3545).
+
+    Args:
+        probabilities: p, (n,) in [0, 1].
+        data_seed: private seed of the samples.
+
+    Randomness:
+        Data only, as ProductSource.
+    """
+    return ProductSource(check_vector("probabilities", probabilities, 0.0, 1.0), data_seed)
+
+
+class ExampleSource(Protocol):
+    """Sample access to a law on labelled examples (x, y), x in 0…D−1 and y = ±1; one sample is one example."""
+
+    n_points: int
+
+    @property
+    def samples(self) -> int:
+        """Examples drawn so far."""
+        ...
+
+    def tally(self, m: int) -> Sizes:
+        """Draw m fresh examples and count them, (D, 2): column 0 for y = −1, column 1 for y = +1."""
+        ...
+
+
+class LabelledSource:
+    """Examples from a given law (agnostic PAC learning, l. 3643).
+
+    Args:
+        law: (D, 2) probabilities of (x, −1) and (x, +1).
+        data_seed: private seed of the samples.
+
+    Randomness:
+        Data only: streams (data_seed, "examples/number").
+    """
+
+    def __init__(self, law: ArrayLike, data_seed: int) -> None:
+        """Open the source with an empty ledger."""
+        self._law = check_example_law(law)
+        self.n_points = int(self._law.shape[0])
+        self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
+        self._samples = 0
+        self._batches = 0
+
+    @property
+    def samples(self) -> int:
+        """Examples drawn so far."""
+        return self._samples
+
+    def tally(self, m: int) -> Sizes:
+        """Draw m fresh examples and count them, (D, 2)."""
+        m = check_int("m", m, 1, _MOST)
+        self._batches += 1
+        self._samples += m
+        stream = DataStream(self.data_seed, f"examples/{self._batches}")
+        return multinomials(stream, np.array([m]), self._law.reshape(1, -1)).reshape(-1, 2)
+
+
+def multinomials(stream: DataStream, totals: Sizes, laws: NDArray[np.float64]) -> Sizes:
+    """Draw one multinomial per row, in time that does not depend on the totals.
+
+    Args:
+        stream: private randomness; row i reads lane i of its key.
+        totals: (R,) numbers of trials.
+        laws: (R, K) laws.
+
+    Returns:
+        (R, K) counts.
+    """
+    out = np.zeros(laws.shape, dtype=np.int64)
+    _multinomials(np.uint64(stream.key), totals.astype(np.int64), np.ascontiguousarray(laws), out)
+    return out
+
+
+@njit(cache=True)
+def _multinomials(key: np.uint64, totals: Sizes, laws: NDArray[np.float64], out: Sizes) -> None:
+    """Fill out from the last outcome of each row down to the first, each a binomial of what is left."""
+    rows, k = laws.shape
+    cumulative = np.empty(k)
+    for i in range(rows):
+        total = 0.0
+        for j in range(k):
+            total += laws[i, j]
+            cumulative[j] = total
+        left = totals[i]
+        position = np.uint64(0)
+        for j in range(k - 1, 0, -1):
+            if cumulative[j] > 0.0:
+                count, position = binomial(key, np.uint64(i), position, left, laws[i, j] / cumulative[j])
+                out[i, j] = count
+                left -= count
+        out[i, 0] = left
+
+
+def check_biases(biases: ArrayLike) -> NDArray[np.float64]:
+    """Return biases as an (n,) vector in [−1, 1]."""
+    return check_vector("biases", biases, -1.0, 1.0)
+
+
+def check_example_law(law: ArrayLike) -> NDArray[np.float64]:
+    """Return law as a (D, 2) table of probabilities that sum to 1."""
+    table = check_array("law", law, 2)
+    if table.shape[0] < 1 or table.shape[1] != 2:
+        raise ReprlError(f"law must have shape (D, 2) with D at least 1, got {table.shape}")
+    check_distribution("law", table.reshape(-1))
+    whole: NDArray[np.float64] = table / table.sum()
+    return whole
+
+
+def check_sizes(sizes: Any, n: int) -> Sizes:
+    """Return a number of vectors, or one number per coordinate, as (n,) whole numbers, the largest at least 1."""
+    if np.ndim(sizes) == 0:
+        return np.full(n, check_int("sizes", sizes, 1, _MOST), dtype=np.int64)
+    wanted = np.asarray(sizes)
+    if wanted.shape != (n,) or wanted.dtype.kind not in "iu":
+        raise ReprlError(f"sizes must be a whole number or {n} whole numbers, got {quote(sizes)}")
+    if wanted.min() < 0 or not 1 <= int(wanted.max()) <= _MOST:
+        raise ReprlError(
+            f"sizes must lie in [0, 2**62] and not all be 0, got {int(wanted.min())} to {int(wanted.max())}"
+        )
+    return wanted.astype(np.int64)
+
+
+def check_vector(name: str, values: ArrayLike, low: float, high: float) -> NDArray[np.float64]:
+    """Return values as an (n,) vector in [low, high]."""
+    vector = check_array(name, values, 1)
+    if vector.size == 0:
+        raise ReprlError(f"{name} must have at least one coordinate, got an empty vector")
+    bad = (vector < low) | (vector > high)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ReprlError(f"{name}[{i}] must lie in [{low:g}, {high:g}], got {vector[i]:g}")
+    return vector

@@ -1,0 +1,1 @@
+"""From an environment to tiers and data."""

@@ -1,0 +1,181 @@
+"""The exploration kernel: the optimistic Q-learning agent (QAgent, Alg. l. 1791) with phantom actions (l. 1927).
+
+The agent never sees a reward. It is offered every action twice: the real action leads on; its phantom takes the same action,
+has the outcome *recorded*, and tells the agent that the episode is over. So an episode records exactly one outcome, and the
+records of a cell are independent draws of its law given how many there are. At the last step only phantoms are offered: a
+real action would teach the agent the same and record nothing.
+
+Functions here are plain Python over flat arrays, integers and floats, without allocation, so that other targets than the
+CPU can compile them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reprl.mdp.access import EpisodeArrays
+from reprl.mdp.draws import draw_outcome
+from reprl.randomness import philox
+
+_TABLE = 1024
+_WORDS = 64
+_ONE = np.uint64(1)
+
+
+class Schedule(NamedTuple):
+    """Learning rates α_t = (H+1)/(H+t) and bonuses b_t = scale/√t, tabulated for small t."""
+
+    horizon: int
+    scale: float
+    """c·sqrt(H³ log(S·2A·K·H/ι))."""
+    guide: float
+    """Bonus of a real action relative to that of a phantom: 1 in theory."""
+    rate: NDArray[np.float64]
+    bonus: NDArray[np.float64]
+
+
+class Agent(NamedTuple):
+    """The agent's tables; cell = h·S + s, action a < A real, A + a its phantom."""
+
+    q: NDArray[np.float64]
+    """(H·S·2A,)"""
+    visits: NDArray[np.int64]
+    """(H·S·2A,): those of a phantom are the records of its cell."""
+    choice: NDArray[np.int64]
+    """(H·S,): the current best action, lowest index on ties."""
+    value: NDArray[np.float64]
+    """((H+1)·S,)"""
+    words: NDArray[np.uint64]
+    """Buffer of random words of the run."""
+
+
+def make_schedule(
+    n_states: int, n_actions: int, horizon: int, *, episodes: int, bonus: float, guide: float, failure: float
+) -> Schedule:
+    """Tabulate rates and bonuses: c = bonus (2 in theory), ι = failure, K = episodes."""
+    scale = bonus * math.sqrt(horizon**3 * math.log(2.0 * n_states * n_actions * episodes * horizon / failure))
+    t = np.arange(1, _TABLE + 1)
+    return Schedule(horizon, scale, guide, (horizon + 1.0) / (horizon + t), scale / np.sqrt(t))
+
+
+def make_agent(n_states: int, n_actions: int, horizon: int) -> Agent:
+    """Allocate the tables of one agent; `restart` fills them."""
+    cells = horizon * n_states
+    return Agent(
+        np.empty(cells * 2 * n_actions),
+        np.empty(cells * 2 * n_actions, dtype=np.int64),
+        np.empty(cells, dtype=np.int64),
+        np.empty(cells + n_states),
+        np.empty(_WORDS, dtype=np.uint64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def restart(agent: Agent, n_states: int, n_actions: int, horizon: int) -> None:
+    """Forget everything: Q = V = H, no visits; real actions are not offered at the last step."""
+    width = 2 * n_actions
+    agent.q[:] = horizon
+    agent.visits[:] = 0
+    agent.choice[:] = 0
+    agent.value[: horizon * n_states] = horizon
+    agent.value[horizon * n_states :] = 0.0
+    for cell in range((horizon - 1) * n_states, horizon * n_states):
+        agent.choice[cell] = n_actions
+        for a in range(n_actions):
+            agent.q[cell * width + a] = -math.inf
+
+
+@njit(cache=True, nogil=True)
+def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int, future: float) -> None:
+    """Learn from one step: move Q towards future + bonus, then find the cell's new value and best action."""
+    at = cell * width + action
+    t = agent.visits[at] + 1
+    agent.visits[at] = t
+    if t <= _TABLE:
+        rate = schedule.rate[t - 1]
+        bonus = schedule.bonus[t - 1]
+    else:
+        rate = (schedule.horizon + 1.0) / (schedule.horizon + t)
+        bonus = schedule.scale / math.sqrt(t)
+    if 2 * action < width:
+        bonus *= schedule.guide
+    agent.q[at] = (1.0 - rate) * agent.q[at] + rate * (future + bonus)
+    best = 0
+    largest = agent.q[cell * width]
+    for a in range(1, width):
+        q = agent.q[cell * width + a]
+        if q > largest:
+            largest = q
+            best = a
+    agent.choice[cell] = best
+    agent.value[cell] = min(float(schedule.horizon), largest)
+
+
+@njit(cache=True, nogil=True)
+def _refill(key: np.uint64, run: np.uint64, block: np.uint64, words: NDArray[np.uint64]) -> None:
+    """Read the next blocks of the run's stream into the buffer."""
+    for i in range(words.size // 2):
+        first, second = philox(key, run, block + np.uint64(i))
+        words[2 * i] = first
+        words[2 * i + 1] = second
+
+
+@njit(cache=True, nogil=True)
+def explore_episodes(
+    world: EpisodeArrays,
+    agent: Agent,
+    schedule: Schedule,
+    key: np.uint64,
+    run: np.uint64,
+    position: int,
+    episodes: int,
+    hits: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Run episodes, adding their records to hits; return (position in the stream, samples drawn).
+
+    Args:
+        world: the MDP's sampling tables.
+        agent: tables of this run, restarted or left by an earlier call.
+        schedule: rates and bonuses.
+        key: Philox key of the data stream.
+        run: lane of the data stream.
+        position: words of the stream used so far, a multiple of the buffer's size unless the buffer holds the rest.
+        episodes: how many to run.
+        hits: (n_slots,) tallies to add to.
+    """
+    outcomes = world.outcomes
+    n_states, n_actions, horizon = outcomes.n_states, outcomes.n_actions, outcomes.horizon
+    width = 2 * n_actions
+    samples = 0
+    for _ in range(episodes):
+        s = world.start_state[0]
+        if world.start_state.size > 1:
+            if position % _WORDS == 0:
+                _refill(key, run, np.uint64(position >> 1), agent.words)
+            w = agent.words[position % _WORDS]
+            position += 1
+            samples += 1
+            s = world.start_state[draw_outcome(world.start, 0, w)]
+        for h in range(horizon):
+            cell = h * n_states + s
+            action = agent.choice[cell]
+            phantom = action >= n_actions
+            row = h * outcomes.row_shift + s * n_actions + (action - n_actions if phantom else action)
+            if position % _WORDS == 0:
+                _refill(key, run, np.uint64(position >> 1), agent.words)
+            w = agent.words[position % _WORDS]
+            position += 1
+            samples += 1
+            e = draw_outcome(world.table, row, w)
+            if phantom:
+                hits[e + h * outcomes.slot_shift] += 1
+                update(agent, schedule, cell, action, width, 0.0)
+                break
+            s = outcomes.next_state[e]
+            update(agent, schedule, cell, action, width, agent.value[(h + 1) * n_states + s])
+    return position, samples

@@ -1,0 +1,148 @@
+"""RepExplore (Alg. l. 2292) and RepLevelExplore (Alg. l. 2430): a partition that replicates, and data for it.
+
+A *stage* makes m runs to see which states are under-explored, how often (the fractional set μ̂), draws the set I from the
+product of Bernoullis B(μ̂) by correlated sampling, and makes M fresh runs for data. The paper has one stage per tier. A stage
+may also settle several tiers from one set of runs, a quota of records each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS, correlated_sample
+from reprl.decide.tiers import Tiers
+from reprl.errors import ReprlError, check_choice, check_int
+from reprl.explore.qexplore import RunSettings, explore
+from reprl.mdp.access import EpisodicModel
+from reprl.mdp.counts import Counts
+from reprl.randomness import SharedKey, check_shared_key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage of exploration: which runs, how many, and the quotas of the tiers that it settles."""
+
+    partition: RunSettings
+    """Behaviour of the runs that estimate μ̂."""
+    partition_runs: int
+    """m."""
+    data: RunSettings
+    """Behaviour of the runs that collect data."""
+    data_runs: int
+    """M."""
+    quotas: tuple[int, ...]
+    """Records per action below which a state counts as under-explored, one quota per tier settled: H in the paper."""
+
+    def __post_init__(self) -> None:
+        """Check every field."""
+        check_int("partition_runs", self.partition_runs, 1)
+        check_int("data_runs", self.data_runs, 1)
+        if not self.quotas:
+            raise ReprlError("quotas must name at least one tier, got none")
+        for quota in self.quotas:
+            check_int("quota", quota, 1)
+
+    def episodes(self) -> int:
+        """Episodes that the stage plays."""
+        return self.partition_runs * self.partition.episodes + self.data_runs * self.data.episodes
+
+
+class Explored(NamedTuple):
+    """What exploration found."""
+
+    tiers: Tiers
+    counts: Counts
+    """Data of all stages, from runs that the partition does not depend on."""
+    fractional: NDArray[np.float64]
+    """(L−1, H, S): μ̂ of each tier, the fraction of runs in which a state was under-explored."""
+    ignored: NDArray[np.bool_]
+    """(L−1, H, S): the sets I drawn from B(μ̂)."""
+    first_value: NDArray[np.float64]
+    """The agents' final V₁ in the partition runs, all stages: a bound on under-explored reachability when c = 2."""
+
+
+def rep_explore(
+    key: SharedKey,
+    model: EpisodicModel,
+    stages: tuple[Stage, ...],
+    *,
+    coupling: str = "joint",
+    block: int = DEFAULT_BLOCK,
+    workers: int = 1,
+    progress: Callable[[str, int], None] | None = None,
+) -> Explored:
+    """Explore an MDP by episodes; return a partition into tiers and data.
+
+    Args:
+        key: shared randomness; the same key in both runs.
+        model: the MDP, by episodes.
+        stages: what to do; tiers are numbered through all stages.
+        coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
+        block: coordinates per block for "blocked".
+        workers: threads.
+        progress: called with the phase and the samples drawn since the last call.
+
+    Guarantee:
+        I has law B(μ̂), so its expected reachability is the average over the runs that gave μ̂ (l. 2007), for every policy.
+        Two runs draw different I with probability at most the coupling's bound at their μ̂.
+
+    Randomness:
+        Shared, at key.derive("ignore", tier). Data: streams "explore/<stage>/partition" and "explore/<stage>/data".
+    """
+    check_shared_key(key)
+    check_choice("coupling", coupling, METHODS)
+    if not stages:
+        raise ReprlError("exploration needs at least one stage, got none")
+    fractional: list[NDArray[np.float64]] = []
+    parts: list[Counts] = []
+    values: list[NDArray[np.float64]] = []
+    for number, stage in enumerate(stages):
+        seen = explore(
+            model,
+            stage.partition,
+            stage.partition_runs,
+            quotas=stage.quotas,
+            purpose=f"{number}/partition",
+            workers=workers,
+            progress=_tell(progress, f"stage {number + 1} of {len(stages)}: partition"),
+        )
+        values.append(seen.first_value)
+        fractional.extend(seen.short / stage.partition_runs)
+        gathered = explore(
+            model,
+            stage.data,
+            stage.data_runs,
+            quotas=stage.quotas,
+            purpose=f"{number}/data",
+            workers=workers,
+            progress=_tell(progress, f"stage {number + 1} of {len(stages)}: data"),
+        )
+        parts.append(gathered.counts)
+    mu = np.array(fractional)
+    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling, block) for t in range(len(mu))])
+    return Explored(stack_tiers(ignored), Counts.merge(parts), mu, ignored, np.concatenate(values))
+
+
+def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: int) -> NDArray[np.bool_]:
+    """Draw I ~ B(μ̂): every (h, s) with probability mu[h, s], by correlated sampling over all of them."""
+    inside = mu.reshape(-1)
+    drawn = correlated_sample(key, np.stack([1.0 - inside, inside], axis=1), coupling, block)
+    return drawn.reshape(mu.shape) == 1
+
+
+def stack_tiers(ignored: NDArray[np.bool_]) -> Tiers:
+    """Build the partition: tier ℓ holds what the ℓ-th set does not ignore and no earlier tier has; the last, the rest."""
+    count = len(ignored) + 1
+    level = np.full(ignored.shape[1:], count, dtype=np.int64)
+    for tier in range(count - 1, 0, -1):
+        level[~ignored[tier - 1]] = tier
+    return Tiers.from_levels(level, count)
+
+
+def _tell(progress: Callable[[str, int], None] | None, phase: str) -> Callable[[int], None] | None:
+    return None if progress is None else lambda samples: progress(phase, samples)

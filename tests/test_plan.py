@@ -1,0 +1,149 @@
+"""reprl.plan: its rows, which of them are exact, and what it refuses."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reprl
+from reprl.learn.constants import UNPINNED, paper_calls, practical_calls
+
+GOOD: dict[str, Any] = {"n_states": 6, "n_actions": 3, "horizon": 4, "epsilon": 0.3, "rho": 0.1, "delta": 0.05}
+EXACT = ["reprl joint, paper", "reprl product, paper", "reprl joint, practical", "reprl product, practical"]
+
+
+def samples(**change: Any) -> dict[tuple[str, str], float]:
+    return {(row.algorithm, row.access): row.samples for row in reprl.plan(**{**GOOD, **change})}
+
+
+def test_rows_are_ours_the_rivals_and_the_bounds() -> None:
+    plan = reprl.plan(**GOOD)
+    assert [row.algorithm for row in plan if row.exact] == EXACT
+    orders = [(row.algorithm, row.access) for row in plan if not row.exact]
+    assert orders == [
+        ("this paper, joint", "parallel"),
+        ("this paper, joint", "episodic"),
+        ("this paper, efficient", "episodic"),
+        ("Eaton et al., rPVI", "parallel"),
+        ("Eaton et al., R-max", "episodic"),
+        ("Karbasi et al., joint", "parallel"),
+        ("Karbasi et al., grid", "parallel"),
+        ("lower bound", "parallel"),
+        ("lower bound", "episodic"),
+        ("no replicability", "episodic"),
+    ]
+    assert tuple(plan) == plan.rows
+    assert len(plan) == len(plan.rows)
+    assert all(row.source and row.samples > 0 for row in plan)
+    assert UNPINNED
+
+
+def test_rates_are_those_of_the_papers() -> None:
+    """PAPER-NOTES §9 at S=6, A=3, H=4, every unstated constant 1."""
+    found, tail, log = samples(), 1 / (0.3 * 0.1) ** 2, math.log(1 / 0.05) ** 4
+    assert found["this paper, joint", "parallel"] == pytest.approx(36 * 3 * 4**7 * log * tail)
+    assert found["this paper, joint", "episodic"] == pytest.approx(36 * 3 * 4**11 * log * tail)
+    assert found["this paper, efficient", "episodic"] == pytest.approx(216 * 3 * 4**11 * log * tail)
+    assert found["Eaton et al., rPVI", "parallel"] == pytest.approx(216 * 27 * tail)
+    assert found["Eaton et al., R-max", "episodic"] == 6**7 * 3**7
+    assert found["Karbasi et al., joint", "parallel"] == pytest.approx(36 * 9 * tail)
+    assert found["Karbasi et al., grid", "parallel"] == pytest.approx(216 * 27 * tail)
+    assert found["lower bound", "parallel"] == pytest.approx(36 * 3 * 16 * tail)
+    assert found["lower bound", "episodic"] == pytest.approx(36 * 16 * tail)
+    assert found["no replicability", "episodic"] == pytest.approx(6 * 3 * 64 / 0.09)
+
+
+def test_the_papers_calls_are_the_formula() -> None:
+    """docs/proofs/decision.md §3: m = ⌈9216·S·log³(3SAH/min(δ,ρ))·(4H²/ε)²·(H/ρ)²⌉, S² for product."""
+    expected = 9216 * 6 * math.log(3 * 6 * 3 * 4 / 0.05) ** 3 * (64 / 0.3) ** 2 * (4 / 0.1) ** 2
+    for coupling, grade in (("joint", 1), ("product", 6)):
+        calls = paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.05, coupling=coupling)
+        assert calls == pytest.approx(grade * expected, rel=1e-12)
+        assert samples()[f"reprl {coupling}, paper", "parallel"] == 72 * calls
+        practical = practical_calls(6, 3, 4, epsilon=0.3, rho=0.1, coupling=coupling)
+        assert samples()[f"reprl {coupling}, practical", "parallel"] == 72 * practical
+    assert paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.9, coupling="joint") == paper_calls(
+        6, 3, 4, epsilon=0.3, rho=0.1, delta=0.1, coupling="joint"
+    )
+    blocked = {
+        block: paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.05, coupling="blocked", block=block)
+        for block in (1, 2, 4, 6)
+    }
+    assert [calls / expected for calls in blocked.values()] == pytest.approx([6, 3, 2, 1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n_states=st.integers(1, 300),
+    n_actions=st.integers(2, 30),
+    horizon=st.integers(1, 30),
+    epsilon=st.floats(0.01, 1.0),
+    rho=st.floats(0.001, 0.9),
+    delta=st.floats(0.001, 0.9),
+)
+def test_harder_problems_never_need_fewer_samples(**case: Any) -> None:
+    here = samples(**case)
+    assert all(n > 0 for n in here.values())
+    for name in ("n_states", "n_actions", "horizon"):
+        there = samples(**{**case, name: case[name] + 1})
+        assert all(there[row] >= here[row] * (1 - 1e-12) for row in here)
+    for name in ("epsilon", "rho", "delta"):
+        there = samples(**{**case, name: case[name] * 0.9})
+        assert all(there[row] >= here[row] * (1 - 1e-12) for row in here)
+    for kind in ("paper", "practical"):
+        assert here[f"reprl product, {kind}", "parallel"] >= here[f"reprl joint, {kind}", "parallel"]
+    lower = here["lower bound", "parallel"]
+    assert here["reprl joint, paper", "parallel"] > lower
+
+
+def test_it_prints_as_a_table_that_says_what_is_exact() -> None:
+    lines = str(reprl.plan(**GOOD)).splitlines()
+    assert lines[0].split() == ["algorithm", "access", "samples", "kind", "runtime", "source"]
+    assert len(lines) == 15
+    column = lines[0].index("kind")
+    kinds = [line[column : column + 5].strip() for line in lines[1:]]
+    assert kinds == ["exact"] * 4 + ["order"] * 10
+    assert all(line == line.rstrip() for line in lines)
+    for row, line in zip(reprl.plan(**GOOD), lines[1:], strict=True):
+        assert line.startswith(row.algorithm)
+        assert f"{row.samples:.3g}" in line
+
+
+def test_it_can_be_copied_compared_and_pickled() -> None:
+    plan = reprl.plan(**GOOD)
+    assert pickle.loads(pickle.dumps(plan)) == copy.deepcopy(plan) == plan == reprl.plan(**GOOD)
+    assert plan != reprl.plan(**{**GOOD, "rho": 0.2})
+
+
+def test_rho_and_delta_have_defaults() -> None:
+    sizes = {name: GOOD[name] for name in ("n_states", "n_actions", "horizon", "epsilon")}
+    assert reprl.plan(**sizes) == reprl.plan(**sizes, rho=0.1, delta=0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"n_states": 0}, "n_states must be a whole number of at least 1, got 0"),
+        ({"n_actions": 2.5}, "n_actions must be a whole number of at least 1, got 2.5"),
+        ({"horizon": True}, "horizon must be a whole number of at least 1, got True"),
+        ({"epsilon": 4.5}, r"epsilon must lie in \(0, 4\], as values lie in \[0, H\], got 4.5"),
+        ({"epsilon": 0}, r"epsilon must lie in \(0, inf\), got 0"),
+        ({"epsilon": math.inf}, r"epsilon must lie in \(0, inf\), got inf"),
+        ({"rho": 0.0}, r"rho must lie in \(0, 1\), got 0.0"),
+        ({"rho": 1.0}, r"rho must lie in \(0, 1\), got 1.0"),
+        ({"delta": 2}, r"delta must lie in \(0, 1\), got 2"),
+        ({"delta": None}, r"delta must lie in \(0, 1\), got None"),
+        ({"epsilon": 1e-200}, r"these settings need more samples than a float can hold \(.*epsilon=1e-200.*\)"),
+        ({"rho": 1e-300}, r"these settings need more samples than a float can hold \(.*rho=1e-300.*\)"),
+        ({"n_states": 10**60}, r"these settings need more samples than a float can hold \(n_states=10+, .*\)"),
+    ],
+)
+def test_bad_input_is_refused(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(reprl.ReprlError, match=f"^{text}$"):
+        reprl.plan(**{**GOOD, **change})
