@@ -53,7 +53,8 @@ def sizes_for(rho: float, rule: Rule) -> NDArray[np.int64]:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if promised(middle * SHARES, rule) <= rho else (middle, high)
-    return np.floor(high * SHARES).astype(np.int64)
+    sizes: NDArray[np.int64] = np.floor(high * SHARES).astype(np.int64)
+    return sizes
 
 
 def observe(rng: np.random.Generator, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -283,7 +284,7 @@ def test_best_arm_is_right_and_agrees_with_itself(rho: float) -> None:
     """Two tied arms, one ε and one 2ε below; false alarm 1e-6. Controls: unshared keys and 20 pulls are rejected."""
     epsilon, delta, pairs = 0.2, 0.05, 400
     means = [0.5, 0.7, 0.7, 0.3]
-    ask = {"epsilon": epsilon, "rho": rho, "delta": delta}
+    ask: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
     few = plan_best_arm(4, **ask)._replace(pulls=20)
     rng = np.random.default_rng(2)
     parted, wrong, unshared, hasty = 0, 0, 0, 0
@@ -308,7 +309,7 @@ def test_best_arm_makes_the_planned_pulls_and_reads_its_own_address() -> None:
         calls.append((arm, n))
         return [0.2, 0.6, 0.59][arm]
 
-    ask = {"epsilon": 0.3, "rho": 0.2, "delta": 0.1}
+    ask: dict[str, Any] = {"epsilon": 0.3, "rho": 0.2, "delta": 0.1}
     plan = plan_best_arm(3, **ask)
     arms = [reprl.best_arm(reprl.SharedKey(i), pull, 3, **ask) for i in range(30)]
     assert calls[:3] == [(arm, plan.pulls) for arm in range(3)]
@@ -341,7 +342,14 @@ def test_a_utility_outside_the_unit_interval_is_refused(value: Any) -> None:
     ],
 )
 def test_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> None:
-    good = {"key": reprl.SharedKey(1), "pull": lambda arm, n: 0.5, "n_arms": 2, "epsilon": 0.5, "rho": 0.3, "delta": 0.1}
+    good = {
+        "key": reprl.SharedKey(1),
+        "pull": lambda arm, n: 0.5,
+        "n_arms": 2,
+        "epsilon": 0.5,
+        "rho": 0.3,
+        "delta": 0.1,
+    }
     with pytest.raises(reprl.ReprlError, match=f"^{text}$"):
         reprl.best_arm(**{**good, **change})
 

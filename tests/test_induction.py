@@ -1,4 +1,4 @@
-"""Tiered induction: against Alg. l. 1240 in plain loops, its addresses, and its analysis (l. 1370–1600) computed exactly."""
+"""Tiered induction: against Alg. l. 1240 in plain loops, its addresses, and its analysis (l. 1370–1600) exactly."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ DELTA = 1e-9
 """Failure probability of each exact check below: with fewer than 1000 of them, a false alarm has probability 1e-6."""
 
 
-def sample_rows(rng: np.random.Generator, shape: tuple[int, int, int], most: int) -> list[tuple[int, ...]]:
+def sample_rows(
+    rng: np.random.Generator, shape: tuple[int, int, int], most: int
+) -> list[tuple[int, int, int, int, float]]:
     """Between 1 and most samples in every cell, rewards in tenths."""
-    rows = []
-    for h, s, a in np.ndindex(shape):
-        for _ in range(int(rng.integers(1, most + 1))):
-            rows.append((h, s, a, int(rng.integers(shape[1])), float(rng.integers(11)) / 10))
-    return rows
+    return [
+        (h, s, a, int(rng.integers(shape[1])), float(rng.integers(11)) / 10)
+        for h, s, a in np.ndindex(shape)
+        for _ in range(int(rng.integers(1, most + 1)))
+    ]
 
 
 def data_of(rows: Any) -> naive_decision.Data:
@@ -206,7 +208,8 @@ def tables(mdp: reprl.TabularMDP) -> tuple[naive.Table, naive.Table]:
 
 class Layered:
     """S = 4, H = 3: states 0 and 1 are easy to reach, an optimal policy visits state 2 of tier 2 at most ½ times in
-    expectation and state 3 of tier 3 at most `rare` times. One action of state 0 leads to state 3 for sure, but is poor."""
+    expectation and state 3, of the last tier, at most `rare` times. One action of state 0 leads to state 3 for sure,
+    but is poor."""
 
     def __init__(self, seed: int, rare: float) -> None:
         rng = np.random.default_rng(seed)
@@ -330,9 +333,7 @@ class Lure:
         tiers = reprl.Tiers.from_levels([[1, 1, 1], [1, 1, 5]], 8)
         accuracy = Accuracy(by_tier=(0.002, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7), pessimism=pessimism)
         counts = reprl.GenerativeModel(self.mdp, seed).sample(10**12)
-        return tiered_induction(
-            reprl.SharedKey(seed), counts, tiers, accuracy=accuracy, delta=DELTA, decision=VECTOR
-        )
+        return tiered_induction(reprl.SharedKey(seed), counts, tiers, accuracy=accuracy, delta=DELTA, decision=VECTOR)
 
     def loss(self, found: Induction) -> float:
         return self.mdp.evaluate(self.mdp.solve().policy) - self.mdp.evaluate(found.policy)
@@ -378,7 +379,7 @@ def test_tiers_and_accuracies_that_do_not_fit_are_refused() -> None:
     rows = sample_rows(np.random.default_rng(1), shape, 3)
     with pytest.raises(reprl.ReprlError, match=r"^tiers must have shape \(2, 3\) like the data, got \(3, 2\)$"):
         decide(1, rows, reprl.Tiers.single(3, 2), shape)
-    with pytest.raises(reprl.ReprlError, match="^accuracy must be given for 4 tiers, got 3$"):
+    with pytest.raises(reprl.ReprlError, match=r"^accuracy must be given for 4 tiers, got 3$"):
         decide(1, rows, reprl.Tiers.from_levels(np.ones((2, 3), dtype=int), 5), shape)
 
 

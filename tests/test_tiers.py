@@ -80,7 +80,7 @@ def test_sets_must_be_booleans_of_one_shape(sets: Any) -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
 def test_the_number_of_tiers_must_be_whole(count: Any) -> None:
-    with pytest.raises(reprl.ReprlError, match="^number of tiers must be a whole number of at least 1, got "):
+    with pytest.raises(reprl.ReprlError, match=r"^number of tiers must be a whole number of at least 1, got "):
         reprl.Tiers.from_levels([[1]], count)
 
 
@@ -95,9 +95,7 @@ def test_niceness_is_the_definition(horizon: int, n_states: int, n_actions: int,
         data.draw(st.lists(st.integers(0, 9), min_size=cells * n_actions, max_size=cells * n_actions)),
         (horizon, n_states, n_actions),
     )
-    level = np.reshape(
-        data.draw(st.lists(st.integers(1, count), min_size=cells, max_size=cells)), (horizon, n_states)
-    )
+    level = np.reshape(data.draw(st.lists(st.integers(1, count), min_size=cells, max_size=cells)), (horizon, n_states))
     tiers, zeta = reprl.Tiers.from_levels(level, count), data.draw(st.floats(0.05, 5.0))
     counts = counts_of(visits)
     found = reprl.check_niceness(counts, tiers, zeta)

@@ -30,7 +30,10 @@ from experiments.calibration.sweep import (
 )
 from reprl.learn.constants import GENERATIVE_CONSTANT, practical_calls
 
-CURVE_PAIRS = 120
+CURVE = (120, 3)
+"""Pairs at each number of calls, and how many of those, 4 apart."""
+DECISIVE_CURVE = (300, 4)
+"""The same for the settings that decide the constant: small instances of the lower bound's MDP."""
 HUNT_PAIRS = 20
 CHECK_PAIRS = 200
 LARGEST = 2**40
@@ -39,8 +42,8 @@ SAFETY = 1.5
 """The preset draws at least this many times what the worst calibration setting needs."""
 
 
-def curve(what: Setting, pairs: int = CURVE_PAIRS, hunt: int = HUNT_PAIRS) -> list[Record]:
-    """Measure disagreement at three numbers of calls, 4 apart, that start where a fair part of the pairs disagrees.
+def curve(what: Setting, pairs: int | None = None, hunt: int = HUNT_PAIRS) -> list[Record]:
+    """Measure disagreement at a few numbers of calls, 4 apart, that start where a fair part of the pairs disagrees.
 
     A few pairs hunt for the start; they are thrown away, so that the search cannot bend what is kept.
     """
@@ -53,7 +56,9 @@ def curve(what: Setting, pairs: int = CURVE_PAIRS, hunt: int = HUNT_PAIRS) -> li
         rate = measure(what, calls, hunt, "hunt").rate
         step = 16 if rate > 0.9 else 4 if rate > 0.6 else 1 if rate >= 0.15 else 0.25 if rate > 0 else 0.0625
         calls = min(max(4, int(calls * step)), 4**25)
-    return [measure(what, calls * 4**k, pairs, "calibration") for k in range(3)]
+    decisive = what.world == "hard-instance-v0" and what.sizes[0] <= 16
+    usual, points = DECISIVE_CURVE if decisive else CURVE
+    return [measure(what, calls * 4**k, pairs or usual, "calibration") for k in range(points)]
 
 
 def scale(what: Setting) -> float:
@@ -66,7 +71,7 @@ def needed(records: list[Record]) -> Callable[[float], float]:
     """Return ρ ↦ the calls at which disagreement is ρ, by maximum likelihood under 1 − exp(−c·calls^−b).
 
     Theory has b = 1/2, and up to 1 where arms tie exactly; the fit may leave 1/2 at the price of a normal prior with
-    deviation 0.15. Without a single disagreement the smallest number measured is an upper bound for every ρ.
+    deviation 0.1. Without a single disagreement the smallest number measured is an upper bound for every ρ.
     """
     calls = np.log([record.calls for record in records])
     pairs = np.array([record.pairs for record in records], dtype=float)
@@ -78,7 +83,7 @@ def needed(records: list[Record]) -> Callable[[float], float]:
     def cost(x: np.ndarray) -> float:
         hazard = np.exp(np.clip(x[0] - x[1] * (calls - centre), -50.0, 50.0))
         likelihood = hits * np.log(-np.expm1(-hazard)) - (pairs - hits) * hazard
-        return float(-likelihood.sum() + 0.5 * ((x[1] - 0.5) / 0.15) ** 2)
+        return float(-likelihood.sum() + 0.5 * ((x[1] - 0.5) / 0.1) ** 2)
 
     level, slope = minimize(cost, np.array([-2.0, 0.5]), method="Nelder-Mead").x
     return lambda rho: math.exp(centre + (level - math.log(-math.log1p(-rho))) / slope)
@@ -141,9 +146,7 @@ def validate(held_out: Iterable[tuple[Setting, float]], pairs: int = CHECK_PAIRS
 def preset_calls(what: Setting, rho: float) -> int:
     """Return what constants="practical" would draw."""
     decision = what.decision
-    return practical_calls(
-        *what.sizes, epsilon=what.epsilon, rho=rho, coupling=decision.coupling, block=decision.block
-    )
+    return practical_calls(*what.sizes, epsilon=what.epsilon, rho=rho, coupling=decision.coupling, block=decision.block)
 
 
 def threshold(what: Setting, rho: float, pairs: int = CHECK_PAIRS, largest: int = LARGEST) -> list[Record]:
@@ -224,7 +227,9 @@ def quick() -> None:
     """Run every mode in miniature, then the fit from the stored data."""
     print_fit([record for what in QUICK for record in map(show, curve(what, 40, 10))])
     validate([(QUICK[0], 0.2)], pairs=40)
-    threshold(setting("random-mdp-v0", {"n_states": 4, "n_actions": 2, "horizon": 2}, 0.6), 0.2, pairs=40, largest=2**20)
+    threshold(
+        setting("random-mdp-v0", {"n_states": 4, "n_actions": 2, "horizon": 2}, 0.6), 0.2, pairs=40, largest=2**20
+    )
     print_fit(load("generative-calibration"))
 
 

@@ -135,7 +135,12 @@ def _run(mdp: reprl.TabularMDP, what: Setting, calls: int, key: reprl.SharedKey,
     if what.coupling == "greedy":
         return greedy(model.sample(calls))
     learner = reprl.learner(
-        epsilon=what.epsilon, calls=calls, coupling=what.coupling, mechanism=what.mechanism, block=what.block
+        access="generative",
+        epsilon=what.epsilon,
+        calls=calls,
+        coupling=what.coupling,
+        mechanism=what.mechanism,
+        block=what.block,
     )
     return learner(model, key)
 

@@ -5,14 +5,24 @@ from __future__ import annotations
 from experiments.calibration.pairs import Setting, setting
 
 
-def hard(n_states: int, horizon: int, epsilon: float, reach: float, *, seed: int = 0, **how: str) -> Setting:
+def hard(
+    n_states: int,
+    horizon: int,
+    epsilon: float,
+    reach: float,
+    *,
+    seed: int = 0,
+    n_actions: int | None = None,
+    **how: str,
+) -> Setting:
     """The lower bound's MDP with its gap at a fraction `reach` of the window ε/H inside which arms are drawn.
 
     Two coins of mean (2 ± bias)/3 are 2·bias/3 apart.
     """
     bias = round(1.5 * reach * epsilon / horizon, 6)
     options = {"n_states": n_states, "horizon": horizon, "bias": bias, "seed": seed}
-    return setting("hard-instance-v0", options, epsilon, **how)
+    more = {} if n_actions is None else {"n_actions": n_actions}
+    return setting("hard-instance-v0", options | more, epsilon, **how)
 
 
 def random(
@@ -58,6 +68,8 @@ CALIBRATION: list[Setting] = [
     *(hard(n_states, 3, 0.6, 0.8, coupling="product") for n_states in (4, 16, 40)),
     hard(16, 3, 0.6, 0.5, coupling="product"),
     hard(16, 6, 0.6, 0.8, coupling="product"),
+    *(hard(n_states, 3, 0.6, 0.8, n_actions=4, coupling="product") for n_states in (4, 16)),
+    hard(16, 3, 0.6, 0.8, n_actions=4),
     *(random(10, n_actions, 3, 0, 0.6, coupling="product") for n_actions in (2, 8)),
     random(20, 4, 5, 2, 1.0, coupling="product"),
     setting("gridworld-v0", {"size": 4, "horizon": 6}, 0.3, coupling="product"),

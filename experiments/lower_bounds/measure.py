@@ -56,7 +56,7 @@ def disagreements(point: Point, gap: float, m: int, pairs: range, instance: Inst
         ]
         stream = DataStream(i, f"integral/{point.n}/{m}")
         series = point.series
-        out[j] = race_disagreement(*laws, stream, method=series.coupling, block=series.block, draws=draws)
+        out[j] = race_disagreement(laws[0], laws[1], stream, method=series.coupling, block=series.block, draws=draws)
     return out
 
 

@@ -29,17 +29,17 @@ class Point(NamedTuple):
 class Effort:
     """How much is spent on each measurement."""
 
-    pairs: int = 1000
+    pairs: int = 400
     """Pairs of runs behind each of the three sample sizes around the answer, the shared key integrated out."""
     draws: int = 512
     """Draws behind each integral."""
     scouts: int = 60
     """Pairs that look for the neighbourhood of the answer, three times."""
-    accuracy_runs: int = 200
+    accuracy_runs: int = 100
     """Runs whose accuracy is checked exactly, on each of the instance families."""
-    real_pairs: int = 400
+    real_pairs: int = 300
     """Pairs run for real, fresh key each, at the sample size found; a tenth of it for n = 64, jointly."""
-    learner_pairs: int = 600
+    learner_pairs: int = 400
     """Pairs of the RL learner at each of five sample sizes."""
     bootstraps: int = 400
 
@@ -55,7 +55,8 @@ PRODUCT = Series("product, every coordinate", "every", "product", 16)
 SIZES = (4, 8, 16, 32, 64, 128, 256)
 RHOS = (0.02, 0.04, 0.08, 0.16, 0.3)
 EPSILONS = (0.05, 0.1, 0.2, 0.4)
-BASE = {"n": 32, "rho": 0.1, "epsilon": 0.2}
+BASE_N, BASE_RHO, BASE_EPSILON = 32, 0.1, 0.2
+BASE = {"n": BASE_N, "rho": BASE_RHO, "epsilon": BASE_EPSILON}
 DELTA = 0.01
 REAL_LIMIT = 64
 """Largest n whose joint search is run for real: its work grows about 1.19-fold with every coordinate."""
@@ -69,10 +70,8 @@ EDGES = (0.25, 0.5, 0.75, 0.9)
 def points() -> list[Point]:
     """Return every measurement of the sweep."""
     out = [
-        Point(series, "n", n, BASE["rho"], BASE["epsilon"])
-        for series in (JOINT, AVERAGE, BLOCKED, PRODUCT)
-        for n in SIZES
+        Point(series, "n", n, BASE_RHO, BASE_EPSILON) for series in (JOINT, AVERAGE, BLOCKED, PRODUCT) for n in SIZES
     ]
-    out += [Point(series, "rho", BASE["n"], rho, BASE["epsilon"]) for series in (JOINT, AVERAGE) for rho in RHOS]
-    out += [Point(series, "epsilon", BASE["n"], BASE["rho"], eps) for series in (JOINT, AVERAGE) for eps in EPSILONS]
+    out += [Point(series, "rho", BASE_N, rho, BASE_EPSILON) for series in (JOINT, AVERAGE) for rho in RHOS]
+    out += [Point(series, "epsilon", BASE_N, BASE_RHO, eps) for series in (JOINT, AVERAGE) for eps in EPSILONS]
     return out

@@ -2,14 +2,11 @@
 
 Measuring a disagreement of 1 % by running pairs needs thousands of pairs, and the search of a joint coupling may be out
 of reach for hundreds of coordinates. But given the two runs' laws P and Q, the exponential race
-(docs/proofs/coupling.md §1) disagrees with probability exactly
-1 − E_{x∼P}[1/(1 + E_{y∼P}(L(y)/L(x) − 1)₊ + Q(P=0)/L(x))], L = Q/P, whose two expectations are estimated here by the
-same draws from P (docs/proofs/lower-bounds.md §7).
+(docs/proofs/coupling.md §1) agrees with probability exactly Σ_x P(x)/S(P(x)/Q(x)), S(r) = Σ_y max(P(y), r·Q(y)). Both
+sums are estimated here by the same draws from (P + Q)/2 (docs/proofs/lower-bounds.md §7).
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,11 +33,11 @@ def race_disagreement(
         stream: private randomness of the estimate.
         method: as in correlated_sample.
         block: as in correlated_sample.
-        draws: points of P behind each expectation.
+        draws: points behind each sum, half of them from each law; rounded up to an even number.
 
     Guarantee:
-        Exact for "product" (1 − Π(1 − TV_i)) and for laws that part surely; otherwise the error has standard deviation
-        at most ½/√draws per block and a bias of order 1/draws.
+        Exact for "product" (1 − Π(1 − TV_i)) and for equal laws; otherwise an estimate whose error is of order 1/√draws
+        per block, its weights being bounded by 2.
 
     Randomness:
         Words 0, 1, … of the stream.
@@ -53,33 +50,28 @@ def race_disagreement(
         return float(1.0 - np.prod(1.0 - np.abs(p - q)))
     size = p.size if method == "joint" else min(p.size, check_int("block", block, 1))
     draws = check_int("draws", draws, 2, 2**24)
-    uniforms = stream.uniforms(draws * p.size).reshape(draws, p.size)
+    half = (draws + 1) // 2
+    uniforms = stream.uniforms(2 * half * p.size).reshape(2, half, p.size)
+    heads = np.concatenate([uniforms[0] < p, uniforms[1] < q])
     agree = 1.0
     for low in range(0, p.size, size):
         part = slice(low, low + size)
-        agree *= 1.0 - _one_race(p[part], q[part], uniforms[:, part])
-    return 1.0 - agree
+        agree *= _agreement(p[part], q[part], heads[:, part])
+    return max(0.0, 1.0 - agree)
 
 
-def _one_race(p: NDArray[np.float64], q: NDArray[np.float64], uniforms: NDArray[np.float64]) -> float:
-    """Evaluate the formula of the module for one block of coins with heads probabilities p and q."""
-    heads = uniforms < p
+def _agreement(p: NDArray[np.float64], q: NDArray[np.float64], heads: NDArray[np.bool_]) -> float:
+    """Evaluate the formula of the module for one block of coins, from draws of which half are from each law."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        # −inf where the other run cannot go; a coin that cannot land this way here is never drawn.
         up, down = np.log(q) - np.log(p), np.log1p(-q) - np.log1p(-p)
+    # log Q/P of every draw, rising; ±inf where only one law goes. A way that neither goes is never drawn.
     ratio = np.sort(np.where(heads, up, down).sum(axis=1))
-    shared = np.where(p > 0.0, q, 0.0) + np.where(p < 1.0, 1.0 - q, 0.0)
-    outside = 1.0 - float(np.prod(shared))
-    alive = ratio > -math.inf
-    logs = ratio[alive]
-    if logs.size == 0:
-        return 1.0
-    weights = np.exp(logs - logs[-1])
-    above = np.cumsum(weights[::-1])[::-1] / weights - np.arange(logs.size, 0, -1)
-    excess = np.maximum(above, 0.0) / max(ratio.size - 1, 1)
-    with np.errstate(over="ignore"):
-        same = 1.0 / (1.0 + excess + outside * np.exp(-logs))
-    return float(1.0 - same.sum() / ratio.size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first = 2.0 / (1.0 + np.exp(ratio))  # P/M at the draw, M = (P + Q)/2
+        second = 2.0 / (1.0 + np.exp(-ratio))  # Q/M
+        above = np.concatenate([np.cumsum(second[::-1])[::-1][1:], [0.0]])
+        total = np.cumsum(first) + np.where(above > 0.0, above * np.exp(-ratio), 0.0)
+    return float(np.divide(first, total, out=np.zeros_like(first), where=first > 0.0).sum())
 
 
 def _coins(name: str, laws: ArrayLike) -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
 
 
-def hard_mdp(biases: ArrayLike, *, n_states: int, n_actions: int = 2) -> TabularMDP:
+def make_hard_mdp(biases: ArrayLike, *, n_states: int, n_actions: int = 2) -> TabularMDP:
     """Build the hard MDP of a bias vector (proof l. 2974, items 1–5, item 4 read for a₋).
 
     Args:
@@ -53,7 +53,7 @@ def value_of_signs(biases: ArrayLike, signs: ArrayLike, *, n_states: int) -> flo
     """Return the value, rewards in [0, 1], of the policy of a sign vector: (2H + (1/S)·Σ v_i p_i)/3 (l. 3004).
 
     Guarantee:
-        Equal to ``hard_mdp(biases).evaluate(signs_to_policy(signs))``: V* − V = (H/3)·sign_excess.
+        Equal to ``make_hard_mdp(biases).evaluate(signs_to_policy(signs))``: V* − V = (H/3)·sign_excess.
     """
     p = check_biases(biases)
     horizon = as_table(p, n_states).shape[0]
@@ -101,7 +101,7 @@ def signs_from_reprl(learner: ReprlLearner, *, n_states: int, horizon: int, n_ac
         The learner's settings, ε scaled by 3/H; proven for ``constants="paper"`` at its own number of calls.
     """
     settings = learner.settings
-    public = hard_mdp(np.zeros(n_states * horizon), n_states=n_states, n_actions=n_actions)
+    public = make_hard_mdp(np.zeros(n_states * horizon), n_states=n_states, n_actions=n_actions)
     proven = settings.constants == "paper" and settings.calls is None
     guarantee = Guarantee(
         rho=settings.rho,

@@ -193,9 +193,7 @@ def _shattered(labels: Vector, points: ArrayLike) -> NDArray[np.int64]:
         raise ReprlError(f"points must be different numbers from 0 to {labels.shape[1] - 1}, got {quote(points)}")
     patterns = np.unique(labels[:, where], axis=0).shape[0]
     if patterns < 2**where.size:
-        raise ReprlError(
-            f"points must be shattered: the class must show {2**where.size} patterns there, got {patterns}"
-        )
+        raise ReprlError(f"points must be shattered, with all {2**where.size} patterns in the class, got {patterns}")
     return where.astype(np.int64)
 
 

@@ -36,7 +36,7 @@ class SimulatedParallel(GenerativeModel):
         n_actions: A ≥ 2.
 
     Guarantee:
-        Counts of n calls have exactly the joint law that GenerativeModel(hard_mdp(p)) gives them, over the outcome
+        Counts of n calls have exactly the joint law that GenerativeModel(make_hard_mdp(p)) gives them, over the outcome
         table of ``mdp``, which is the hard MDP with all biases 0: a learner sees sizes there, never p.
 
     Randomness:
@@ -105,8 +105,8 @@ class SimulatedEpisodes:
         n_actions: A ≥ 2.
 
     Guarantee:
-        Observations have exactly the law of EpisodicModel(hard_mdp(p)), whatever the learner does. The vectors used,
-        ``source.samples``, are max over (s, h) of the visits that played a₊ or a₋: `episode_vectors` bounds them.
+        Observations have exactly the law of EpisodicModel(make_hard_mdp(p)), whatever the learner does. The vectors
+        used, ``source.samples``, are max over (s, h) of the visits that played a₊ or a₋: `episode_vectors` bounds them.
 
     Randomness:
         Data: vectors of the source one by one, and its private stream "episodes", 2h + 1 and 2h + 2 for step h.

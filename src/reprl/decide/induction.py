@@ -35,9 +35,9 @@ class Accuracy:
         return cls(by_tier=tuple(2.0**t * epsilon / (8.0 * horizon * tiers) for t in range(1, max(tiers, 2))), pessimism=1.0)
 
     @classmethod
-    def practical(cls, epsilon: float, horizon: int, tiers: int) -> Accuracy:
-        """Spend ε on the loss of arms alone: ε_ℓ/2 = 2^(ℓ−1) ε/(H + L − 2), nothing subtracted."""
-        unit = epsilon / (horizon + max(tiers, 2) - 2)
+    def practical(cls, epsilon: float, horizon: int, tiers: int, used: int = 0) -> Accuracy:
+        """Spend ε on the loss of arms alone: ε_ℓ/2 = 2^(ℓ−1) ε/(H + u), nothing subtracted; u tiers above 1 have states."""
+        unit = epsilon / (horizon + used)
         return cls(by_tier=tuple(2.0**t * unit for t in range(1, max(tiers, 2))), pessimism=0.0)
 
 

@@ -20,7 +20,7 @@ class Tiers(NamedTuple):
 
     level: NDArray[np.int64]
     """(H, S): the tier of each state at each step."""
-    count: int
+    count: int  # type: ignore[assignment]  # tuple.count is of no use here
     """L."""
 
     @classmethod
@@ -63,7 +63,8 @@ class Tiers(NamedTuple):
     @property
     def ignorable(self) -> NDArray[np.bool_]:
         """(H, S): the states left out of the decision."""
-        return (self.level == self.count) & (self.count > 1)
+        ignored: NDArray[np.bool_] = (self.level == self.count) & (self.count > 1)
+        return ignored
 
 
 class Niceness(NamedTuple):

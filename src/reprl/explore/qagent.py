@@ -24,6 +24,7 @@ from reprl.randomness import philox
 
 _TABLE = 1024
 _WORDS = 64
+_MASK = _WORDS - 1
 _ONE = np.uint64(1)
 
 
@@ -93,7 +94,8 @@ def restart(agent: Agent, n_states: int, n_actions: int, horizon: int) -> None:
 @njit(cache=True, nogil=True)
 def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int, future: float) -> None:
     """Learn from one step: move Q towards future + bonus, then find the cell's new value and best action."""
-    at = cell * width + action
+    base = np.uint64(cell * width)  # unsigned, so that no index is taken for one counted from the end
+    at = base + np.uint64(action)
     t = agent.visits[at] + 1
     agent.visits[at] = t
     if t <= _TABLE:
@@ -106,9 +108,9 @@ def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int,
         bonus *= schedule.guide
     agent.q[at] = (1.0 - rate) * agent.q[at] + rate * (future + bonus)
     best = 0
-    largest = agent.q[cell * width]
+    largest = agent.q[base]
     for a in range(1, width):
-        q = agent.q[cell * width + a]
+        q = agent.q[base + np.uint64(a)]
         if q > largest:
             largest = q
             best = a
@@ -155,9 +157,9 @@ def explore_episodes(
     for _ in range(episodes):
         s = world.start_state[0]
         if world.start_state.size > 1:
-            if position % _WORDS == 0:
+            if position & _MASK == 0:
                 _refill(key, run, np.uint64(position >> 1), agent.words)
-            w = agent.words[position % _WORDS]
+            w = agent.words[position & _MASK]
             position += 1
             samples += 1
             s = world.start_state[draw_outcome(world.start, 0, w)]
@@ -166,9 +168,9 @@ def explore_episodes(
             action = agent.choice[cell]
             phantom = action >= n_actions
             row = h * outcomes.row_shift + s * n_actions + (action - n_actions if phantom else action)
-            if position % _WORDS == 0:
+            if position & _MASK == 0:
                 _refill(key, run, np.uint64(position >> 1), agent.words)
-            w = agent.words[position % _WORDS]
+            w = agent.words[position & _MASK]
             position += 1
             samples += 1
             e = draw_outcome(world.table, row, w)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS, correlated_sample
 from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_choice, check_int
-from reprl.explore.qexplore import RunSettings, explore
+from reprl.explore.qexplore import Exploration, RunSettings, explore
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.counts import Counts
 from reprl.randomness import SharedKey, check_shared_key
@@ -73,6 +73,7 @@ def rep_explore(
     *,
     coupling: str = "joint",
     block: int = DEFAULT_BLOCK,
+    data_runs: Callable[[Exploration, Tiers], int] | None = None,
     workers: int = 1,
     progress: Callable[[str, int], None] | None = None,
 ) -> Explored:
@@ -84,6 +85,8 @@ def rep_explore(
         stages: what to do; tiers are numbered through all stages.
         coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
         block: coordinates per block for "blocked".
+        data_runs: chooses M of a stage from its partition runs; None for the stage's own number. Neither the partition nor
+            any shared address depends on it.
         workers: threads.
         progress: called with the phase and the samples drawn since the last call.
 
@@ -99,33 +102,33 @@ def rep_explore(
     if not stages:
         raise ReprlError("exploration needs at least one stage, got none")
     fractional: list[NDArray[np.float64]] = []
-    parts: list[Counts] = []
-    values: list[NDArray[np.float64]] = []
+    seen: list[Exploration] = []
     for number, stage in enumerate(stages):
-        seen = explore(
-            model,
-            stage.partition,
-            stage.partition_runs,
-            quotas=stage.quotas,
-            purpose=f"{number}/partition",
-            workers=workers,
-            progress=_tell(progress, f"stage {number + 1} of {len(stages)}: partition"),
-        )
-        values.append(seen.first_value)
-        fractional.extend(seen.short / stage.partition_runs)
-        gathered = explore(
-            model,
-            stage.data,
-            stage.data_runs,
-            quotas=stage.quotas,
-            purpose=f"{number}/data",
-            workers=workers,
-            progress=_tell(progress, f"stage {number + 1} of {len(stages)}: data"),
-        )
-        parts.append(gathered.counts)
+        tell = _tell(progress, f"stage {number + 1} of {len(stages)}: partition")
+        purpose = f"{number}/partition"
+        seen.append(_batch(model, stage.partition, stage.partition_runs, stage.quotas, purpose, workers, tell))
+        fractional.extend(seen[-1].short / stage.partition_runs)
     mu = np.array(fractional)
     ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling, block) for t in range(len(mu))])
-    return Explored(stack_tiers(ignored), Counts.merge(parts), mu, ignored, np.concatenate(values))
+    tiers = stack_tiers(ignored)
+    parts: list[Counts] = []
+    for number, stage in enumerate(stages):
+        runs = stage.data_runs if data_runs is None else data_runs(seen[number], tiers)
+        tell = _tell(progress, f"stage {number + 1} of {len(stages)}: data")
+        parts.append(_batch(model, stage.data, runs, stage.quotas, f"{number}/data", workers, tell).counts)
+    return Explored(tiers, Counts.merge(parts), mu, ignored, np.concatenate([batch.first_value for batch in seen]))
+
+
+def _batch(
+    model: EpisodicModel,
+    settings: RunSettings,
+    runs: int,
+    quotas: tuple[int, ...],
+    purpose: str,
+    workers: int,
+    progress: Callable[[int], None] | None,
+) -> Exploration:
+    return explore(model, settings, runs, quotas=quotas, purpose=purpose, workers=workers, progress=progress)
 
 
 def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: int) -> NDArray[np.bool_]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,9 +11,11 @@ from reprl.decide.induction import Induction
 from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, quote
 from reprl.guarantee import Guarantee
+from reprl.explore.rep_explore import Explored
+from reprl.learn.episodic import run_episodic
 from reprl.learn.generative import run_generative
 from reprl.learn.settings import Settings
-from reprl.mdp.access import GenerativeModel
+from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.catalogue import make
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
@@ -32,6 +36,8 @@ class LearnResult(NamedTuple):
     counts: Counts
     induction: Induction
     """Values, laws and scores behind the policy, for inspection."""
+    explored: Explored | None
+    """Fractional and drawn ignorable sets, for access "episodic"."""
     settings: Settings
     shared_seed: int
     data_seed: int
@@ -44,6 +50,8 @@ def learn(
     shared_seed: int | None = None,
     data_seed: int | None = None,
     max_samples: int | None = None,
+    workers: int = 1,
+    progress: bool = False,
     **options: Any,
 ) -> LearnResult:
     """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
@@ -53,6 +61,8 @@ def learn(
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
         data_seed: seed of the samples, private and different in every run; None draws one.
         max_samples: never draw more; a run that needs more is refused.
+        workers: threads; they cannot change the result.
+        progress: show a bar on standard error.
         options: the fields of ``Settings``: epsilon, rho, delta, access, coupling, block, mechanism, rounding, constants,
             calls.
 
@@ -67,20 +77,47 @@ def learn(
     if not isinstance(mdp, TabularMDP):
         raise ReprlError(f"env must be a TabularMDP or the id of one for access={settings.access!r}, got {quote(env)}")
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    model = GenerativeModel(mdp, fresh_seed() if data_seed is None else data_seed)
-    run = run_generative(model, key, settings, max_samples)
+    seed = fresh_seed() if data_seed is None else data_seed
+    model: GenerativeModel | EpisodicModel
+    if settings.access == "generative":
+        model = GenerativeModel(mdp, seed)
+        drawn = run_generative(model, key, settings, max_samples)
+        induction, tiers, counts, explored = drawn.induction, drawn.tiers, drawn.counts, None
+        guarantee = drawn.guarantee
+    else:
+        model = EpisodicModel(mdp, seed)
+        with _bar(progress) as tell:
+            played = run_episodic(model, key, settings, max_samples=max_samples, workers=workers, progress=tell)
+        induction, explored, guarantee = played.induction, played.explored, played.guarantee
+        tiers, counts = explored.tiers, explored.counts
     return LearnResult(
-        policy=run.induction.policy,
+        policy=induction.policy,
         samples=model.ledger.samples,
         episodes=model.ledger.episodes,
-        guarantee=run.guarantee,
-        tiers=run.tiers,
-        counts=run.counts,
-        induction=run.induction,
+        guarantee=guarantee,
+        tiers=tiers,
+        counts=counts,
+        induction=induction,
+        explored=explored,
         settings=settings,
         shared_seed=key.seed,
         data_seed=model.data_seed,
     )
+
+
+@contextmanager
+def _bar(show: bool) -> Iterator[Callable[[str, int], None] | None]:
+    """A progress bar on standard error: phase, samples, rate, time."""
+    if not show:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,.0f} samples"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("exploring", total=None)
+        yield lambda phase, samples: bar.update(task, advance=samples, description=phase)
 
 
 def make_settings(options: dict[str, Any]) -> Settings:
@@ -103,6 +140,10 @@ class ReprlLearner:
 
     settings: Settings
 
-    def __call__(self, model: GenerativeModel, shared_key: SharedKey) -> Policy:
-        """Learn from fresh samples of the model."""
-        return run_generative(model, shared_key, self.settings).induction.policy
+    def __call__(self, model: GenerativeModel | EpisodicModel, shared_key: SharedKey) -> Policy:
+        """Learn from fresh samples of the model, whose kind must be the settings' access."""
+        if self.settings.access == "generative" and isinstance(model, GenerativeModel):
+            return run_generative(model, shared_key, self.settings).induction.policy
+        if self.settings.access == "episodic" and isinstance(model, EpisodicModel):
+            return run_episodic(model, shared_key, self.settings).induction.policy
+        raise ReprlError(f"model must be a model for access={self.settings.access!r}, got {quote(model)}")

@@ -11,7 +11,7 @@ from reprl.decide.best_arm import ROUNDINGS, Decision
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real
 from reprl.learn.constants import PRESETS
 
-ACCESSES = ("generative",)
+ACCESSES = ("episodic", "generative")
 _AUTO_BITS = 40.0
 
 
@@ -26,7 +26,7 @@ class Settings:
     delta: float = 0.1
     """Allowed probability that the accuracy is missed."""
     access: str = "generative"
-    """How the environment is sampled."""
+    """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling)."""
     coupling: str = "auto"
     """"joint", "blocked", "product", or "auto": joint or blocked by the sizes (S, A, H) alone."""
     block: int = DEFAULT_BLOCK

@@ -1,0 +1,203 @@
+"""The learner by episodes alone: Thm l. 2886 (joint, blocked) and Thm l. 3291 (product) of the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from reprl.decide.forecast import forecast_disagreement
+from reprl.decide.induction import Accuracy, Induction, tiered_induction
+from reprl.decide.tiers import Tiers
+from reprl.errors import ReprlError, check_int
+from reprl.explore.qexplore import Exploration, RunSettings
+from reprl.explore.rep_explore import Explored, Stage, rep_explore
+from reprl.guarantee import Guarantee
+from reprl.learn.settings import Settings
+from reprl.mdp.access import EpisodicModel
+from reprl.randomness import SharedKey, check_shared_key
+
+EPISODES_PER_CELL = 32
+"""K of a practical run, per cell: twice the first quota, so that a cell at half the even share still meets it."""
+PARTITION_RUNS = 400
+"""m of the practical preset."""
+QUOTAS = (16, 4, 1)
+"""Records per action and run that tiers 1, 2, 3 ask for in the practical preset."""
+BONUS = 0.1
+GUIDE = 0.01
+FORECAST_SCALE = 0.45
+"""Measured disagreement over forecast, which sums upper bounds."""
+FORECAST_TARGET = 0.8
+"""Share of ρ that the forecast may use."""
+
+
+class EpisodicRun(NamedTuple):
+    """What an episodic run produced."""
+
+    induction: Induction
+    explored: Explored
+    guarantee: Guarantee
+
+
+def practical_stages(n_states: int, n_actions: int, horizon: int) -> tuple[Stage, ...]:
+    """Return the one stage of the practical preset; its data runs are a floor, raised by the forecast."""
+    run = RunSettings(episodes=EPISODES_PER_CELL * n_states * n_actions * horizon, bonus=BONUS, guide=GUIDE)
+    return (
+        Stage(partition=run, partition_runs=PARTITION_RUNS, data=run, data_runs=PARTITION_RUNS // 4, quotas=QUOTAS),
+    )
+
+
+def paper_stages(
+    n_states: int, n_actions: int, horizon: int, *, epsilon: float, delta: float, coupling: str
+) -> tuple[Stage, ...]:
+    """Return RepLevelExplore's stages (Alg. l. 2430), constants that the paper leaves open set to 1.
+
+    The product grade multiplies m and M by S·H (l. 3095). ι is κ/m², an inverse polynomial.
+    """
+    cells = n_states * horizon
+    zeta = epsilon / (horizon**2 * math.log(n_states * n_actions * horizon / (epsilon * delta)) ** 5)
+    levels = max(2, math.ceil(math.log2(1.0 / zeta)))
+    kappa = 0.01 / math.log2(1.0 / zeta)
+    log = math.log(max(3.0, cells / kappa))
+    grade = cells if coupling == "product" else 1
+    runs = math.ceil(grade * cells * log / kappa**2)
+    iota = kappa / float(runs) ** 2
+    stages = []
+    for tier in range(1, levels):
+        beta = 2.0**tier * zeta
+        data_runs = math.ceil(log**2 * runs + grade * cells * log / (kappa**4 * beta**2))
+        accuracy = 2.0**-tier * kappa
+        size = n_states * 2 * n_actions * horizon**5 * math.log(n_states * n_actions * horizon / iota)
+        run = RunSettings(episodes=math.ceil(size / accuracy**2), bonus=2.0, guide=1.0, failure=iota)
+        stages.append(Stage(partition=run, partition_runs=runs, data=run, data_runs=data_runs, quotas=(horizon,)))
+    return tuple(stages)
+
+
+def run_episodic(
+    model: EpisodicModel,
+    shared_key: SharedKey,
+    settings: Settings,
+    *,
+    max_samples: int | None = None,
+    workers: int = 1,
+    progress: Callable[[str, int], None] | None = None,
+) -> EpisodicRun:
+    """Explore, partition, collect, decide.
+
+    Args:
+        model: where episodes are played.
+        shared_key: ξ.
+        settings: accuracy, replicability and how to decide.
+        max_samples: never draw more; a run that would need more is refused before it does.
+        workers: threads.
+        progress: called with the phase and the samples drawn since the last call.
+
+    Guarantee:
+        Heuristic: ``practical`` is calibrated, and the paper leaves constants of its exploration open.
+
+    Randomness:
+        Shared, at shared_key.derive("explore") and ("decide"). Data: streams of the model's data seed.
+    """
+    key = check_shared_key(shared_key)
+    sizes = (model.n_states, model.n_actions, model.horizon)
+    settings.check_horizon(model.horizon)
+    partition = settings.decision(model.n_states * model.horizon, 2)
+    stages = practical_stages(*sizes)
+    if settings.constants == "paper":
+        stages = paper_stages(
+            *sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling
+        )
+    budget = _Budget(model, stages, max_samples)
+    sizer = None if settings.constants == "paper" else _Sizer(model, settings, budget)
+    explored = rep_explore(
+        key.derive("explore"),
+        model,
+        stages,
+        coupling=partition.coupling,
+        block=partition.block,
+        data_runs=sizer,
+        workers=workers,
+        progress=progress,
+    )
+    induction = tiered_induction(
+        key.derive("decide"),
+        explored.counts,
+        explored.tiers,
+        accuracy=accuracy_of(settings, explored.tiers),
+        delta=min(settings.delta, settings.rho),
+        decision=settings.decision(model.n_states, model.n_actions),
+    )
+    guarantee = Guarantee(
+        rho=settings.rho,
+        delta=settings.delta,
+        epsilon=settings.epsilon,
+        status="heuristic",
+        source="docs/calibration.md",
+    )
+    return EpisodicRun(induction, explored, guarantee)
+
+
+def accuracy_of(settings: Settings, tiers: Tiers) -> Accuracy:
+    """Return how the preset shares ε out over a partition."""
+    horizon = tiers.level.shape[0]
+    if settings.constants == "paper":
+        return Accuracy.paper(settings.epsilon, horizon, tiers.count)
+    used = sum(bool((tiers.level == tier).any()) for tier in tiers.decided if tier > 1)
+    return Accuracy.practical(settings.epsilon, horizon, tiers.count, used)
+
+
+class _Budget:
+    """What the samples may add up to."""
+
+    def __init__(self, model: EpisodicModel, stages: tuple[Stage, ...], max_samples: int | None) -> None:
+        self.per_episode = model.horizon + (0 if model.mdp.fixed_start else 1)
+        self.limit = 2**62 if max_samples is None else check_int("max_samples", max_samples, 1)
+        self.ledger = model.ledger
+        self.start = model.ledger.samples
+        self.require(sum(stage.episodes() for stage in stages) * self.per_episode)
+
+    def require(self, samples: int) -> None:
+        """Refuse to go on if `samples` more could pass the limit."""
+        total = self.ledger.samples - self.start + samples
+        if total > self.limit:
+            raise ReprlError(f"max_samples must be at least {total} for these settings, got {self.limit}")
+
+
+class _Sizer:
+    """Chooses the data runs of a stage from a forecast on its partition runs."""
+
+    def __init__(self, model: EpisodicModel, settings: Settings, budget: _Budget) -> None:
+        self.model = model
+        self.settings = settings
+        self.budget = budget
+
+    def __call__(self, seen: Exploration, tiers: Tiers) -> int:
+        """Return M: enough data for a forecast disagreement of FORECAST_TARGET·ρ, at least a quarter of m."""
+        settings, model = self.settings, self.model
+        decision = settings.decision(model.n_states, model.n_actions)
+        accuracy = accuracy_of(settings, tiers)
+        delta = min(settings.delta, settings.rho)
+        # The pilot's own choices only say which arm's noise matters; they are never returned, so its key is private.
+        pilot = tiered_induction(
+            SharedKey(model.data_seed).derive("pilot"),
+            seen.counts,
+            tiers,
+            accuracy=accuracy,
+            delta=delta,
+            decision=decision,
+        )
+        forecast = forecast_disagreement(
+            seen.counts,
+            tiers,
+            pilot,
+            accuracy=accuracy,
+            decision=decision,
+            delta=delta,
+            growth=1.0,
+            data_seed=model.data_seed,
+        )
+        growth = (FORECAST_SCALE * forecast / (FORECAST_TARGET * settings.rho)) ** 2
+        runs = max(math.ceil(seen.runs * growth), seen.runs // 4)
+        episodes = EPISODES_PER_CELL * model.n_states * model.n_actions * model.horizon
+        self.budget.require(runs * episodes * self.budget.per_episode)
+        return runs
