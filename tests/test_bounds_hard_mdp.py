@@ -100,7 +100,7 @@ def reward_pairs(model: type[SimulatedParallel] | None, calls: int) -> Any:
     p = np.array([0.2])
     real = hard.make_hard_mdp(p, n_states=1)
     out = np.zeros((calls + 1) ** 2, dtype=int)
-    for seed in range(2500):
+    for seed in range(1500):
         source = rademacher(p, seed)
         view = GenerativeModel(real, seed) if model is None else model(source, n_states=1)
         ones = view.sample(calls).reward_sum[0, 0].astype(int)
@@ -178,7 +178,7 @@ def test_episodes_have_the_law_of_the_real_mdp(model: type[SimulatedEpisodes] | 
     law: dict[Any, float] = defaultdict(float)
     for (first, weight), (second, chance) in itertools.product(one.items(), two.items()):
         law[first[0], first[2], first[4], second[0], second[2], second[4]] += weight * chance
-    seen = Counter((x[0], x[2], x[4], x[5], x[7], x[9]) for x in (two_episodes(model, p, seed) for seed in range(6000)))
+    seen = Counter((x[0], x[2], x[4], x[5], x[7], x[9]) for x in (two_episodes(model, p, seed) for seed in range(4000)))
     p_value = chi_square_of(seen, law)
     assert (p_value < FALSE_ALARM) == (model is PerAction)
 

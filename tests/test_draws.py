@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -38,14 +39,14 @@ def table(rows: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shares(cumulative: list[float]) -> list[int]:
-    """Words that each outcome should own: ⌊2⁶⁴·C(e)⌋ − ⌊2⁶⁴·C(e−1)⌋ in whole numbers, at least 1; the last, the rest."""
+    """Words that each outcome should own: ⌊2⁶⁴·C(e)⌋ − ⌊2⁶⁴·C(e−1)⌋, at least 1, and the last one the rest."""
     edges = [0]
     for e, total in enumerate(cumulative[:-1]):
         numerator, denominator = min(total, 1.0 - 2.0**-53).as_integer_ratio()
         edge = max((numerator * 2**64) // denominator, edges[-1] + 1)
         edges.append(min(edge, 2**64 - (len(cumulative) - 1 - e)))
     edges.append(2**64)
-    return [high - low for low, high in zip(edges, edges[1:], strict=False)]
+    return [high - low for low, high in pairwise(edges)]
 
 
 def owned(alias: AliasTable, row: int, size: int, low: int) -> list[int]:

@@ -1,7 +1,7 @@
 """How many parallel calls the generative learner needs in practice: measure, fit, validate, tabulate.
 
 python -m experiments.calibration.generative fit       constants and exponents, from stored measurements
-python -m experiments.calibration.generative measure   the calibration sweep: half an hour on one core
+python -m experiments.calibration.generative measure   the calibration sweep, a quarter of an hour on one core
 python -m experiments.calibration.generative validate  pairs on held-out worlds, at the preset's own number of calls
 python -m experiments.calibration.generative table     calls that each way to decide needs on four worlds
 python -m experiments.calibration.generative report    the tables of docs/calibration.md, from stored measurements
@@ -225,7 +225,8 @@ def print_fit(records: list[Record]) -> dict[str, float]:
 
 def quick() -> None:
     """Run every mode in miniature, then the fit from the stored data."""
-    print_fit([record for what in QUICK for record in map(show, curve(what, 40, 10))])
+    for what in QUICK:
+        needed([show(record) for record in curve(what, 40, 10)])
     validate([(QUICK[0], 0.2)], pairs=40)
     threshold(
         setting("random-mdp-v0", {"n_states": 4, "n_actions": 2, "horizon": 2}, 0.6), 0.2, pairs=40, largest=2**20

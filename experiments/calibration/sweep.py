@@ -109,6 +109,7 @@ HELD_OUT: list[tuple[Setting, float]] = [
     *((what, 0.1) for what in _OTHERS),
     *((what, rho) for what in _LAWLESS for rho in (0.05, 0.1, 0.2)),
     (hard(50, 2, 0.5, 0.8, seed=6), 0.1),
+    *((random(6, n_actions, 3, seed, 0.8), 0.1) for n_actions in (32, 64) for seed in (21, 22)),
     (hard(12, 4, 0.5, 0.85, seed=7, coupling="product"), 0.1),
     (hard(24, 2, 0.3, 0.75, seed=5, coupling="product"), 0.1),
     (random(15, 3, 4, 11, 0.5, coupling="product"), 0.1),

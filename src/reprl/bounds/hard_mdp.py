@@ -20,8 +20,9 @@ from reprl.bounds.solvers import check_dimension
 from reprl.bounds.sources import VectorSource, check_biases
 from reprl.errors import check_int
 from reprl.guarantee import Guarantee
-from reprl.learn.generative import plan_generative
+from reprl.learn.generative import run_generative
 from reprl.learn.learner import ReprlLearner
+from reprl.mdp.access import GenerativeModel
 from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -81,7 +82,7 @@ def signs_from_learner(
         n_actions: A.
 
     Guarantee:
-        Same ρ and δ, accuracy 3ε/H, 2·calls vectors of dimension n = S·H. The policy is ε-optimal where v is.
+        Same ρ and δ, accuracy every level above 3ε/H, 2·calls vectors of dimension n = S·H.
 
     Randomness:
         Shared, the learner's at key. Data: as SimulatedParallel.
@@ -98,19 +99,13 @@ def signs_from_reprl(learner: ReprlLearner, *, n_states: int, horizon: int, n_ac
     """Turn reprl's own parallel learner into a solver of sign-one-way marginals; see signs_from_learner.
 
     Guarantee:
-        The learner's settings, ε scaled by 3/H; proven for ``constants="paper"`` at its own number of calls.
+        What the learner itself promises at its settings, status included, ε scaled by 3/H.
     """
-    settings = learner.settings
     public = make_hard_mdp(np.zeros(n_states * horizon), n_states=n_states, n_actions=n_actions)
-    proven = settings.constants == "paper" and settings.calls is None
-    guarantee = Guarantee(
-        rho=settings.rho,
-        delta=settings.delta,
-        epsilon=settings.epsilon,
-        status="proven" if proven else "heuristic",
-        source="docs/proofs/decision.md §3" if proven else "docs/lower-bounds.md",
-    )
-    calls = plan_generative(public, settings).calls
+    # The learner computes what it can prove from sample sizes alone, so a run on the public MDP has the same guarantee.
+    rehearsal = GenerativeModel(public, 0)
+    guarantee = run_generative(rehearsal, SharedKey(0), learner.settings).guarantee
+    calls = rehearsal.ledger.calls
     sizes = {"n_states": n_states, "horizon": horizon, "n_actions": n_actions}
     return signs_from_learner(learner, guarantee=guarantee, calls=calls, **sizes)
 

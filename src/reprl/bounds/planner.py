@@ -46,7 +46,9 @@ class Plan:
             for r in self.rows
         ]
         widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in (head, *body)]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in (head, *body)
+        ]
         return "\n".join(lines)
 
 

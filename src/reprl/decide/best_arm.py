@@ -92,8 +92,9 @@ def multi_best_arm(
         Arms, values and probabilities; the guarantee is computed from the sizes, not assumed.
 
     Guarantee:
-        As returned. Arms lose at most ε/2 empirically, values are rounded by at most ε/2. Proof: docs/proofs/decision.md
-        §2, which also shows that the paper's requirement Σ 1/m ≤ ρ²ε²/(9216·log³(3SA/δ)) suffices for ρ.
+        As returned. Arms lose at most ε/2 empirically, values are rounded by at most ε/2. Proof:
+        docs/proofs/decision.md §2, which also shows that the paper's requirement Σ 1/m ≤ ρ²ε²/(9216·log³(3SA/δ))
+        suffices for ρ.
 
     Randomness:
         Shared, at key.derive("arms") and key.derive("rounding").

@@ -1,7 +1,7 @@
 """forecast: how often two runs with data of this size would part, estimated from one run's data.
 
-A heuristic: it propagates sampling variances through the induction, perturbs the scores twice, and compares the laws of the
-two copies. It decides how much data to collect, never what is promised.
+A heuristic: it propagates sampling variances through the induction, perturbs the scores twice, and compares the laws
+of the two copies. It decides how much data to collect, never what is promised.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _spread(counts: Counts, tiers: Tiers, found: Induction) -> NDArray[np.float6
 
 
 def _normals(stream: DataStream, n: int) -> NDArray[np.float64]:
-    """n standard normal variables by the Box–Muller transform."""
+    """N standard normal variables by the Box–Muller transform."""
     u = stream.uniforms(2 * n).reshape(2, n)
     normals: NDArray[np.float64] = np.sqrt(-2.0 * np.log(u[0])) * np.cos(2.0 * np.pi * u[1])
     return normals

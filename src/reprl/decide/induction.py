@@ -32,11 +32,13 @@ class Accuracy:
     @classmethod
     def paper(cls, epsilon: float, horizon: int, tiers: int) -> Accuracy:
         """ε_ℓ = 2^ℓ ε/(8HL), all of it subtracted (l. 1240)."""
-        return cls(by_tier=tuple(2.0**t * epsilon / (8.0 * horizon * tiers) for t in range(1, max(tiers, 2))), pessimism=1.0)
+        return cls(
+            by_tier=tuple(2.0**t * epsilon / (8.0 * horizon * tiers) for t in range(1, max(tiers, 2))), pessimism=1.0
+        )
 
     @classmethod
     def practical(cls, epsilon: float, horizon: int, tiers: int, used: int = 0) -> Accuracy:
-        """Spend ε on the loss of arms alone: ε_ℓ/2 = 2^(ℓ−1) ε/(H + u), nothing subtracted; u tiers above 1 have states."""
+        """Spend ε on the loss of arms alone: ε_ℓ/2 = 2^(ℓ−1)·ε/(H + used), where `used` tiers above 1 have states."""
         unit = epsilon / (horizon + used)
         return cls(by_tier=tuple(2.0**t * unit for t in range(1, max(tiers, 2))), pessimism=0.0)
 
@@ -77,8 +79,8 @@ def tiered_induction(
         progress: called with each step that is done.
 
     Guarantee:
-        As returned, computed from the sizes: Σ over (h, ℓ) of the bandits' own. Proof: docs/proofs/decision.md §3, after
-        l. 1240–1630 of the paper.
+        As returned, computed from the sizes: Σ over (h, ℓ) of the bandits' own. Proof: docs/proofs/decision.md §3,
+        after l. 1240–1630 of the paper.
 
     Randomness:
         Shared, at key.derive("induction", h, tier), whatever the data.
@@ -87,8 +89,8 @@ def tiered_induction(
     empty = first_empty(counts, tiers)
     if empty is not None:
         raise ReprlError(
-            f"cell (h={empty[0]}, s={empty[1]}, a={empty[2]}) of tier {tiers.level[empty[:2]]} must have a sample, got 0: "
-            f"collect more data or move the state to the ignored tier {tiers.count}"
+            f"cell (h={empty[0]}, s={empty[1]}, a={empty[2]}) of tier {tiers.level[empty[:2]]} must have a sample, "
+            f"got 0: collect more data or move the state to the ignored tier {tiers.count}"
         )
     if len(accuracy.by_tier) < len(tiers.decided):
         raise ReprlError(f"accuracy must be given for {len(tiers.decided)} tiers, got {len(accuracy.by_tier)}")

@@ -52,7 +52,9 @@ class Tiers(NamedTuple):
         cover = masks.sum(axis=0)
         if (cover != 1).any():
             h, s = (int(i) for i in np.argwhere(cover != 1)[0])
-            raise ReprlError(f"tiers must partition the states: state {s} at step {h} must be in 1 tier, got {cover[h, s]}")
+            raise ReprlError(
+                f"tiers must partition the states: state {s} at step {h} must be in 1 tier, got {cover[h, s]}"
+            )
         return cls.from_levels(masks.argmax(axis=0) + 1, masks.shape[0])
 
     @property
@@ -85,8 +87,8 @@ class Niceness(NamedTuple):
 def check_niceness(counts: Counts, tiers: Tiers, zeta: float) -> Niceness:
     """Report whether data are ζ-nice for a partition (Def. l. 1188, condition 2), and by what margin.
 
-    Condition 1, that samples are independent given their numbers, is a property of how data were collected and cannot be
-    read off counts.
+    Condition 1, that samples are independent given their numbers, is a property of how data were collected and
+    cannot be read off counts.
     """
     zeta = check_real("zeta", zeta, 0.0, math.inf)
     fewest = _fewest(counts, tiers)

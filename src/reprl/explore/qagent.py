@@ -1,12 +1,12 @@
 """The exploration kernel: the optimistic Q-learning agent (QAgent, Alg. l. 1791) with phantom actions (l. 1927).
 
-The agent never sees a reward. It is offered every action twice: the real action leads on; its phantom takes the same action,
-has the outcome *recorded*, and tells the agent that the episode is over. So an episode records exactly one outcome, and the
-records of a cell are independent draws of its law given how many there are. At the last step only phantoms are offered: a
-real action would teach the agent the same and record nothing.
+The agent never sees a reward. It is offered every action twice: the real action leads on; its phantom takes the same
+action, has the outcome *recorded*, and tells the agent that the episode is over. So an episode records exactly one
+outcome, and the records of a cell are independent draws of its law given how many there are. At the last step only
+phantoms are offered: a real action would teach the agent the same and record nothing.
 
-Functions here are plain Python over flat arrays, integers and floats, without allocation, so that other targets than the
-CPU can compile them.
+Functions here are plain Python over flat arrays, integers and floats, without allocation, so that other targets than
+the CPU can compile them.
 """
 
 from __future__ import annotations

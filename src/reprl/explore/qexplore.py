@@ -1,7 +1,7 @@
-"""QExplore: many independent runs of reward-free exploration (Alg. l. 1927), over threads, the same for any number of them.
+"""QExplore: many independent runs of reward-free exploration (Alg. l. 1927), over threads.
 
-Every run restarts its agent and reads its own lane of the data stream. Tallies are whole numbers, added up, so neither the
-split of runs over workers nor their order can change a result.
+Every run restarts its agent and reads its own lane of the data stream. Tallies are whole numbers, added up, so
+neither the split of runs over workers nor their order can change a result.
 """
 
 from __future__ import annotations
@@ -81,21 +81,25 @@ def explore(
         progress: called from this thread with the samples drawn since the last call.
 
     Guarantee:
-        Given the numbers of records, the records of all cells are independent draws from the cells' laws (Cor. l. 1960).
-        Bytes do not depend on workers.
+        Given the numbers of records, the records of all cells are independent draws from the cells' laws (Cor. l.
+        1960). Bytes do not depend on workers.
 
     Randomness:
         Data stream (data seed, "explore/" + purpose), lane = run.
     """
-    runs = check_int("runs", runs, 1)
+    runs = check_int("runs", runs, 1, 2**31)
     workers = check_int("workers", workers, 1, 1024)
-    levels = np.array([check_int("quota", q, 1) for q in quotas], dtype=np.int64)
+    levels = np.array([check_int("quota", q, 1, 2**62) for q in quotas], dtype=np.int64)
     crew = _Crew(model, settings, levels, DataStream(model.data_seed, f"explore/{purpose}").key, runs)
-    crew.work(workers, progress)
-    model.ledger.episodes += runs * settings.episodes
-    model.ledger.samples += sum(desk.samples for desk in crew.desks)
-    hits = np.sum([desk.hits for desk in crew.desks], axis=0, dtype=np.int64)
-    short = np.sum([desk.short for desk in crew.desks], axis=0, dtype=np.int64)
+    try:
+        crew.work(workers, progress)
+    finally:  # what an interrupted batch has drawn is spent too
+        model.ledger.episodes += sum(desk.episodes for desk in crew.desks)
+        model.ledger.samples += sum(desk.samples for desk in crew.desks)
+    hits, short = crew.desks[0].hits, crew.desks[0].short
+    for desk in crew.desks[1:]:
+        hits += desk.hits
+        short += desk.short
     return Exploration(runs, short, Counts(model.mdp.outcomes, hits), crew.first_value)
 
 
@@ -106,6 +110,7 @@ class _Desk:
         self.agent: Agent = make_agent(model.n_states, model.n_actions, model.horizon)
         self.hits = np.zeros(model.mdp.outcomes.n_slots, dtype=np.int64)
         self.short = np.zeros((n_levels, model.horizon, model.n_states), dtype=np.int64)
+        self.episodes = 0
         self.samples = 0
 
 
@@ -140,8 +145,8 @@ class _Crew:
         self.desks = [_Desk(self.model, self.levels.size) for _ in range(min(workers, self.first_value.size))]
         told = 0
         with ThreadPoolExecutor(len(self.desks)) as pool:
-            jobs: set[Future[None]] = {pool.submit(self._serve, desk) for desk in self.desks}
             try:
+                jobs: set[Future[None]] = {pool.submit(self._serve, desk) for desk in self.desks}
                 while jobs:
                     done, jobs = wait(jobs, timeout=0.2, return_when=FIRST_EXCEPTION)
                     for job in done:
@@ -174,6 +179,7 @@ class _Crew:
                 world, desk.agent, self.schedule, self.key, np.uint64(run), position, episodes, desk.hits
             )
             desk.samples += samples
+            desk.episodes += episodes
             done += episodes
         mark_short(desk.agent.visits, self.levels, desk.short)
         self.first_value[run] = model.mdp.initial @ desk.agent.value[: model.n_states]

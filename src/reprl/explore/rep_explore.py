@@ -1,8 +1,8 @@
 """RepExplore (Alg. l. 2292) and RepLevelExplore (Alg. l. 2430): a partition that replicates, and data for it.
 
-A *stage* makes m runs to see which states are under-explored, how often (the fractional set μ̂), draws the set I from the
-product of Bernoullis B(μ̂) by correlated sampling, and makes M fresh runs for data. The paper has one stage per tier. A stage
-may also settle several tiers from one set of runs, a quota of records each.
+A *stage* makes m runs to see which states are under-explored, how often (the fractional set μ̂), draws the set I
+from the product of Bernoullis B(μ̂) by correlated sampling, and makes M fresh runs for data. The paper has one stage per
+tier. A stage may also settle several tiers from one set of runs, a quota of records each.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Stage:
 
     def __post_init__(self) -> None:
         """Check every field."""
-        check_int("partition_runs", self.partition_runs, 1)
-        check_int("data_runs", self.data_runs, 1)
+        check_int("partition_runs", self.partition_runs, 1, 2**31)
+        check_int("data_runs", self.data_runs, 1, 2**31)
         if not self.quotas:
             raise ReprlError("quotas must name at least one tier, got none")
         for quota in self.quotas:
-            check_int("quota", quota, 1)
+            check_int("quota", quota, 1, 2**62)
 
     def episodes(self) -> int:
         """Episodes that the stage plays."""
@@ -85,14 +85,15 @@ def rep_explore(
         stages: what to do; tiers are numbered through all stages.
         coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
         block: coordinates per block for "blocked".
-        data_runs: chooses M of a stage from its partition runs; None for the stage's own number. Neither the partition nor
+        data_runs: chooses M of a stage from its partition runs; None for the stage's own number. Neither the
+        partition nor
             any shared address depends on it.
         workers: threads.
         progress: called with the phase and the samples drawn since the last call.
 
     Guarantee:
-        I has law B(μ̂), so its expected reachability is the average over the runs that gave μ̂ (l. 2007), for every policy.
-        Two runs draw different I with probability at most the coupling's bound at their μ̂.
+        I has law B(μ̂), so its expected reachability is the average over the runs that gave μ̂ (l. 2007), for every
+        policy. Two runs draw different I with probability at most the coupling's bound at their μ̂.
 
     Randomness:
         Shared, at key.derive("ignore", tier). Data: streams "explore/<stage>/partition" and "explore/<stage>/data".
@@ -135,11 +136,12 @@ def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: 
     """Draw I ~ B(μ̂): every (h, s) with probability mu[h, s], by correlated sampling over all of them."""
     inside = mu.reshape(-1)
     drawn = correlated_sample(key, np.stack([1.0 - inside, inside], axis=1), coupling, block)
-    return drawn.reshape(mu.shape) == 1
+    chosen: NDArray[np.bool_] = drawn.reshape(mu.shape) == 1
+    return chosen
 
 
 def stack_tiers(ignored: NDArray[np.bool_]) -> Tiers:
-    """Build the partition: tier ℓ holds what the ℓ-th set does not ignore and no earlier tier has; the last, the rest."""
+    """Build the partition: a state is in the first tier whose set does not ignore it, or in the last one."""
     count = len(ignored) + 1
     level = np.full(ignored.shape[1:], count, dtype=np.int64)
     for tier in range(count - 1, 0, -1):

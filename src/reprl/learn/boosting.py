@@ -39,8 +39,8 @@ def boost(
         pulls: episodes that compare the candidates, each; None for the proven number.
 
     Guarantee:
-        With the proven numbers and such a learner: ρ-replicable, ε-optimal with probability 1 − δ (docs/proofs/decision.md
-        §4). With fewer runs or pulls the status is heuristic.
+        With the proven numbers and such a learner: ρ-replicable, ε-optimal with probability 1 − δ
+        (docs/proofs/decision.md §4). With fewer runs or pulls the status is heuristic.
     """
     rho = check_real("rho", rho, 0.0, 0.5)
     delta = check_real("delta", delta, 0.0, rho)
@@ -67,8 +67,8 @@ class Boosted:
 
     @property
     def seeds(self) -> int:
-        """k = ⌈log(3/δ)/log(8/3)⌉ derived seeds: one of them is good with probability at least 1 − δ/3."""
-        return math.ceil(math.log(3.0 / self.delta) / math.log(8.0 / 3.0))
+        """K = ⌈log(3/δ)/log 3⌉ derived seeds: one of them is good with probability at least 1 − δ/3."""
+        return math.ceil(math.log(3.0 / self.delta) / math.log(3.0))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -86,7 +86,8 @@ class Boosted:
         """Learn a policy; a ReprlError says so when no seed has a heavy hitter.
 
         Randomness:
-            Shared, at shared_key.derive("seed", i), ("heavy", i) and ("best"). Data: fresh samples of the model throughout.
+            Shared, at shared_key.derive("seed", i), ("heavy", i) and ("best"). Data: fresh samples of the model
+            throughout.
         """
         key = check_shared_key(shared_key)
         found: list[Policy] = []

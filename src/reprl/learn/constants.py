@@ -39,7 +39,8 @@ def paper_calls(
     """Return the parallel calls m at which the paper's induction is ρ-replicable and ε-optimal with probability 1 − δ.
 
     Each of the H steps solves S best-arm problems with utilities in [0, H]: accuracy ε/(4H) (one tier), that is ε/(4H²)
-    after scaling to [0, 1], replicability ρ/H, failure min(δ, ρ)/H; m is the smallest with S/m at most what l. 920 asks.
+    after scaling to [0, 1], replicability ρ/H, failure min(δ, ρ)/H; m is the smallest with S/m at most what l. 920
+    asks.
     """
     accuracy = Accuracy.paper(epsilon, horizon, 1).by_tier[0] / horizon
     bound = paper_requirement(

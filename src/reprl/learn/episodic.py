@@ -104,9 +104,7 @@ def run_episodic(
     partition = settings.decision(model.n_states * model.horizon, 2)
     stages = practical_stages(*sizes)
     if settings.constants == "paper":
-        stages = paper_stages(
-            *sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling
-        )
+        stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
     budget = _Budget(model, stages, max_samples)
     sizer = None if settings.constants == "paper" else _Sizer(model, settings, budget)
     explored = rep_explore(

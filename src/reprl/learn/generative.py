@@ -43,7 +43,9 @@ def plan_generative(mdp: TabularMDP, settings: Settings, max_samples: int | None
             f"rho={settings.rho:g} or delta={settings.delta:g}"
         ) from None
     if calls > 2**62:
-        raise ReprlError(f"these settings need {calls:.3g} parallel calls; at most 2**62 can be drawn: relax epsilon or rho")
+        raise ReprlError(
+            f"these settings need {calls:.3g} parallel calls; at most 2**62 can be drawn: relax epsilon or rho"
+        )
     samples = calls * GenerativeModel(mdp, 0).samples_per_call
     if max_samples is not None and samples > check_int("max_samples", max_samples, 1):
         raise ReprlError(f"max_samples must be at least {samples} for these settings, got {max_samples}")
@@ -64,7 +66,9 @@ def _calls(mdp: TabularMDP, settings: Settings) -> int:
             coupling=decision.coupling,
             block=decision.block,
         )
-    return practical_calls(*sizes, epsilon=settings.epsilon, rho=settings.rho, coupling=decision.coupling)
+    return practical_calls(
+        *sizes, epsilon=settings.epsilon, rho=settings.rho, coupling=decision.coupling, block=decision.block
+    )
 
 
 def run_generative(
@@ -79,8 +83,8 @@ def run_generative(
         max_samples: raise rather than draw more.
 
     Guarantee:
-        ``paper``: proven, as computed by the induction from the sample sizes. ``practical`` or a hand-set number of calls:
-        proven if the computed figures meet the asked ones, else heuristic.
+        ``paper``: proven, as computed by the induction from the sample sizes. ``practical`` or a hand-set number of
+        calls: proven if the computed figures meet the asked ones, else heuristic.
 
     Randomness:
         Shared, at shared_key.derive("decide"). Data: one batch of the model.

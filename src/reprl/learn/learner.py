@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from reprl.decide.induction import Induction
 from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, quote
-from reprl.guarantee import Guarantee
 from reprl.explore.rep_explore import Explored
+from reprl.guarantee import Guarantee
 from reprl.learn.episodic import run_episodic
 from reprl.learn.generative import run_generative
 from reprl.learn.settings import Settings
@@ -63,7 +63,8 @@ def learn(
         max_samples: never draw more; a run that needs more is refused.
         workers: threads; they cannot change the result.
         progress: show a bar on standard error.
-        options: the fields of ``Settings``: epsilon, rho, delta, access, coupling, block, mechanism, rounding, constants,
+        options: the fields of ``Settings``: epsilon, rho, delta, access, coupling, block, mechanism, rounding,
+        constants,
             calls.
 
     Guarantee:
@@ -130,7 +131,7 @@ def make_settings(options: dict[str, Any]) -> Settings:
 
 
 def learner(**options: Any) -> ReprlLearner:
-    """Return the reprl learner as a callable learner(model, shared_key) → Policy, for boosting and audits."""
+    """Bind settings into a callable that maps (model, shared key) to a policy, for boosting and audits."""
     return ReprlLearner(make_settings(options))
 
 

@@ -60,7 +60,7 @@ class Settings:
             raise ReprlError(f"epsilon must lie in (0, {horizon}], as values lie in [0, H], got {self.epsilon:g}")
 
     def decision(self, n_coordinates: int, n_outcomes: int) -> Decision:
-        """Return the decision rule, with "auto" resolved from sizes alone: joint while kⁿ ≤ 2⁴⁰, then blocks that size."""
+        """Return the decision rule; "auto" is joint while kⁿ ≤ 2⁴⁰, else blocks of that size, whatever the data."""
         coupling, block = self.coupling, self.block
         if coupling == "auto":
             bits = math.log2(max(n_outcomes, 2))

@@ -79,7 +79,8 @@ class GenerativeModel:
         data_seed: private seed of the samples.
 
     Randomness:
-        Data stream (data_seed, "generative", call number); cell i of the table reads lane i. No split of work can change it.
+        Data stream (data_seed, "generative", call number); cell i of the table reads lane i. No split of work can
+        change it.
     """
 
     def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
@@ -185,8 +186,8 @@ def _mean_return(mdp: TabularMDP, policy: Policy, n: int, stream: DataStream) ->
     """Return the mean return of n fresh episodes of a policy, drawn as counts in time that does not depend on n.
 
     Guarantee:
-        Exactly the law of the mean of n independent returns: episodes that share a state are exchangeable, so only their
-        number matters.
+        Exactly the law of the mean of n independent returns: episodes that share a state are exchangeable, so only
+        their number matters.
     """
     actions = mdp.check_policy(policy).actions
     starts = np.flatnonzero(mdp.initial)
@@ -201,9 +202,7 @@ def _mean_return(mdp: TabularMDP, policy: Policy, n: int, stream: DataStream) ->
         left -= count
     here[starts[0]] = left
     law = mdp.probability
-    total = _total_return(
-        mdp.outcomes, law, cumulate(law, mdp.outcomes.first), np.uint64(stream.key), actions, here
-    )
+    total = _total_return(mdp.outcomes, law, cumulate(law, mdp.outcomes.first), np.uint64(stream.key), actions, here)
     return float(total) / n
 
 

@@ -74,7 +74,9 @@ class Counts:
 
     def _reward_power(self, power: int) -> NDArray[np.float64]:
         weights = self.hits * self._columns()[1] ** power
-        sums = np.bincount(self._cells, weights, minlength=int(np.prod(self.outcomes.shape)))
+        sums: NDArray[np.float64] = np.bincount(
+            self._cells, weights, minlength=int(np.prod(self.outcomes.shape))
+        ).astype(np.float64, copy=False)
         sums.setflags(write=False)
         return sums.reshape(self.outcomes.shape)
 
@@ -95,7 +97,8 @@ class Counts:
         out = np.empty((self.outcomes.n_states, self.outcomes.n_actions))
         expected_return(self.outcomes, self.hits, self.outcomes.slot_shift, h, value, out)
         visits = self.visits[h]
-        return np.divide(out, visits, out=np.full_like(out, np.nan), where=visits > 0)
+        mean: NDArray[np.float64] = np.divide(out, visits, out=np.full_like(out, np.nan), where=visits > 0)
+        return mean
 
     @classmethod
     def merge(cls, parts: Iterable[Counts]) -> Counts:
@@ -162,7 +165,17 @@ class Counts:
             arrays[name] = array.astype(array.dtype.newbyteorder("="))
             arrays[name].setflags(write=False)
         hits = arrays.pop("hits")
-        outcomes = Outcomes(*(sizes[name] for name in _SIZES), **arrays)
+        horizon, n_states, n_actions, row_shift, slot_shift = (sizes[name] for name in _SIZES)
+        outcomes = Outcomes(
+            horizon,
+            n_states,
+            n_actions,
+            row_shift,
+            slot_shift,
+            arrays["first"],
+            arrays["next_state"],
+            arrays["reward"],
+        )
         _check_table(outcomes)
         return cls(outcomes, hits)
 
@@ -194,7 +207,7 @@ class Counts:
 
 
 def _common_table(items: list[Counts]) -> list[Counts]:
-    """Rewrite data sets of one shape over the union of their tables, one row per cell, sorted by (next state, reward)."""
+    """Rewrite data sets of one shape over the union of their tables, rows sorted by (next state, reward)."""
     shape = items[0].outcomes.shape
     for item in items:
         if item.outcomes.shape != shape:
@@ -242,7 +255,7 @@ def _check_table(table: Outcomes) -> None:
         raise ReprlError(f"counts slot_shift must be {n if shared else 0} for this table, got {table.slot_shift}")
     if table.first[0] != 0 or table.first[-1] != n or (table.first[1:] < table.first[:-1]).any():
         raise ReprlError(f"counts rows must rise from 0 to {n}, got {quote(table.first)}")
-    if n and not (0 <= table.next_state.min() and table.next_state.max() < table.n_states):
+    if n and not (table.next_state.min() >= 0 and table.next_state.max() < table.n_states):
         raise ReprlError(f"counts next states must lie in [0, {table.n_states}), got up to {table.next_state.max()}")
     bad = ~((table.reward >= 0.0) & (table.reward <= 1.0)) | np.signbit(table.reward)
     if bad.any():

@@ -30,8 +30,8 @@ def cumulate(law: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.f
 class AliasTable(NamedTuple):
     """Rows of outcomes ready to be drawn, each from one 64-bit word in constant time (Walker's method, in integers).
 
-    Row i owns 2ᵇ buckets of 2⁶⁴⁻ᵇ words each; a bucket holds a cutoff and two outcomes. Every outcome owns a whole number
-    of the 2⁶⁴ words, and only stored outcomes own any, so one of probability zero is never drawn.
+    Row i owns 2ᵇ buckets of 2⁶⁴⁻ᵇ words each; a bucket holds a cutoff and two outcomes. Every outcome owns a whole
+    number of the 2⁶⁴ words, and only stored outcomes own any, so one of probability zero is never drawn.
     """
 
     row: NDArray[np.uint64]
@@ -59,7 +59,7 @@ def draw_outcome(table: AliasTable, row: int, word: np.uint64) -> int:
     at = ((info >> _SIX) + (word >> shift)) << _ONE
     pair = table.bucket[at + _ONE]
     within = word & ((_ONE << shift) - _ONE)
-    return np.int64(pair & _LOW) if within < table.bucket[at] else np.int64(pair >> _THIRTY_TWO)
+    return int(pair & _LOW) if within < table.bucket[at] else int(pair >> _THIRTY_TWO)
 
 
 @njit(cache=True)

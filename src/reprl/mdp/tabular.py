@@ -267,7 +267,7 @@ def _initial(initial: ArrayLike | int | None, n_states: int) -> NDArray[np.float
 def _tabulate(
     transition: NDArray[np.float64], means: NDArray[np.float64], horizon: int, reward_kind: str
 ) -> tuple[Outcomes, NDArray[np.float64]]:
-    """Turn dense transitions and reward means into rows of outcomes, sorted by (next state, reward), with their laws."""
+    """Turn dense transitions and reward means into rows of outcomes, sorted by (next state, reward), and laws."""
     n_states, n_actions = transition.shape[-3:-1]
     cells = n_states * n_actions
     dense = transition.reshape(-1, n_states, n_actions, n_states)
