@@ -1,9 +1,10 @@
 """Exploration: the kernel against the same algorithm in C, scaling over workers, memory, and rlberry.
 
-`numba/C` is time over time on one core, so at most 1 means as fast as C: `qexplore.c` beside this file, built with -O3 for
-this machine and checked bit for bit. Repeats are interleaved and the best of each kept, so that other work on the machine hits
-both alike; one core is timed by its own clock, which stands still while other work has the core. rlberry's optimistic Q-learning is timed when an interpreter
-that has it is named: RLBERRY_PYTHON=/path/to/python python -m benchmarks explore.
+`kernel / C` is time over time on one core, so at most 1 means as fast as C: `qexplore.c` beside this file, built -O3
+for this machine and checked bit for bit. Repeats are interleaved and the best of each kept, so that other work on the
+machine hits both alike; one core is timed by its own clock, which stands still while other work has the core. rlberry's
+optimistic Q-learning, which its releases up to 0.6 have, is timed when an interpreter that can import it is named:
+RLBERRY_PYTHON=/path/to/python python -m benchmarks explore.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def build(folder: Path) -> ctypes.CDLL:
     """Compile the C version."""
     library = folder / "qexplore.so"
     compiler = os.environ.get("CC", "cc")
-    subprocess.run([compiler, *FLAGS, str(Path(__file__).with_name("qexplore.c")), "-o", str(library), "-lm"], check=True)
+    subprocess.run(
+        [compiler, *FLAGS, str(Path(__file__).with_name("qexplore.c")), "-o", str(library), "-lm"], check=True
+    )
     loaded = ctypes.CDLL(str(library))
     loaded.explore_run.restype = _i64
     loaded.explore_run.argtypes = (_at, _at, _at, _u64, _u64, _i64)
@@ -194,13 +197,13 @@ def memory(sizes: tuple[int, int, int], episodes: int) -> Row:
 _RLBERRY = """
 import json, sys, time
 import numpy as np
-from rlberry.envs import FiniteMDP
-from rlberry_scool.agents import OptQLAgent
+from rlberry.agents import OptQLAgent
+from rlberry.envs.finite import FiniteMDP
 spec = json.load(sys.stdin)
 P, H, K = np.array(spec["transition"]), spec["horizon"], spec["episodes"]
 env = FiniteMDP(np.zeros(P.shape[:2]), P, initial_state_distribution=0)
 agent = OptQLAgent(env, gamma=1.0, horizon=H)
-agent.fit(budget=200)
+agent.fit(budget=200)  # compiles what it compiles
 start = time.perf_counter()
 agent.fit(budget=K)
 print(json.dumps(K * H / (time.perf_counter() - start)))
@@ -208,7 +211,7 @@ print(json.dumps(K * H / (time.perf_counter() - start)))
 
 
 def against_rlberry(sizes: tuple[int, int, int], python: str, episodes: int = 2000) -> Row:
-    """Steps per second of rlberry-scool's optimistic Q-learning on the same MDP, in its own interpreter."""
+    """Steps per second against rlberry's optimistic Q-learning on the same MDP, in its own interpreter."""
     n_states, n_actions, horizon = sizes
     mdp = make("random-mdp-v0", horizon=horizon, n_states=n_states, n_actions=n_actions, support=min(4, n_states))
     spec = json.dumps({"transition": mdp.transition[0].tolist(), "horizon": horizon, "episodes": episodes})

@@ -1,6 +1,7 @@
 """QAgent and QExplore written from the paper with lists and loops, one word at a time; and exact reachability.
 
-Nothing here imports reprl. `record_real` makes the variant that the paper warns of: it also keeps what real actions showed.
+Nothing here imports reprl. `record_real` makes the variant that the paper warns of: it also keeps what real actions
+showed.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def world_of(arrays: Any) -> World:
 def draw(alias: Alias, row: int, word: int) -> int:
     """The top b bits of the word pick a bucket of the row, the others are compared with its cutoff."""
     rows, buckets = alias
-    first_bucket, shift = divmod(rows[row], 64)
-    high, low = divmod(word, 2**shift)
+    first_bucket, shift = rows[row] // 64, rows[row] % 64
+    high, low = word >> shift, word & ((1 << shift) - 1)
     cutoff, pair = buckets[2 * (first_bucket + high)], buckets[2 * (first_bucket + high) + 1]
     return pair % 2**32 if low < cutoff else pair // 2**32
 
@@ -139,9 +140,9 @@ class Explorer:
 
 
 def reachability(
-    p: Sequence[Any], inside: Sequence[Sequence[bool]], *, n_states: int, n_actions: int
+    p: naive.Table, inside: Sequence[Sequence[bool]], *, n_states: int, n_actions: int
 ) -> list[list[float]]:
-    """Most visits to the set from (h, s) on that any policy expects, [h][s]: R_h(s) = 1{s ∈ I_h} + max_a Σ p R_{h+1}."""
+    """Most visits to the set that any policy expects from (h, s) on: R_h(s) = 1{s ∈ I_h} + max_a Σ p R_{h+1}."""
     reach = [[0.0] * n_states]
     for h in reversed(range(len(p))):
         reach.insert(

@@ -244,7 +244,9 @@ STATES, HORIZON = 4, 3
 def rl_solver(epsilon: float, rho: float) -> Algorithm:
     """reprl's learner through the hard MDP, with practical constants."""
     settings: dict[str, Any] = {"epsilon": epsilon * HORIZON / 3, "rho": rho, "delta": 0.01, "coupling": "joint"}
-    return hard.signs_from_reprl(learner(**settings), n_states=STATES, horizon=HORIZON, n_actions=3)
+    return hard.signs_from_reprl(
+        learner(access="generative", **settings), n_states=STATES, horizon=HORIZON, n_actions=3
+    )
 
 
 @pytest.mark.statistical
@@ -263,7 +265,9 @@ def test_the_rl_learner_solves_signs() -> None:
 def test_the_rl_learner_with_too_few_calls_does_not_replicate() -> None:
     """Negative control of the test above."""
     few = hard.signs_from_reprl(
-        learner(epsilon=0.2, rho=0.2, delta=0.01, calls=200, coupling="joint"), n_states=STATES, horizon=HORIZON
+        learner(access="generative", epsilon=0.2, rho=0.2, delta=0.01, calls=200, coupling="joint"),
+        n_states=STATES,
+        horizon=HORIZON,
     )
     assert few.samples == 400
     different = 0
@@ -295,7 +299,8 @@ def test_the_rl_learner_solves_infinity_testing_and_coins() -> None:
 
 
 def test_paper_constants_are_proven() -> None:
-    solver = hard.signs_from_reprl(learner(epsilon=0.5, rho=0.3, constants="paper"), n_states=2, horizon=1)
+    proven = learner(access="generative", epsilon=0.5, rho=0.3, constants="paper")
+    solver = hard.signs_from_reprl(proven, n_states=2, horizon=1)
     assert solver.guarantee.status == "proven"
     assert problems.sign_excess([0.9, -0.8], solver(ROOT, sources.rademacher([0.9, -0.8], 1))) < 1.5
 
@@ -303,6 +308,10 @@ def test_paper_constants_are_proven() -> None:
 # ------------------------------------------------------------------------------------------------------------ refusals
 
 BAD: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: hard.signs_from_reprl(learner(access="episodic"), n_states=2, horizon=1),
+        "learner must be a reprl learner with access='generative', got",
+    ),
     (
         lambda: reductions.infinity_tester(fixed(np.ones(6), epsilon=0.2), 2, delta=0.1),
         r"ten times the solver's epsilon must lie in \(0, 1\], got 2",

@@ -309,7 +309,7 @@ def test_an_unknown_environment_is_quoted() -> None:
 def test_a_learner_needs_a_generative_model_and_a_key() -> None:
     learner = reprl.learner(calls=1)
     with pytest.raises(reprl.ReprlError, match=r"^model must be a reprl.GenerativeModel for access='generative', got "):
-        learner(reprl.EpisodicModel(world("random"), 1), reprl.SharedKey(1))  # type: ignore[arg-type]
+        learner(reprl.EpisodicModel(world("random"), 1), reprl.SharedKey(1))
     with pytest.raises(reprl.ReprlError, match=r"^shared key must be a reprl.SharedKey, got 1$"):
         learner(reprl.GenerativeModel(world("random"), 1), 1)  # type: ignore[arg-type]
     with pytest.raises(reprl.ReprlError, match=r"^option must be one of .*; got 'call'$"):

@@ -355,7 +355,8 @@ def test_accuracies_are_the_formulas() -> None:
     assert paper.by_tier == pytest.approx([2 * 0.8 / 160, 4 * 0.8 / 160, 8 * 0.8 / 160])
     assert paper.pessimism == 1.0
     assert Accuracy.paper(0.8, 5, 1).by_tier == pytest.approx([2 * 0.8 / 40])
-    practical = Accuracy.practical(0.8, 5, 4)
+    assert Accuracy.practical(0.8, 5, 4).by_tier == pytest.approx([2 * 0.8 / 5, 4 * 0.8 / 5, 8 * 0.8 / 5])
+    practical = Accuracy.practical(0.8, 5, 4, used=2)
     assert practical.by_tier == pytest.approx([2 * 0.8 / 7, 4 * 0.8 / 7, 8 * 0.8 / 7])
     assert practical.pessimism == 0.0
     assert Accuracy.practical(0.8, 5, 1).by_tier == pytest.approx([2 * 0.8 / 5])

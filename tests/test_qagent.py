@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ WORLDS = {
 CONSTANTS = [(2.0, 1.0), (0.1, 0.01), (0.02, 0.0)]
 
 
-def settle(mdp: TabularMDP, agent: naive_explore.Agent) -> tuple:
+def settle(mdp: TabularMDP, agent: naive_explore.Agent) -> tuple[Any, ...]:
     """Everything the kernel needs, restarted."""
     sizes = (mdp.n_states, mdp.n_actions, mdp.horizon)
     tables = make_agent(*sizes)
@@ -56,7 +57,7 @@ def settle(mdp: TabularMDP, agent: naive_explore.Agent) -> tuple:
 
 def same(tables: Agent, hits: NDArray[np.int64], slow: naive_explore.Explorer) -> bool:
     cells = [(h, s) for h in range(slow.world.horizon) for s in range(slow.world.n_states)]
-    return (
+    return bool(
         tables.q.tolist() == [q for h, s in cells for q in slow.q[h][s]]
         and tables.visits.tolist() == [n for h, s in cells for n in slow.visits[h][s]]
         and tables.choice.tolist() == [slow.choice(h, s) for h, s in cells]
@@ -186,8 +187,8 @@ def slack(mdp: TabularMDP, bonus: float, checks: list[int]) -> tuple[float, int]
 def test_value_bounds_the_reachability_of_what_is_under_explored() -> None:
     """After each of the first 300 episodes and 600 later ones, on 12 MDPs, at c = 2 and guide = 1: never violated.
 
-    The lemma allows ι = 0.01 a run and c = 1 is enough for that; at c = 2 the exponent is four times as large, so that the
-    chance of a single violation is below 1e-20 (exploration.md §2). Control: at c = 0.001 the bound fails on every MDP.
+    The lemma allows ι = 0.01 a run and c = 1 is enough for that; at c = 2 the exponent is four times as large, so that
+    the chance of a single violation is below 1e-20 (exploration.md §2). Control: at c = 0.001 it fails on every MDP.
     """
     checks = [*range(1, 301), *range(400, 60_001, 100)]
     telling = 0
@@ -202,5 +203,5 @@ def test_value_bounds_the_reachability_of_what_is_under_explored() -> None:
 def test_reachability_here_is_the_naive_one() -> None:
     mdp = rare(3)
     inside = np.random.default_rng(0).random((mdp.horizon, mdp.n_states)) < 0.4
-    reach = naive_explore.reachability(mdp.transition, inside.tolist(), n_states=4, n_actions=2)
+    reach = naive_explore.reachability(mdp.transition.tolist(), inside.tolist(), n_states=4, n_actions=2)
     assert float(mdp.initial @ reach[0]) == pytest.approx(mdp.reachability(inside), abs=1e-12)

@@ -77,8 +77,10 @@ def test_bytes_do_not_depend_on_workers_or_slices(name: str, monkeypatch: pytest
 
 
 def test_bytes_are_those_of_this_stream_version() -> None:
-    digest = hashlib.sha256(encode(batch(EpisodicModel(world(), 3), 5, quotas=(1, 4)))).hexdigest()
-    assert digest == "GOLDEN"
+    """Whole numbers only: the last digit of a logarithm may differ between machines."""
+    found = batch(EpisodicModel(world(), 3), 5, quotas=(1, 4))
+    digest = hashlib.sha256(found.counts.to_bytes() + found.short.astype("<i8").tobytes()).hexdigest()
+    assert digest == "def3c83bf3f64b0808919d573192f10a0b7e85feff076495632ad316d99dfa03"
 
 
 @pytest.mark.parametrize("name", ["random", "starts", "lock"])
@@ -238,9 +240,7 @@ def kernel_hits(mdp: TabularMDP, agent: naive_explore.Agent, runs: int) -> NDArr
     return hits
 
 
-def naive_hits(
-    mdp: TabularMDP, agent: naive_explore.Agent, runs: int, *, record_real: bool
-) -> NDArray[np.int64]:
+def naive_hits(mdp: TabularMDP, agent: naive_explore.Agent, runs: int, *, record_real: bool) -> NDArray[np.int64]:
     arrays = naive_explore.world_of(EpisodicModel(mdp, 0).arrays)
     hits = []
     for run in range(runs):
@@ -259,8 +259,8 @@ def dependence(mdp: TabularMDP, hits: NDArray[np.int64]) -> float:
     """p-value, all cells together, that records are independent draws given the numbers of records.
 
     Given those numbers, outcome e of cell i is seen Binomial(n_i, p_e) times in a run, independently of every number of
-    records n_j. So Σ_runs (n_j − mean)(hits_e − n_i p_e) has mean 0 and a known variance: a normal test for each (e, j),
-    corrected for how many there are.
+    records n_j. So Σ_runs (n_j − mean)(hits_e − n_i p_e) has mean 0 and a known variance: a normal test for each
+    (e, j), corrected for how many there are.
     """
     numbers = np.stack([hits[:, slots].sum(axis=1) for _, slots in cells(mdp)], axis=1)
     weights = numbers - numbers.mean(axis=0)
@@ -304,7 +304,9 @@ def test_records_are_independent_given_their_numbers(make: Any) -> None:
 def test_records_have_the_law_of_their_cell(name: str) -> None:
     """Chi-square over all cells, 400 runs pooled; false alarm 1e-6. Control: laws shifted by two per cent."""
     mdp = world(name)
-    found = explore(EpisodicModel(mdp, 8), RunSettings(episodes=3000, bonus=0.1, guide=0.01), 400, quotas=(1,), purpose="law")
+    found = explore(
+        EpisodicModel(mdp, 8), RunSettings(episodes=3000, bonus=0.1, guide=0.01), 400, quotas=(1,), purpose="law"
+    )
     laws = [(found.counts.hits[slots], mdp.probability[table]) for table, slots in cells(mdp)]
     laws = [(seen, law) for seen, law in laws if seen.sum() > 0 and law.size > 1]
     assert chi_square(laws) > FALSE_ALARM

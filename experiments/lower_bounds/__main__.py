@@ -14,7 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from experiments.lower_bounds import measure, present
-from experiments.lower_bounds.sweep import BASE, DELTA, FULL, JOINT, LEARNER_STATES, QUICK, Effort, Point, points
+from experiments.lower_bounds.sweep import (
+    BASE,
+    DELTA,
+    EDGE_N,
+    EDGES,
+    FULL,
+    JOINT,
+    LARGE_N,
+    LEARNER_STATES,
+    QUICK,
+    SIZES,
+    WORST_EDGE,
+    Effort,
+    Point,
+    points,
+)
 from reprl.randomness import STREAM_VERSION
 
 HERE = Path(__file__).parent
@@ -24,12 +39,12 @@ ROOT = HERE.parent.parent
 def collect(effort: Effort) -> dict[str, Any]:
     """Measure every point of the sweep."""
     rows = []
-    for point in points():
+    for serial, point in enumerate(points()):
         start = time.perf_counter()
         found = measure.samples_needed(point, effort)
         found["worst_excess"] = measure.accuracy(point, found["gap"], found["samples"], effort.accuracy_runs)
         if point.sweep == "n":
-            found["real"] = measure.real_runs(point, found["gap"], found["samples"], effort.real_pairs)
+            found["real"] = measure.real_runs(point, found["gap"], found["samples"], effort.real_pairs, serial)
         row = {
             "series": point.series.name,
             "sweep": point.sweep,
@@ -49,7 +64,8 @@ def collect(effort: Effort) -> dict[str, Any]:
         print(
             f"learner S={n_states}: {learner[-1]['samples']} vectors, {time.perf_counter() - start:.1f} s", flush=True
         )
-    edge = measure.edges(Point(JOINT, "n", 64, BASE["rho"], BASE["epsilon"]), effort)
+    edges = [(EDGE_N, u) for u in EDGES] + [(n, WORST_EDGE) for n in SIZES if n != EDGE_N]
+    edge = [measure.edge(Point(JOINT, "n", n, BASE["rho"], BASE["epsilon"]), u, effort) for n, u in edges]
     return {
         "effort": asdict(effort),
         "delta": DELTA,
@@ -58,7 +74,7 @@ def collect(effort: Effort) -> dict[str, Any]:
         "points": rows,
         "learner": learner,
         "edges": edge,
-        "slopes": slopes(rows, learner),
+        "slopes": slopes(rows, learner, edge),
     }
 
 
@@ -67,16 +83,26 @@ def tell(what: str, start: float) -> None:
     print(f"{what}, {time.perf_counter() - start:.1f} s", flush=True)
 
 
-def slopes(rows: list[dict[str, Any]], learner: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def slopes(
+    rows: list[dict[str, Any]], learner: list[dict[str, Any]], edge: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Fit every sweep of every series: samples against n, 1/ρ or 1/ε."""
     out = []
+    worst = sorted((row for row in edge if row["u"] == WORST_EDGE), key=lambda row: row["n"])
     for name, sweep in dict.fromkeys((row["series"], row["sweep"]) for row in rows):
         chosen = [row for row in rows if (row["series"], row["sweep"]) == (name, sweep)]
         x = [row["n"] if sweep == "n" else 1.0 / row[sweep] for row in chosen]
         fit = measure.slope(x, [row["samples"] for row in chosen])
         out.append({"series": name, "sweep": sweep, "bound": 1 if sweep == "n" else 2, **fit})
-    fit = measure.slope([row["n"] for row in learner], [row["samples"] for row in learner])
-    out.append({"series": "RL learner, H = 4", "sweep": "n", "bound": 1, **fit})
+    large = [row for row in rows if (row["series"], row["sweep"]) == (JOINT.name, "n") and row["n"] >= LARGE_N]
+    for name, chosen in (
+        (f"{JOINT.name}, n ≥ {LARGE_N}", large),
+        (f"{JOINT.name}, all biases at {WORST_EDGE}·gap/2", worst),
+        (f"{JOINT.name}, all biases at {WORST_EDGE}·gap/2, n ≥ {LARGE_N}", [r for r in worst if r["n"] >= LARGE_N]),
+        ("RL learner, H = 4", learner),
+    ):
+        fit = measure.slope([row["n"] for row in chosen], [row["samples"] for row in chosen])
+        out.append({"series": name, "sweep": "n", "bound": 1, **fit})
     return out
 
 

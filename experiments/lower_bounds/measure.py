@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.lower_bounds.sweep import DELTA, EDGES, LEARNER_HORIZON, REAL_LIMIT, Effort, Point
+from experiments.lower_bounds.sweep import DELTA, LEARNER_HORIZON, REAL_LIMIT, Effort, Point
 from reprl.bounds.disagreement import race_disagreement
 from reprl.bounds.hard_mdp import signs_from_reprl
 from reprl.bounds.problems import cube_instance, sign_excess
@@ -117,8 +117,8 @@ def accuracy(point: Point, gap: float, m: int, runs: int) -> dict[str, float]:
     return worst
 
 
-def real_runs(point: Point, gap: float, m: int, pairs: int) -> dict[str, Any] | None:
-    """Run the solver itself in pairs, a fresh key each, where its search is within reach."""
+def real_runs(point: Point, gap: float, m: int, pairs: int, serial: int) -> dict[str, Any] | None:
+    """Run the solver itself in pairs, a fresh key each, where its search is within reach; serial keeps points apart."""
     if point.series.coupling == "joint" and point.n > REAL_LIMIT:
         return None
     if point.series.coupling == "joint" and point.n == REAL_LIMIT:
@@ -127,36 +127,41 @@ def real_runs(point: Point, gap: float, m: int, pairs: int) -> dict[str, Any] | 
     instance = cube(point, gap / 2.0)
     different = 0
     for i in range(pairs):
-        p, seed = instance(5 * 10**6 + i), 2 * 10**9 + 2 * i
-        one, two = (solver(SharedKey(i).derive("real"), rademacher(p, seed + run)) for run in (0, 1))
+        number = 10**5 * serial + i
+        p, seed = instance(10**7 + number), 10**10 + 2 * number
+        one, two = (solver(SharedKey(number).derive("real"), rademacher(p, seed + run)) for run in (0, 1))
         different += not np.array_equal(one, two)
     low, high = stats.binomtest(different, pairs).proportion_ci(0.95, method="exact")
     return {"pairs": pairs, "different": different, "interval": [float(low), float(high)]}
 
 
-def edges(point: Point, effort: Effort) -> list[dict[str, Any]]:
-    """Look for a worse instance than the cube: all biases at ±u·gap/2."""
+def edge(point: Point, u: float, effort: Effort) -> dict[str, Any]:
+    """Look for a worse instance than the cube: all biases at u·gap/2."""
     gap = plan_signs(point.n, **options(point)).gap
-    rows = []
-    for u in EDGES:
-        found = samples_needed(point, effort, lambda i, u=u: np.full(point.n, 0.5 * u * gap))  # type: ignore[misc]
-        rows.append({"u": u, "samples": found["samples"], "ratio": found["ratio"]})
-    return rows
+    found = samples_needed(point, effort, lambda i: np.full(point.n, 0.5 * u * gap))
+    return {"n": point.n, "u": u, **{key: found[key] for key in ("samples", "interval", "ratio")}}
 
 
 def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict[str, Any]:
-    """Measure reprl's RL learner through the hard MDP: real pairs at five sizes, a log-log line, vectors counted."""
+    """Measure reprl's RL learner through the hard MDP: real pairs at five sizes, vectors counted."""
     horizon, n = LEARNER_HORIZON, LEARNER_HORIZON * n_states
-    centre = 18.0 * n * horizon / (rho * epsilon) ** 2
+    centre = 5.0 * n * horizon / (rho * epsilon) ** 2
     sizes = [round(centre * step) for step in (0.25, 0.5, 1.0, 2.0, 4.0)]
     counts, vectors, worst = [], [], 0.0
-    for calls in sizes:
-        settings = {"epsilon": epsilon * horizon / 3.0, "rho": rho, "delta": DELTA, "calls": calls, "coupling": "joint"}
+    for k, calls in enumerate(sizes):
+        settings = {
+            "epsilon": epsilon * horizon / 3.0,
+            "rho": rho,
+            "delta": DELTA,
+            "calls": calls,
+            "coupling": "joint",
+            "access": "generative",
+        }
         solver = signs_from_reprl(learner(**settings), n_states=n_states, horizon=horizon)
         different = 0
         for i in range(pairs):
-            p = cube_instance(n, epsilon / 2.0, INSTANCES.derive("learner", n, i))
-            sources = [rademacher(p, 3 * 10**9 + 2 * i + run) for run in (0, 1)]
+            p = cube_instance(n, epsilon / 2.0, INSTANCES.derive("learner", n, k, i))
+            sources = [rademacher(p, 10**11 + 10**6 * k + 2 * i + run) for run in (0, 1)]
             one, two = (solver(SharedKey(i).derive("learner", calls), source) for source in sources)
             different += not np.array_equal(one, two)
             worst = max(worst, sign_excess(p, one) / epsilon)
@@ -178,13 +183,12 @@ def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict
 
 
 def binomial_line(sizes: list[int], counts: list[int], pairs: int, rho: float) -> tuple[float, float, float]:
-    """Return m at disagreement ρ, with a parametric bootstrap interval, from a weighted line in log-log coordinates."""
+    """Return m at disagreement ρ, which falls like 1/√m (proofs §1), with a parametric bootstrap interval."""
     x = np.log(sizes)
 
     def crossing(hits: Array) -> float:
-        share = (hits + 0.5) / (pairs + 1.0)
-        slope, offset = np.polyfit(x, np.log(share), 1, w=np.sqrt(hits + 0.5))
-        return float(np.exp((math.log(rho) - offset) / min(slope, -0.1)))
+        level = np.average(np.log((hits + 0.5) / (pairs + 1.0)) + 0.5 * x, weights=hits + 0.5)
+        return float(np.exp(2.0 * (level - math.log(rho))))
 
     hits = np.asarray(counts, dtype=float)
     again = np.random.default_rng(1).binomial(pairs, hits / pairs, (400, hits.size)).astype(float)

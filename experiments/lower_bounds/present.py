@@ -13,35 +13,63 @@ START, END = "<!-- tables: python -m experiments.lower_bounds -->\n", "<!-- end 
 COLOURS = ("#0b6e99", "#c1440e", "#7a5195", "#8a8d0f", "#222222")
 MARKERS = "osd^v"
 TITLES = {"n": "dimension n", "rho": "1/ρ", "epsilon": "1/ε"}
+LETTERS = {"n": "n", "rho": "ρ", "epsilon": "ε"}
+LEARNER = "RL learner, H = 4"
 
 
 def draw(data: Data, path: Path) -> None:
-    """Draw samples against n, 1/ρ and 1/ε with the bound n/(ρ²ε²) beside them."""
+    """Draw samples against n, 1/ρ and 1/ε beside the bound n/(ρ²ε²), with slopes, and their ratio to it."""
     mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
-    figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
     names = list(dict.fromkeys(row["series"] for row in data["points"]))
-    for axis, sweep in zip(axes, TITLES, strict=True):
-        for number, name in enumerate(names):
-            rows = [row for row in data["points"] if row["series"] == name and row["sweep"] == sweep]
-            _line(axis, rows, sweep, name, number)
+    for axis, sweep in zip(axes.flat, TITLES, strict=False):
+        groups = [[row for row in data["points"] if (row["series"], row["sweep"]) == (name, sweep)] for name in names]
         if sweep == "n":
-            _line(axis, data["learner"], "n", "RL learner through the hard MDP, H = 4", len(names))
-        rows = [row for row in data["points"] if row["series"] == names[0] and row["sweep"] == sweep]
-        bound = [row["n"] / (row["rho"] * row["epsilon"]) ** 2 for row in rows]
-        axis.plot([_x(row, sweep) for row in rows], bound, "--", color="0.5", label="n/(ρ²ε²)")
-        axis.set(xscale="log", yscale="log", xlabel=TITLES[sweep], ylabel="vector samples to disagreement ρ")
-        axis.grid(alpha=0.25, which="both", linewidth=0.4)
-        fixed = {key: value for key, value in data["base"].items() if key != sweep}
-        text = ", ".join(f"{ {'n': 'n', 'rho': 'ρ', 'epsilon': 'ε'}[key] } = {value:g}" for key, value in fixed.items())
-        axis.set_title(text, fontsize=9)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+            groups.append(data["learner"])
+        for number, (name, rows) in enumerate(zip([*names, LEARNER], groups, strict=False)):
+            _line(axis, rows, sweep, f"{name}: {_slope(data, name, sweep)}", number)
+        bound = [row["n"] / (row["rho"] * row["epsilon"]) ** 2 for row in groups[0]]
+        label = f"n/(ρ²ε²): {1 if sweep == 'n' else 2}"
+        axis.plot([_x(row, sweep) for row in groups[0]], bound, "--", color="0.5", label=label)
+        fixed = [f"{LETTERS[key]} = {value:g}" for key, value in data["base"].items() if key != sweep]
+        _dress(axis, groups[0], sweep, "vector samples to disagreement ρ", ", ".join(fixed))
+        axis.legend(title="slope (95 % interval)", frameon=False, fontsize=7.5, title_fontsize=7.5)
+        if sweep == "n":
+            for number, rows in enumerate(groups):
+                _ratio(axes[1, 1], rows, number)
+            axes[1, 1].axhline(1.0, linestyle="--", color="0.5")
+            _dress(axes[1, 1], groups[0], "n", "samples · ρ²ε²/n", ", ".join(fixed))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
 
+def _dress(axis: Any, rows: list[Data], sweep: str, what: str, title: str) -> None:
+    axis.set(xscale="log", yscale="log", xlabel=TITLES[sweep], ylabel=what)
+    ticks = [_x(row, sweep) for row in rows]
+    axis.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
+    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+    axis.grid(alpha=0.25, linewidth=0.4)
+    axis.set_title(title, fontsize=9)
+
+
+def _slope(data: Data, name: str, sweep: str) -> str:
+    for row in data["slopes"]:
+        if (row["series"], row["sweep"]) == (name, sweep):
+            return f"{row['slope']:.2f} ({row['low']:.2f} … {row['high']:.2f})"
+    return "—"
+
+
 def _x(row: Data, sweep: str) -> float:
     return float(row["n"] if sweep == "n" else 1.0 / row[sweep])
+
+
+def _style(number: int) -> dict[str, Any]:
+    return {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4, "linewidth": 1.2}
+
+
+def _ratio(axis: Any, rows: list[Data], number: int) -> None:
+    axis.plot([row["n"] for row in rows], [row["ratio"] for row in rows], **_style(number))
 
 
 def _line(axis: Any, rows: list[Data], sweep: str, name: str, number: int) -> None:
@@ -52,17 +80,7 @@ def _line(axis: Any, rows: list[Data], sweep: str, name: str, number: int) -> No
         [abs(m - row["interval"][0]) for m, row in zip(y, rows, strict=True)],
         [abs(row["interval"][1] - m) for m, row in zip(y, rows, strict=True)],
     ]
-    axis.errorbar(
-        [_x(row, sweep) for row in rows],
-        y,
-        yerr=spread,
-        color=COLOURS[number],
-        marker=MARKERS[number],
-        markersize=4,
-        linewidth=1.2,
-        capsize=2,
-        label=name,
-    )
+    axis.errorbar([_x(row, sweep) for row in rows], y, yerr=spread, capsize=2, label=name, **_style(number))
 
 
 def tables(data: Data) -> str:
@@ -116,6 +134,6 @@ def _learner(data: Data) -> str:
 
 
 def _edges(data: Data) -> str:
-    lines = ["| all biases at u·gap/2, u = | samples m | m ρ²ε²/n |", "|---|---|---|"]
-    lines += [f"| {row['u']:g} | {row['samples']:,} | {row['ratio']:.2f} |" for row in data["edges"]]
+    lines = ["| all biases at u·gap/2, u = | n | samples m | m ρ²ε²/n |", "|---|---|---|---|"]
+    lines += [f"| {row['u']:g} | {row['n']} | {row['samples']:,} | {row['ratio']:.2f} |" for row in data["edges"]]
     return "\n".join(lines) + "\n"

@@ -37,7 +37,7 @@ class Effort:
     """Pairs that look for the neighbourhood of the answer, three times."""
     accuracy_runs: int = 100
     """Runs whose accuracy is checked exactly, on each of the instance families."""
-    real_pairs: int = 300
+    real_pairs: int = 500
     """Pairs run for real, fresh key each, at the sample size found; a tenth of it for n = 64, jointly."""
     learner_pairs: int = 400
     """Pairs of the RL learner at each of five sample sizes."""
@@ -63,8 +63,12 @@ REAL_LIMIT = 64
 
 LEARNER_STATES = (2, 4, 8, 16, 32)
 LEARNER_HORIZON = 4
-EDGES = (0.25, 0.5, 0.75, 0.9)
-"""Biases ±u·gap/2 in every coordinate, to look for an instance that is worse than the cube."""
+EDGES = (0.25, 0.5, 0.75, 0.9, 0.97)
+"""Biases u·gap/2 in every coordinate, to look for an instance that is worse than the cube."""
+EDGE_N, WORST_EDGE = 64, 0.9
+"""Where u is varied, and the u at which n is."""
+LARGE_N = 32
+"""From here on a slope in n is also fitted by itself: below, few coordinates make the race milder than its bound."""
 
 
 def points() -> list[Point]:

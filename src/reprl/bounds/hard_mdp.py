@@ -18,7 +18,7 @@ from reprl.bounds.problems import Algorithm, Vector, sign_excess
 from reprl.bounds.simulation import SimulatedEpisodes, SimulatedParallel, as_table, episode_vectors
 from reprl.bounds.solvers import check_dimension
 from reprl.bounds.sources import VectorSource, check_biases
-from reprl.errors import check_int
+from reprl.errors import ReprlError, check_int, quote
 from reprl.guarantee import Guarantee
 from reprl.learn.generative import run_generative
 from reprl.learn.learner import ReprlLearner
@@ -101,6 +101,8 @@ def signs_from_reprl(learner: ReprlLearner, *, n_states: int, horizon: int, n_ac
     Guarantee:
         What the learner itself promises at its settings, status included, ε scaled by 3/H.
     """
+    if not isinstance(learner, ReprlLearner) or learner.settings.access != "generative":
+        raise ReprlError(f"learner must be a reprl learner with access='generative', got {quote(learner)}")
     public = make_hard_mdp(np.zeros(n_states * horizon), n_states=n_states, n_actions=n_actions)
     # The learner computes what it can prove from sample sizes alone, so a run on the public MDP has the same guarantee.
     rehearsal = GenerativeModel(public, 0)

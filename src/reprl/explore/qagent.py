@@ -5,8 +5,8 @@ action, has the outcome *recorded*, and tells the agent that the episode is over
 outcome, and the records of a cell are independent draws of its law given how many there are. At the last step only
 phantoms are offered: a real action would teach the agent the same and record nothing.
 
-Functions here are plain Python over flat arrays, integers and floats, without allocation, so that other targets than
-the CPU can compile them.
+The kernels are plain Python over flat arrays, integers and floats, without allocation, and use only what numba-cuda
+compiles too: named tuples of arrays, whole-number arithmetic, math.sqrt, loops.
 """
 
 from __future__ import annotations

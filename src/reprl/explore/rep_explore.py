@@ -85,9 +85,8 @@ def rep_explore(
         stages: what to do; tiers are numbered through all stages.
         coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
         block: coordinates per block for "blocked".
-        data_runs: chooses M of a stage from its partition runs; None for the stage's own number. Neither the
-        partition nor
-            any shared address depends on it.
+        data_runs: chooses M of a stage from its partition runs and the tiers; None for the stage's own number. Neither
+            the partition nor any shared address depends on it.
         workers: threads.
         progress: called with the phase and the samples drawn since the last call.
 
@@ -100,6 +99,7 @@ def rep_explore(
     """
     check_shared_key(key)
     check_choice("coupling", coupling, METHODS)
+    check_int("block", block, 1)
     if not stages:
         raise ReprlError("exploration needs at least one stage, got none")
     fractional: list[NDArray[np.float64]] = []

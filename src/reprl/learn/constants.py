@@ -24,6 +24,9 @@ UNPINNED: dict[str, float] = {
 GENERATIVE_CONSTANT = {"joint": 3.6, "blocked": 3.6, "product": 0.7}
 """Fitted constants of the practical number of parallel calls; experiments/calibration prints them from its data."""
 
+EXPONENTIAL_FACTOR = 8.0
+"""Calls for the exponential mechanism over those for compact: twice what its worst instance, all arms tied, needed."""
+
 
 def paper_calls(
     n_states: int,
@@ -64,6 +67,7 @@ def practical_calls(
     rho: float,
     coupling: str,
     block: int = DEFAULT_BLOCK,
+    mechanism: str = "compact",
 ) -> int:
     """Return a calibrated number of parallel calls: constant · S·B·H⁴/(ε²ρ²), at least 100.
 
@@ -73,4 +77,6 @@ def practical_calls(
     """
     groups = {"joint": 1, "blocked": -(-n_states // block), "product": n_states}[coupling]
     size = GENERATIVE_CONSTANT[coupling] * n_states * groups * horizon**4 / (epsilon * rho) ** 2
+    if mechanism == "exponential":
+        size *= EXPONENTIAL_FACTOR
     return max(100, math.ceil(size))

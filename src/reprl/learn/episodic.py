@@ -9,7 +9,7 @@ from typing import NamedTuple
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Accuracy, Induction, tiered_induction
 from reprl.decide.tiers import Tiers
-from reprl.errors import ReprlError, check_int
+from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings
 from reprl.explore.rep_explore import Explored, Stage, rep_explore
 from reprl.guarantee import Guarantee
@@ -25,6 +25,7 @@ QUOTAS = (16, 4, 1)
 """Records per action and run that tiers 1, 2, 3 ask for in the practical preset."""
 BONUS = 0.1
 GUIDE = 0.01
+_MOST = 2**62
 FORECAST_SCALE = 0.45
 """Measured disagreement over forecast, which sums upper bounds."""
 FORECAST_TARGET = 0.8
@@ -68,7 +69,13 @@ def paper_stages(
         data_runs = math.ceil(log**2 * runs + grade * cells * log / (kappa**4 * beta**2))
         accuracy = 2.0**-tier * kappa
         size = n_states * 2 * n_actions * horizon**5 * math.log(n_states * n_actions * horizon / iota)
-        run = RunSettings(episodes=math.ceil(size / accuracy**2), bonus=2.0, guide=1.0, failure=iota)
+        episodes = math.ceil(size / accuracy**2)
+        if (runs + data_runs) * episodes > _MOST:
+            raise ReprlError(
+                f"the paper's constants ask for {float(runs + data_runs) * episodes:.3g} episodes in tier {tier} "
+                "alone; at most 2**62 can be counted: use constants='practical'"
+            )
+        run = RunSettings(episodes=episodes, bonus=2.0, guide=1.0, failure=iota)
         stages.append(Stage(partition=run, partition_runs=runs, data=run, data_runs=data_runs, quotas=(horizon,)))
     return tuple(stages)
 
@@ -98,6 +105,8 @@ def run_episodic(
     Randomness:
         Shared, at shared_key.derive("explore") and ("decide"). Data: streams of the model's data seed.
     """
+    if not isinstance(model, EpisodicModel):
+        raise ReprlError(f"model must be a reprl.EpisodicModel for access='episodic', got {quote(model)}")
     key = check_shared_key(shared_key)
     sizes = (model.n_states, model.n_actions, model.horizon)
     settings.check_horizon(model.horizon)
@@ -149,7 +158,7 @@ class _Budget:
 
     def __init__(self, model: EpisodicModel, stages: tuple[Stage, ...], max_samples: int | None) -> None:
         self.per_episode = model.horizon + (0 if model.mdp.fixed_start else 1)
-        self.limit = 2**62 if max_samples is None else check_int("max_samples", max_samples, 1)
+        self.limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
         self.ledger = model.ledger
         self.start = model.ledger.samples
         self.require(sum(stage.episodes() for stage in stages) * self.per_episode)

@@ -67,7 +67,12 @@ def _calls(mdp: TabularMDP, settings: Settings) -> int:
             block=decision.block,
         )
     return practical_calls(
-        *sizes, epsilon=settings.epsilon, rho=settings.rho, coupling=decision.coupling, block=decision.block
+        *sizes,
+        epsilon=settings.epsilon,
+        rho=settings.rho,
+        coupling=decision.coupling,
+        block=decision.block,
+        mechanism=settings.mechanism,
     )
 
 

@@ -143,8 +143,6 @@ class ReprlLearner:
 
     def __call__(self, model: GenerativeModel | EpisodicModel, shared_key: SharedKey) -> Policy:
         """Learn from fresh samples of the model, whose kind must be the settings' access."""
-        if self.settings.access == "generative" and isinstance(model, GenerativeModel):
-            return run_generative(model, shared_key, self.settings).induction.policy
-        if self.settings.access == "episodic" and isinstance(model, EpisodicModel):
-            return run_episodic(model, shared_key, self.settings).induction.policy
-        raise ReprlError(f"model must be a model for access={self.settings.access!r}, got {quote(model)}")
+        if self.settings.access == "generative":
+            return run_generative(model, shared_key, self.settings).induction.policy  # type: ignore[arg-type]
+        return run_episodic(model, shared_key, self.settings).induction.policy  # type: ignore[arg-type]
