@@ -103,7 +103,7 @@ def run_episodic(
         Heuristic: ``practical`` is calibrated, and the paper leaves constants of its exploration open.
 
     Randomness:
-        Shared, at shared_key.derive("explore") and ("decide"). Data: streams of the model's data seed.
+        Shared, at shared_key.derive("explore"), ("pilot") and ("decide"). Data: streams of the model's data seed.
     """
     if not isinstance(model, EpisodicModel):
         raise ReprlError(f"model must be a reprl.EpisodicModel for access='episodic', got {quote(model)}")
@@ -115,7 +115,7 @@ def run_episodic(
     if settings.constants == "paper":
         stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
     budget = _Budget(model, stages, max_samples)
-    sizer = None if settings.constants == "paper" else _Sizer(model, settings, budget)
+    sizer = None if settings.constants == "paper" else _Sizer(key.derive("pilot"), model, settings, budget)
     explored = rep_explore(
         key.derive("explore"),
         model,
@@ -173,7 +173,8 @@ class _Budget:
 class _Sizer:
     """Chooses the data runs of a stage from a forecast on its partition runs."""
 
-    def __init__(self, model: EpisodicModel, settings: Settings, budget: _Budget) -> None:
+    def __init__(self, key: SharedKey, model: EpisodicModel, settings: Settings, budget: _Budget) -> None:
+        self.key = key
         self.model = model
         self.settings = settings
         self.budget = budget
@@ -184,9 +185,8 @@ class _Sizer:
         decision = settings.decision(model.n_states, model.n_actions)
         accuracy = accuracy_of(settings, tiers)
         delta = min(settings.delta, settings.rho)
-        # The pilot's own choices only say which arm's noise matters; they are never returned, so its key is private.
         pilot = tiered_induction(
-            SharedKey(model.data_seed).derive("pilot"),
+            self.key,
             seen.counts,
             tiers,
             accuracy=accuracy,
