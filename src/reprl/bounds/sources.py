@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_distribution, check_int, quote
-from reprl.mdp.draws import binomial
+from reprl.mdp.draws import multinomial
 from reprl.randomness import DataStream
 
 Sizes = NDArray[np.int64]
@@ -188,22 +188,9 @@ def multinomials(stream: DataStream, totals: Sizes, laws: NDArray[np.float64]) -
 
 @njit(cache=True)
 def _multinomials(key: np.uint64, totals: Sizes, laws: NDArray[np.float64], out: Sizes) -> None:
-    """Fill out from the last outcome of each row down to the first, each a binomial of what is left."""
-    rows, k = laws.shape
-    cumulative = np.empty(k)
-    for i in range(rows):
-        total = 0.0
-        for j in range(k):
-            total += laws[i, j]
-            cumulative[j] = total
-        left = totals[i]
-        position = np.uint64(0)
-        for j in range(k - 1, 0, -1):
-            if cumulative[j] > 0.0:
-                count, position = binomial(key, np.uint64(i), position, left, laws[i, j] / cumulative[j])
-                out[i, j] = count
-                left -= count
-        out[i, 0] = left
+    """Fill every row of out with a multinomial from its own lane."""
+    for i in range(totals.size):
+        multinomial(key, np.uint64(i), totals[i], laws[i], np.cumsum(laws[i]), out[i])
 
 
 def check_biases(biases: ArrayLike) -> NDArray[np.float64]:

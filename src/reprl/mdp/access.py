@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, check_int
 from reprl.mdp.counts import Counts
-from reprl.mdp.draws import AliasTable, alias_table, binomial, cumulate, draw_outcome
+from reprl.mdp.draws import AliasTable, alias_table, cumulate, draw_outcome, multinomial
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -135,20 +135,13 @@ def _multinomials(
     n: int,
     hits: NDArray[np.int64],
 ) -> None:
-    """Fill hits with one multinomial per cell, from the last outcome of the row down to the first."""
+    """Fill hits with one multinomial per cell."""
     cells = outcomes.n_states * outcomes.n_actions
     for cell in range(outcomes.horizon * cells):
         h = cell // cells
         row = h * outcomes.row_shift + cell - h * cells
-        low = outcomes.first[row]
-        shift = h * outcomes.slot_shift
-        left = n
-        position = np.uint64(0)
-        for e in range(outcomes.first[row + 1] - 1, low, -1):
-            count, position = binomial(key, np.uint64(cell), position, left, law[e] / cumulative[e])
-            hits[e + shift] = count
-            left -= count
-        hits[low + shift] = left
+        low, high, shift = outcomes.first[row], outcomes.first[row + 1], h * outcomes.slot_shift
+        multinomial(key, np.uint64(cell), n, law[low:high], cumulative[low:high], hits[low + shift : high + shift])
 
 
 @njit(cache=True)
@@ -163,21 +156,17 @@ def _total_return(
     """Move here[s] episodes through the MDP as multinomial counts and return the sum of all their rewards."""
     total = 0.0
     there = np.empty_like(here)
+    counts = np.empty(law.size, dtype=np.int64)
     for h in range(outcomes.horizon):
         there[:] = 0
         for s in range(outcomes.n_states):
             row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
-            low = outcomes.first[row]
-            left = here[s]
-            position = np.uint64(0)
-            for e in range(outcomes.first[row + 1] - 1, low - 1, -1):
-                count = left
-                if e > low:
-                    lane = np.uint64(h * outcomes.n_states + s)
-                    count, position = binomial(key, lane, position, left, law[e] / cumulative[e])
-                there[outcomes.next_state[e]] += count
-                total += count * outcomes.reward[e]
-                left -= count
+            low, high = outcomes.first[row], outcomes.first[row + 1]
+            lane = np.uint64(h * outcomes.n_states + s)
+            multinomial(key, lane, here[s], law[low:high], cumulative[low:high], counts[low:high])
+            for e in range(high - 1, low - 1, -1):
+                there[outcomes.next_state[e]] += counts[e]
+                total += counts[e] * outcomes.reward[e]
         here[:] = there
     return total
 
@@ -192,15 +181,11 @@ def _mean_return(mdp: TabularMDP, policy: Policy, n: int, stream: DataStream) ->
     actions = mdp.check_policy(policy).actions
     starts = np.flatnonzero(mdp.initial)
     cumulative = np.cumsum(mdp.initial[starts])
-    here = np.zeros(mdp.n_states, dtype=np.int64)
-    left, position = n, np.uint64(0)
+    counts = np.empty(starts.size, dtype=np.int64)
     lane = np.uint64(mdp.horizon * mdp.n_states)
-    for i in range(starts.size - 1, 0, -1):
-        share = mdp.initial[starts[i]] / cumulative[i]
-        count, position = binomial(np.uint64(stream.key), lane, np.uint64(position), left, share)
-        here[starts[i]] = count
-        left -= count
-    here[starts[0]] = left
+    multinomial(np.uint64(stream.key), lane, n, mdp.initial[starts], cumulative, counts)
+    here = np.zeros(mdp.n_states, dtype=np.int64)
+    here[starts] = counts
     law = mdp.probability
     total = _total_return(mdp.outcomes, law, cumulate(law, mdp.outcomes.first), np.uint64(stream.key), actions, here)
     return float(total) / n

@@ -208,6 +208,27 @@ def binomial(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, p: fl
 
 
 @njit(cache=True)
+def multinomial(
+    key: np.uint64,
+    lane: np.uint64,
+    n: int,
+    law: NDArray[np.float64],
+    cumulative: NDArray[np.float64],
+    out: NDArray[np.int64],
+) -> None:
+    """Fill out with a multinomial of n trials: from the last outcome down, each a binomial of the trials left."""
+    left = n
+    position = np.uint64(0)
+    for e in range(law.size - 1, 0, -1):
+        count = 0
+        if law[e] > 0.0:
+            count, position = binomial(key, lane, position, left, law[e] / cumulative[e])
+        out[e] = count
+        left -= count
+    out[0] = left
+
+
+@njit(cache=True)
 def _binomial_part(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, p: float) -> tuple[int, np.uint64]:
     """Draw Binomial(n, p) for 0 < p < 1 and n ≤ 2⁵²."""
     if p > 0.5:
