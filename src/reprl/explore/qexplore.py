@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.errors import check_int, check_real
-from reprl.explore.qagent import Agent, explore_episodes, make_agent, make_schedule, restart
+from reprl.explore.qagent import Agent, explore_episodes, make_agent, make_schedule, restart, zeros_apart
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.counts import Counts
 from reprl.randomness import DataStream
@@ -108,7 +108,7 @@ class _Desk:
 
     def __init__(self, model: EpisodicModel, n_levels: int) -> None:
         self.agent: Agent = make_agent(model.n_states, model.n_actions, model.horizon)
-        self.hits = np.zeros(model.mdp.outcomes.n_slots, dtype=np.int64)
+        self.hits = zeros_apart(model.mdp.outcomes.n_slots, np.int64)
         self.short = np.zeros((n_levels, model.horizon, model.n_states), dtype=np.int64)
         self.episodes = 0
         self.samples = 0
