@@ -89,13 +89,26 @@ def round_values(key: reprl.SharedKey, x: Sequence[float], epsilon: float, rule:
 
 
 def multi_best_arm(
-    key: reprl.SharedKey, means: Sequence[Sequence[float]], epsilon: float, delta: float, rule: Rule
+    key: reprl.SharedKey,
+    means: Sequence[Sequence[float]],
+    epsilon: float,
+    delta: float,
+    rule: Rule,
+    among: Sequence[bool] | None = None,
 ) -> Arms:
-    """RepVarBandit, Alg. l. 935."""
+    """RepVarBandit, Alg. l. 935; coordinates that hold no instance have nothing to choose and are worth 0."""
+    among = [True] * len(means) if among is None else among
     table = laws(means, epsilon, delta, rule.mechanism)
-    arms = couple(key.derive("arms"), table, rule.coupling, rule.block)
-    chosen = [means[s][a] for s, a in enumerate(arms)]
-    return Arms(arms, round_values(key.derive("rounding"), chosen, epsilon, rule), table)
+    nothing = [1.0] + [0.0] * (len(means[0]) - 1)
+    rows = iter(table)
+    everywhere = couple(
+        key.derive("arms"), [next(rows) if here else nothing for here in among], rule.coupling, rule.block
+    )
+    arms = [a for a, here in zip(everywhere, among, strict=True) if here]
+    chosen = iter([means[s][a] for s, a in enumerate(arms)])
+    vector = [next(chosen) if here else 0.0 for here in among]
+    rounded = round_values(key.derive("rounding"), vector, epsilon, rule)
+    return Arms(arms, [v for v, here in zip(rounded, among, strict=True) if here], table)
 
 
 def disagreement_bound(
@@ -177,7 +190,8 @@ def tiered_induction(
                 means = [[sum(utilities[s, a]) / len(utilities[s, a]) for a in range(n_actions)] for s in states]
                 epsilon = by_tier[tier - 1]
                 place = key.derive("induction", h, tier)
-                found = multi_best_arm(place, means, epsilon, delta / (horizon * decided), rule)
+                among = [s in states for s in range(n_states)]
+                found = multi_best_arm(place, means, epsilon, delta / (horizon * decided), rule, among)
                 for s, arm, estimate in zip(states, found.arms, found.values, strict=True):
                     policy[h, s] = arm
                     value[h, s] = min(max(estimate - pessimism * epsilon, 0.0), float(horizon - h))

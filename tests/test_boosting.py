@@ -146,11 +146,26 @@ def test_a_learner_without_a_heavy_hitter_is_refused_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "pulls", "status"),
-    [(None, None, "proven"), (10, None, "heuristic"), (None, 10, "heuristic"), (10, 10, "heuristic")],
+    ("base", "runs", "pulls", "status"),
+    [
+        ((0.1, 0.1, 0.2, "proven"), None, None, "proven"),
+        (None, None, None, "heuristic"),
+        ((0.1, 0.1, 0.2, "heuristic"), None, None, "heuristic"),
+        ((0.11, 0.1, 0.2, "proven"), None, None, "heuristic"),
+        ((0.1, 0.11, 0.2, "proven"), None, None, "heuristic"),
+        ((0.1, 0.1, 0.21, "proven"), None, None, "heuristic"),
+        ((0.1, 0.1, 0.2, "proven"), 10, None, "heuristic"),
+        ((0.1, 0.1, 0.2, "proven"), None, 10, "heuristic"),
+    ],
 )
-def test_the_status_is_proven_only_with_the_proven_numbers(runs: int | None, pulls: int | None, status: str) -> None:
-    guarantee = reprl.boost(noisy, rho=0.1, delta=0.05, epsilon=0.4, runs=runs, pulls=pulls).guarantee
+def test_the_status_is_proven_only_for_a_proven_learner_and_the_proven_numbers(
+    base: tuple[float, float, float, str] | None, runs: int | None, pulls: int | None, status: str
+) -> None:
+    known = None
+    if base is not None:
+        known = reprl.Guarantee(rho=base[0], delta=base[1], epsilon=base[2], status=base[3], source="here")
+    boosted = reprl.boost(noisy, rho=0.1, delta=0.05, epsilon=0.4, base=known, runs=runs, pulls=pulls)
+    guarantee = boosted.guarantee
     assert guarantee.status == status
     assert (guarantee.rho, guarantee.delta, guarantee.epsilon) == (0.1, 0.05, 0.4)
     assert f"[{status}: docs/proofs/decision.md §4" in str(guarantee)

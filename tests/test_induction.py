@@ -100,10 +100,29 @@ def test_scores_and_laws_are_those_of_each_step() -> None:
                 delta=0.1 / 6,
                 decision=VECTOR,
                 scale=3.0 - h,
+                among=tiers.level[h] == tier,
             )
             assert np.array_equal(found.policy.actions[h, states], direct.arms)
             np.testing.assert_array_equal(found.laws[h, states], direct.probabilities)
     np.testing.assert_allclose(found.laws.sum(axis=2), 1.0)
+
+
+def test_a_state_that_changes_tier_moves_no_other_state_s_draws() -> None:
+    """Draws are addressed by state, not by rank within the tier."""
+    shape = (1, 12, 3)
+    counts = tally([(0, s, a, 0, 0.5) for s in range(12) for a in range(3)], shape)  # all arms tie
+    accuracy = Accuracy(by_tier=(0.5, 0.5), pessimism=0.0)
+    product = reprl.Decision(coupling="product", rounding="grid")
+    actions = []
+    for first in (1, 2, 3):
+        tiers = reprl.Tiers.from_levels([[first] + [1] * 11], 3)
+        runs = [
+            tiered_induction(reprl.SharedKey(key), counts, tiers, accuracy=accuracy, delta=0.1, decision=product)
+            for key in range(20)
+        ]
+        actions.append([run.policy.actions[0, 1:].tolist() for run in runs])
+    assert actions[0] == actions[1] == actions[2]
+    assert len({tuple(row) for row in actions[0]}) == 20
 
 
 def test_ignored_states_take_action_0_and_are_worth_nothing() -> None:
@@ -356,7 +375,7 @@ def test_accuracies_are_the_formulas() -> None:
     assert paper.pessimism == 1.0
     assert Accuracy.paper(0.8, 5, 1).by_tier == pytest.approx([2 * 0.8 / 40])
     assert Accuracy.practical(0.8, 5, 4).by_tier == pytest.approx([2 * 0.8 / 5, 4 * 0.8 / 5, 8 * 0.8 / 5])
-    practical = Accuracy.practical(0.8, 5, 4, used=2)
+    practical = Accuracy.practical(0.8, 7, 4)
     assert practical.by_tier == pytest.approx([2 * 0.8 / 7, 4 * 0.8 / 7, 8 * 0.8 / 7])
     assert practical.pessimism == 0.0
     assert Accuracy.practical(0.8, 5, 1).by_tier == pytest.approx([2 * 0.8 / 5])

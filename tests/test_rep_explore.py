@@ -57,15 +57,15 @@ def test_parts_of_the_result_are_those_of_its_batches(coupling: str) -> None:
         explore(fresh, RUNS, runs, quotas=quotas, purpose=purpose)
         for runs, quotas, purpose in [
             (6, (4, 1), "0/partition"),
-            (4, (4, 1), "0/data"),
             (5, (2,), "1/partition"),
+            (4, (4, 1), "0/data"),
             (4, (2,), "1/data"),
         ]
     ]
-    assert found.counts == Counts.merge([batches[1].counts, batches[3].counts])
+    assert found.counts == Counts.merge([batches[2].counts, batches[3].counts])
     np.testing.assert_array_equal(found.fractional[:2], batches[0].short / 6)
-    np.testing.assert_array_equal(found.fractional[2:], batches[2].short / 5)
-    np.testing.assert_array_equal(found.first_value, np.concatenate([batches[0].first_value, batches[2].first_value]))
+    np.testing.assert_array_equal(found.fractional[2:], batches[1].short / 5)
+    np.testing.assert_array_equal(found.first_value, np.concatenate([batches[0].first_value, batches[1].first_value]))
     for t in range(3):
         again = draw_ignored(key.derive("ignore", t + 1), found.fractional[t], coupling, BLOCK)
         np.testing.assert_array_equal(found.ignored[t], again)

@@ -58,7 +58,7 @@ def heavy_hitters(
     delta: float,
     plan: HeavyHittersPlan | None = None,
 ) -> list[Outcome]:
-    """Return the outcomes whose probability exceeds about `threshold`, ordered by their repr so that lists agree too.
+    """Return the outcomes whose probability exceeds about `threshold`, ordered by their repr.
 
     Args:
         key: shared randomness; the same key in both runs.

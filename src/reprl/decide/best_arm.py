@@ -75,18 +75,22 @@ def multi_best_arm(
     decision: Decision | None = None,
     scale: float = 1.0,
     drift: float = 0.0,
+    among: ArrayLike | None = None,
 ) -> BestArms:
     """Choose a near-best arm in each of S instances, and estimate its utility.
 
     Args:
         key: shared randomness; the same key in both runs.
         means: (S, A) empirical utilities.
-        sizes: number of samples behind each mean, (S,) or (S, A).
+        sizes: number of samples behind each mean, (S,) or (S, A). The guarantee holds for two runs that both have at
+            least these sizes.
         epsilon: accuracy, in the units of the utilities.
         delta: failure probability.
         decision: mechanism, coupling and rounding.
         scale: length of the interval that holds every utility; [0, 1] has 1.
         drift: bound on how much the true utilities themselves may differ between two runs.
+        among: (N,) booleans, S of them true: which of N coordinates hold the instances; None for all. Coordinates
+            address the shared draws, so an instance keeps its draws whatever other instances there are.
 
     Returns:
         Arms, values and probabilities; the guarantee is computed from the sizes, not assumed.
@@ -106,31 +110,26 @@ def multi_best_arm(
     fewest = _fewest(sizes, scores.shape)
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     delta = check_probability("delta", delta)
+    places, n_places = _places(among, scores.shape[0])
     selection = _select(decision.mechanism, scores, epsilon, delta)
-    arms = correlated_sample(
-        key.derive("arms"),
-        selection.probabilities,
-        decision.coupling,
-        decision.block,
-        max_nodes=decision.max_nodes,
-    )
-    chosen = scores[np.arange(scores.shape[0]), arms]
+    laws = np.zeros((n_places, scores.shape[1]))
+    laws[:, 0] = 1.0
+    laws[places] = selection.probabilities
+    guard = decision.max_nodes
+    arms = correlated_sample(key.derive("arms"), laws, decision.coupling, decision.block, max_nodes=guard)[places]
+    values = scores[np.arange(scores.shape[0]), arms]
     width, method = _grid(decision, epsilon)
-    values = chosen
     if method:
+        spread = np.zeros(n_places)
+        spread[places] = values
         values = round_vector(
-            key.derive("rounding"),
-            chosen,
-            width=width,
-            method=method,
-            block=decision.block,
-            max_nodes=decision.max_nodes,
-        )
+            key.derive("rounding"), spread, width=width, method=method, block=decision.block, max_nodes=guard
+        )[places]
     noise = scale * np.sqrt(math.log(6.0 * scores.size / delta) / (2.0 * fewest))
     apart = 2.0 * noise + check_real("drift", drift, 0.0, math.inf, open_low=False)
     reach = width if method != "grid" else width / 2.0
     guarantee = Guarantee(
-        rho=min(1.0, _disagreement(decision, selection, apart, width) + 2.0 * delta / 3.0),
+        rho=min(1.0, _disagreement(decision, selection, apart, width, places) + 2.0 * delta / 3.0),
         delta=delta / 3.0 + selection.failure,
         epsilon=float(max(selection.loss + 2.0 * noise.max(), reach + noise.max())),
         status="proven",
@@ -173,19 +172,34 @@ def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
     return epsilon / 2.0, decision.coupling
 
 
-def _disagreement(decision: Decision, selection: Selection, apart: NDArray[np.float64], width: float) -> float:
+def _places(among: ArrayLike | None, n: int) -> tuple[NDArray[np.int64], int]:
+    """The coordinates of the instances, and how many coordinates there are."""
+    if among is None:
+        return np.arange(n), n
+    mask = np.asarray(among)
+    if mask.ndim != 1 or mask.dtype.kind != "b" or mask.sum() != n:
+        raise ReprlError(f"among must be booleans, {n} of them true, got {quote(among)}")
+    return np.flatnonzero(mask), mask.size
+
+
+def _disagreement(
+    decision: Decision,
+    selection: Selection,
+    apart: NDArray[np.float64],
+    width: float,
+    places: NDArray[np.int64],
+) -> float:
     """Bound the probability that two runs whose scores differ by at most `apart`, row by row, choose differently."""
-    n = apart.size
-    size = {"joint": n, "blocked": decision.block, "product": 1}[decision.coupling]
+    size = {"joint": int(places[-1]) + 1, "blocked": decision.block, "product": 1}[decision.coupling]
     total = 0.0
-    for low in range(0, n, size):
-        inside = np.zeros(n)
-        inside[low : low + size] = apart[low : low + size]
-        tv = selection.total_variation(inside)
+    for block in np.unique(places // size):
+        tv = selection.total_variation(np.where(places // size == block, apart, 0.0))
         total += 2.0 * tv / (1.0 + tv)
     if decision.rounding != "none":
         method = decision.coupling if decision.rounding == "vector" else "grid"
-        total += rounding_bound(apart, width=width, method=method, block=decision.block)
+        spread = np.zeros(int(places[-1]) + 1)
+        spread[places] = apart
+        total += rounding_bound(spread, width=width, method=method, block=decision.block)
     return total
 
 

@@ -37,9 +37,9 @@ class Accuracy:
         )
 
     @classmethod
-    def practical(cls, epsilon: float, horizon: int, tiers: int, used: int = 0) -> Accuracy:
-        """Spend ε on the loss of arms alone: ε_ℓ/2 = 2^(ℓ−1)·ε/(H + used), where `used` tiers above 1 have states."""
-        unit = epsilon / (horizon + used)
+    def practical(cls, epsilon: float, horizon: int, tiers: int) -> Accuracy:
+        """Spend ε on the loss of arms in tier 1, nothing subtracted: ε_ℓ/2 = 2^(ℓ−1)·ε/H."""
+        unit = epsilon / horizon
         return cls(by_tier=tuple(2.0**t * unit for t in range(1, max(tiers, 2))), pessimism=0.0)
 
 
@@ -79,11 +79,12 @@ def tiered_induction(
         progress: called with each step that is done.
 
     Guarantee:
-        As returned, computed from the sizes: Σ over (h, ℓ) of the bandits' own. Proof: docs/proofs/decision.md §3,
-        after l. 1240–1630 of the paper.
+        As returned, computed from the sizes: the sum over (h, ℓ) of the bandits' own. It supposes that both runs have
+        one partition and at least these sizes, and that with several tiers some optimal policy visits tier ℓ ≥ 2 at
+        most 2^{1−ℓ} times. Proof: docs/proofs/decision.md §3, after l. 1240–1630 of the paper.
 
     Randomness:
-        Shared, at key.derive("induction", h, tier), whatever the data.
+        Shared, at key.derive("induction", h, tier), one coordinate per state, whatever the data and the partition.
     """
     check_shared_key(key)
     empty = first_empty(counts, tiers)
@@ -121,6 +122,7 @@ def tiered_induction(
                 decision=decision,
                 scale=float(horizon - h),
                 drift=drift,
+                among=tiers.level[h] == tier,
             )
             actions[h, rows] = found.arms
             laws[h, rows] = found.probabilities

@@ -20,7 +20,6 @@ from reprl.errors import check_int, check_real
 from reprl.explore.qagent import Agent, explore_episodes, make_agent, make_schedule, restart, zeros_apart
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.counts import Counts
-from reprl.randomness import DataStream
 
 _SLICE = 2_000_000
 """Samples after which a run looks up: what bounds the wait after Ctrl-C."""
@@ -76,7 +75,7 @@ def explore(
         settings: episodes per run, bonus.
         runs: how many.
         quotas: records that every action of a state needs, one or several levels.
-        purpose: name of the data stream; a new one for every batch.
+        purpose: name of the data stream, for people: every batch of a model reads a fresh one.
         workers: threads.
         progress: called from this thread with the samples drawn since the last call.
 
@@ -85,12 +84,12 @@ def explore(
         1960). Bytes do not depend on workers.
 
     Randomness:
-        Data stream (data seed, "explore/" + purpose), lane = run.
+        Data stream (data seed, "explore/" + purpose + number of the model's batch), lane = run.
     """
     runs = check_int("runs", runs, 1, 2**31)
     workers = check_int("workers", workers, 1, 1024)
     levels = np.array([check_int("quota", q, 1, 2**62) for q in quotas], dtype=np.int64)
-    crew = _Crew(model, settings, levels, DataStream(model.data_seed, f"explore/{purpose}").key, runs)
+    crew = _Crew(model, settings, levels, model.fresh_stream(f"explore/{purpose}").key, runs)
     try:
         crew.work(workers, progress)
     finally:  # what an interrupted batch has drawn is spent too

@@ -95,7 +95,7 @@ def rep_explore(
         policy. Two runs draw different I with probability at most the coupling's bound at their μ̂.
 
     Randomness:
-        Shared, at key.derive("ignore", tier). Data: streams "explore/<stage>/partition" and "explore/<stage>/data".
+        Shared, at key.derive("ignore", tier). Data: fresh streams of the model, one per batch.
     """
     check_shared_key(key)
     check_choice("coupling", coupling, METHODS)

@@ -26,7 +26,14 @@ _TOLERANCE = 0.05
 
 
 def boost(
-    learner: Learner, *, rho: float, delta: float, epsilon: float, runs: int | None = None, pulls: int | None = None
+    learner: Learner,
+    *,
+    rho: float,
+    delta: float,
+    epsilon: float,
+    base: Guarantee | None = None,
+    runs: int | None = None,
+    pulls: int | None = None,
 ) -> Boosted:
     """Make a learner that agrees with itself more often.
 
@@ -35,6 +42,7 @@ def boost(
         rho: wanted disagreement, in (0, 1/2).
         delta: wanted failure probability, in (0, rho).
         epsilon: wanted accuracy, in units of value.
+        base: what is known of the learner; without it, or if it promises less, the boosted status is heuristic.
         runs: learner runs that measure frequencies per seed; None for the proven number, which is very large.
         pulls: episodes that compare the candidates, each; None for the proven number.
 
@@ -51,7 +59,7 @@ def boost(
         runs = check_int("runs", runs, 2)
     if pulls is not None:
         pulls = check_int("pulls", pulls, 1)
-    return Boosted(learner=learner, rho=rho, delta=delta, epsilon=epsilon, runs=runs, pulls=pulls)
+    return Boosted(learner=learner, rho=rho, delta=delta, epsilon=epsilon, base=base, runs=runs, pulls=pulls)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +70,7 @@ class Boosted:
     rho: float
     delta: float
     epsilon: float
+    base: Guarantee | None
     runs: int | None
     pulls: int | None
 
@@ -72,14 +81,18 @@ class Boosted:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised of the boosted learner."""
-        proven = self.runs is None and self.pulls is None
+        """What is promised: proven if the learner provably meets Lemma l. 1077 and no size was cut."""
+        base = self.base
+        meets = base is not None and base.rho <= 0.1 and base.delta <= 0.1 and base.epsilon <= self.epsilon / 2.0
+        known = base is not None and meets and base.status == "proven"
+        cut = self.runs is not None or self.pulls is not None
+        reason = " with fewer runs or pulls" if cut else "" if known else ", for a learner that meets its hypotheses"
         return Guarantee(
             rho=self.rho,
             delta=self.delta,
             epsilon=self.epsilon,
-            status="proven" if proven else "heuristic",
-            source="docs/proofs/decision.md §4" if proven else "docs/proofs/decision.md §4 with fewer runs or pulls",
+            status="proven" if known and not cut else "heuristic",
+            source=f"docs/proofs/decision.md §4{reason}",
         )
 
     def __call__(self, model: Model, shared_key: SharedKey, **options: Any) -> Policy:

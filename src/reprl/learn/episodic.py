@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from reprl.decide.forecast import forecast_disagreement
@@ -57,6 +58,8 @@ def paper_stages(
     """
     cells = n_states * horizon
     zeta = epsilon / (horizon**2 * math.log(n_states * n_actions * horizon / (epsilon * delta)) ** 5)
+    if zeta > 0.5:
+        raise ReprlError(f"epsilon must be small enough for two tiers (ζ ≤ 1/2) at these sizes, got ζ = {zeta:.3g}")
     levels = max(2, math.ceil(math.log2(1.0 / zeta)))
     kappa = 0.01 / math.log2(1.0 / zeta)
     log = math.log(max(3.0, cells / kappa))
@@ -139,9 +142,11 @@ def run_episodic(
         delta=settings.delta,
         epsilon=settings.epsilon,
         status="heuristic",
-        source="docs/calibration.md",
+        source="docs/calibration.md" if settings.constants == "practical" else "constants that the paper leaves open",
     )
-    return EpisodicRun(induction, explored, guarantee)
+    # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
+    modest = replace(induction.guarantee, status="heuristic")
+    return EpisodicRun(induction._replace(guarantee=modest), explored, guarantee)
 
 
 def accuracy_of(settings: Settings, tiers: Tiers) -> Accuracy:
@@ -149,8 +154,7 @@ def accuracy_of(settings: Settings, tiers: Tiers) -> Accuracy:
     horizon = tiers.level.shape[0]
     if settings.constants == "paper":
         return Accuracy.paper(settings.epsilon, horizon, tiers.count)
-    used = sum(bool((tiers.level == tier).any()) for tier in tiers.decided if tier > 1)
-    return Accuracy.practical(settings.epsilon, horizon, tiers.count, used)
+    return Accuracy.practical(settings.epsilon, horizon, tiers.count)
 
 
 class _Budget:

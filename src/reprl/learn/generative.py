@@ -88,8 +88,9 @@ def run_generative(
         max_samples: raise rather than draw more.
 
     Guarantee:
-        ``paper``: proven, as computed by the induction from the sample sizes. ``practical`` or a hand-set number of
-        calls: proven if the computed figures meet the asked ones, else heuristic.
+        Proven if the figures that the induction computes from the sample sizes meet the asked ones, as they do with
+        ``paper`` (for very long horizons or many actions with rounding="vector" or mechanism="exponential"). Otherwise
+        heuristic: calibrated for ``practical``, unfounded for a smaller number of calls set by hand.
 
     Randomness:
         Shared, at shared_key.derive("decide"). Data: one batch of the model.
@@ -110,10 +111,12 @@ def run_generative(
         delta=min(settings.delta, settings.rho),
         decision=settings.decision(mdp.n_states, mdp.n_actions),
     )
-    return GenerativeRun(induction, tiers, counts, promise(settings, induction.guarantee))
+    calibrated = settings.constants == "practical" and settings.calls is None
+    source = "docs/calibration.md" if calibrated else "neither proven nor calibrated for this number of calls"
+    return GenerativeRun(induction, tiers, counts, promise(settings, induction.guarantee, source))
 
 
-def promise(settings: Settings, computed: Guarantee) -> Guarantee:
+def promise(settings: Settings, computed: Guarantee, unproven: str) -> Guarantee:
     """Return the asked figures: proven where the computed ones meet them all, heuristic where they do not."""
     proven = (
         computed.status == "proven"
@@ -126,5 +129,5 @@ def promise(settings: Settings, computed: Guarantee) -> Guarantee:
         delta=settings.delta,
         epsilon=settings.epsilon,
         status="proven" if proven else "heuristic",
-        source=computed.source if proven else "docs/calibration.md",
+        source=computed.source if proven else unproven,
     )

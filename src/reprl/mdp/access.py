@@ -213,7 +213,7 @@ class EpisodicModel:
         self._h = self.horizon
         self._state = -1
         self._episode = -1
-        self._trials = 0
+        self._batches = 0
 
     @cached_property
     def arrays(self) -> EpisodeArrays:
@@ -248,11 +248,15 @@ class EpisodicModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n fresh episodes."""
         n = check_int("n", n, 1, 2**62)
-        mean = _mean_return(self.mdp, policy, n, DataStream(self.data_seed, f"returns/{self._trials}"))
-        self._trials += 1
+        mean = _mean_return(self.mdp, policy, n, self.fresh_stream("returns"))
         self.ledger.episodes += n
         self.ledger.samples += n * (self.horizon + (0 if self.mdp.fixed_start else 1))
         return mean
+
+    def fresh_stream(self, purpose: str) -> DataStream:
+        """Return a data stream that no earlier batch of this model has read."""
+        self._batches += 1
+        return DataStream(self.data_seed, f"{purpose}/{self._batches}")
 
     def _word(self, number: int) -> np.uint64:
         """The word that decides the start (0) or step number − 1 of the current episode."""
