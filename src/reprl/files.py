@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from reprl.errors import ReprlError
+from reprl.errors import ReprlError, quote
 
 MAX_BYTES = 1 << 30
 """The largest file that a loader reads into memory."""
@@ -14,7 +14,7 @@ MAX_BYTES = 1 << 30
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
     """Write data beside path and rename it there, so that a crash leaves the old file or the new one."""
-    target = Path(path)
+    target = _path(path)
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -32,6 +32,15 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
     return target
 
 
+def _path(path: object) -> Path:
+    try:
+        if isinstance(path, bytes) or not path:
+            raise TypeError
+        return Path(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise ReprlError(f"path must be the name of a file, got {quote(path)}") from None
+
+
 def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
@@ -40,7 +49,7 @@ def _umask() -> int:
 
 def read_bounded(path: str | os.PathLike[str]) -> bytes:
     """Read a whole regular file of at most MAX_BYTES."""
-    source = Path(path)
+    source = _path(path)
     try:
         if not source.is_file():
             raise ReprlError(f"cannot read {source}: no such file")

@@ -100,7 +100,7 @@ def _encode(label: object) -> bytes:
 
 
 def _words(key: int, lane: int, n: object, start: object) -> NDArray[np.uint64]:
-    count = check_int("n", n, 0, 2**40)
+    count = check_int("n", n, 0, 2**30)
     first = check_int("start", start, 0, 2**64 - max(count, 1))
     out = np.empty(count, dtype=np.uint64)
     fill_words(np.uint64(key), np.uint64(lane), np.uint64(first), out)

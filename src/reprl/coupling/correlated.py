@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.gumbel_field import find_winners
+from reprl.coupling.gumbel_field import find_winners, make_search
 from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int
 from reprl.randomness import SharedKey, check_shared_key, philox, unit
 
@@ -93,15 +93,18 @@ def draw(
     with np.errstate(divide="ignore"):
         penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
     first_block, size = first // size, min(size, laws.shape[0])
-    nodes = np.zeros(-(-laws.shape[0] // size), dtype=np.int64)
-    find_winners(words[0], words[1], first_block, size, penalty, max_nodes, choice, nodes)
-    if (nodes < 0).any():
-        low = int(np.argmax(nodes < 0)) * size
-        high = min(low + size, laws.shape[0]) - 1
-        raise ReprlError(
-            f"coupling of rows {first + low} to {first + high} passed max_nodes={max_nodes}: "
-            f"choose method='blocked' with a smaller block (now method={method!r}, block={size}) or method='product'"
-        )
+    nodes = np.full(-(-laws.shape[0] // size), -1, dtype=np.int64)
+    search = make_search(size, laws.shape[1])
+    while nodes[-1] < 0:
+        find_winners(words[0], words[1], first_block, size, penalty, search, choice, nodes)
+        expanded = np.where(nodes < 0, -1 - nodes, nodes)
+        if expanded.max() > max_nodes:
+            low = first + int(np.argmax(expanded > max_nodes)) * size
+            high = min(low + size, first + laws.shape[0]) - 1
+            raise ReprlError(
+                f"coupling of rows {low} to {high} passed max_nodes={max_nodes}: choose method='blocked' with a "
+                f"smaller block (now method={method!r}, block={size}) or method='product'"
+            )
     return Draw(choice, int(nodes.sum()))
 
 

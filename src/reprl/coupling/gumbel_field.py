@@ -17,6 +17,7 @@ winner in O(nk) memory. ``docs/proofs/coupling.md`` §2 has the argument.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -31,13 +32,16 @@ _S30 = np.uint64(30)
 _S27 = np.uint64(27)
 _S31 = np.uint64(31)
 
+SLICE = 4_000_000
+"""Nodes between two looks at the world outside: what bounds the wait after Ctrl-C, to a fraction of a second."""
+
 
 @njit(cache=True)
 def child_address(address: np.uint64, child: int) -> np.uint64:
     """Return the 64-bit address of a child: a bijection of the parent's for each child (the splitmix64 finaliser).
 
-    Two of N visited nodes share an address with probability about N²/2⁶⁵: 3e-8 at a million nodes. Both runs see the
-    same coincidence, so it could bend the law p by that much, never the agreement of two runs.
+    Two of N visited nodes share an address with probability about N²/2⁶⁵: 3e-8 at a million nodes. Law and coupling
+    bound hold up to that.
     """
     z = address + _STEP * np.uint64(child + 1)
     z = (z ^ (z >> _S30)) * _MIX_1
@@ -52,24 +56,70 @@ def node_word(key: np.uint64, lane: np.uint64, address: np.uint64, number: int) 
     return second if number & 1 else first
 
 
+class Search(NamedTuple):
+    """The stack and the incumbent of a search, which can be left and taken up again."""
+
+    depth: NDArray[np.int64]
+    choice: NDArray[np.int64]
+    address: NDArray[np.uint64]
+    time: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    path: NDArray[np.int64]
+    best: NDArray[np.float64]
+    """(1,): score of the best leaf so far."""
+    tally: NDArray[np.int64]
+    """(2,): height of the stack, 0 when no search is under way; nodes expanded."""
+
+
+def make_search(n: int, k: int) -> Search:
+    """Allocate a search over n coordinates with k outcomes each: O(nk) memory, however long it takes."""
+    room = n * (k - 1) + 2
+    return Search(
+        depth=np.empty(room, dtype=np.int64),
+        choice=np.empty(room, dtype=np.int64),
+        address=np.empty(room, dtype=np.uint64),
+        time=np.empty(room),
+        cost=np.empty(room),
+        bound=np.empty(room),
+        path=np.empty(n, dtype=np.int64),
+        best=np.empty(1),
+        tally=np.zeros(2, dtype=np.int64),
+    )
+
+
+@njit(cache=True)
+def begin(search: Search, key: np.uint64, lane: np.uint64, root: np.uint64, k: int) -> None:
+    """Put a tree's root on the stack."""
+    search.depth[0] = 0
+    search.choice[0] = 0
+    search.address[0] = root
+    search.time[0] = -math.log(unit(node_word(key, lane, root, k)))
+    search.cost[0] = 0.0
+    search.bound[0] = math.log(search.time[0])
+    search.best[0] = math.inf
+    search.tally[0] = 1
+    search.tally[1] = 0
+
+
 @njit(cache=True)
 def find_winner(
     key: np.uint64,
     lane: np.uint64,
-    root: np.uint64,
     penalty: NDArray[np.float64],
-    max_nodes: int,
+    search: Search,
+    pause: int,
     out: NDArray[np.int64],
-) -> int:
-    """Write argmin T(x)/p(x) over one product of n laws into out; return the nodes expanded, or −1 past max_nodes.
+) -> None:
+    """Go on with a search for argmin T(x)/p(x) until it is over or has expanded `pause` nodes in all.
 
     Args:
         key: Philox key of the shared address.
         lane: counter lane of the shared address.
-        root: address of the tree's root.
         penalty: (n, k) values log(max_j p_i(j) / p_i(x)) ≥ 0, infinite where p is 0.
-        max_nodes: work guard.
-        out: (n,) the winner.
+        search: stack and incumbent; its height is 0 when the search is over.
+        pause: nodes, counted from the beginning of this search.
+        out: (n,) the winner so far.
 
     The time of a node at depth d is kept as t = T · kⁿ⁻ᵈ, in units of the mean wait for its subtree: an heir has t/k,
     any other child t/k + Exp(1). Scores are compared as log t + d log k + Σ penalty, which differs from log(T/p) by a
@@ -78,25 +128,11 @@ def find_winner(
     """
     n, k = penalty.shape
     log_k = math.log(k)
-    room = n * (k - 1) + 2
-    depth = np.empty(room, np.int64)
-    choice = np.empty(room, np.int64)
-    address = np.empty(room, np.uint64)
-    time = np.empty(room)
-    cost = np.empty(room)
-    bound = np.empty(room)
-    path = np.empty(n, np.int64)
-
-    best = math.inf
-    nodes = 0
-    depth[0] = 0
-    choice[0] = 0
-    address[0] = root
-    time[0] = -math.log(unit(node_word(key, lane, root, k)))
-    cost[0] = 0.0
-    bound[0] = math.log(time[0])
-    top = 1
-    while top > 0:
+    depth, choice, address = search.depth, search.choice, search.address
+    time, cost, bound, path = search.time, search.cost, search.bound, search.path
+    best = search.best[0]
+    top, nodes = search.tally
+    while top > 0 and nodes < pause:
         top -= 1
         if bound[top] >= best:
             continue
@@ -105,11 +141,9 @@ def find_winner(
             path[d - 1] = choice[top]
         if d == n:
             best = bound[top]
-            out[:] = path
+            out[:] = path[:n]
             continue
         nodes += 1
-        if nodes > max_nodes:
-            return -1
         here = address[top]
         reached = bound[top]
         inherited = time[top] / k
@@ -141,7 +175,9 @@ def find_winner(
             depth[slot], choice[slot], address[slot] = d + 1, child, child_address(here, child)
             time[slot], cost[slot], bound[slot] = arrival, total, score
             top += 1
-    return nodes
+    search.best[0] = best
+    search.tally[0] = top
+    search.tally[1] = nodes
 
 
 @njit(cache=True)
@@ -151,14 +187,30 @@ def find_winners(
     first_block: int,
     block: int,
     penalty: NDArray[np.float64],
-    max_nodes: int,
+    search: Search,
     out: NDArray[np.int64],
     nodes: NDArray[np.int64],
 ) -> None:
-    """Run find_winner on consecutive blocks of rows; block j, counted from first_block, has its own tree."""
+    """Search consecutive blocks of rows, for at most SLICE nodes; call again while the last of `nodes` is negative.
+
+    Block j, counted from first_block, has its own tree. nodes[j] is what its search took, or −1 minus what it took so
+    far.
+    """
     n = penalty.shape[0]
+    left = SLICE
     for j in range(nodes.size):
+        if nodes[j] >= 0:
+            continue
         low = j * block
         high = min(low + block, n)
-        root = child_address(np.uint64(0), first_block + j)
-        nodes[j] = find_winner(key, lane, root, penalty[low:high], max_nodes, out[low:high])
+        if search.tally[0] == 0:
+            begin(search, key, lane, child_address(np.uint64(0), first_block + j), penalty.shape[1])
+        before = search.tally[1]
+        find_winner(key, lane, penalty[low:high], search, before + left, out[low:high])
+        if search.tally[0] > 0:
+            nodes[j] = -1 - search.tally[1]
+            return
+        nodes[j] = search.tally[1]
+        left -= search.tally[1] - before
+        if left <= 0:
+            return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from reprl.errors import ReprlError, check_probability, check_real, quote
@@ -78,6 +79,10 @@ def heavy_hitters(
         draw does.
     """
     check_shared_key(key)
+    if not callable(draw):
+        raise ReprlError(f"draw must be callable as draw(n), got {quote(draw)}")
+    if plan is not None and not isinstance(plan, HeavyHittersPlan):
+        raise ReprlError(f"plan must be a HeavyHittersPlan or None, got {quote(plan)}")
     proven = plan_heavy_hitters(threshold=threshold, tolerance=tolerance, rho=rho, delta=delta)
     plan = plan or proven
     names = _tally(draw, plan.candidates)
@@ -90,9 +95,10 @@ def _tally(draw: Callable[[int], Iterable[Outcome]], n: int) -> Counter[Outcome]
     outcomes = draw(n)
     if not isinstance(outcomes, Iterable):
         raise ReprlError(f"draw({n}) must return {n} outcomes, got {quote(outcomes)}")
-    items = list(outcomes)
+    items = list(islice(outcomes, n + 1))
     if len(items) != n:
-        raise ReprlError(f"draw({n}) must return {n} outcomes, got {len(items)}")
+        many = "more" if len(items) > n else str(len(items))
+        raise ReprlError(f"draw({n}) must return {n} outcomes, got {many}")
     try:
         return Counter(items)
     except TypeError:

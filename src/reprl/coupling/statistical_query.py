@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reprl.coupling.rounding import round_vector
-from reprl.errors import ReprlError, check_array, check_probability
+from reprl.errors import ReprlError, check_array, check_probability, quote
 from reprl.guarantee import Guarantee
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -62,6 +62,8 @@ def statistical_query(
         Shared: one uniform at key, the shift of the grid. Data: whatever draw does.
     """
     check_shared_key(key)
+    if not callable(draw):
+        raise ReprlError(f"draw must be callable as draw(n), got {quote(draw)}")
     plan = plan_statistical_query(tolerance=tolerance, rho=rho, delta=delta)
     values = check_array("draw(n)", draw(plan.draws), 1)
     if values.shape != (plan.draws,):

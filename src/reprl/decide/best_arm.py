@@ -270,6 +270,8 @@ def best_arm(
     """
     check_shared_key(key)
     proven = plan_best_arm(n_arms, epsilon=epsilon, rho=rho, delta=delta)
+    if plan is not None and not isinstance(plan, ArmPlan):
+        raise ReprlError(f"plan must be an ArmPlan or None, got {quote(plan)}")
     plan = plan or proven
     if not callable(pull):
         raise ReprlError(f"pull must be callable as pull(arm, n), got {quote(pull)}")

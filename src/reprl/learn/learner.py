@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from reprl.decide.induction import Induction
 from reprl.decide.tiers import Tiers
-from reprl.errors import ReprlError, quote
+from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
 from reprl.learn.episodic import run_episodic
@@ -47,6 +47,7 @@ class LearnResult(NamedTuple):
 def learn(
     env: TabularMDP | str,
     *,
+    horizon: int | None = None,
     shared_seed: int | None = None,
     data_seed: int | None = None,
     max_samples: int | None = None,
@@ -58,14 +59,15 @@ def learn(
 
     Args:
         env: a TabularMDP, or an id for ``reprl.make``.
+        horizon: H, for an id; Gymnasium environments need it.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
         data_seed: seed of the samples, private and different in every run; None draws one.
         max_samples: never draw more; a run that needs more is refused.
         workers: threads; they cannot change the result.
         progress: show a bar on standard error.
-        options: the fields of ``Settings``: epsilon, rho, delta, access, coupling, block, mechanism, rounding,
-        constants,
-            calls.
+        options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="generative" or
+            "episodic", coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
+            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None.
 
     Guarantee:
         As in the result, with its status: docs/proofs/decision.md for "proven", docs/calibration.md for "heuristic".
@@ -74,7 +76,15 @@ def learn(
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     settings = make_settings(options)
-    mdp = make(env) if isinstance(env, str) else env
+    workers = check_int("workers", workers, 1, 1024)
+    if not isinstance(progress, bool):
+        raise ReprlError(f"progress must be True or False, got {quote(progress)}")
+    if isinstance(env, str):
+        mdp = make(env, horizon)
+    elif horizon is not None:
+        raise ReprlError(f"horizon must be left out for an environment that has one, got {quote(horizon)}")
+    else:
+        mdp = env
     if not isinstance(mdp, TabularMDP):
         raise ReprlError(f"env must be a TabularMDP or the id of one for access={settings.access!r}, got {quote(env)}")
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
