@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -228,7 +230,7 @@ def test_bytes_and_files_round_trip(tmp_path, stepwise, kind):
     assert copy.visits.tolist() == counts.visits.tolist()
     path = counts.save(tmp_path / "data.counts")
     assert reprl.Counts.load(path).digest == counts.digest
-    assert path.read_bytes() == counts.to_bytes()
+    assert path.read_bytes() == counts.to_bytes() + hashlib.sha256(counts.to_bytes()).digest()
 
 
 def encoded(counts: reprl.Counts, **changes: object) -> bytes:
@@ -313,3 +315,23 @@ def test_a_body_of_another_length_is_refused(change):
     data = data[:-1] if change < 0 else data + b"\0"
     with pytest.raises(reprl.ReprlError, match=r"^counts must hold 64 bytes after their header, got (63|65)\Z"):
         reprl.Counts.from_bytes(data)
+
+
+@pytest.mark.parametrize("byte", [-40, -1])
+def test_a_file_with_one_flipped_bit_is_refused(tmp_path: Path, byte: int) -> None:
+    path = one_cell([5, 6]).save(tmp_path / "counts")
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(reprl.ReprlError, match=r"must match the SHA-256 at their end, got other data$"):
+        reprl.Counts.load(path)
+
+
+@pytest.mark.parametrize("junk", [None, 3, "text", [1]])
+def test_what_is_no_data_set_is_not_merged_or_read(junk: object) -> None:
+    with pytest.raises(reprl.ReprlError, match=r"^merge needs data sets, got "):
+        reprl.Counts.merge(junk)  # type: ignore[arg-type]
+    with pytest.raises(reprl.ReprlError, match=r"^counts must start with "):
+        reprl.Counts.from_bytes(junk)  # type: ignore[arg-type]
+    with pytest.raises(reprl.ReprlError, match=r"^path must be the name of a file, got |^cannot read "):
+        reprl.Counts.load(junk)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from reprl.mdp.outcomes import Outcomes, expected_return
 _MAGIC = b"reprl-counts 1\n"
 _LAYOUT = (("first", "<i8"), ("next_state", "<i4"), ("reward", "<f8"), ("hits", "<i8"))
 _MAX_TALLY = int(np.iinfo(np.int64).max)
+_SEAL = hashlib.sha256().digest_size
 _SIZES = ("horizon", "n_states", "n_actions", "row_shift", "slot_shift")
 
 
@@ -103,7 +104,10 @@ class Counts:
     @classmethod
     def merge(cls, parts: Iterable[Counts]) -> Counts:
         """Add data sets up; tables that differ are first brought to their union."""
-        items = list(parts)
+        items = list(parts) if isinstance(parts, Iterable) else [parts]
+        for item in items:
+            if not isinstance(item, Counts):
+                raise ReprlError(f"merge needs data sets, got {quote(item)}")
         if not items:
             raise ReprlError("merge needs at least one data set, got none")
         if not all(item.outcomes.same_table(items[0].outcomes) for item in items):
@@ -137,7 +141,7 @@ class Counts:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the file that ``save`` would write."""
+        """SHA-256 of ``to_bytes``."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def to_bytes(self) -> bytes:
@@ -151,8 +155,9 @@ class Counts:
     @classmethod
     def from_bytes(cls, data: bytes) -> Counts:
         """Read what ``to_bytes`` wrote; anything else is a ReprlError, before memory is taken for it."""
-        if not data.startswith(_MAGIC):
-            raise ReprlError(f"counts must start with {_MAGIC!r}, got {quote(data[: len(_MAGIC)])}")
+        if not isinstance(data, bytes) or not data.startswith(_MAGIC):
+            opening = data[: len(_MAGIC)] if isinstance(data, bytes) else data
+            raise ReprlError(f"counts must start with {_MAGIC!r}, got {quote(opening)}")
         line, newline, body = data[len(_MAGIC) :].partition(b"\n")
         sizes = _read_header(line if newline else b"")
         expected = sum(sizes[name] * np.dtype(kind).itemsize for name, kind in _LAYOUT)
@@ -184,13 +189,19 @@ class Counts:
         return Counts.from_bytes, (self.to_bytes(),)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the data set to path, all or nothing."""
-        return write_atomic(path, self.to_bytes())
+        """Write the data set to path, followed by its SHA-256, all or nothing."""
+        data = self.to_bytes()
+        return write_atomic(path, data + hashlib.sha256(data).digest())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counts:
-        """Read a data set that ``save`` wrote."""
-        return cls.from_bytes(read_bounded(path))
+        """Read a data set that ``save`` wrote; a damaged file is refused."""
+        stored = read_bounded(path)
+        data, seal = stored[:-_SEAL], stored[-_SEAL:]
+        counts = cls.from_bytes(data)
+        if hashlib.sha256(data).digest() != seal:
+            raise ReprlError(f"counts in {path} must match the SHA-256 at their end, got other data")
+        return counts
 
     @cached_property
     def _cells(self) -> NDArray[np.int64]:

@@ -81,6 +81,8 @@ def to_gymnasium(mdp: TabularMDP, data_seed: int | None = None) -> TabularEnv:
     """Return a Gymnasium environment that plays an MDP; see TabularEnv for what it observes and how it ends."""
     from reprl.mdp.export import TabularEnv
 
+    if not isinstance(mdp, TabularMDP):
+        raise ReprlError(f"mdp must be a reprl.TabularMDP, got {quote(mdp)}")
     return TabularEnv(mdp, data_seed)
 
 
