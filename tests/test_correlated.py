@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reprl.coupling.correlated import correlated_sample, disagreement_bound, draw
-from reprl.coupling.gumbel_field import child_address
+from reprl.coupling.gumbel_field import SLICE, begin, child_address, find_winner, make_search
 from reprl.coupling.rounding import round_vector
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream, SharedKey
@@ -589,3 +589,36 @@ def test_disagreement_bound_refuses_bad_input(second: Any, options: dict[str, An
     with pytest.raises(ReprlError) as caught:
         disagreement_bound(HALF, second, **options)
     assert message in str(caught.value)
+
+
+def test_a_long_search_can_be_interrupted() -> None:
+    """A search that never ends in practice gives way to Ctrl-C."""
+    code = """
+import os, signal, threading
+import numpy as np
+import reprl
+laws = np.random.default_rng(0).dirichlet(np.ones(4), 120)
+reprl.correlated_sample(reprl.SharedKey(7), laws[:4])
+threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    reprl.correlated_sample(reprl.SharedKey(7), laws, max_nodes=2**62)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True)
+    assert done.stdout == "interrupted\n"
+
+
+def test_a_search_of_many_slices_is_one_search() -> None:
+    laws = np.tile([0.9, 0.1], (50, 1))
+    keys = [SharedKey(seed) for seed in range(6)]
+    whole = [draw(key, laws) for key in keys]
+    assert max(found.nodes for found in whole) > SLICE, "no search was long enough to be cut"
+    for key, found in zip(keys, whole, strict=True):
+        search, choice = make_search(50, 2), np.zeros(50, dtype=np.int64)
+        penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
+        begin(search, *key.words, np.uint64(child_address(np.uint64(0), 0)), 2)
+        while search.tally[0] > 0:
+            find_winner(*key.words, penalty, search, int(search.tally[1]) + 999, choice)
+        assert choice.tolist() == found.choice.tolist()
+        assert search.tally[1] == found.nodes
