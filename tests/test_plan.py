@@ -45,7 +45,7 @@ def test_rows_are_ours_the_rivals_and_the_bounds() -> None:
 
 
 def test_rates_are_those_of_the_papers() -> None:
-    """PAPER-NOTES §9 at S=6, A=3, H=4, every unstated constant 1."""
+    """The rates of the table at S=6, A=3, H=4, every unstated constant 1."""
     found, tail, log = samples(), 1 / (0.3 * 0.1) ** 2, math.log(1 / 0.05) ** 4
     assert found["this paper, joint", "parallel"] == pytest.approx(36 * 3 * 4**7 * log * tail)
     assert found["this paper, joint", "episodic"] == pytest.approx(36 * 3 * 4**11 * log * tail)
