@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import beta
 
 import reprl
+from reprl.coupling.correlated import block_size
 from reprl.decide.best_arm import Decision
 from reprl.learn.settings import Settings
 
@@ -59,8 +60,7 @@ class Setting:
     def n_blocks(self) -> int:
         """How many groups of states are coupled separately."""
         n_states, decision = self.sizes[0], self.decision
-        size = {"joint": n_states, "blocked": decision.block, "product": 1}[decision.coupling]
-        return -(-n_states // size)
+        return -(-n_states // block_size(n_states, decision.coupling, decision.block))
 
 
 def setting(world: str, options: Mapping[str, Any], epsilon: float, **how: Any) -> Setting:

@@ -61,8 +61,7 @@ class SimulatedParallel(GenerativeModel):
         uniform = np.full(states, 1.0 / states)
         cells = np.stack([n - paid.reshape(-1), paid.reshape(-1)])
         moved = self._draw("states", cells.reshape(-1), uniform).reshape(2, -1, states)
-        self.ledger.calls += n
-        self.ledger.samples += n * self.samples_per_call
+        self._charge(n)
         return Counts(self.mdp.outcomes, self._hits(moved))
 
     def mean_return(self, policy: Policy, n: int) -> float:
@@ -76,8 +75,7 @@ class SimulatedParallel(GenerativeModel):
         paid = np.where(actions.reshape(-1) == 0, plus, read - plus)
         coin = np.array([1.0 - _CONSOLATION, _CONSOLATION])
         total = int(paid.sum()) + int(self._draw("rewards", read - paid, coin)[:, 1].sum())
-        self.ledger.calls += n
-        self.ledger.samples += n * self.samples_per_call
+        self._charge(n)
         return total / n
 
     def _draw(self, purpose: str, totals: Sizes, law: Vector) -> Sizes:

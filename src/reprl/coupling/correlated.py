@@ -22,6 +22,11 @@ DEFAULT_BLOCK = 32
 DEFAULT_MAX_NODES = 10**9
 
 
+def block_size(n: int, method: str, block: int) -> int:
+    """Rows that are coupled together when n rows are drawn with a method: all, a block, or one."""
+    return {"joint": n, "blocked": min(n, block), "product": 1}[method]
+
+
 class Draw(NamedTuple):
     """A correlated sample and the work it took."""
 
@@ -128,7 +133,7 @@ def disagreement_bound(first: ArrayLike, second: ArrayLike, method: str = "joint
     tv = 0.5 * np.abs(p - q).sum(axis=1)
     if method == "product" and k == 2:
         return float(1.0 - np.prod(1.0 - tv))
-    size = {"joint": n, "blocked": min(n, check_int("block", block, 1)), "product": 1}[method]
+    size = block_size(n, method, check_int("block", block, 1))
     # 1 − affinity = ½ Σ (√p − √q)², written so that nearly equal laws keep their distance.
     root = np.where((p == 0.0) & (q == 0.0), 1.0, np.sqrt(p) + np.sqrt(q))
     with np.errstate(divide="ignore"):

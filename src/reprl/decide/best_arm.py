@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, DEFAULT_MAX_NODES, METHODS, correlated_sample
+from reprl.coupling.correlated import DEFAULT_BLOCK, DEFAULT_MAX_NODES, METHODS, block_size, correlated_sample
 from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential
 from reprl.coupling.rounding import round_vector, rounding_bound
 from reprl.errors import ReprlError, check_array, check_choice, check_int, check_probability, check_real, quote
@@ -111,7 +111,7 @@ def multi_best_arm(
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     delta = check_probability("delta", delta)
     places, n_places = _places(among, scores.shape[0])
-    selection = _select(decision.mechanism, scores, epsilon, delta)
+    selection = select(decision.mechanism, scores, epsilon, delta)
     laws = np.zeros((n_places, scores.shape[1]))
     laws[:, 0] = 1.0
     laws[places] = selection.probabilities
@@ -129,7 +129,7 @@ def multi_best_arm(
     apart = 2.0 * noise + check_real("drift", drift, 0.0, math.inf, open_low=False)
     reach = width if method != "grid" else width / 2.0
     guarantee = Guarantee(
-        rho=min(1.0, _disagreement(decision, selection, apart, width, places) + 2.0 * delta / 3.0),
+        rho=min(1.0, _disagreement(decision, selection, apart, epsilon, places) + 2.0 * delta / 3.0),
         delta=delta / 3.0 + selection.failure,
         epsilon=float(max(selection.loss + 2.0 * noise.max(), reach + noise.max())),
         status="proven",
@@ -153,11 +153,12 @@ def paper_requirement(
     A product has S blocks (l. 3185), a joint draw has one.
     """
     log = math.log(3.0 * n_instances * n_arms / delta)
-    grade = {"joint": 1, "blocked": -(-n_instances // block), "product": n_instances}[coupling]
-    return (rho * epsilon) ** 2 / (9216.0 * log**3 * grade)
+    blocks = -(-n_instances // block_size(n_instances, coupling, block))
+    return (rho * epsilon) ** 2 / (9216.0 * log**3 * blocks)
 
 
-def _select(mechanism: str, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
+def select(mechanism: str, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
+    """Turn scores into laws by a mechanism that spends half of the accuracy ε."""
     if mechanism == "compact":
         return compact(scores, epsilon=epsilon / 2.0)
     return exponential(scores, epsilon=epsilon, delta=delta)
@@ -186,18 +187,19 @@ def _disagreement(
     decision: Decision,
     selection: Selection,
     apart: NDArray[np.float64],
-    width: float,
+    epsilon: float,
     places: NDArray[np.int64],
 ) -> float:
     """Bound the probability that two runs whose scores differ by at most `apart`, row by row, choose differently."""
-    size = {"joint": int(places[-1]) + 1, "blocked": decision.block, "product": 1}[decision.coupling]
+    n_places = int(places[-1]) + 1
+    home = places // block_size(n_places, decision.coupling, decision.block)
     total = 0.0
-    for block in np.unique(places // size):
-        tv = selection.total_variation(np.where(places // size == block, apart, 0.0))
+    for block in np.unique(home):
+        tv = selection.total_variation(np.where(home == block, apart, 0.0))
         total += 2.0 * tv / (1.0 + tv)
-    if decision.rounding != "none":
-        method = decision.coupling if decision.rounding == "vector" else "grid"
-        spread = np.zeros(int(places[-1]) + 1)
+    width, method = _grid(decision, epsilon)
+    if method:
+        spread = np.zeros(n_places)
         spread[places] = apart
         total += rounding_bound(spread, width=width, method=method, block=decision.block)
     return total

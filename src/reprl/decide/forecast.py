@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.coupling.correlated import disagreement_bound
-from reprl.coupling.mechanisms import compact, exponential
-from reprl.decide.best_arm import Decision
+from reprl.decide.best_arm import Decision, select
 from reprl.decide.induction import Accuracy, Induction
 from reprl.decide.tiers import Tiers
 from reprl.mdp.counts import Counts
@@ -60,12 +59,8 @@ def forecast_disagreement(
                 stream = DataStream(data_seed, "forecast", run=h * 2 * _COPIES + copy)
                 noise = _normals(stream, cells).reshape(spread[h].shape)
                 scores = (found.scores[h] + np.sqrt(spread[h]) * noise)[rows]
-                epsilon = accuracy.by_tier[tier - 1]
-                if decision.mechanism == "compact":
-                    laws.append(compact(scores, epsilon=epsilon / 2.0).probabilities)
-                else:
-                    inner = delta / (horizon * len(tiers.decided))
-                    laws.append(exponential(scores, epsilon=epsilon, delta=inner).probabilities)
+                inner = delta / (horizon * len(tiers.decided))
+                laws.append(select(decision.mechanism, scores, accuracy.by_tier[tier - 1], inner).probabilities)
             pairs = zip(laws[::2], laws[1::2], strict=True)
             total += float(np.mean([disagreement_bound(p, q, decision.coupling, decision.block) for p, q in pairs]))
     return total
@@ -95,7 +90,7 @@ def _spread(counts: Counts, tiers: Tiers, found: Induction) -> NDArray[np.float6
 
 
 def _normals(stream: DataStream, n: int) -> NDArray[np.float64]:
-    """N standard normal variables by the Box–Muller transform."""
+    """Standard normal variables, n of them, by the Box–Muller transform."""
     u = stream.uniforms(2 * n).reshape(2, n)
     normals: NDArray[np.float64] = np.sqrt(-2.0 * np.log(u[0])) * np.cos(2.0 * np.pi * u[1])
     return normals

@@ -105,31 +105,34 @@ def rep_explore(
     fractional: list[NDArray[np.float64]] = []
     seen: list[Exploration] = []
     for number, stage in enumerate(stages):
-        tell = _tell(progress, f"stage {number + 1} of {len(stages)}: partition")
-        purpose = f"{number}/partition"
-        seen.append(_batch(model, stage.partition, stage.partition_runs, stage.quotas, purpose, workers, tell))
-        fractional.extend(seen[-1].short / stage.partition_runs)
+        batch = explore(
+            model,
+            stage.partition,
+            stage.partition_runs,
+            quotas=stage.quotas,
+            purpose=f"{number}/partition",
+            workers=workers,
+            progress=_tell(progress, f"stage {number + 1} of {len(stages)}: partition"),
+        )
+        seen.append(batch)
+        fractional.extend(batch.short / stage.partition_runs)
     mu = np.array(fractional)
     ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling, block) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
     parts: list[Counts] = []
     for number, stage in enumerate(stages):
         runs = stage.data_runs if data_runs is None else data_runs(seen[number], tiers)
-        tell = _tell(progress, f"stage {number + 1} of {len(stages)}: data")
-        parts.append(_batch(model, stage.data, runs, stage.quotas, f"{number}/data", workers, tell).counts)
+        batch = explore(
+            model,
+            stage.data,
+            runs,
+            quotas=stage.quotas,
+            purpose=f"{number}/data",
+            workers=workers,
+            progress=_tell(progress, f"stage {number + 1} of {len(stages)}: data"),
+        )
+        parts.append(batch.counts)
     return Explored(tiers, Counts.merge(parts), mu, ignored, np.concatenate([batch.first_value for batch in seen]))
-
-
-def _batch(
-    model: EpisodicModel,
-    settings: RunSettings,
-    runs: int,
-    quotas: tuple[int, ...],
-    purpose: str,
-    workers: int,
-    progress: Callable[[int], None] | None,
-) -> Exploration:
-    return explore(model, settings, runs, quotas=quotas, purpose=purpose, workers=workers, progress=progress)
 
 
 def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: int) -> NDArray[np.bool_]:

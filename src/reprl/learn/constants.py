@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from reprl.coupling.correlated import DEFAULT_BLOCK
+from reprl.coupling.correlated import DEFAULT_BLOCK, block_size
 from reprl.decide.best_arm import paper_requirement
 from reprl.decide.induction import Accuracy
 
@@ -75,7 +75,7 @@ def practical_calls(
     four powers of H two come from the window ε/H inside which arms are drawn and two from adding up H steps. The number
     of actions does not enter; n_actions is there so that every rule is called alike. docs/calibration.md has the fit.
     """
-    groups = {"joint": 1, "blocked": -(-n_states // block), "product": n_states}[coupling]
+    groups = -(-n_states // block_size(n_states, coupling, block))
     size = GENERATIVE_CONSTANT[coupling] * n_states * groups * horizon**4 / (epsilon * rho) ** 2
     if mechanism == "exponential":
         size *= EXPONENTIAL_FACTOR

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reprl.decide.forecast import forecast_disagreement
-from reprl.decide.induction import Accuracy, Induction, tiered_induction
+from reprl.decide.induction import Induction, tiered_induction
 from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings
@@ -118,7 +118,9 @@ def run_episodic(
     if settings.constants == "paper":
         stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
     budget = _Budget(model, stages, max_samples)
-    sizer = None if settings.constants == "paper" else _Sizer(key.derive("pilot"), model, settings, budget)
+    sizer = None
+    if settings.constants == "practical":
+        sizer = _Sizer(key.derive("pilot"), model, settings, budget, stages[0].data.episodes)
     explored = rep_explore(
         key.derive("explore"),
         model,
@@ -133,39 +135,25 @@ def run_episodic(
         key.derive("decide"),
         explored.counts,
         explored.tiers,
-        accuracy=accuracy_of(settings, explored.tiers),
-        delta=min(settings.delta, settings.rho),
+        accuracy=settings.accuracy(explored.tiers),
+        delta=settings.failure,
         decision=settings.decision(model.n_states, model.n_actions),
     )
-    guarantee = Guarantee(
-        rho=settings.rho,
-        delta=settings.delta,
-        epsilon=settings.epsilon,
-        status="heuristic",
-        source="docs/calibration.md" if settings.constants == "practical" else "constants that the paper leaves open",
-    )
+    calibrated = settings.constants == "practical"
+    source = "docs/calibration.md" if calibrated else "constants that the paper leaves open"
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
     modest = replace(induction.guarantee, status="heuristic")
-    return EpisodicRun(induction._replace(guarantee=modest), explored, guarantee)
-
-
-def accuracy_of(settings: Settings, tiers: Tiers) -> Accuracy:
-    """Return how the preset shares ε out over a partition."""
-    horizon = tiers.level.shape[0]
-    if settings.constants == "paper":
-        return Accuracy.paper(settings.epsilon, horizon, tiers.count)
-    return Accuracy.practical(settings.epsilon, horizon, tiers.count)
+    return EpisodicRun(induction._replace(guarantee=modest), explored, settings.promise("heuristic", source))
 
 
 class _Budget:
     """What the samples may add up to."""
 
     def __init__(self, model: EpisodicModel, stages: tuple[Stage, ...], max_samples: int | None) -> None:
-        self.per_episode = model.horizon + (0 if model.mdp.fixed_start else 1)
         self.limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
         self.ledger = model.ledger
         self.start = model.ledger.samples
-        self.require(sum(stage.episodes() for stage in stages) * self.per_episode)
+        self.require(sum(stage.episodes() for stage in stages) * model.samples_per_episode)
 
     def require(self, samples: int) -> None:
         """Refuse to go on if `samples` more could pass the limit."""
@@ -177,8 +165,11 @@ class _Budget:
 class _Sizer:
     """Chooses the data runs of a stage from a forecast on its partition runs."""
 
-    def __init__(self, key: SharedKey, model: EpisodicModel, settings: Settings, budget: _Budget) -> None:
+    def __init__(
+        self, key: SharedKey, model: EpisodicModel, settings: Settings, budget: _Budget, episodes: int
+    ) -> None:
         self.key = key
+        self.episodes = episodes
         self.model = model
         self.settings = settings
         self.budget = budget
@@ -186,16 +177,9 @@ class _Sizer:
     def __call__(self, seen: Exploration, tiers: Tiers) -> int:
         """Return M: enough data for a forecast disagreement of FORECAST_TARGET·ρ, at least a quarter of m."""
         settings, model = self.settings, self.model
-        decision = settings.decision(model.n_states, model.n_actions)
-        accuracy = accuracy_of(settings, tiers)
-        delta = min(settings.delta, settings.rho)
+        decision, accuracy = settings.decision(model.n_states, model.n_actions), settings.accuracy(tiers)
         pilot = tiered_induction(
-            self.key,
-            seen.counts,
-            tiers,
-            accuracy=accuracy,
-            delta=delta,
-            decision=decision,
+            self.key, seen.counts, tiers, accuracy=accuracy, delta=settings.failure, decision=decision
         )
         forecast = forecast_disagreement(
             seen.counts,
@@ -203,12 +187,11 @@ class _Sizer:
             pilot,
             accuracy=accuracy,
             decision=decision,
-            delta=delta,
+            delta=settings.failure,
             growth=1.0,
             data_seed=model.data_seed,
         )
         growth = (FORECAST_SCALE * forecast / (FORECAST_TARGET * settings.rho)) ** 2
         runs = max(math.ceil(seen.runs * growth), seen.runs // 4)
-        episodes = EPISODES_PER_CELL * model.n_states * model.n_actions * model.horizon
-        self.budget.require(runs * episodes * self.budget.per_episode)
+        self.budget.require(runs * self.episodes * model.samples_per_episode)
         return runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reprl.decide.induction import Accuracy, Induction, tiered_induction
+from reprl.decide.induction import Induction, tiered_induction
 from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_int, quote
 from reprl.guarantee import Guarantee
@@ -102,13 +102,12 @@ def run_generative(
     calls = plan_generative(mdp, settings, max_samples).calls
     counts = model.sample(calls)
     tiers = Tiers.single(mdp.horizon, mdp.n_states)
-    share = Accuracy.paper if settings.constants == "paper" else Accuracy.practical
     induction = tiered_induction(
         key.derive("decide"),
         counts,
         tiers,
-        accuracy=share(settings.epsilon, mdp.horizon, tiers.count),
-        delta=min(settings.delta, settings.rho),
+        accuracy=settings.accuracy(tiers),
+        delta=settings.failure,
         decision=settings.decision(mdp.n_states, mdp.n_actions),
     )
     calibrated = settings.constants == "practical" and settings.calls is None
@@ -124,10 +123,4 @@ def promise(settings: Settings, computed: Guarantee, unproven: str) -> Guarantee
         and computed.delta <= settings.delta
         and computed.epsilon <= settings.epsilon
     )
-    return Guarantee(
-        rho=settings.rho,
-        delta=settings.delta,
-        epsilon=settings.epsilon,
-        status="proven" if proven else "heuristic",
-        source=computed.source if proven else unproven,
-    )
+    return settings.promise("proven", computed.source) if proven else settings.promise("heuristic", unproven)

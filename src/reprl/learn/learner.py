@@ -118,7 +118,7 @@ def learn(
 
 @contextmanager
 def _bar(show: bool) -> Iterator[Callable[[str, int], None] | None]:
-    """A progress bar on standard error: phase, samples, rate, time."""
+    """A progress bar on standard error: phase, samples and time so far."""
     if not show:
         yield None
         return

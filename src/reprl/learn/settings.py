@@ -8,7 +8,10 @@ from dataclasses import asdict, dataclass
 from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS
 from reprl.coupling.mechanisms import MECHANISMS
 from reprl.decide.best_arm import ROUNDINGS, Decision
+from reprl.decide.induction import Accuracy
+from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real
+from reprl.guarantee import Guarantee
 from reprl.learn.constants import PRESETS
 
 ACCESSES = ("episodic", "generative")
@@ -67,6 +70,20 @@ class Settings:
             coupling = "joint" if n_coordinates * bits <= _AUTO_BITS else "blocked"
             block = max(1, int(_AUTO_BITS / bits))
         return Decision(mechanism=self.mechanism, coupling=coupling, block=block, rounding=self.rounding)
+
+    @property
+    def failure(self) -> float:
+        """δ of the induction: at most ρ, since a failure may also part two runs."""
+        return min(self.delta, self.rho)
+
+    def accuracy(self, tiers: Tiers) -> Accuracy:
+        """Return how the preset shares ε out over a partition."""
+        share = Accuracy.paper if self.constants == "paper" else Accuracy.practical
+        return share(self.epsilon, tiers.level.shape[0], tiers.count)
+
+    def promise(self, status: str, source: str) -> Guarantee:
+        """Return the asked figures with a status."""
+        return Guarantee(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status=status, source=source)
 
     def as_dict(self) -> dict[str, float | int | str | None]:
         """Return the fields by name, for recipes."""

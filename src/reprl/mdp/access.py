@@ -108,22 +108,27 @@ class GenerativeModel:
         """
         n = check_int("n", n, 1, 2**62)
         outcomes = self.mdp.outcomes
-        stream = DataStream(self.data_seed, f"generative/{self._batches}")
         hits = np.empty(outcomes.n_slots, dtype=np.int64)
-        _multinomials(outcomes, self.mdp.probability, self._cumulative, np.uint64(stream.key), n, hits)
-        self._batches += 1
-        self.ledger.calls += n
-        self.ledger.samples += n * self.samples_per_call
+        key = np.uint64(self._spend(n).key)
+        _multinomials(outcomes, self.mdp.probability, self._cumulative, key, n, hits)
         return Counts(outcomes, hits)
 
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
         n = check_int("n", n, 1, 2**62)
-        mean = _mean_return(self.mdp, policy, n, DataStream(self.data_seed, f"generative/{self._batches}"))
+        policy = self.mdp.check_policy(policy)
+        return _mean_return(self.mdp, policy, n, self._spend(n))
+
+    def _spend(self, n: int) -> DataStream:
+        """Charge n calls and return the data stream of their batch, which no other has read."""
+        stream = DataStream(self.data_seed, f"generative/{self._batches}")
         self._batches += 1
+        self._charge(n)
+        return stream
+
+    def _charge(self, n: int) -> None:
         self.ledger.calls += n
         self.ledger.samples += n * self.samples_per_call
-        return mean
 
 
 @njit(cache=True)
@@ -215,6 +220,11 @@ class EpisodicModel:
         self._episode = -1
         self._batches = 0
 
+    @property
+    def samples_per_episode(self) -> int:
+        """Samples of a full episode: H, and one more when the start is random."""
+        return self.horizon + (0 if self.mdp.fixed_start else 1)
+
     @cached_property
     def arrays(self) -> EpisodeArrays:
         """The tables that a kernel needs to run episodes by itself; it then adds to the ledger what it drew."""
@@ -250,7 +260,7 @@ class EpisodicModel:
         n = check_int("n", n, 1, 2**62)
         mean = _mean_return(self.mdp, policy, n, self.fresh_stream("returns"))
         self.ledger.episodes += n
-        self.ledger.samples += n * (self.horizon + (0 if self.mdp.fixed_start else 1))
+        self.ledger.samples += n * self.samples_per_episode
         return mean
 
     def fresh_stream(self, purpose: str) -> DataStream:
