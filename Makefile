@@ -27,8 +27,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,gym]' -c constraints.txt
 	@touch $(STAMP)
 
-demo: venv  ## run the short example
-	$(BIN)/python examples/demo.py
+demo: venv  ## train twice on independent data and compare the two policies
+	$(BIN)/reprl twice gridworld-v0 --horizon 6 --epsilon 0.3 --rho 0.1 --shared-seed 7
 
 lint: venv  ## ruff and mypy, changing nothing
 	$(BIN)/ruff check .

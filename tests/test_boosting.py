@@ -75,7 +75,7 @@ def test_a_noisy_learner_is_boosted_below_what_it_is_rejected_at() -> None:
 def test_the_reprl_learner_can_be_boosted() -> None:
     """20 calls on a tied gridworld part in 1 pair of 10; false alarm 1e-6. Control: the learner itself is rejected."""
     mdp = reprl.make("gridworld-v0", horizon=2, size=2)
-    base = reprl.learner(epsilon=1.0, calls=20)
+    base = reprl.learner(access="generative", epsilon=1.0, calls=20)
     policies = [base(reprl.GenerativeModel(mdp, i), reprl.SharedKey(i // 2)) for i in range(600)]
     assert exceeds(sum(policies[i] != policies[i + 1] for i in range(0, 600, 2)), 300, 0.03) < FALSE_ALARM
     boosted = reprl.boost(base, rho=0.03, delta=0.029, epsilon=2.0, runs=10)

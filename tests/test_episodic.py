@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,8 @@ import pytest
 import reprl
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Accuracy, tiered_induction
+from reprl.decide.window import GRID, shared_stretch
+from reprl.explore.qexplore import explore
 from reprl.learn import episodic
 from reprl.learn.settings import Settings
 from tests.statistics import FALSE_ALARM, exceeds
@@ -33,26 +38,163 @@ def run(mdp: reprl.TabularMDP, shared: int, data: int, **options: object) -> rep
     return reprl.learn(mdp, access="episodic", shared_seed=shared, data_seed=data, **options)  # type: ignore[arg-type]
 
 
+Pair = tuple[reprl.LearnResult, reprl.LearnResult]
+WORLDS: dict[str, dict[str, int]] = {
+    "combination-lock-v0": {"n_states": 4, "n_actions": 2, "horizon": 4},
+    "gridworld-v0": {"size": 2, "horizon": 3},
+}
+
+
+@cache
+def pairs_of(id: str) -> list[Pair]:
+    """30 pairs, each with a fresh shared seed, of 100 runs of each kind."""
+    mdp = reprl.make(id, **WORLDS[id])
+    assert isinstance(mdp, reprl.TabularMDP)
+    return [(run(mdp, i, 2 * i, runs=100), run(mdp, i, 2 * i + 1, runs=100)) for i in range(30)]
+
+
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("id", "options"),
-    [
-        ("combination-lock-v0", {"n_states": 4, "n_actions": 2, "horizon": 4}),
-        ("gridworld-v0", {"size": 2, "horizon": 3}),
-    ],
-)
-def test_two_runs_agree_and_are_near_optimal(id: str, options: dict[str, int]) -> None:
-    """Disagreement not above rho over 30 pairs, fresh keys; unshared keys on tied worlds are rejected."""
-    mdp = reprl.make(id, **options)
+@pytest.mark.slow
+@pytest.mark.parametrize("id", WORLDS)
+def test_two_runs_agree_and_are_near_optimal(id: str) -> None:
+    """Disagreement not above rho over 30 pairs, fresh keys; unshared keys are rejected."""
+    mdp, pairs = reprl.make(id, **WORLDS[id]), pairs_of(id)
     assert isinstance(mdp, reprl.TabularMDP)
     best = mdp.evaluate(mdp.solve().policy)
-    pairs = [(run(mdp, i, 2 * i), run(mdp, i, 2 * i + 1)) for i in range(30)]
     different = sum(a.policy != b.policy for a, b in pairs)
     assert exceeds(different, len(pairs), RHO) > FALSE_ALARM
     assert max(best - mdp.evaluate(r.policy) for pair in pairs for r in pair) <= 0.3
-    if id != "combination-lock-v0":
-        unshared = sum(a.policy != b.policy for (a, _), (b, _) in pairwise(pairs))
-        assert exceeds(unshared, len(pairs) - 1, RHO) < FALSE_ALARM
+    unshared = sum(a.policy != b.policy for (a, _), (b, _) in pairwise(pairs))
+    assert exceeds(unshared, len(pairs) - 1, RHO) < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("id", WORLDS)
+def test_two_runs_stretch_their_windows_alike(id: str) -> None:
+    """Stretches differ in at most a fifth of the 30 pairs, false alarm 1e-6; unshared keys part in about half."""
+    pairs = pairs_of(id)
+    for result in (result for pair in pairs for result in pair):
+        steps = math.log(result.stretch) / GRID
+        assert result.stretch >= 1.0
+        assert steps == pytest.approx(round(steps), abs=1e-9)
+    assert min(result.stretch for pair in pairs for result in pair) > 4.0, "these worlds allow wide windows"
+    parted = sum(a.stretch != b.stretch for a, b in pairs)
+    assert exceeds(parted, len(pairs), 0.2) > FALSE_ALARM
+    if id == "combination-lock-v0":
+        unshared = sum(a.stretch != b.stretch for (a, _), (b, _) in pairwise(pairs))
+        assert parted <= 2
+        assert exceeds(unshared, len(pairs) - 1, 0.1) < FALSE_ALARM
+
+
+# The stretch.
+
+
+def test_the_stretch_is_settled_on_the_partition_runs_and_used_on_the_data(
+    lock: reprl.TabularMDP, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[reprl.SharedKey, reprl.Counts, reprl.Tiers, dict[str, Any], float]] = []
+
+    def spy(key: reprl.SharedKey, counts: reprl.Counts, tiers: reprl.Tiers, **options: Any) -> float:
+        found = shared_stretch(key, counts, tiers, **options)
+        calls.append((key, counts, tiers, options, found))
+        return found
+
+    monkeypatch.setattr(episodic, "shared_stretch", spy)
+    result = run(lock, 5, 6, runs=20)
+    ((key, counts, tiers, options, found),) = calls
+    stage = episodic.practical_stages(lock.n_states, lock.n_actions, lock.horizon)[0]
+    first = explore(reprl.EpisodicModel(lock, 6), stage.partition, 20, quotas=stage.rungs, purpose="0/partition")
+    assert counts == first.counts
+    assert counts != result.counts
+    assert key == reprl.SharedKey(5).derive("window")
+    assert result.stretch == found > 1.0
+    settings = result.settings
+    narrow = settings.accuracy(result.tiers)
+    assert (tiers is result.tiers, options["accuracy"], options["epsilon"]) == (True, narrow, settings.epsilon)
+    assert 0.0 < options["delta"] <= settings.delta
+    again = tiered_induction(
+        reprl.SharedKey(5).derive("decide"),
+        result.counts,
+        result.tiers,
+        accuracy=narrow.stretched(found),
+        delta=settings.failure,
+        decision=settings.decision(lock.n_states, lock.n_actions),
+    )
+    assert again.policy == result.policy
+    np.testing.assert_array_equal(again.laws, result.induction.laws)
+
+
+@pytest.mark.parametrize("rounding", ["vector", "grid"])
+def test_windows_are_not_stretched_when_values_are_rounded(lock: reprl.TabularMDP, rounding: str) -> None:
+    """Values are rounded as coarsely as windows are wide: wide ones would blur them."""
+    assert run(lock, 5, 6, runs=20, rounding=rounding).stretch == 1.0
+    assert run(lock, 5, 6, runs=20).stretch > 1.0
+
+
+def test_parallel_sampling_does_not_stretch(lock: reprl.TabularMDP) -> None:
+    assert reprl.learn(lock, access="generative", calls=50, shared_seed=1, data_seed=2).stretch == 1.0
+
+
+def test_a_stretch_moves_no_other_shared_draw(lock: reprl.TabularMDP, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which addresses a run reads does not depend on its stretch; the stretch itself has its own."""
+    read: list[tuple[str | int, ...]] = []
+    words = reprl.SharedKey.words.fget  # type: ignore[attr-defined]
+
+    def listen(key: reprl.SharedKey) -> Any:
+        read.append(key.labels)
+        return words(key)
+
+    monkeypatch.setattr(reprl.SharedKey, "words", property(listen))
+
+    def addresses(**options: Any) -> tuple[reprl.LearnResult, list[tuple[str | int, ...]]]:
+        read.clear()
+        return run(lock, 5, 6, **options), list(read)
+
+    monkeypatch.setattr(episodic, "PARTITION_RUNS", 40)
+    for options in ({"runs": 20}, {}):
+        measured, own = addresses(**options)
+        assert measured.stretch > 1.0
+        assert own.count(("window",)) == 1
+        own.remove(("window",))
+        assert {place[0] for place in own} == {"explore", "decide"} | ({"pilot"} if not options else set())
+        for stretch in (1.0, 30.0):
+            with monkeypatch.context() as fixed:
+                fixed.setattr(episodic, "shared_stretch", lambda *_, _stretch=stretch, **__: _stretch)
+                result, other = addresses(**options)
+            assert result.stretch == stretch
+            assert other == own
+            np.testing.assert_array_equal(result.tiers.level, measured.tiers.level)
+
+
+def test_arms_that_tie_are_drawn_alike_at_every_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    transition = np.full((3, 4, 3, 4), 0.25)
+    world = reprl.TabularMDP(transition, np.full((3, 4, 3), 0.5))
+    policies = []
+    for stretch in (1.0, 2.25, 30.0):
+        monkeypatch.setattr(episodic, "shared_stretch", lambda *_, _stretch=stretch, **__: _stretch)
+        policies.append([run(world, shared, 6, runs=20).policy for shared in range(4)])
+    assert policies[0] == policies[1] == policies[2]
+    assert len({policy.fingerprint for policy in policies[0]}) == 4
+
+
+# Runs, ledgers and budgets.
+
+
+def test_the_number_of_runs_may_be_set(lock: reprl.TabularMDP) -> None:
+    per_run = episodic.EPISODES_PER_CELL * lock.n_states * lock.n_actions * lock.horizon
+    for runs in (17, 30):
+        result = run(lock, 1, 2, runs=runs)
+        assert result.settings.runs == runs
+        assert result.episodes == 2 * runs * per_run
+        assert result.counts.hits.sum() == runs * per_run
+        assert result.explored is not None
+        shares = result.explored.fractional * runs * len(episodic.QUOTAS[0])
+        np.testing.assert_allclose(shares, np.round(shares), atol=1e-9)
+        assert result.explored.first_value.size == runs
+    assert run(lock, 1, 2, runs=17, rho=0.001).episodes == 34 * per_run, "whatever the forecast says"
+    for bad in (0, 2.5):
+        with pytest.raises(reprl.ReprlError, match=r"^runs must be a whole number from 1 to"):
+            run(lock, 1, 2, runs=bad)
 
 
 def test_the_same_seeds_give_the_same_bytes_for_any_number_of_workers(lock: reprl.TabularMDP, small: None) -> None:
@@ -105,7 +247,8 @@ def test_the_papers_constants_are_refused_with_their_number(lock: reprl.TabularM
 
 def test_models_must_fit_the_access(lock: reprl.TabularMDP) -> None:
     learner = reprl.learner(access="episodic")
-    with pytest.raises(reprl.ReprlError, match=r"^model must be a reprl\.EpisodicModel for access='episodic', got "):
+    allowed = r"a reprl\.EpisodicModel or a reprl\.GymnasiumModel"
+    with pytest.raises(reprl.ReprlError, match=f"^model must be {allowed} for access='episodic', got "):
         learner(reprl.GenerativeModel(lock, 1), reprl.SharedKey(1))
 
 

@@ -8,7 +8,7 @@ import math
 import os
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ from tests import naive_decision
 from tests.statistics import FALSE_ALARM, exceeds
 
 EPSILON = 0.3
+learn = partial(reprl.learn, access="generative")
+learner_of = partial(reprl.learner, access="generative")
+generative = partial(Settings, access="generative")
 WAYS = list(itertools.product(("joint", "product"), ("compact", "exponential")))
 
 
@@ -33,7 +36,7 @@ def world(id: str) -> reprl.TabularMDP:
 
 def pair(id: str, i: int, **options: Any) -> list[reprl.LearnResult]:
     """Two runs with one fresh shared seed and independent data."""
-    return [reprl.learn(world(id), shared_seed=i, data_seed=2 * i + half, **options) for half in range(2)]
+    return [learn(world(id), shared_seed=i, data_seed=2 * i + half, **options) for half in range(2)]
 
 
 # What is promised.
@@ -83,7 +86,7 @@ def test_with_the_papers_constants_runs_agree_and_are_near_optimal(
 def test_a_greedy_learner_with_as_many_samples_is_rejected(coupling: str) -> None:
     """Control: on the tied gridworld the argmax of empirical means parts in most pairs. False alarm 1e-6."""
     mdp = world("gridworld")
-    settings = Settings(epsilon=EPSILON, constants="paper", coupling=coupling)
+    settings = generative(epsilon=EPSILON, constants="paper", coupling=coupling)
     calls = plan_generative(mdp, settings).calls
     policies = [naive_decision.greedy(reprl.GenerativeModel(mdp, i).sample(calls)) for i in range(400)]
     parted = sum(policies[2 * i] != policies[2 * i + 1] for i in range(200))
@@ -91,7 +94,7 @@ def test_a_greedy_learner_with_as_many_samples_is_rejected(coupling: str) -> Non
 
 
 def computed_rho(mdp: reprl.TabularMDP, calls: int, **options: Any) -> float:
-    return reprl.learn(mdp, shared_seed=0, data_seed=0, calls=calls, **options).induction.guarantee.rho
+    return learn(mdp, shared_seed=0, data_seed=0, calls=calls, **options).induction.guarantee.rho
 
 
 @pytest.mark.statistical
@@ -122,7 +125,7 @@ def test_the_rho_computed_from_hand_set_calls_bounds_the_disagreement(
 
 @pytest.mark.parametrize("id", ["random", "gridworld"])
 def test_practical_constants_are_heuristic_and_say_so(id: str) -> None:
-    result = reprl.learn(world(id), epsilon=EPSILON, shared_seed=1, data_seed=2)
+    result = learn(world(id), epsilon=EPSILON, shared_seed=1, data_seed=2)
     assert result.guarantee.status == "heuristic"
     assert str(result.guarantee).endswith("[heuristic: docs/calibration.md]")
     sizes = {"n_states": result.policy.n_states, "n_actions": world(id).n_actions, "horizon": result.policy.horizon}
@@ -132,9 +135,9 @@ def test_practical_constants_are_heuristic_and_say_so(id: str) -> None:
 
 def test_a_promise_is_proven_only_where_every_computed_figure_meets_it() -> None:
     options: dict[str, Any] = {"epsilon": EPSILON, "constants": "paper", "shared_seed": 1, "data_seed": 2}
-    enough = plan_generative(world("random"), Settings(epsilon=EPSILON, constants="paper")).calls
+    enough = plan_generative(world("random"), generative(epsilon=EPSILON, constants="paper")).calls
     for calls, status in ((enough, "proven"), (enough // 10**6, "heuristic"), (10, "heuristic")):
-        result = reprl.learn(world("random"), calls=calls, **options)
+        result = learn(world("random"), calls=calls, **options)
         computed = result.induction.guarantee
         assert result.guarantee.status == status
         assert (computed.rho <= 0.1 and computed.epsilon <= EPSILON and computed.delta <= 0.1) == (status == "proven")
@@ -148,24 +151,24 @@ def test_every_sample_is_counted_also_those_of_a_random_start() -> None:
     fixed = world("random")
     spread = reprl.TabularMDP(fixed.transition, fixed.reward, np.full(8, 1 / 8))
     for mdp, steps in ((fixed, 3), (spread, 4)):
-        result = reprl.learn(mdp, calls=50, shared_seed=1, data_seed=2)
+        result = learn(mdp, calls=50, shared_seed=1, data_seed=2)
         assert result.samples == 50 * 8 * 3 * steps
         assert (result.counts.visits == 50).all()
 
 
 def test_results_say_which_seeds_ran_and_can_be_had_again() -> None:
-    first = reprl.learn("gridworld-v0", calls=40)
-    again = reprl.learn("gridworld-v0", calls=40, shared_seed=first.shared_seed, data_seed=first.data_seed)
+    first = learn("gridworld-v0", calls=40)
+    again = learn("gridworld-v0", calls=40, shared_seed=first.shared_seed, data_seed=first.data_seed)
     assert (first.policy, first.counts) == (again.policy, again.counts)
-    other = reprl.learn("gridworld-v0", calls=40)
+    other = learn("gridworld-v0", calls=40)
     assert other.shared_seed != first.shared_seed
     assert other.data_seed != first.data_seed
-    assert first.settings == Settings(calls=40)
+    assert first.settings == generative(calls=40)
 
 
 def test_the_shared_seed_moves_no_data_and_the_data_seed_no_draw() -> None:
     results = {
-        (shared, data): reprl.learn(world("gridworld"), calls=10**12, shared_seed=shared, data_seed=data)
+        (shared, data): learn(world("gridworld"), calls=10**12, shared_seed=shared, data_seed=data)
         for shared, data in itertools.product(range(2), range(2))
     }
     assert results[0, 0].counts == results[1, 0].counts
@@ -177,8 +180,8 @@ def test_the_shared_seed_moves_no_data_and_the_data_seed_no_draw() -> None:
 def test_a_learner_is_the_same_run_as_learn() -> None:
     options: dict[str, Any] = {"calls": 300, "coupling": "product", "rounding": "grid"}
     model = reprl.GenerativeModel(world("random"), 5)
-    policy = reprl.learner(**options)(model, reprl.SharedKey(6))
-    assert policy == reprl.learn(world("random"), shared_seed=6, data_seed=5, **options).policy
+    policy = learner_of(**options)(model, reprl.SharedKey(6))
+    assert policy == learn(world("random"), shared_seed=6, data_seed=5, **options).policy
     assert model.ledger.calls == 300
 
 
@@ -211,15 +214,15 @@ FIXED: dict[str, Any] = {"epsilon": EPSILON, "constants": "paper", "calls": 5000
 
 @pytest.mark.parametrize(("id", "options", "fingerprint", "digest"), GOLDEN)
 def test_fixed_seeds_give_fixed_bytes(id: str, options: dict[str, Any], fingerprint: str, digest: str) -> None:
-    result = reprl.learn(world(id), **FIXED, **options)
+    result = learn(world(id), **FIXED, **options)
     assert (result.policy.fingerprint, result.counts.digest) == (fingerprint, digest)
 
 
 _SCRIPT = """
 import json, sys
 import reprl
-from tests.test_generative import FIXED, GOLDEN, world
-runs = [reprl.learn(world(id), **FIXED, **options) for id, options, _, _ in GOLDEN]
+from tests.test_generative import FIXED, GOLDEN, learn, world
+runs = [learn(world(id), **FIXED, **options) for id, options, _, _ in GOLDEN]
 json.dump([[run.policy.fingerprint, run.counts.digest] for run in runs], sys.stdout)
 """
 
@@ -242,15 +245,15 @@ def test_other_processes_give_the_same_bytes(hash_seed: str, threads: str) -> No
     [(40, 2, "joint", 40), (41, 2, "blocked", 40), (20, 4, "joint", 20), (21, 4, "blocked", 20), (9, 1, "joint", 40)],
 )
 def test_auto_is_settled_by_sizes_alone(n_states: int, n_actions: int, coupling: str, block: int) -> None:
-    decision = Settings().decision(n_states, n_actions)
+    decision = generative().decision(n_states, n_actions)
     assert (decision.coupling, decision.block) == (coupling, block)
-    kept = Settings(coupling="blocked", block=3).decision(n_states, n_actions)
+    kept = generative(coupling="blocked", block=3).decision(n_states, n_actions)
     assert (kept.coupling, kept.block) == ("blocked", 3)
 
 
 def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
     mdp = reprl.make("random-mdp-v0", horizon=2, n_states=100, n_actions=2, support=2)
-    result = reprl.learn(mdp, epsilon=1.0, constants="paper", coupling="blocked", block=1, shared_seed=1, data_seed=1)
+    result = learn(mdp, epsilon=1.0, constants="paper", coupling="blocked", block=1, shared_seed=1, data_seed=1)
     assert result.guarantee.status == "proven"
 
 
@@ -268,7 +271,7 @@ def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
         ({"rho": "0.1"}, r"rho must lie in \(0, 1\), got '0.1'"),
         ({"delta": 1.5}, r"delta must lie in \(0, 1\), got 1.5"),
         ({"delta": -0.1}, r"delta must lie in \(0, 1\), got -0.1"),
-        ({"espilon": 0.3}, r"option must be one of epsilon, .*, calls; got 'espilon'"),
+        ({"espilon": 0.3}, r"option must be one of epsilon, .*, calls, runs; got 'espilon'"),
         ({"access": "psychic"}, r"access must be one of .*generative.*; got 'psychic'"),
         ({"coupling": "tight"}, r"coupling must be one of auto, joint, blocked, product; got 'tight'"),
         ({"mechanism": "softmax"}, r"mechanism must be one of compact, exponential; got 'softmax'"),
@@ -276,6 +279,9 @@ def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
         ({"constants": "sharp"}, r"constants must be one of practical, paper; got 'sharp'"),
         ({"block": 0}, r"block must be a whole number of at least 1, got 0"),
         ({"calls": 0}, r"calls must be a whole number from 1 to \d+, got 0"),
+        ({"runs": 7}, r"runs must be left out unless access='episodic', got 7"),
+        ({"access": "episodic", "calls": 7}, r"calls must be left out unless access='generative', got 7"),
+        ({"access": "episodic", "runs": 0}, r"runs must be a whole number from 1 to \d+, got 0"),
         ({"calls": 1.5}, r"calls must be a whole number from 1 to \d+, got 1.5"),
         ({"calls": 10, "max_samples": 719}, r"max_samples must be at least 720 for these settings, got 719"),
         ({"calls": 10, "max_samples": 0}, r"max_samples must be a whole number of at least 1, got 0"),
@@ -288,29 +294,29 @@ def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
 )
 def test_bad_options_are_refused(change: dict[str, Any], text: str) -> None:
     with pytest.raises(reprl.ReprlError, match=f"^{text}$"):
-        reprl.learn(world("random"), **change)
+        learn(world("random"), **change)
 
 
 def test_max_samples_allows_exactly_what_is_needed() -> None:
-    assert reprl.learn(world("random"), calls=10, max_samples=720).samples == 720
+    assert learn(world("random"), calls=10, max_samples=720).samples == 720
 
 
 @pytest.mark.parametrize("env", [None, 3, [[0.5]], reprl.SharedKey(1)])
 def test_an_environment_of_the_wrong_type_is_refused(env: Any) -> None:
-    with pytest.raises(reprl.ReprlError, match=r"^env must be a TabularMDP or the id of one for access="):
-        reprl.learn(env, calls=1)
+    with pytest.raises(reprl.ReprlError, match=r"^env must be a TabularMDP, a GymnasiumModel, an id, or "):
+        learn(env, calls=1)
 
 
 def test_an_unknown_environment_is_quoted() -> None:
     with pytest.raises(reprl.ReprlError, match=r"^environment must be one of .*; got 'gridwrold-v0'"):
-        reprl.learn("gridwrold-v0", calls=1)
+        learn("gridwrold-v0", calls=1)
 
 
 def test_a_learner_needs_a_generative_model_and_a_key() -> None:
-    learner = reprl.learner(calls=1)
+    learner = learner_of(calls=1)
     with pytest.raises(reprl.ReprlError, match=r"^model must be a reprl.GenerativeModel for access='generative', got "):
         learner(reprl.EpisodicModel(world("random"), 1), reprl.SharedKey(1))
     with pytest.raises(reprl.ReprlError, match=r"^shared key must be a reprl.SharedKey, got 1$"):
         learner(reprl.GenerativeModel(world("random"), 1), 1)  # type: ignore[arg-type]
     with pytest.raises(reprl.ReprlError, match=r"^option must be one of .*; got 'call'$"):
-        reprl.learner(call=1)
+        learner_of(call=1)

@@ -86,8 +86,8 @@ def test_bytes_are_those_of_this_stream_version() -> None:
 @pytest.mark.parametrize("name", ["random", "starts", "lock"])
 def test_a_batch_is_the_sum_of_naive_runs_and_the_ledger_is_exact(name: str) -> None:
     model = EpisodicModel(world(name), 11)
-    told: list[int] = []
-    found = batch(model, 3, quotas=(1, 3, 30), progress=told.append)
+    told: list[tuple[int, int]] = []
+    found = batch(model, 3, quotas=(1, 3, 30), progress=lambda *news: told.append(news))
     slow = naive_runs(name, 11, "test", 3)
     assert found.counts.hits.tolist() == np.sum([one.hits for one in slow], axis=0).tolist()
     for level, quota in enumerate((1, 3, 30)):
@@ -96,7 +96,8 @@ def test_a_batch_is_the_sum_of_naive_runs_and_the_ledger_is_exact(name: str) -> 
     np.testing.assert_allclose(found.first_value, expected, rtol=1e-12)
     samples = sum(one.samples for one in slow)
     assert (model.ledger.samples, model.ledger.episodes, model.ledger.calls) == (samples, 3 * SETTINGS.episodes, 0)
-    assert sum(told) == samples
+    assert told == sorted(told)
+    assert told[-1] == (3 * SETTINGS.episodes, 3 * SETTINGS.episodes)
     batch(model, 3)
     assert model.ledger.episodes == 6 * SETTINGS.episodes
     assert model.ledger.samples > samples
@@ -144,7 +145,7 @@ def test_an_exception_in_one_worker_stops_the_others(monkeypatch: pytest.MonkeyP
 
 
 def test_an_exception_in_progress_stops_everything_and_is_charged() -> None:
-    def stop(drawn: int) -> None:
+    def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     model = EpisodicModel(world(), 3)
@@ -164,10 +165,10 @@ from reprl.mdp.access import EpisodicModel
 model = EpisodicModel(reprl.make("random-mdp-v0", horizon=4), 1)
 explore(model, RunSettings(episodes=10), 1, quotas=(4,), purpose="warm")
 told = []
-def progress(drawn):
+def progress(done, total):
     if not told:
         print("working", flush=True)
-    told.append(drawn)
+    told.append(done)
 try:
     explore(model, RunSettings(episodes=2**50), 100, quotas=(4,), purpose="long", workers=2, progress=progress)
 except KeyboardInterrupt:

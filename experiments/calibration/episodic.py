@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from scipy.stats import binomtest
 
@@ -16,30 +16,61 @@ import reprl
 from experiments.calibration.pairs import DATA
 
 STORE = DATA / "episodic.json"
-RHO = 0.1
-WORLDS: dict[str, tuple[str, dict[str, Any], float]] = {
-    "random-mdp (10,3,4)": ("random-mdp-v0", {"n_states": 10, "n_actions": 3, "horizon": 4}, 0.3),
-    "gridworld 4×4, H=6": ("gridworld-v0", {"size": 4, "horizon": 6}, 0.3),
-    "combination-lock (6,2,6)": ("combination-lock-v0", {"n_states": 6, "n_actions": 2, "horizon": 6}, 0.3),
-    "river-swim (6,2,8)": ("river-swim-v0", {"n_states": 6, "horizon": 8}, 0.3),
+
+
+class World(NamedTuple):
+    """One measurement: an environment and what is asked of the learner."""
+
+    id: str
+    options: dict[str, Any]
+    epsilon: float = 0.3
+    rho: float = 0.1
+    pairs: int = 100
+
+
+WORLDS: dict[str, World] = {
+    "random-mdp (10,3,4)": World("random-mdp-v0", {"n_states": 10, "n_actions": 3, "horizon": 4}),
+    "gridworld 4×4, H=6": World("gridworld-v0", {"size": 4, "horizon": 6}),
+    "combination-lock (6,2,6)": World("combination-lock-v0", {"n_states": 6, "n_actions": 2, "horizon": 6}),
+    "river-swim (6,2,8)": World("river-swim-v0", {"n_states": 6, "horizon": 8}),
+    "FrozenLake, H=12": World("gym:FrozenLake-v1", {"horizon": 12}, epsilon=0.1),
 }
-QUICK = {"combination-lock (4,2,4)": ("combination-lock-v0", {"n_states": 4, "n_actions": 2, "horizon": 4}, 0.3)}
+"""What the constants were chosen on."""
+HELD_OUT: dict[str, World] = {
+    "random-mdp (6,4,3), seed 5": World(
+        "random-mdp-v0", {"n_states": 6, "n_actions": 4, "horizon": 3, "seed": 5}, epsilon=0.4, pairs=60
+    ),
+    "random-mdp (8,2,5), seed 9": World(
+        "random-mdp-v0", {"n_states": 8, "n_actions": 2, "horizon": 5, "seed": 9}, epsilon=0.5, pairs=60
+    ),
+    "random-mdp (10,3,4), seed 2": World(
+        "random-mdp-v0", {"n_states": 10, "n_actions": 3, "horizon": 4, "seed": 2}, rho=0.2, pairs=60
+    ),
+    "gridworld 3×3, H=5": World("gridworld-v0", {"size": 3, "horizon": 5}, epsilon=0.1, pairs=60),
+    "two-goals, H=5": World("two-goals-v0", {"horizon": 5}, epsilon=0.2, pairs=60),
+    "river-swim (5,2,6), ε=0.02": World("river-swim-v0", {"n_states": 5, "horizon": 6}, epsilon=0.02, pairs=60),
+    "maintenance, H=5": World("maintenance-v0", {"horizon": 5}, pairs=60),
+    "queue-admission, H=5": World("queue-admission-v0", {"horizon": 5}, pairs=60),
+    "inventory, H=4": World("inventory-v0", {"horizon": 4}, pairs=60),
+}
+"""What they were then tried on."""
+QUICK = {"combination-lock (4,2,4)": World("combination-lock-v0", {"n_states": 4, "n_actions": 2, "horizon": 4}, pairs=5)}
 
 
-def measure(id: str, options: dict[str, Any], epsilon: float, pairs: int, workers: int) -> dict[str, Any]:
+def measure(world: World, workers: int) -> dict[str, Any]:
     """Run pairs with fresh shared seeds and independent data."""
-    mdp = reprl.make(id, **options)
+    mdp, pairs = reprl.make(world.id, **world.options), world.pairs
     assert isinstance(mdp, reprl.TabularMDP)
     best = mdp.evaluate(mdp.solve().policy)
-    different = parted = 0
+    different = parted = stretched = 0
     worst, steps = 0.0, []
     for pair in range(pairs):
         runs = [
             reprl.learn(
                 mdp,
                 access="episodic",
-                epsilon=epsilon,
-                rho=RHO,
+                epsilon=world.epsilon,
+                rho=world.rho,
                 shared_seed=pair,
                 data_seed=2 * pair + half,
                 workers=workers,
@@ -48,6 +79,7 @@ def measure(id: str, options: dict[str, Any], epsilon: float, pairs: int, worker
         ]
         different += runs[0].policy != runs[1].policy
         parted += bool((runs[0].tiers.level != runs[1].tiers.level).any())
+        stretched += runs[0].stretch != runs[1].stretch
         worst = max(worst, *(best - mdp.evaluate(run.policy) for run in runs))
         steps += [run.samples for run in runs]
     interval = binomtest(different, pairs).proportion_ci(0.95, "exact")
@@ -55,11 +87,13 @@ def measure(id: str, options: dict[str, Any], epsilon: float, pairs: int, worker
         "pairs": pairs,
         "disagreements": different,
         "interval": [interval.low, interval.high],
-        "p_value": binomtest(different, pairs, RHO, alternative="greater").pvalue,
+        "p_value": binomtest(different, pairs, world.rho, alternative="greater").pvalue,
         "partitions_apart": parted,
+        "stretches_apart": stretched,
         "worst_loss": worst,
         "best_value": best,
-        "epsilon": epsilon,
+        "epsilon": world.epsilon,
+        "rho": world.rho,
         "mean_steps": sum(steps) / len(steps),
         "most_steps": max(steps),
     }
@@ -68,14 +102,14 @@ def measure(id: str, options: dict[str, Any], epsilon: float, pairs: int, worker
 def table(rows: dict[str, dict[str, Any]]) -> str:
     """The stored results as a Markdown table."""
     lines = [
-        "| world | ε | disagreement (95 %) | partitions apart | worst loss | mean steps | most steps |",
-        "|---|---|---|---|---|---|---|",
+        "| world | ε | ρ | disagreement (95 %) | partitions, windows apart | worst loss | mean steps | most steps |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, row in rows.items():
         low, high = row["interval"]
         lines.append(
-            f"| {name} | {row['epsilon']} | {row['disagreements']}/{row['pairs']} ({low:.3f}–{high:.3f}) "
-            f"| {row['partitions_apart']}/{row['pairs']} | {row['worst_loss']:.3f} "
+            f"| {name} | {row['epsilon']} | {row['rho']} | {row['disagreements']}/{row['pairs']} ({low:.3f}–{high:.3f}) "
+            f"| {row['partitions_apart']}, {row['stretches_apart']} | {row['worst_loss']:.3f} "
             f"| {row['mean_steps']:.2g} | {row['most_steps']:.2g} |"
         )
     return "\n".join(lines)
@@ -84,18 +118,17 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
 def main() -> None:
     """Measure what is missing, store it, print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=None, help="names of worlds")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     if options.quick:
-        print(table({name: measure(*world, pairs=5, workers=1) for name, world in QUICK.items()}))
+        print(table({name: measure(world, workers=1) for name, world in QUICK.items()}))
         return
     rows = json.loads(STORE.read_text()) if STORE.exists() else {}
-    for name, world in WORLDS.items():
+    for name, world in (WORLDS | HELD_OUT).items():
         if name not in rows and (options.only is None or name in options.only):
-            rows[name] = measure(*world, pairs=options.pairs, workers=options.workers)
+            rows[name] = measure(world, workers=options.workers)
             STORE.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
     print(table(rows))
 

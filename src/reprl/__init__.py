@@ -1,5 +1,9 @@
 """reprl: reinforcement learning whose policies replicate on fresh data."""
 
+from reprl.artifacts.receipt import Receipt as Receipt
+from reprl.artifacts.recipe import Recipe as Recipe
+from reprl.audit.audit import audit as audit
+from reprl.audit.record import AuditReport as AuditReport
 from reprl.bounds.planner import Plan as Plan
 from reprl.bounds.planner import plan as plan
 from reprl.coupling.correlated import correlated_sample as correlated_sample

@@ -47,15 +47,15 @@ def _umask() -> int:
     return current
 
 
-def read_bounded(path: str | os.PathLike[str]) -> bytes:
-    """Read a whole regular file of at most MAX_BYTES."""
+def read_bounded(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+    """Read a whole regular file of at most limit bytes."""
     source = _path(path)
     try:
         if not source.is_file():
             raise ReprlError(f"cannot read {source}: no such file")
         size = source.stat().st_size
-        if size > MAX_BYTES:
-            raise ReprlError(f"cannot read {source}: a file of at most {MAX_BYTES} bytes is expected, got {size}")
+        if size > limit:
+            raise ReprlError(f"cannot read {source}: a file of at most {limit} bytes is expected, got {size}")
         return source.read_bytes()
     except OSError as error:
         raise ReprlError(f"cannot read {source}: {error.strerror or error}") from None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import check_int, check_real
 from reprl.explore.qagent import Agent, explore_episodes, make_agent, make_schedule, restart, zeros_apart
-from reprl.mdp.access import EpisodicModel
+from reprl.mdp.access import Episodic, EpisodicModel
 from reprl.mdp.counts import Counts
 
 _SLICE = 2_000_000
@@ -59,37 +59,43 @@ class Exploration(NamedTuple):
 
 
 def explore(
-    model: EpisodicModel,
+    model: Episodic,
     settings: RunSettings,
     runs: int,
     *,
     quotas: tuple[int, ...],
     purpose: str,
     workers: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Exploration:
     """Make independent exploration runs.
 
     Args:
-        model: where samples come from; its ledger is charged.
+        model: where samples come from, an MDP in memory or a black box; its ledger is charged.
         settings: episodes per run, bonus.
         runs: how many.
         quotas: records that every action of a state needs, one or several levels.
         purpose: name of the data stream, for people: every batch of a model reads a fresh one.
-        workers: threads.
-        progress: called from this thread with the samples drawn since the last call.
+        workers: threads, or processes for a black box.
+        progress: called from this thread now and then with the episodes done and the episodes of the batch.
 
     Guarantee:
         Given the numbers of records, the records of all cells are independent draws from the cells' laws (Cor. l.
         1960). Bytes do not depend on workers.
 
     Randomness:
-        Data stream (data seed, "explore/" + purpose + number of the model's batch), lane = run.
+        Data stream (data seed, "explore/" + purpose + number of the model's batch), lane = run. A black box is seeded
+        with one word of it per episode.
     """
     runs = check_int("runs", runs, 1, 2**31)
     workers = check_int("workers", workers, 1, 1024)
     levels = np.array([check_int("quota", q, 1, 2**62) for q in quotas], dtype=np.int64)
-    crew = _Crew(model, settings, levels, model.fresh_stream(f"explore/{purpose}").key, runs)
+    key = model.fresh_stream(f"explore/{purpose}").key
+    if not isinstance(model, EpisodicModel):
+        from reprl.explore.blackbox import Orders, explore_black_box  # which needs what is defined here
+
+        return explore_black_box(model, Orders(settings, levels, key), runs, workers, progress)
+    crew = _Crew(model, settings, levels, key, runs)
     try:
         crew.work(workers, progress)
     finally:  # what an interrupted batch has drawn is spent too
@@ -138,11 +144,11 @@ class _Crew:
         self._lock = threading.Lock()
         self._stop = threading.Event()
 
-    def work(self, workers: int, progress: Callable[[int], None] | None) -> None:
+    def work(self, workers: int, progress: Callable[[int, int], None] | None) -> None:
         """Run everything; an interrupt stops all workers at their next slice."""
         _ = self.model.arrays
         self.desks = [_Desk(self.model, self.levels.size) for _ in range(min(workers, self.first_value.size))]
-        told = 0
+        total = self.first_value.size * self.settings.episodes
         with ThreadPoolExecutor(len(self.desks)) as pool:
             try:
                 jobs: set[Future[None]] = {pool.submit(self._serve, desk) for desk in self.desks}
@@ -151,9 +157,7 @@ class _Crew:
                     for job in done:
                         job.result()
                     if progress is not None:
-                        drawn = sum(desk.samples for desk in self.desks)
-                        progress(drawn - told)
-                        told = drawn
+                        progress(sum(desk.episodes for desk in self.desks), total)
             except BaseException:
                 self._stop.set()
                 raise

@@ -2,7 +2,9 @@
 
 A *stage* makes m runs to see which states are under-explored, how often (the fractional set μ̂), draws the set I
 from the product of Bernoullis B(μ̂) by correlated sampling, and makes M fresh runs for data. The paper has one stage per
-tier. A stage may also settle several tiers from one set of runs, a quota of records each.
+tier. A stage may also settle several tiers from one set of runs. Each tier has a *ladder* of quotas: a run's set is then
+the one of a quota drawn at random from the ladder, averaged over that draw, which leaves the law of I what it was and its
+fractions far steadier from one batch of runs to the next. The paper's ladder has one rung, H.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS, correlated_sample
 from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_choice, check_int
 from reprl.explore.qexplore import Exploration, RunSettings, explore
-from reprl.mdp.access import EpisodicModel
+from reprl.mdp.access import Episodic
 from reprl.mdp.counts import Counts
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -35,8 +37,8 @@ class Stage:
     """Behaviour of the runs that collect data."""
     data_runs: int
     """M."""
-    quotas: tuple[int, ...]
-    """Records per action below which a state counts as under-explored, one quota per tier settled: H in the paper."""
+    quotas: tuple[tuple[int, ...], ...]
+    """One ladder per tier settled: records per action below which a state counts as under-explored; (H,) in the paper."""
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -44,8 +46,21 @@ class Stage:
         check_int("data_runs", self.data_runs, 1, 2**31)
         if not self.quotas:
             raise ReprlError("quotas must name at least one tier, got none")
-        for quota in self.quotas:
-            check_int("quota", quota, 1, 2**62)
+        for ladder in self.quotas:
+            if not ladder:
+                raise ReprlError("a ladder of quotas must have at least one rung, got none")
+            for quota in ladder:
+                check_int("quota", quota, 1, 2**62)
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """All quotas, ladder after ladder."""
+        return tuple(quota for ladder in self.quotas for quota in ladder)
+
+    def fractional(self, seen: Exploration) -> list[NDArray[np.float64]]:
+        """μ̂ of each tier, (H, S): the fraction of runs, and of rungs, for which a state was under-explored."""
+        parts = np.split(seen.short, np.cumsum([len(ladder) for ladder in self.quotas])[:-1])
+        return [part.sum(axis=0) / (len(part) * seen.runs) for part in parts]
 
     def episodes(self) -> int:
         """Episodes that the stage plays."""
@@ -59,7 +74,7 @@ class Explored(NamedTuple):
     counts: Counts
     """Data of all stages, from runs that the partition does not depend on."""
     fractional: NDArray[np.float64]
-    """(L−1, H, S): μ̂ of each tier, the fraction of runs in which a state was under-explored."""
+    """(L−1, H, S): μ̂ of each tier, the fraction of runs (and rungs) for which a state was under-explored."""
     ignored: NDArray[np.bool_]
     """(L−1, H, S): the sets I drawn from B(μ̂)."""
     first_value: NDArray[np.float64]
@@ -68,27 +83,27 @@ class Explored(NamedTuple):
 
 def rep_explore(
     key: SharedKey,
-    model: EpisodicModel,
+    model: Episodic,
     stages: tuple[Stage, ...],
     *,
     coupling: str = "joint",
     block: int = DEFAULT_BLOCK,
     data_runs: Callable[[Exploration, Tiers], int] | None = None,
     workers: int = 1,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Explored:
     """Explore an MDP by episodes; return a partition into tiers and data.
 
     Args:
         key: shared randomness; the same key in both runs.
-        model: the MDP, by episodes.
+        model: the MDP in memory or the black box, by episodes.
         stages: what to do; tiers are numbered through all stages.
         coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
         block: coordinates per block for "blocked".
         data_runs: chooses M of a stage from its partition runs and the tiers; None for the stage's own number. Neither
             the partition nor any shared address depends on it.
-        workers: threads.
-        progress: called with the phase and the samples drawn since the last call.
+        workers: threads, or processes for a black box.
+        progress: called with the phase, its episodes done and all its episodes.
 
     Guarantee:
         I has law B(μ̂), so its expected reachability is the average over the runs that gave μ̂ (l. 2007), for every
@@ -109,16 +124,19 @@ def rep_explore(
             model,
             stage.partition,
             stage.partition_runs,
-            quotas=stage.quotas,
+            quotas=stage.rungs,
             purpose=f"{number}/partition",
             workers=workers,
             progress=_tell(progress, f"stage {number + 1} of {len(stages)}: partition"),
         )
         seen.append(batch)
-        fractional.extend(batch.short / stage.partition_runs)
+        fractional.extend(stage.fractional(batch))
     mu = np.array(fractional)
     ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling, block) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
+    if np.delete(tiers.ignorable[0], list(model.known)).all():
+        made = " and ".join(f"{stage.partition_runs} runs of {stage.partition.episodes} episodes" for stage in stages)
+        raise ReprlError(f"exploration must settle some state of step 0, got none after {made}: raise the episodes")
     parts: list[Counts] = []
     for number, stage in enumerate(stages):
         runs = stage.data_runs if data_runs is None else data_runs(seen[number], tiers)
@@ -126,7 +144,7 @@ def rep_explore(
             model,
             stage.data,
             runs,
-            quotas=stage.quotas,
+            quotas=stage.rungs,
             purpose=f"{number}/data",
             workers=workers,
             progress=_tell(progress, f"stage {number + 1} of {len(stages)}: data"),
@@ -152,5 +170,5 @@ def stack_tiers(ignored: NDArray[np.bool_]) -> Tiers:
     return Tiers.from_levels(level, count)
 
 
-def _tell(progress: Callable[[str, int], None] | None, phase: str) -> Callable[[int], None] | None:
-    return None if progress is None else lambda samples: progress(phase, samples)
+def _tell(progress: Callable[[str, int, int], None] | None, phase: str) -> Callable[[int, int], None] | None:
+    return None if progress is None else lambda done, total: progress(phase, done, total)

@@ -10,26 +10,28 @@ from typing import NamedTuple
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Induction, tiered_induction
 from reprl.decide.tiers import Tiers
+from reprl.decide.window import shared_stretch
 from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings
 from reprl.explore.rep_explore import Explored, Stage, rep_explore
 from reprl.guarantee import Guarantee
 from reprl.learn.settings import Settings
-from reprl.mdp.access import EpisodicModel
+from reprl.mdp.access import Episodic, EpisodicModel
+from reprl.mdp.gymnasium import GymnasiumModel
 from reprl.randomness import SharedKey, check_shared_key
 
 EPISODES_PER_CELL = 32
 """K of a practical run, per cell: twice the first quota, so that a cell at half the even share still meets it."""
-PARTITION_RUNS = 400
+PARTITION_RUNS = 800
 """m of the practical preset."""
-QUOTAS = (16, 4, 1)
-"""Records per action and run that tiers 1, 2, 3 ask for in the practical preset."""
+QUOTAS = ((1, 2, 3, 4, 6, 8),)
+"""The one ladder of the practical preset: records per action and run, a small part of the even share."""
 BONUS = 0.1
 GUIDE = 0.01
 _MOST = 2**62
 FORECAST_SCALE = 0.45
 """Measured disagreement over forecast, which sums upper bounds."""
-FORECAST_TARGET = 0.8
+FORECAST_TARGET = 0.65
 """Share of ρ that the forecast may use."""
 
 
@@ -39,6 +41,7 @@ class EpisodicRun(NamedTuple):
     induction: Induction
     explored: Explored
     guarantee: Guarantee
+    stretch: float
 
 
 def practical_stages(n_states: int, n_actions: int, horizon: int) -> tuple[Stage, ...]:
@@ -79,18 +82,18 @@ def paper_stages(
                 "alone; at most 2**62 can be counted: use constants='practical'"
             )
         run = RunSettings(episodes=episodes, bonus=2.0, guide=1.0, failure=iota)
-        stages.append(Stage(partition=run, partition_runs=runs, data=run, data_runs=data_runs, quotas=(horizon,)))
+        stages.append(Stage(partition=run, partition_runs=runs, data=run, data_runs=data_runs, quotas=((horizon,),)))
     return tuple(stages)
 
 
 def run_episodic(
-    model: EpisodicModel,
+    model: EpisodicModel | GymnasiumModel,
     shared_key: SharedKey,
     settings: Settings,
     *,
     max_samples: int | None = None,
     workers: int = 1,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> EpisodicRun:
     """Explore, partition, collect, decide.
 
@@ -99,17 +102,18 @@ def run_episodic(
         shared_key: ξ.
         settings: accuracy, replicability and how to decide.
         max_samples: never draw more; a run that would need more is refused before it does.
-        workers: threads.
-        progress: called with the phase and the samples drawn since the last call.
+        workers: threads, or processes for a black box.
+        progress: called with the phase, its episodes done and all its episodes.
 
     Guarantee:
         Heuristic: ``practical`` is calibrated, and the paper leaves constants of its exploration open.
 
     Randomness:
-        Shared, at shared_key.derive("explore"), ("pilot") and ("decide"). Data: streams of the model's data seed.
+        Shared, at shared_key.derive("explore"), ("window"), ("pilot") and ("decide"). Data: streams of the model's data seed.
     """
-    if not isinstance(model, EpisodicModel):
-        raise ReprlError(f"model must be a reprl.EpisodicModel for access='episodic', got {quote(model)}")
+    if not isinstance(model, EpisodicModel | GymnasiumModel):
+        allowed = "a reprl.EpisodicModel or a reprl.GymnasiumModel"
+        raise ReprlError(f"model must be {allowed} for access='episodic', got {quote(model)}")
     key = check_shared_key(shared_key)
     sizes = (model.n_states, model.n_actions, model.horizon)
     settings.check_horizon(model.horizon)
@@ -117,10 +121,10 @@ def run_episodic(
     stages = practical_stages(*sizes)
     if settings.constants == "paper":
         stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
+    if settings.runs is not None:
+        stages = tuple(replace(stage, partition_runs=settings.runs, data_runs=settings.runs) for stage in stages)
     budget = _Budget(model, stages, max_samples)
-    sizer = None
-    if settings.constants == "practical":
-        sizer = _Sizer(key.derive("pilot"), model, settings, budget, stages[0].data.episodes)
+    sizer = _Sizer(key, model, settings, budget, stages[0]) if settings.constants == "practical" else None
     explored = rep_explore(
         key.derive("explore"),
         model,
@@ -131,11 +135,12 @@ def run_episodic(
         workers=workers,
         progress=progress,
     )
+    stretch = 1.0 if sizer is None else sizer.stretch
     induction = tiered_induction(
         key.derive("decide"),
         explored.counts,
         explored.tiers,
-        accuracy=settings.accuracy(explored.tiers),
+        accuracy=settings.accuracy(explored.tiers).stretched(stretch),
         delta=settings.failure,
         decision=settings.decision(model.n_states, model.n_actions),
     )
@@ -143,13 +148,14 @@ def run_episodic(
     source = "docs/calibration.md" if calibrated else "constants that the paper leaves open"
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
     modest = replace(induction.guarantee, status="heuristic")
-    return EpisodicRun(induction._replace(guarantee=modest), explored, settings.promise("heuristic", source))
+    promise = settings.promise("heuristic", source)
+    return EpisodicRun(induction._replace(guarantee=modest), explored, promise, stretch)
 
 
 class _Budget:
     """What the samples may add up to."""
 
-    def __init__(self, model: EpisodicModel, stages: tuple[Stage, ...], max_samples: int | None) -> None:
+    def __init__(self, model: Episodic, stages: tuple[Stage, ...], max_samples: int | None) -> None:
         self.limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
         self.ledger = model.ledger
         self.start = model.ledger.samples
@@ -163,23 +169,38 @@ class _Budget:
 
 
 class _Sizer:
-    """Chooses the data runs of a stage from a forecast on its partition runs."""
+    """Looks at the partition runs before data are collected: how wide windows may be, and how many data runs it takes."""
+
+    stretch = 1.0
 
     def __init__(
-        self, key: SharedKey, model: EpisodicModel, settings: Settings, budget: _Budget, episodes: int
+        self, key: SharedKey, model: Episodic, settings: Settings, budget: _Budget, stage: Stage
     ) -> None:
         self.key = key
-        self.episodes = episodes
         self.model = model
         self.settings = settings
         self.budget = budget
+        self.stage = stage
 
     def __call__(self, seen: Exploration, tiers: Tiers) -> int:
-        """Return M: enough data for a forecast disagreement of FORECAST_TARGET·ρ, at least a quarter of m."""
+        """Settle the stretch and return M: data for a forecast disagreement of FORECAST_TARGET·ρ, at least m/4 runs."""
         settings, model = self.settings, self.model
         decision, accuracy = settings.decision(model.n_states, model.n_actions), settings.accuracy(tiers)
+        if settings.rounding == "none":
+            self.stretch = shared_stretch(
+                self.key.derive("window"),
+                seen.counts,
+                tiers,
+                accuracy=accuracy,
+                epsilon=settings.epsilon,
+                delta=settings.delta,
+                mechanism=settings.mechanism,
+            )
+            accuracy = accuracy.stretched(self.stretch)
+        if settings.runs is not None:
+            return settings.runs
         pilot = tiered_induction(
-            self.key, seen.counts, tiers, accuracy=accuracy, delta=settings.failure, decision=decision
+            self.key.derive("pilot"), seen.counts, tiers, accuracy=accuracy, delta=settings.failure, decision=decision
         )
         forecast = forecast_disagreement(
             seen.counts,
@@ -193,5 +214,5 @@ class _Sizer:
         )
         growth = (FORECAST_SCALE * forecast / (FORECAST_TARGET * settings.rho)) ** 2
         runs = max(math.ceil(seen.runs * growth), seen.runs // 4)
-        self.budget.require(runs * self.episodes * model.samples_per_episode)
+        self.budget.require(runs * self.stage.data.episodes * model.samples_per_episode)
         return runs

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reprl.decide.induction import Induction
 from reprl.decide.tiers import Tiers
@@ -18,9 +19,37 @@ from reprl.learn.settings import Settings
 from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.catalogue import make
 from reprl.mdp.counts import Counts
+from reprl.mdp.gymnasium import GymnasiumModel, make_gymnasium
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from reprl.artifacts.receipt import Receipt
+    from reprl.artifacts.recipe import Recipe
+
+
+class Environment(NamedTuple):
+    """What a run was made on, as a recipe names it."""
+
+    id: str | None
+    """For ``make``; None for an environment that was built by hand."""
+    options: Mapping[str, Any]
+    horizon: int
+    n_states: int
+    n_actions: int
+    digest: str
+    """SHA-256 of the dynamics, or of the spaces of a black box."""
+
+
+def describe(env: TabularMDP | GymnasiumModel) -> Environment:
+    """Return the record of an environment."""
+    origin = env.origin
+    options = {} if origin is None else dict(origin.options)
+    id = None if origin is None else origin.id
+    return Environment(id, options, env.horizon, env.n_states, env.n_actions, env.digest)
 
 
 class LearnResult(NamedTuple):
@@ -42,12 +71,32 @@ class LearnResult(NamedTuple):
     shared_seed: int
     data_seed: int
     """Private: publish the shared seed, not this one."""
+    environment: Environment
+    stretch: float
+    """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
+    seconds: float
+    """How long the run took: the one figure that the seeds do not fix."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """Everything a second team needs to repeat this run on fresh data."""
+        from reprl.artifacts.recipe import Recipe
+
+        return Recipe.of(self)
+
+    @property
+    def receipt(self) -> Receipt:
+        """What this run produced, for the record."""
+        from reprl.artifacts.receipt import Receipt
+
+        return Receipt.of(self)
 
 
 def learn(
-    env: TabularMDP | str,
+    env: TabularMDP | GymnasiumModel | str | Any,
     *,
     horizon: int | None = None,
+    reward_range: tuple[float, float] | None = None,
     shared_seed: int | None = None,
     data_seed: int | None = None,
     max_samples: int | None = None,
@@ -58,15 +107,17 @@ def learn(
     """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
 
     Args:
-        env: a TabularMDP, or an id for ``reprl.make``.
-        horizon: H, for an id; Gymnasium environments need it.
+        env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one. One that
+            does not publish its dynamics is a black box, for access="episodic" alone.
+        horizon: H, for an id or a gymnasium.Env, which needs it.
+        reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
         data_seed: seed of the samples, private and different in every run; None draws one.
         max_samples: never draw more; a run that needs more is refused.
-        workers: threads; they cannot change the result.
-        progress: show a bar on standard error.
-        options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="generative" or
-            "episodic", coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
+        workers: threads, or processes for a black box; they cannot change the result.
+        progress: show a bar on standard error: phase, episodes, time left in the phase.
+        options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
+            "generative", coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
             "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None.
 
     Guarantee:
@@ -75,31 +126,27 @@ def learn(
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
+    began = time.perf_counter()
     settings = make_settings(options)
     workers = check_int("workers", workers, 1, 1024)
     if not isinstance(progress, bool):
         raise ReprlError(f"progress must be True or False, got {quote(progress)}")
-    if isinstance(env, str):
-        mdp = make(env, horizon)
-    elif horizon is not None:
-        raise ReprlError(f"horizon must be left out for an environment that has one, got {quote(horizon)}")
-    else:
-        mdp = env
-    if not isinstance(mdp, TabularMDP):
-        raise ReprlError(f"env must be a TabularMDP or the id of one for access={settings.access!r}, got {quote(env)}")
+    world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     seed = fresh_seed() if data_seed is None else data_seed
-    model: GenerativeModel | EpisodicModel
+    model: GenerativeModel | EpisodicModel | GymnasiumModel
     if settings.access == "generative":
-        model = GenerativeModel(mdp, seed)
+        if isinstance(world, GymnasiumModel):
+            raise ReprlError(f"access must be 'episodic' for a black box, got 'generative' for {quote(world)}")
+        model = GenerativeModel(world, seed)
         drawn = run_generative(model, key, settings, max_samples)
         induction, tiers, counts, explored = drawn.induction, drawn.tiers, drawn.counts, None
-        guarantee = drawn.guarantee
+        guarantee, stretch = drawn.guarantee, 1.0
     else:
-        model = EpisodicModel(mdp, seed)
-        with _bar(progress) as tell:
+        model = world.for_run(seed) if isinstance(world, GymnasiumModel) else EpisodicModel(world, seed)
+        with _bar(progress) as tell, _closing(model, None if world is env else world):
             played = run_episodic(model, key, settings, max_samples=max_samples, workers=workers, progress=tell)
-        induction, explored, guarantee = played.induction, played.explored, played.guarantee
+        induction, explored, guarantee, stretch = played.induction, played.explored, played.guarantee, played.stretch
         tiers, counts = explored.tiers, explored.counts
     return LearnResult(
         policy=induction.policy,
@@ -113,22 +160,60 @@ def learn(
         settings=settings,
         shared_seed=key.seed,
         data_seed=model.data_seed,
+        environment=describe(world),
+        stretch=stretch,
+        seconds=time.perf_counter() - began,
     )
 
 
+def open_environment(
+    env: Any, horizon: int | None = None, reward_range: tuple[float, float] | None = None
+) -> TabularMDP | GymnasiumModel:
+    """Return the environment that ``learn`` would learn in; see there."""
+    if isinstance(env, TabularMDP | GymnasiumModel):
+        for name, value in (("horizon", horizon), ("reward_range", reward_range)):
+            if value is not None:
+                raise ReprlError(f"{name} must be left out for an environment that has one, got {quote(value)}")
+        return env
+    if not isinstance(env, str):
+        if not (callable(env) or hasattr(env, "reset")):
+            allowed = "a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one"
+            raise ReprlError(f"env must be {allowed}, got {quote(env)}")
+        return make_gymnasium(env, horizon, reward_range=reward_range)
+    return make(env, horizon, **({} if reward_range is None else {"reward_range": reward_range}))
+
+
 @contextmanager
-def _bar(show: bool) -> Iterator[Callable[[str, int], None] | None]:
-    """A progress bar on standard error: phase, samples and time so far."""
+def _closing(*opened: object) -> Iterator[None]:
+    """Close the environments that this run has opened; one that came open stays so."""
+    try:
+        yield
+    finally:
+        for model in opened:
+            if isinstance(model, GymnasiumModel) and model.reopens:
+                model.close()
+
+
+@contextmanager
+def _bar(show: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A progress bar on standard error: phase, episodes done of all, time left in the phase."""
     if not show:
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,.0f} samples"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("exploring", total=None)
-        yield lambda phase, samples: bar.update(task, advance=samples, description=phase)
+    count = TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes")
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bar.add_task(phase, total=total)
+            bar.update(tasks[phase], completed=done)
+
+        yield tell
 
 
 def make_settings(options: dict[str, Any]) -> Settings:
@@ -151,7 +236,7 @@ class ReprlLearner:
 
     settings: Settings
 
-    def __call__(self, model: GenerativeModel | EpisodicModel, shared_key: SharedKey) -> Policy:
+    def __call__(self, model: GenerativeModel | EpisodicModel | GymnasiumModel, shared_key: SharedKey) -> Policy:
         """Learn from fresh samples of the model, whose kind must be the settings' access."""
         if self.settings.access == "generative":
             return run_generative(model, shared_key, self.settings).induction.policy  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from reprl.coupling.mechanisms import MECHANISMS
 from reprl.decide.best_arm import ROUNDINGS, Decision
 from reprl.decide.induction import Accuracy
 from reprl.decide.tiers import Tiers
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real
+from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.guarantee import Guarantee
 from reprl.learn.constants import PRESETS
 
@@ -28,7 +28,7 @@ class Settings:
     """Allowed probability that two runs end in different policies."""
     delta: float = 0.1
     """Allowed probability that the accuracy is missed."""
-    access: str = "generative"
+    access: str = "episodic"
     """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling)."""
     coupling: str = "auto"
     """"joint", "blocked", "product", or "auto": joint or blocked by the sizes (S, A, H) alone."""
@@ -42,6 +42,8 @@ class Settings:
     """"practical" (calibrated, heuristic) or "paper" (proven)."""
     calls: int | None = None
     """Parallel calls, for access "generative"; None for the preset's number."""
+    runs: int | None = None
+    """Exploration runs of each kind, for access "episodic"; None for the preset's numbers."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""
@@ -54,8 +56,12 @@ class Settings:
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_choice("constants", self.constants, PRESETS)
-        if self.calls is not None:
-            check_int("calls", self.calls, 1, 2**62)
+        for name, access, most in (("calls", "generative", 2**62), ("runs", "episodic", 2**31)):
+            number = getattr(self, name)
+            if number is not None and self.access != access:
+                raise ReprlError(f"{name} must be left out unless access={access!r}, got {quote(number)}")
+            if number is not None:
+                check_int(name, number, 1, most)
 
     def check_horizon(self, horizon: int) -> None:
         """Refuse an accuracy that every policy has."""

@@ -7,6 +7,7 @@ that every parallel call and every episode samples too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -48,6 +49,21 @@ class Episodic(Protocol):
     n_actions: int
     horizon: int
     ledger: Ledger
+    data_seed: int
+
+    @property
+    def known(self) -> Mapping[int, float]:
+        """States whose law needs no sample: they are never left again, and every action pays this."""
+        ...
+
+    @property
+    def samples_per_episode(self) -> int:
+        """The most samples that an episode can cost."""
+        ...
+
+    def fresh_stream(self, purpose: str) -> DataStream:
+        """Return a data stream that no earlier batch of this model has read."""
+        ...
 
     def reset(self) -> int:
         """Begin an episode and return its first state."""
@@ -219,6 +235,11 @@ class EpisodicModel:
         self._state = -1
         self._episode = -1
         self._batches = 0
+
+    @property
+    def known(self) -> Mapping[int, float]:
+        """No state: every law is learned from samples."""
+        return {}
 
     @property
     def samples_per_episode(self) -> int:

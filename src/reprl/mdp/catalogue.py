@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp import worlds
-from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.tabular import Origin, TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
     if isinstance(id, str) and id.startswith(PREFIX):
         from reprl.mdp.gymnasium import make_gymnasium
 
-        return make_gymnasium(id.removeprefix(PREFIX), horizon, **options)
+        made = make_gymnasium(id.removeprefix(PREFIX), horizon, **options)
+        made.origin = Origin(id, {name: value for name, value in options.items() if name != "data_seed"})
+        return made
     if not isinstance(id, str) or id not in _WORLDS:
         raise ReprlError(_unknown_id(id))
     world = _WORLDS[id]
@@ -114,9 +116,11 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
             raise ReprlError(
                 f"option of {id} must be one of {', '.join(allowed)}; got {quote(name)}{_hint(name, allowed)}"
             )
+    origin = Origin(id, dict(options))
     if horizon is not None:
         options["horizon"] = check_int("horizon", horizon, 1, 10**6)
     mdp = world.build(**options)
+    mdp.origin = origin
     mdp.labels = mdp.labels._replace(name=id, description=world.description)
     return mdp
 

@@ -5,53 +5,62 @@ Gymnasium itself is imported when one of these functions first needs it, never b
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.access import Ledger, Observation
+from reprl.mdp.policy import Policy
 from reprl.mdp.published import dynamics, publishes, reward_hull
-from reprl.mdp.tabular import RewardMap, TabularMDP
+from reprl.mdp.tabular import Origin, RewardMap, TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 
 if TYPE_CHECKING:
     import gymnasium
+    from gymnasium.envs.registration import EnvSpec
 
     from reprl.mdp.export import TabularEnv
 
-    Source: TypeAlias = str | Callable[[], gymnasium.Env[Any, Any]] | gymnasium.Env[Any, Any]
+    Source: TypeAlias = str | EnvSpec | Callable[[], gymnasium.Env[Any, Any]] | gymnasium.Env[Any, Any]
 
 REWARD_STEP = 2.0**-20
 """Rescaled rewards of a black box are rounded to multiples of this, so that a table of outcomes stays finite."""
 
 
 def make_gymnasium(
-    id: str,
+    env: Source,
     horizon: int | None = None,
     *,
     reward_range: tuple[float, float] | None = None,
     data_seed: int | None = None,
     **env_options: Any,
 ) -> TabularMDP | GymnasiumModel:
-    """Build a Gymnasium environment by its id: a TabularMDP if it publishes its dynamics, else a GymnasiumModel.
+    """Take a Gymnasium environment in: a TabularMDP if it publishes its dynamics, else a GymnasiumModel.
 
     Args:
-        id: a Gymnasium id, without "gym:".
+        env: a Gymnasium id, a factory, or an environment.
         horizon: H, needed.
         reward_range: (low, high) in original units; needed for a black box, else read from the dynamics.
         data_seed: private seed of a black box; a TabularMDP draws no samples by itself.
-        env_options: passed on to ``gymnasium.make``.
+        env_options: passed on to ``gymnasium.make`` with an id.
     """
     _check_horizon(horizon)
-    env = _open(id, env_options)
-    if not publishes(env):
-        env.close()
-        return GymnasiumModel(id, horizon, reward_range=reward_range, data_seed=data_seed, **env_options)
+    opened = _open(env, env_options)
+    exact = publishes(opened)
+    if opened is not env and (not exact or data_seed is not None):
+        opened.close()
+    if not exact:
+        return GymnasiumModel(env, horizon, reward_range=reward_range, data_seed=data_seed, **env_options)
     if data_seed is not None:
-        env.close()
-        raise ReprlError(f"data_seed must not be given for {id}, which publishes its dynamics; got {quote(data_seed)}")
-    return _read(env, horizon, reward_range)
+        name = env if isinstance(env, str) else opened
+        raise ReprlError(
+            f"data_seed must not be given for {name}, which publishes its dynamics; got {quote(data_seed)}"
+        )
+    return _read(opened, horizon, reward_range)
 
 
 def from_gymnasium(
@@ -107,8 +116,12 @@ class GymnasiumModel:
         The ledger counts one sample a step that is taken and one a start, which may be random.
 
     Randomness:
-        Data stream (data_seed, "gymnasium", k) gives the 63-bit seed of the k-th reset.
+        Data stream (data_seed, "gymnasium", k) gives the 63-bit seed of the k-th reset. Exploration addresses its
+        resets by batch, run and episode instead.
     """
+
+    origin: Origin | None = None
+    """Set by ``make``."""
 
     def __init__(
         self,
@@ -132,22 +145,74 @@ class GymnasiumModel:
         self.reward_map = _declared_range(self.env, reward_range)
         self.ledger = Ledger()
         self._source, self._options = env, env_options
-        self._h, self._state, self._episode = self.horizon, -1, -1
+        self._h, self._state, self._episode, self._batches = self.horizon, -1, -1, 0
+
+    @property
+    def samples_per_episode(self) -> int:
+        """Samples of a full episode: H, and one for the start."""
+        return self.horizon + 1
+
+    @property
+    def known(self) -> dict[int, float]:
+        """The states whose law needs no sample, and what every action pays there: "ended" stays ended and pays 0."""
+        return {self.ended: self._scaled(0.0)}
+
+    @property
+    def reopens(self) -> bool:
+        """Whether the environment can be opened again: it came by an id or a factory, not open already."""
+        return self._source is not self.env
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what is declared: horizon, spaces, reward range, and the registered id and its options."""
+        spec = self.env.spec
+        fields = {
+            "horizon": self.horizon,
+            "spaces": [repr(self.env.observation_space), repr(self.env.action_space)],
+            "sizes": [self.n_states, self.n_actions],
+            "reward_range": list(self.reward_map),
+            "id": None if spec is None else spec.id,
+            "options": None if spec is None else spec.kwargs,
+        }
+        text = json.dumps(fields, sort_keys=True, default=lambda part: getattr(part, "digest", type(part).__qualname__))
+        return hashlib.sha256(b"reprl-black-box 1\n" + text.encode()).hexdigest()
 
     def with_data_seed(self, data_seed: int | None = None) -> GymnasiumModel:
         """Return the same environment, opened anew, with other samples and an empty ledger."""
-        if self._source is self.env:
+        if not self.reopens:
             raise ReprlError(f"a model must be built from an id or a factory to be opened again, got {quote(self.env)}")
-        return GymnasiumModel(
-            self._source, self.horizon, reward_range=self.reward_map, data_seed=data_seed, **self._options
-        )
+        return self.for_run(data_seed)
 
-    def reset(self) -> int:
-        """Begin an episode and return its first state; an unfinished episode is abandoned."""
-        self._episode += 1
-        word = DataStream(self.data_seed, "gymnasium", self._episode).integers(1)[0]
-        member, _ = self.env.reset(seed=int(word) >> 1)
-        self._h, self._state = 0, self.observations.encode(member)
+    def for_run(self, data_seed: int | None = None) -> GymnasiumModel:
+        """Return a model as ``with_data_seed`` does, or one that shares an environment which cannot be opened again."""
+        seed = fresh_seed() if data_seed is None else data_seed
+        return _rebuild(self._source, self.horizon, self.reward_map, seed, self._options, self.origin)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what opens the environment again; an id travels as what it is registered as, here."""
+        if not self.reopens:
+            raise ReprlError(f"a model must be built from an id or a factory to be opened again, got {quote(self.env)}")
+        by_id = isinstance(self._source, str)
+        source, options = (self.env.spec, {}) if by_id else (self._source, self._options)
+        return _rebuild, (source, self.horizon, self.reward_map, self.data_seed, options, self.origin)
+
+    def fresh_stream(self, purpose: str) -> DataStream:
+        """Return a data stream that no earlier batch of this model has read."""
+        self._batches += 1
+        return DataStream(self.data_seed, f"{purpose}/{self._batches}")
+
+    def reset(self, seed: int | None = None) -> int:
+        """Begin an episode and return its first state; an unfinished episode is abandoned.
+
+        Args:
+            seed: what the environment is seeded with; None takes the seed of the model's next episode.
+        """
+        if seed is None:
+            self._episode += 1
+            seed = int(DataStream(self.data_seed, "gymnasium", self._episode).integers(1)[0]) >> 1
+        self._h = 0
+        member, _ = self.env.reset(seed=seed)
+        self._state = self._seen(member)
         self.ledger.episodes += 1
         self.ledger.samples += 1
         return self._state
@@ -168,13 +233,37 @@ class GymnasiumModel:
                     f"{limit}: lift its time limit or take a horizon of at most {self._h}, got {self.horizon}"
                 )
             reward = self._checked(paid)
-            self._state = self.ended if terminated else self.observations.encode(member)
-        scaled = round(self.reward_map.forward(reward) / REWARD_STEP) * REWARD_STEP
-        return Observation(self._state, scaled, self._h == self.horizon)
+            self._state = self.ended if terminated else self._seen(member)
+        return Observation(self._state, self._scaled(reward), self._h == self.horizon)
+
+    def mean_return(self, policy: Policy, n: int) -> float:
+        """Return the mean return of a policy over the model's next n episodes, rescaled."""
+        n = check_int("n", n, 1, 2**62)
+        actions = Policy(policy).actions.tolist()
+        if (len(actions), len(actions[0])) != (self.horizon, self.n_states):
+            shape = (self.horizon, self.n_states)
+            raise ReprlError(f"policy must have shape {shape} for this environment, got {Policy(policy).actions.shape}")
+        total = 0.0
+        for _ in range(n):
+            state = self.reset()
+            for row in actions:
+                seen = self.step(row[state])
+                total += seen.reward
+                state = seen.state
+        return total / n
 
     def close(self) -> None:
         """Release what the environment holds."""
         self.env.close()
+
+    def _scaled(self, reward: float) -> float:
+        return round(self.reward_map.forward(reward) / REWARD_STEP) * REWARD_STEP
+
+    def _seen(self, member: Any) -> int:
+        try:
+            return self.observations.encode(member)
+        except ReprlError as error:
+            raise ReprlError(f"{error} at step {self._h}") from None
 
     def _checked(self, paid: Any) -> float:
         low, high = self.reward_map
@@ -194,6 +283,19 @@ class GymnasiumModel:
         return f"GymnasiumModel({self.env}, {sizes})"
 
 
+def _rebuild(
+    source: Source,
+    horizon: int,
+    reward_map: RewardMap,
+    data_seed: int,
+    options: dict[str, Any],
+    origin: Origin | None,
+) -> GymnasiumModel:
+    model = GymnasiumModel(source, horizon, reward_range=reward_map, data_seed=data_seed, **options)
+    model.origin = origin
+    return model
+
+
 def _check_horizon(horizon: int | None) -> int:
     if horizon is None:
         raise ReprlError("horizon must be given for a Gymnasium environment, got None")
@@ -204,8 +306,10 @@ def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     """Return the environment that a source names, makes or is."""
     import gymnasium
 
-    if isinstance(source, str):
+    if isinstance(source, str | gymnasium.envs.registration.EnvSpec):
         try:
+            if not isinstance(source, str):
+                return gymnasium.make(source, **options)
             return gymnasium.make(source.removeprefix("gym:"), **{"max_episode_steps": -1, **options})
         except (gymnasium.error.Error, TypeError, ValueError, KeyError, AttributeError, ImportError) as error:
             reason = " ".join(str(error).split())

@@ -33,6 +33,7 @@ class Codec:
         """Count the members, or say why they cannot be counted."""
         self.space = space
         self.role = role
+        self._first = int(space.start) if isinstance(space, spaces.Discrete) else None
         self.radices = _radices(space, role)
         self.size = prod(self.radices)
         if self.size > MAX_SIZE:
@@ -40,6 +41,10 @@ class Codec:
 
     def encode(self, member: Any) -> int:
         """Return the number of a member of the space."""
+        if self._first is not None and isinstance(member, int | np.integer):  # common, and Gymnasium's check is slow
+            digit = int(member) - self._first
+            if 0 <= digit < self.size:
+                return digit
         if not self.space.contains(member):
             raise ReprlError(f"{self.role} must be a member of {quote(self.space)}, got {quote(member)}")
         number = 0
@@ -49,6 +54,8 @@ class Codec:
 
     def decode(self, number: int) -> Any:
         """Return the member that has a number."""
+        if self._first is not None:
+            return self._first + number
         digits = []
         for radix in reversed(self.radices):
             number, digit = divmod(number, radix)

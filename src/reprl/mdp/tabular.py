@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -44,6 +45,14 @@ class Labels(NamedTuple):
     """How rewards were brought to [0, 1]; by default they were there already."""
 
 
+class Origin(NamedTuple):
+    """The call of ``make`` that built an environment, so that a second team can repeat it."""
+
+    id: str
+    options: Mapping[str, Any]
+    """Everything but the horizon."""
+
+
 class Solution(NamedTuple):
     """An optimal policy (lowest action on ties) and the optimal values, (H+1, S)."""
 
@@ -64,6 +73,9 @@ class TabularMDP:
 
     Arrays are copied, normalised row by row and write-protected. Only positive probabilities are stored.
     """
+
+    origin: Origin | None = None
+    """Set by ``make``; None for an MDP that was built by hand."""
 
     def __init__(
         self,

@@ -1,0 +1,163 @@
+"""The plan as data: which instances, which learners, which sizes, how much evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from reprl.audit.compare import Contender, contenders
+from reprl.mdp.catalogue import hard_instance, make
+from reprl.mdp.tabular import TabularMDP
+
+EPSILON, RHO = 0.3, 0.1
+HORIZON = 3
+"""Of the hard instances."""
+CLEAR = 0.8
+"""Bias of their decided states; a policy that ignores it loses 0.4 > ε."""
+NEAR = 0.12
+"""Bias at which two arms are 0.08 apart, 0.8 of the window ε/H: the worst case of docs/calibration.md."""
+SEED = 20261115
+
+
+def hard(n_states: int, n_actions: int = 2, bias: float = 0.0) -> TabularMDP:
+    """A uniform walk; even states tie all actions (or have two `bias` apart), odd ones have one clearly best action.
+
+    With two actions this is the catalogue's hard instance for biases (bias, ±0.8, …).
+    """
+    if n_actions == 2:
+        row = [bias if s % 2 == 0 else CLEAR * (1 if s % 4 == 1 else -1) for s in range(n_states)]
+        return hard_instance(np.tile(row, (HORIZON, 1)))
+    reward = np.full((HORIZON, n_states, n_actions), 2.0 / 3.0)
+    for s in range(1, n_states, 2):
+        reward[:, s] = (2.0 - CLEAR) / 3.0
+        reward[:, s, s // 2 % n_actions] = (2.0 + CLEAR) / 3.0
+    walk = np.full((n_states, n_actions, n_states), 1.0 / n_states)
+    return TabularMDP(walk, reward, np.full(n_states, 1.0 / n_states), HORIZON)
+
+
+INSTANCES: dict[str, Callable[[], TabularMDP]] = {
+    "gridworld 4×4": lambda: make("gridworld-v0"),
+    "random-mdp": lambda: make("random-mdp-v0"),
+    "two-goals": lambda: make("two-goals-v0"),
+    "river-swim": lambda: make("river-swim-v0", 12),
+    "combination-lock": lambda: make("combination-lock-v0"),
+    **{f"hard-instance S={n}": (lambda n=n: hard(n)) for n in (8, 16, 32, 64)},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is spent."""
+
+    pairs: dict[str, int]
+    """Most pairs at each budget of the table, by access."""
+    limit: dict[str, int]
+    """Largest budget, by access."""
+    scouts: int
+    """Most pairs at each budget while a sweep's point is looked for."""
+    around: int
+    """Pairs at each of three budgets around it."""
+    preset_pairs: int
+    """Pairs of reprl's episodic preset, which sizes itself."""
+
+
+FULL = Effort(
+    pairs={"generative": 100, "episodic": 30},
+    limit={"generative": 2**44, "episodic": 2**25},
+    scouts=40,
+    around=120,
+    preset_pairs=10,
+)
+QUICK = Effort(
+    pairs={"generative": 8, "episodic": 3},
+    limit={"generative": 2**24, "episodic": 2**13},
+    scouts=6,
+    around=8,
+    preset_pairs=1,
+)
+QUICK_INSTANCES = ("combination-lock", "hard-instance S=8")
+QUICK_LEARNERS = ("reprl (joint)", "reprl (auto)", "greedy", "ucbvi")
+
+
+class Cell(NamedTuple):
+    """One entry of the table."""
+
+    instance: str
+    contender: Contender
+
+    @property
+    def name(self) -> str:
+        """What it is stored under."""
+        return f"table/{self.contender.access}/{self.instance}/{self.contender.label}"
+
+
+class Point(NamedTuple):
+    """One point of a sweep."""
+
+    sweep: str
+    value: float
+    contender: Contender
+    states: int = 8
+    actions: int = 2
+    epsilon: float = EPSILON
+    rho: float = RHO
+    bias: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What it is stored under."""
+        return f"sweep/{self.sweep}/{self.value:g}/{self.contender.label}"
+
+    @property
+    def x(self) -> float:
+        """What samples are plotted against."""
+        return 1.0 / self.value if self.sweep in ("epsilon", "rho") else self.value
+
+
+SWEEPS: dict[str, tuple[str, str, tuple[float, ...]]] = {
+    "states": ("S, half of the states tied", "states", (4, 8, 16, 32, 64)),
+    "near": ("S, half of the states nearly tied", "states", (4, 8, 16, 32, 64)),
+    "actions": ("A, all actions tied", "actions", (2, 3, 4, 6, 8)),
+    "epsilon": ("1/ε", "epsilon", (0.1, 0.15, 0.2, 0.3, 0.4)),
+    "rho": ("1/ρ", "rho", (0.05, 0.1, 0.15, 0.2, 0.3)),
+}
+"""Sweep → (what samples are plotted against, the field that varies, its values)."""
+THEORY = {
+    "reprl (joint)": {"states": 2, "near": 2, "actions": 1, "epsilon": 2, "rho": 2},
+    "reprl (product)": {"states": 3, "near": 3, "actions": 1, "epsilon": 2, "rho": 2},
+    "rpvi": {"states": 3, "near": 3, "actions": 3, "epsilon": 2, "rho": 2},
+    "karbasi-grid": {"states": 3, "near": 3, "actions": 3, "epsilon": 2, "rho": 2},
+    "karbasi-gaussian (shared)": {},
+    "karbasi-gaussian (correlated)": {"states": 2, "near": 2, "actions": 2, "epsilon": 2, "rho": 2},
+    "karbasi-softmax": {"states": 3, "near": 3, "actions": 1, "epsilon": 2, "rho": 2},
+}
+"""Exponents of total samples in the papers' bounds, logarithms left out."""
+QUICK_SWEEPS = {"states": (4, 8)}
+
+
+def cells(quick: bool) -> list[Cell]:
+    """Return the table's entries, parallel sampling first."""
+    out = []
+    for instance in INSTANCES:
+        if not quick or instance in QUICK_INSTANCES:
+            out += [Cell(instance, one) for one in contenders(epsilon=EPSILON, rho=RHO)]
+    if quick:
+        out = [cell for cell in out if cell.contender.label in QUICK_LEARNERS]
+    return sorted(out, key=lambda cell: cell.contender.access != "generative")
+
+
+def points(quick: bool) -> list[Point]:
+    """Return the sweeps' points."""
+    out = []
+    for sweep, (_, field, values) in SWEEPS.items():
+        chosen = QUICK_SWEEPS.get(sweep, ()) if quick else values
+        for value in chosen:
+            aims = {"epsilon": EPSILON, "rho": RHO} | ({field: value} if field in ("epsilon", "rho") else {})
+            for one in contenders(access="generative", **aims):
+                if one.label != "greedy" and (not quick or one.label in QUICK_LEARNERS):
+                    point = Point(sweep, value, one, bias=NEAR if sweep == "near" else 0.0)
+                    out.append(point._replace(**{field: value if field in ("epsilon", "rho") else int(value)}))
+    return out

@@ -1,0 +1,181 @@
+"""Are two runs the same, and if not, where and by how much."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, find_file, load_run
+from reprl.artifacts.receipt import Receipt
+from reprl.artifacts.recipe import Recipe
+from reprl.audit.world import World, describe
+from reprl.errors import ReprlError, quote
+from reprl.files import read_bounded
+from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import TabularMDP
+
+FIRST = 10
+"""Differing cells that a comparison names."""
+
+
+class Evidence(NamedTuple):
+    """One side of a comparison: what a path holds."""
+
+    path: str
+    fingerprint: str
+    policy: Policy | None
+    receipt: Receipt | None
+    recipe: Recipe | None
+
+
+def load_evidence(path: str | os.PathLike[str]) -> Evidence:
+    """Read a run folder, a policy or a receipt; files that lie beside one of these are used if they belong to it."""
+    source = Path(path)
+    if source.is_dir():
+        run = load_run(source)
+        return Evidence(str(source), run.policy.fingerprint, run.policy, run.receipt, run.recipe)
+    kind = _format(source)
+    if kind == "reprl-receipt":
+        receipt = Receipt.load(source)
+        policy = _beside(source, POLICY, Policy)
+        if policy is not None and policy.fingerprint != receipt.fingerprint:
+            policy = None
+        return Evidence(str(source), receipt.fingerprint, policy, receipt, _recipe_of(source, receipt))
+    if kind == "reprl-policy":
+        policy = Policy.load(source)
+        near = _beside(source, RECEIPT, Receipt)
+        if near is not None and near.fingerprint != policy.fingerprint:
+            near = None
+        return Evidence(str(source), policy.fingerprint, policy, near, _recipe_of(source, near))
+    raise ReprlError(f"{source} must be a policy, a receipt or a run folder, got {quote(kind)}")
+
+
+def _format(source: Path) -> object:
+    try:
+        document = json.loads(read_bounded(source))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ReprlError):
+            raise
+        raise ReprlError(f"{source} must be a policy, a receipt or a run folder, got text that is not JSON") from None
+    return document.get("format") if isinstance(document, dict) else document
+
+
+def _beside(source: Path, name: str, kind: Any) -> Any:
+    try:
+        return kind.load(find_file(source.parent, name))
+    except ReprlError:
+        return None
+
+
+def _recipe_of(source: Path, receipt: Receipt | None) -> Recipe | None:
+    recipe: Recipe | None = _beside(source, RECIPE, Recipe)
+    return recipe if recipe is not None and receipt is not None and receipt.recipe == recipe.digest else None
+
+
+class CellDifference(NamedTuple):
+    """One (step, state) at which two policies part."""
+
+    step: int
+    state: int
+    actions: tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two fingerprints and what separates them."""
+
+    fingerprints: tuple[str, str]
+    shapes: tuple[tuple[int, int], tuple[int, int]] | None
+    """(H, S) of both policies; None where one is known by its receipt alone."""
+    different: int | None
+    """Cells that differ; None where the shapes do, or a policy is missing."""
+    first: tuple[CellDifference, ...]
+    """The first of them, in order of step and state."""
+    values: tuple[float, float] | None
+    """Expected returns, where the dynamics are known."""
+    world: World | None
+    """Names for people."""
+
+    @property
+    def same(self) -> bool:
+        """Whether the two are one policy."""
+        return self.fingerprints[0] == self.fingerprints[1]
+
+    @property
+    def cells(self) -> int | None:
+        """H·S, where both have it."""
+        return None if self.different is None or self.shapes is None else self.shapes[0][0] * self.shapes[0][1]
+
+    def state(self, s: int) -> str:
+        """The name of a state, or its number."""
+        return str(s) if self.world is None else self.world.state(s)
+
+    def action(self, a: int) -> str:
+        """The name of an action, or its number."""
+        return str(a) if self.world is None else self.world.action(a)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        first = [
+            {
+                **cell._asdict(),
+                "actions": list(cell.actions),
+                "state_name": self.state(cell.state),
+                "action_names": [self.action(a) for a in cell.actions],
+            }
+            for cell in self.first
+        ]
+        cells, values = self.cells, self.values
+        return {
+            "same": self.same,
+            "fingerprints": list(self.fingerprints),
+            "shapes": None if self.shapes is None else [list(shape) for shape in self.shapes],
+            "cells": cells,
+            "different": self.different,
+            "fraction": None if cells is None or self.different is None else self.different / cells,
+            "first": first,
+            "values": None if values is None else list(values),
+            "value_difference": None if values is None else abs(values[0] - values[1]),
+        }
+
+
+def compare_policies(a: Policy | str, b: Policy | str, env: TabularMDP | GymnasiumModel | None = None) -> Comparison:
+    """Compare two policies, or fingerprints where there is no more.
+
+    Args:
+        a: a policy or its fingerprint.
+        b: the other one.
+        env: where both act, for names and, if its dynamics are known, for values.
+    """
+    prints = tuple(x if isinstance(x, str) else x.fingerprint for x in (a, b))
+    world = None if env is None else describe(env)
+    shapes = different = values = None
+    first: tuple[CellDifference, ...] = ()
+    if isinstance(a, Policy) and isinstance(b, Policy):
+        shapes = ((a.horizon, a.n_states), (b.horizon, b.n_states))
+        if shapes[0] == shapes[1]:
+            where = np.argwhere(a.actions != b.actions)
+            different = len(where)
+            first = tuple(
+                CellDifference(int(h), int(s), (int(a.actions[h, s]), int(b.actions[h, s]))) for h, s in where[:FIRST]
+            )
+        if isinstance(env, TabularMDP) and all(_fits(policy, env) for policy in (a, b)):
+            values = (env.evaluate(a), env.evaluate(b))
+    return Comparison(
+        fingerprints=(prints[0], prints[1]),
+        shapes=shapes,
+        different=different,
+        first=first,
+        values=values,
+        world=world if shapes is None or world is None or shapes[0] == (world.horizon, world.n_states) else None,
+    )
+
+
+def _fits(policy: Policy, env: TabularMDP) -> bool:
+    return policy.actions.shape == (env.horizon, env.n_states) and int(policy.actions.max()) < env.n_actions

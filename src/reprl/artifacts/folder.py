@@ -1,0 +1,187 @@
+"""A run folder: recipe.json, receipt.json and policy.json, always of one run.
+
+A run is written beside the old files and takes their place by one rename, the commit; then its files move up, one by
+one. A reader prefers a committed file, so whatever happens it sees the old run or the new one. The folder is locked
+from before a run begins until it is written.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from reprl.artifacts.receipt import Receipt
+from reprl.artifacts.recipe import Recipe
+from reprl.errors import ReprlError
+from reprl.learn.learner import LearnResult
+from reprl.mdp.policy import Policy
+
+RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
+_COMMITTED = ".committed"
+_STAGING = ".staging-"
+_ATTEMPTS = 5
+
+
+class Run(NamedTuple):
+    """What a folder holds."""
+
+    recipe: Recipe
+    receipt: Receipt
+    policy: Policy
+
+
+def load_run(directory: str | os.PathLike[str]) -> Run:
+    """Read a run folder and check that its three files belong together."""
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise ReprlError(f"a run folder must be a folder with {RECIPE}, {RECEIPT} and {POLICY}, got {folder}")
+    for attempt in range(_ATTEMPTS):
+        time.sleep(0.02 * attempt)  # another run may be moving in
+        try:
+            return _read_run(folder)
+        except ReprlError as error:
+            trouble = error
+    raise trouble
+
+
+def _read_run(folder: Path) -> Run:
+    run = Run(
+        Recipe.load(find_file(folder, RECIPE)),
+        Receipt.load(find_file(folder, RECEIPT)),
+        Policy.load(find_file(folder, POLICY)),
+    )
+    if run.receipt.recipe != run.recipe.digest:
+        parts = f"{RECEIPT} is of recipe {run.receipt.recipe[:12]}, {RECIPE} is {run.recipe.digest[:12]}"
+    elif run.receipt.fingerprint != run.policy.fingerprint:
+        parts = f"{RECEIPT} is of policy {run.receipt.fingerprint[:12]}, {POLICY} is {run.policy.short_fingerprint}"
+    else:
+        return run
+    raise ReprlError(f"{folder} must hold the files of one run, got a mixture: {parts}")
+
+
+def find_file(directory: str | os.PathLike[str], name: str) -> Path:
+    """Return where a file of a run folder is: committed, or moved up."""
+    committed = Path(directory) / _COMMITTED / name
+    return committed if committed.is_file() else Path(directory) / name
+
+
+class FolderWriter:
+    """A folder that is locked for one run of one recipe."""
+
+    def __init__(self, directory: Path, staging: Path) -> None:
+        """Take a locked folder and an empty folder inside it."""
+        self.directory = directory
+        self._staging = staging
+
+    def write(self, result: LearnResult) -> Run:
+        """Put a run in the folder, whole or not at all."""
+        run = Run(result.recipe, result.receipt, result.policy)
+        with _refusing(self.directory):
+            for name, text in (
+                (RECIPE, run.recipe.to_json()),
+                (RECEIPT, run.receipt.to_json()),
+                (POLICY, run.policy.to_json()),
+            ):
+                with open(self._staging / name, "wb") as file:
+                    file.write(text.encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+            _sync(self._staging)
+            os.rename(self._staging, self.directory / _COMMITTED)
+            _sync(self.directory)
+            _settle(self.directory)
+        return run
+
+
+@contextmanager
+def open_folder(directory: str | os.PathLike[str], recipe: Recipe, *, force: bool = False) -> Iterator[FolderWriter]:
+    """Lock a folder for a run of a recipe; make it if need be.
+
+    A folder that holds another recipe is refused unless force says to overwrite it, and so is one that another run has
+    locked. Nothing in it changes before ``write``; a folder that was made in vain is removed.
+    """
+    folder = Path(directory)
+    made = not folder.exists()
+    with _refusing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(lock, folder)
+        with _refusing(folder):
+            for stale in folder.glob(f"{_STAGING}*"):  # of a run that was killed
+                shutil.rmtree(stale, ignore_errors=True)
+            staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder))
+            _settle(folder)
+        try:
+            if not force:
+                _check_vacant(folder, recipe)
+            yield FolderWriter(folder, staging)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+            if made and not any(folder.iterdir()):
+                folder.rmdir()
+    finally:
+        os.close(lock)
+
+
+def _check_vacant(folder: Path, recipe: Recipe) -> None:
+    path = folder / RECIPE
+    if not path.exists():
+        return
+    try:
+        held = Recipe.load(path).digest
+    except ReprlError as error:
+        raise ReprlError(f"{folder} must be empty or hold this recipe, got one that is refused: {error}") from None
+    if held != recipe.digest:
+        raise ReprlError(
+            f"{folder} must be empty or hold this recipe ({recipe.digest[:12]}), got recipe {held[:12]}: take another "
+            "folder, or force it (--force)"
+        )
+
+
+def _settle(folder: Path) -> None:
+    """Move the files of a committed run up."""
+    committed = folder / _COMMITTED
+    if committed.is_dir():
+        for name in (RECIPE, RECEIPT, POLICY):
+            if (committed / name).exists():
+                os.replace(committed / name, folder / name)
+        committed.rmdir()
+        _sync(folder)
+
+
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on this platform: the commit still keeps runs whole
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ReprlError(f"{folder} must be free, got a folder that another run is about to write to") from None
+    except OSError:  # a file system without locks
+        return
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _refusing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if isinstance(error, ReprlError):
+            raise
+        raise ReprlError(f"cannot write to {folder}: {getattr(error, 'strerror', None) or error}") from None

@@ -1,0 +1,272 @@
+"""Recipe: everything that two teams must share to arrive at the same policy from their own data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reprl.artifacts.documents import (
+    check_digest,
+    check_fields,
+    check_stream,
+    check_text,
+    digest,
+    naming,
+    parse,
+    pretty,
+)
+from reprl.errors import ReprlError, check_int, quote
+from reprl.files import read_bounded, write_atomic
+from reprl.learn.learner import Environment, LearnResult, describe, learn
+from reprl.learn.settings import Settings
+from reprl.mdp.catalogue import make
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import STREAM_VERSION
+
+if TYPE_CHECKING:
+    from reprl.mdp.gymnasium import GymnasiumModel
+
+_FORMAT = "reprl-recipe"
+_VERSION = 1
+_MAX_BYTES = 1 << 22
+_NAMES = ("environment", "settings", "resolved", "shared_seed", "stream_version", "package_version")
+_SIZES = ("horizon", "n_states", "n_actions")
+_RESERVED = ("id", "horizon", "data_seed")
+
+
+def package_version() -> str:
+    """Return this release of reprl."""
+    from reprl import __version__
+
+    return __version__
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A run without its data: publish it with the policy, and anyone can check that the policy replicates.
+
+    Guarantee:
+        Two runs of one recipe on independent data agree as the guarantee in their receipts says. Equal digests: equal
+        environment, settings, shared seed and streams.
+    """
+
+    environment: Environment
+    """What is learned, with a digest of its dynamics or spaces."""
+    settings: Settings
+    """How it is learned; "auto" and None stand for choices that the sizes fix."""
+    shared_seed: int
+    """ξ, public."""
+    package_version: str
+    """The release that wrote the recipe: for people, neither checked nor hashed."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        if not isinstance(self.settings, Settings):
+            raise ReprlError(f"recipe settings must be a Settings, got {quote(self.settings)}")
+        if not isinstance(self.environment, Environment):
+            raise ReprlError(f"recipe environment must be an Environment, got {quote(self.environment)}")
+        check_int("recipe shared_seed", self.shared_seed, 0, 2**64 - 1)
+
+    @classmethod
+    def of(cls, result: LearnResult) -> Recipe:
+        """Return the recipe that a run followed."""
+        return cls.plan(result.environment, result.settings, result.shared_seed)
+
+    @classmethod
+    def plan(cls, environment: Environment, settings: Settings, shared_seed: int) -> Recipe:
+        """Return the recipe of a run that is still to be made."""
+        settings.check_horizon(environment.horizon)
+        return cls(
+            environment=_portable(environment),
+            settings=settings,
+            shared_seed=check_int("shared_seed", shared_seed, 0, 2**64 - 1),
+            package_version=package_version(),
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of everything but the package version."""
+        return digest({name: value for name, value in self.as_dict().items() if name != "package_version"})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "environment": {**self.environment._asdict(), "options": dict(self.environment.options)},
+            "settings": _plain(self.settings),
+            "resolved": _resolve(self.settings, self.environment),
+            "shared_seed": self.shared_seed,
+            "stream_version": STREAM_VERSION,
+            "package_version": self.package_version,
+        }
+
+    def to_json(self) -> str:
+        """Return the document as text."""
+        return pretty(self.as_dict()) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Recipe:
+        """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
+        document = parse(text, "recipe", _FORMAT, _VERSION, _NAMES)
+        check_stream("recipe stream_version", document["stream_version"])
+        recipe = cls(
+            environment=_read_environment(document["environment"]),
+            settings=_read_settings(document["settings"]),
+            shared_seed=check_int("recipe shared_seed", document["shared_seed"], 0, 2**64 - 1),
+            package_version=check_text("recipe package_version", document["package_version"]),
+        )
+        with naming("recipe settings."):
+            recipe.settings.check_horizon(recipe.environment.horizon)
+        _check_resolved("recipe resolved", document["resolved"], _resolve(recipe.settings, recipe.environment))
+        return recipe
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the recipe to path, all or nothing."""
+        return write_atomic(path, self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Recipe:
+        """Read a recipe that ``save`` wrote."""
+        with naming(f"{os.fspath(path)}: "):
+            return cls.from_json(read_bounded(path, _MAX_BYTES))
+
+    def make(self, env: TabularMDP | GymnasiumModel | None = None) -> TabularMDP | GymnasiumModel:
+        """Build the environment, or take one that was built by hand, and check that it is the recipe's.
+
+        Args:
+            env: needed where the recipe has no id; otherwise None for ``reprl.make``.
+        """
+        wanted, given = self.environment, env is not None
+        if env is None:
+            if wanted.id is None:
+                raise ReprlError(
+                    "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
+                    "env (--env file.py:name)"
+                )
+            env = _make(wanted)
+        found = describe(env)
+        for name in (*_SIZES, "digest"):
+            recorded, actual = getattr(wanted, name), getattr(found, name)
+            if recorded != actual:
+                source = "the environment given" if given else f"{wanted.id} built here"
+                raise ReprlError(f"recipe environment.{name} must be {actual}, like {source}, got {recorded}")
+        return env
+
+    def learn(
+        self,
+        *,
+        data_seed: int | None = None,
+        workers: int = 1,
+        progress: bool = False,
+        max_samples: int | None = None,
+        env: TabularMDP | GymnasiumModel | None = None,
+    ) -> LearnResult:
+        """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env that of ``make``.
+
+        Guarantee:
+            As in the result.
+
+        Randomness:
+            Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
+        """
+        options: dict[str, Any] = self.settings.as_dict()
+        return learn(
+            self.make(env),
+            shared_seed=self.shared_seed,
+            data_seed=data_seed,
+            workers=workers,
+            progress=progress,
+            max_samples=max_samples,
+            **options,
+        )
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
+    kinds = {field.name: float if field.type == "float" else int for field in fields(Settings)}
+    return {
+        name: value if value is None or isinstance(value, str) else kinds[name](value)
+        for name, value in settings.as_dict().items()
+    }
+
+
+def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
+    """What "auto" chose for these sizes: for the arms, and for the partition of an episodic run."""
+    arms = settings.decision(environment.n_states, environment.n_actions)
+    chosen: dict[str, Any] = {"coupling": arms.coupling, "block": int(arms.block), "partition": None}
+    if settings.access == "episodic":
+        sets = settings.decision(environment.n_states * environment.horizon, 2)
+        chosen["partition"] = {"coupling": sets.coupling, "block": int(sets.block)}
+    return chosen
+
+
+def _check_resolved(name: str, stated: object, chosen: dict[str, Any]) -> None:
+    given = check_fields(name, stated, tuple(chosen))
+    for field, choice in chosen.items():
+        if isinstance(choice, dict):
+            _check_resolved(f"{name}.{field}", given[field], choice)
+        elif type(given[field]) is not type(choice) or given[field] != choice:
+            raise ReprlError(f"{name}.{field} must be {choice!r}, as this release chooses, got {quote(given[field])}")
+
+
+def _portable(environment: Environment) -> Environment:
+    """Bring options to JSON's types; an environment whose options have none counts as built by hand."""
+    try:
+        options = {str(name): _jsonable(value) for name, value in environment.options.items()}
+    except TypeError:
+        return environment._replace(id=None, options={})
+    return environment._replace(options=options)
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {name: _jsonable(item) for name, item in value.items()}
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and np.isfinite(value)):
+        return value
+    raise TypeError
+
+
+def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
+    with naming("recipe environment: "):
+        try:
+            return make(str(wanted.id), wanted.horizon, **wanted.options)
+        except ReprlError:
+            raise
+        except Exception as error:  # whatever a Gymnasium environment raises for options it cannot take
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise ReprlError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
+
+
+def _read_environment(value: object) -> Environment:
+    given = check_fields("recipe environment", value, Environment._fields)
+    id, options = given["id"], given["options"]
+    if id is not None:
+        check_text("recipe environment.id", id)
+    if not isinstance(options, dict):
+        raise ReprlError(f"recipe environment.options must be an object, got {quote(options)}")
+    for name in options:
+        if name in _RESERVED:
+            raise ReprlError(f"recipe environment.options must not hold {', '.join(_RESERVED)}; got {quote(name)}")
+    if id is None and options:
+        raise ReprlError(f"recipe environment.options must be empty where id is null, got {quote(options)}")
+    sizes = {name: check_int(f"recipe environment.{name}", given[name], 1, 2**31) for name in _SIZES}
+    return Environment(
+        id=id, options=options, **sizes, digest=check_digest("recipe environment.digest", given["digest"])
+    )
+
+
+def _read_settings(value: object) -> Settings:
+    given = check_fields("recipe settings", value, [field.name for field in fields(Settings)])
+    with naming("recipe settings."):
+        return Settings(**given)

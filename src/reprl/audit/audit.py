@@ -1,0 +1,261 @@
+"""audit: pairs of runs over fresh shared keys and independent data, and what they prove."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.audit.divergence import Divergence
+from reprl.audit.evidence import SequentialTest, exact_interval, p_value
+from reprl.audit.pairs import KeyRuns, Trial, resolve_learner, run_keys
+from reprl.audit.record import AuditReport, Cell, CurvePoint, Spread
+from reprl.audit.world import TIE, describe, optimal_scores, reachability
+from reprl.errors import ReprlError, check_int, check_probability, quote
+from reprl.learn.boosting import Learner
+from reprl.learn.learner import open_environment
+from reprl.learn.settings import Settings
+from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import fresh_seed
+
+MAX_CELLS = 100
+"""Disagreeing cells that a report lists."""
+
+Tell = Callable[[int, int], None]
+
+
+def audit(
+    env: TabularMDP | GymnasiumModel | str | Any,
+    learner: str | Learner = "reprl",
+    pairs: int = 50,
+    *,
+    horizon: int | None = None,
+    reward_range: tuple[float, float] | None = None,
+    rho: float = 0.1,
+    level: float = 0.05,
+    runs_per_key: int = 2,
+    access: str | None = None,
+    seed: int | None = None,
+    sequential: bool = False,
+    alternative: float | None = None,
+    workers: int = 1,
+    progress: bool | Tell = False,
+    **learn_options: Any,
+) -> AuditReport:
+    """Run a learner in pairs, one fresh shared key each and independent data, and count how often the policies differ.
+
+    Args:
+        env: as in ``reprl.learn``: a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one.
+        learner: a name in ``reprl.peers.learners()``, or any callable learner(model, shared_key, **learn_options) that
+            returns a Policy or an (H, S) table of actions; its ``access`` attribute, if any, says which model it needs.
+        pairs: shared keys to try.
+        horizon: H, for an id or a gymnasium.Env.
+        reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
+        rho: the disagreement that is tested; learners that aim for a ρ are also given it.
+        level: chance of rejecting a learner whose disagreement is at most rho.
+        runs_per_key: runs under each key. The first two are the designated pair, which test and interval count; the
+            rest sharpen the estimate and show how many distinct policies one key leads to.
+        access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
+        seed: of the audit: shared keys and data seeds follow from it. None draws one, to be read off the report.
+        sequential: look after every pair and stop as soon as the verdict is certain.
+        alternative: a sequential "not rejected" means that disagreement ≥ alternative is ruled out; None for 2ρ.
+        workers: processes; they cannot change the report.
+        progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
+        learn_options: the learner's own options; for "reprl" those of ``reprl.learn``.
+
+    Returns:
+        The report; its verdict is "rejected", "not rejected" or, for a sequential test out of pairs, "undecided".
+
+    Guarantee:
+        If the disagreement is at most rho, it is rejected with probability at most level, and the interval covers the
+        disagreement with probability at least 0.95 (docs/proofs/audit.md): of this learner, on this environment, for a
+        random shared key. "Not rejected" is not a proof of replicability.
+
+    Randomness:
+        Data streams (seed, "audit/shared") and (seed, "audit/data") give the seeds of every run. A callable should draw
+        its samples from the model and its shared randomness from the key; what else it draws counts as private.
+    """
+    rho, level = check_probability("rho", rho), check_probability("level", level)
+    pairs = check_int("pairs", pairs, 1, 10**7)
+    runs = check_int("runs_per_key", runs_per_key, 2, 10**4)
+    workers = check_int("workers", workers, 1, 1024)
+    for name, flag in (("sequential", sequential), ("progress", progress)):
+        if not isinstance(flag, bool) and not (name == "progress" and callable(flag)):
+            raise ReprlError(f"{name} must be True or False, got {quote(flag)}")
+    if alternative is not None and not sequential:
+        raise ReprlError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
+    test = SequentialTest.checked(rho, level, alternative) if sequential else None
+    seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
+    place = open_environment(env, horizon, reward_range)
+    subject = resolve_learner(learner, place, rho, access, learn_options)
+    mdp = place if isinstance(place, TabularMDP) else None
+    scores = None if mdp is None else optimal_scores(mdp)
+    trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, scores=scores)
+    tally = _Tally(trial)
+    batch = pairs if test is None else 2 * workers
+    verdict = "undecided"
+    with _bar(progress) as tell:
+        for found in run_keys(trial, range(pairs), workers, batch):
+            tally.add(found)
+            tell(tally.keys, pairs)
+            verdict = "undecided" if test is None else test.decide(tally.hits, tally.keys)
+            if verdict != "undecided":
+                break
+    hits, keys = tally.hits, tally.keys
+    chance = p_value(hits, keys, rho) if test is None else None
+    if chance is not None:
+        verdict = "rejected" if chance <= level else "not rejected"
+    weights = None if mdp is None else reachability(mdp, tally.apart > 0)
+    by_cell = tally.apart / keys
+    return AuditReport(
+        world=trial.world,
+        learner=subject.name,
+        access=subject.access,
+        options=subject.options,
+        seed=seed,
+        rho=rho,
+        level=level,
+        pairs=keys,
+        max_pairs=pairs,
+        disagreements=hits,
+        disagreement=tally.rate / keys,
+        interval=exact_interval(hits, keys) if test is None else test.interval(hits, keys),
+        verdict=verdict,
+        p_value=chance,
+        sequential=sequential,
+        alternative=None if test is None else test.alternative,
+        runs_per_key=runs,
+        distinct=tuple(tally.distinct),
+        by_cell=by_cell,
+        by_cell_weighted=None if weights is None else by_cell * weights,
+        value_gap=None if mdp is None else _spread(tally.gaps),
+        suboptimality=None if mdp is None else _spread([_optimum(mdp) - value for value in tally.values]),
+        first_divergence=tuple(tally.divergences),
+        samples=tally.samples / (keys * runs),
+        cells=tally.cells(by_cell, weights),
+    )
+
+
+def curve(
+    env: TabularMDP | GymnasiumModel | str | Any,
+    learner: str | Learner = "reprl",
+    sizes: Sequence[int] = (),
+    pairs: int = 50,
+    *,
+    option: str | None = None,
+    **options: Any,
+) -> list[CurvePoint]:
+    """Audit a learner at several sizes of its data and return disagreement against samples a run.
+
+    Args:
+        env: as in ``audit``.
+        learner: as in ``audit``.
+        sizes: what to give to `option`, one audit each.
+        pairs: pairs of each audit.
+        option: the learner's option that sets its size; None for "calls" (generative) or "runs" (episodic) of reprl and
+            "samples" of any other learner.
+        options: as in ``audit``. With a seed given, all sizes share their keys, so neighbouring points are dependent.
+
+    Guarantee:
+        Each point by itself has that of ``audit``; the intervals do not hold jointly.
+    """
+    if len(sizes) == 0:
+        raise ReprlError("sizes must name at least one size, got none")
+    if option is None:
+        ours = {"generative": "calls", "episodic": "runs"}.get(options.get("access") or Settings().access)
+        option = ours if ours and isinstance(learner, str) and learner == "reprl" else "samples"
+    points = []
+    for size in sizes:
+        report = audit(env, learner, pairs, **{**options, option: size})
+        points.append(CurvePoint(report.samples, report.disagreement, *report.interval))
+    return points
+
+
+class _Tally:
+    """Sums over keys, so that memory does not grow with them beyond a few numbers each."""
+
+    def __init__(self, trial: Trial) -> None:
+        world = trial.world
+        self.scores = trial.scores
+        self.keys, self.hits, self.samples = 0, 0, 0
+        self.rate = 0.0
+        self.apart = np.zeros((world.horizon, world.n_states))
+        self.stake = np.zeros((world.horizon, world.n_states))
+        self.choices = np.zeros((world.horizon, world.n_states, world.n_actions), dtype=np.int32)
+        self.distinct: list[int] = []
+        self.gaps: list[float] = []
+        self.values: list[float] = []
+        self.divergences: list[Divergence] = []
+
+    def add(self, found: KeyRuns) -> None:
+        """Count the runs of one key."""
+        actions = found.actions
+        n_pairs = len(actions) * (len(actions) - 1) // 2
+        self.keys += 1
+        self.samples += sum(found.samples)
+        self.hits += not np.array_equal(actions[0], actions[1])
+        groups = [int(n) for n in np.unique(actions.reshape(len(actions), -1), axis=0, return_counts=True)[1]]
+        self.distinct.append(len(groups))
+        self.rate += 1.0 - sum(n * (n - 1) // 2 for n in groups) / n_pairs
+        together = np.zeros(self.apart.shape)
+        for a in range(self.choices.shape[2]):
+            chose = (actions == a).sum(axis=0)
+            self.choices[:, :, a] += chose.astype(np.int32)
+            together += chose * (chose - 1) // 2
+        self.apart += 1.0 - together / n_pairs
+        if self.scores is not None:
+            worth = np.take_along_axis(self.scores[None], actions[..., None].astype(np.int64), axis=3)[..., 0]
+            np.maximum(self.stake, worth.max(axis=0) - worth.min(axis=0), out=self.stake)
+        if found.values is not None:
+            self.values.extend(found.values)
+            self.gaps.extend(abs(one - two) for one, two in combinations(found.values, 2))
+        if found.divergence is not None:
+            self.divergences.append(found.divergence)
+
+    def cells(self, by_cell: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[Cell, ...]:
+        """The disagreeing cells, those that matter most first."""
+        places = np.argwhere(by_cell > 0.0)
+        weight = by_cell if weights is None else by_cell * weights
+        order = sorted((-float(weight[h, s]), -float(by_cell[h, s]), int(h), int(s)) for h, s in places)
+        return tuple(self._cell(h, s, by_cell, weights) for _, _, h, s in order[:MAX_CELLS])
+
+    def _cell(self, h: int, s: int, by_cell: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Cell:
+        chose = self.choices[h, s]
+        order = np.argsort(-chose, kind="stable")
+        actions = tuple((int(a), float(chose[a] / chose.sum())) for a in order if chose[a])
+        stake = None if self.scores is None else float(self.stake[h, s])
+        if stake is not None and stake <= TIE:
+            stake = 0.0
+        return Cell(h, s, float(by_cell[h, s]), None if weights is None else float(weights[h, s]), stake, actions)
+
+
+def _optimum(mdp: TabularMDP) -> float:
+    return float(mdp.initial @ mdp.solve().values[0])
+
+
+def _spread(figures: list[float]) -> Spread:
+    return Spread(float(np.mean(figures)), float(np.max(figures)))
+
+
+@contextmanager
+def _bar(progress: bool | Tell) -> Iterator[Tell]:
+    """Whom to tell about pairs that are done: nobody, the caller's function, or a bar on standard error."""
+    if callable(progress):
+        yield progress
+        return
+    if not progress or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("pairs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("pairs", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,171 @@
+"""First divergence: which stage of two runs parted first, in which cell, and how close the call was."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.audit.world import TIE, World
+from reprl.learn.learner import LearnResult
+from reprl.mdp.policy import Policy
+
+STAGES = ("partition", "window", "arms", "rounding", "policy")
+"""In the order in which a run passes them; "policy" for learners that show nothing but their policy."""
+
+Pair = tuple[LearnResult, LearnResult]
+
+
+class Divergence(NamedTuple):
+    """Where a pair of runs parted first."""
+
+    pair: int
+    stage: str
+    """One of STAGES."""
+    tier: int | None
+    step: int | None
+    state: int | None
+    margin: float | None
+    """How close the call was, in the stage's own units: see ``first_divergence``; 0 is an exact tie."""
+    actions: tuple[int, int] | None
+    """What the two runs chose."""
+    text: str
+    """The same for people."""
+
+
+def first_divergence(number: int, first: LearnResult, second: LearnResult, world: World) -> Divergence | None:
+    """Compare two runs of the reprl learner stage by stage, in the order in which they decide.
+
+    Args:
+        number: of the pair.
+        first: one run.
+        second: the other, with the same shared seed and settings.
+        world: names.
+
+    Returns:
+        None if the policies agree. Otherwise the first of: the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
+        the window (relative distance of the two stretches); then, from the last step back, the arms (gap between the
+        scores of the two actions, averaged over the runs) and the rounding of values (their distance). Of the cells
+        that part in one draw, the one whose laws lie furthest apart is named.
+    """
+    if first.policy == second.policy:
+        return None
+    pair = (first, second)
+    found = _partition(number, pair, world) or _window(number, pair)
+    for h in reversed(range(world.horizon)):
+        found = found or _arms(number, pair, h, world) or _rounding(number, pair, h, world)
+    return found
+
+
+def policy_divergence(
+    number: int, first: Policy, second: Policy, world: World, scores: NDArray[np.float64] | None
+) -> Divergence | None:
+    """Name the last step, and its first state, in which two policies differ.
+
+    Args:
+        number: of the pair.
+        first: one run's policy.
+        second: the other's.
+        world: names.
+        scores: Q*, (H, S, A), if it is known; the margin is the distance of the two actions in it.
+    """
+    apart = first.actions != second.actions
+    if not apart.any():
+        return None
+    h = int(np.flatnonzero(apart.any(axis=1))[-1])
+    s = int(np.flatnonzero(apart[h])[0])
+    a, b = int(first.actions[h, s]), int(second.actions[h, s])
+    margin = None if scores is None else float(abs(scores[h, s, a] - scores[h, s, b]))
+    if margin is None:
+        close = "their values are not known"
+    elif margin <= TIE:
+        margin, close = 0.0, "an exact tie"
+    else:
+        close = f"a gap of {margin:.3g} in value"
+    text = f"{world.cell(h, s)}: {world.action(a)} against {world.action(b)}, {close}"
+    return Divergence(number, "policy", None, h, s, margin, (a, b), text)
+
+
+def _partition(number: int, pair: Pair, world: World) -> Divergence | None:
+    levels = [run.tiers.level for run in pair]
+    apart = levels[0] != levels[1]
+    if not apart.any():
+        return None
+    lower = np.minimum(*levels)
+    tier = int(lower[apart].min())  # the draw of this tier's set parted the runs, before any later tier's
+    apart &= lower == tier
+    if any(run.explored is None or len(run.explored.fractional) < tier for run in pair):
+        h, s = _furthest(apart, np.zeros(apart.shape))
+        text = f"{world.cell(h, s)}: in tier {levels[0][h, s]} of one run and {levels[1][h, s]} of the other"
+        return Divergence(number, "partition", tier, h, s, None, None, text)
+    mu = [run.explored.fractional[tier - 1] for run in pair if run.explored is not None]
+    h, s = _furthest(apart, np.abs(mu[0] - mu[1]))
+    margin = float(abs(mu[0][h, s] - mu[1][h, s]))
+    inside = ["kept" if level[h, s] == tier else "ignored" for level in levels]
+    text = (
+        f"{world.cell(h, s)}: {inside[0]} by one run and {inside[1]} by the other in tier {tier}; under-explored in a "
+        f"fraction {mu[0][h, s]:.4g} and {mu[1][h, s]:.4g} of their runs{_others(apart)}"
+    )
+    return Divergence(number, "partition", tier, h, s, margin, None, text)
+
+
+def _window(number: int, pair: Pair) -> Divergence | None:
+    one, two = (run.stretch for run in pair)
+    if one == two:
+        return None
+    margin = abs(one - two) / max(abs(one), abs(two))
+    text = f"windows stretched by {one:.6g} in one run and {two:.6g} in the other"
+    return Divergence(number, "window", None, None, None, margin, None, text)
+
+
+def _arms(number: int, pair: Pair, h: int, world: World) -> Divergence | None:
+    one, two = pair
+    chosen = [run.policy.actions[h] for run in pair]
+    level = one.tiers.level[h]
+    apart = chosen[0] != chosen[1]
+    if not apart.any():
+        return None
+    tier = int(level[apart].min())
+    apart &= level == tier
+    distance = 0.5 * np.abs(one.induction.laws[h] - two.induction.laws[h]).sum(axis=1)
+    (s,) = _furthest(apart, distance)
+    a, b = int(chosen[0][s]), int(chosen[1][s])
+    gaps = [float(run.induction.scores[h, s, a] - run.induction.scores[h, s, b]) for run in pair]
+    noise = float(np.abs(one.induction.scores[h, s] - two.induction.scores[h, s])[[a, b]].max())
+    margin = abs(gaps[0] + gaps[1]) / 2.0
+    text = (
+        f"{world.cell(h, s)}, tier {tier}: {world.action(a)} against {world.action(b)}, whose scores differ by "
+        f"{gaps[0]:+.3g} in one run and {gaps[1]:+.3g} in the other; a score moved by {noise:.3g} between the runs, "
+        f"the laws by {distance[s]:.3g} in total variation{_others(apart)}"
+    )
+    return Divergence(number, "arms", tier, h, s, margin, (a, b), text)
+
+
+def _rounding(number: int, pair: Pair, h: int, world: World) -> Divergence | None:
+    """Unrounded values always differ, and a later step's arms are then what parts the runs."""
+    if pair[0].settings.rounding == "none":
+        return None
+    values = [run.induction.values[h] for run in pair]
+    apart = values[0] != values[1]
+    if not apart.any():
+        return None
+    (s,) = _furthest(apart, np.abs(values[0] - values[1]))
+    margin = float(abs(values[0][s] - values[1][s]))
+    tier = int(pair[0].tiers.level[h, s])
+    text = (
+        f"{world.cell(h, s)}, tier {tier}: its value was rounded to {values[0][s]:.6g} in one run and "
+        f"{values[1][s]:.6g} in the other{_others(apart)}"
+    )
+    return Divergence(number, "rounding", tier, h, s, margin, None, text)
+
+
+def _furthest(apart: NDArray[np.bool_], distance: NDArray[np.float64]) -> tuple[int, ...]:
+    """The marked place with the greatest distance, the first of equals."""
+    place = np.unravel_index(int(np.where(apart, distance, -1.0).argmax()), apart.shape)
+    return tuple(int(i) for i in place)
+
+
+def _others(apart: NDArray[np.bool_]) -> str:
+    more = int(apart.sum()) - 1
+    return f" (and {more} more {'cell' if more == 1 else 'cells'} of this draw)" if more else ""

@@ -1,0 +1,137 @@
+"""What counts of disagreeing pairs prove: exact intervals, an exact test, and a test that may stop at any time.
+
+Pairs are independent coins of one unknown bias p, the disagreement. Proofs with constants: docs/proofs/audit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from reprl.errors import check_int, check_probability, check_real
+
+CONFIDENCE = 0.95
+"""Confidence of every interval."""
+VERDICTS = ("rejected", "not rejected", "undecided")
+
+_PRIOR = 0.5
+_BISECTIONS = 60
+
+
+def exact_interval(hits: int, trials: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return the Clopper–Pearson interval of a probability, two-sided.
+
+    Guarantee:
+        Covers p with at least this confidence when the number of trials was fixed beforehand (proofs/audit.md §1).
+    """
+    k, n = _check_counts(hits, trials)
+    tail = (1.0 - check_probability("confidence", confidence)) / 2.0
+    low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
+    high = 1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1.0 - tail))
+    return low, high
+
+
+def p_value(hits: int, trials: int, rho: float) -> float:
+    """Return the chance of at least so many hits if each has probability rho: the exact test of p ≤ rho."""
+    k, n = _check_counts(hits, trials)
+    return 1.0 if k == 0 else float(special.bdtrc(k - 1, n, check_probability("rho", rho)))
+
+
+def fewest_to_reject(trials: int, rho: float, level: float) -> int | None:
+    """Return the smallest number of hits that the exact test rejects; None when no number would."""
+    _, n = _check_counts(0, trials)
+    low, high = 1, n + 1  # p_value falls with the hits
+    while low < high:
+        middle = (low + high) // 2
+        if middle <= n and p_value(middle, n, rho) > level:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low <= n else None
+
+
+class SequentialTest(NamedTuple):
+    """Two tests by betting that may be looked at after every pair: p ≤ rho, and p ≥ alternative.
+
+    Guarantee:
+        If p ≤ rho, "rejected" is said at any time, ever, with probability at most level. If p ≥ alternative, "not
+        rejected" is said at any time with probability at most level. The interval covers p at all times together with
+        probability at least 95 %. Proof: docs/proofs/audit.md §2 and §3.
+    """
+
+    rho: float
+    level: float
+    alternative: float
+
+    @classmethod
+    def checked(cls, rho: float, level: float, alternative: float | None = None) -> SequentialTest:
+        """Check the figures; the alternative is 2ρ, or half-way from ρ to 1 where that is smaller."""
+        rho, level = check_probability("rho", rho), check_probability("level", level)
+        if alternative is None:
+            return cls(rho, level, min(2.0 * rho, (1.0 + rho) / 2.0))
+        return cls(rho, level, check_real("alternative", alternative, rho, 1.0))
+
+    def decide(self, hits: int, trials: int) -> str:
+        """Return the verdict after so many pairs, "undecided" while neither bet has won 1/level."""
+        k, n = _check_counts(hits, trials)
+        needed = -math.log(self.level)
+        if log_wealth(k, n, self.rho, above=True) >= needed:
+            return "rejected"
+        if log_wealth(k, n, self.alternative, above=False) >= needed:
+            return "not rejected"
+        return "undecided"
+
+    def interval(self, hits: int, trials: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Return the values of p against which a bet on all of [0, 1] has not won 1/(1 − confidence)."""
+        k, n = _check_counts(hits, trials)
+        needed = -math.log1p(-check_probability("confidence", confidence))
+        best = k / n
+
+        def kept(p: float) -> bool:
+            return _log_mixture(k, n) - _log_likelihood(k, n, p) < needed
+
+        low = 0.0 if k == 0 else _edge(kept, best, 0.0)
+        high = 1.0 if k == n else _edge(kept, best, 1.0)
+        return low, high
+
+
+def log_wealth(hits: int, trials: int, null: float, *, above: bool) -> float:
+    """Return log of what a bettor owns who began with 1 and bets against p ≤ null (above) or p ≥ null (not above).
+
+    The bet on every p beyond the null is weighted by the law Beta(½, ½) given that p lies there.
+    """
+    k, n = hits, trials
+    share = special.betaincc if above else special.betainc
+    with np.errstate(divide="ignore"):  # a share that underflows owns nothing, which errs on the careful side
+        posterior = np.log(share(k + _PRIOR, n - k + _PRIOR, null))
+    prior = math.log(float(share(_PRIOR, _PRIOR, null)))
+    return float(posterior) - prior + _log_mixture(k, n) - _log_likelihood(k, n, null)
+
+
+def _log_mixture(k: int, n: int) -> float:
+    """Log of the probability of one sequence with k hits in n, p drawn from Beta(½, ½)."""
+    return float(special.betaln(k + _PRIOR, n - k + _PRIOR) - special.betaln(_PRIOR, _PRIOR))
+
+
+def _log_likelihood(k: int, n: int, p: float) -> float:
+    return float(special.xlogy(k, p) + special.xlog1py(n - k, -p))
+
+
+def _edge(kept: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Bisect for the end of an interval, on its outer side."""
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (inside + outside)
+        if kept(middle):
+            inside = middle
+        else:
+            outside = middle
+    return outside
+
+
+def _check_counts(hits: int, trials: int) -> tuple[int, int]:
+    n = check_int("trials", trials, 1)
+    return check_int("hits", hits, 0, n), n

@@ -1,0 +1,195 @@
+"""Runs under one shared key on independent data: how a learner is called, what is kept of it, and who does the work."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.audit.divergence import Divergence, first_divergence, policy_divergence
+from reprl.audit.world import World, fresh_model
+from reprl.errors import ReprlError, check_choice, quote
+from reprl.learn.learner import LearnResult, ReprlLearner, learn, make_settings
+from reprl.learn.settings import ACCESSES, Settings
+from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import DataStream, SharedKey
+
+_OURS = "reprl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """The learner under audit."""
+
+    name: str
+    access: str
+    options: Mapping[str, Any]
+    call: Callable[..., Any] | None
+    """From (model, shared key) to a policy; None for reprl itself, which is run by ``learn`` and shows its stages."""
+    theirs: bool = False
+    """Whether a user wrote it, whose errors are then told apart from ours."""
+
+
+def resolve_learner(
+    learner: object, env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]
+) -> Subject:
+    """Return the learner that a user means: a name, reprl's own with settings bound, or any callable."""
+    if access is not None:
+        check_choice("access", access, ACCESSES)
+    if isinstance(learner, ReprlLearner):
+        if options:
+            raise ReprlError(f"options must be left out for a learner with its settings bound, got {quote(options)}")
+        settings = learner.settings if access is None else replace(learner.settings, access=access)
+        return Subject(name=_OURS, access=settings.access, options=settings.as_dict(), call=None)
+    if isinstance(learner, str) and learner == _OURS:
+        return _ours(env, rho, access, options)
+    if isinstance(learner, str):
+        return _rival(learner, env, rho, access, options)
+    if not callable(learner):
+        raise ReprlError(f"learner must be a name or a callable learner(model, shared_key), got {quote(learner)}")
+    access = _access(learner, env, access)
+    return Subject(name=_name(learner), access=access, options=options, call=learner, theirs=True)
+
+
+def _ours(env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]) -> Subject:
+    access = access or ("episodic" if isinstance(env, GymnasiumModel) else None)
+    limit = {name: options[name] for name in ("max_samples",) if name in options}
+    given = {name: value for name, value in options.items() if name not in limit}
+    settings: Settings = make_settings({"rho": rho, **given, **({} if access is None else {"access": access})})
+    return Subject(name=_OURS, access=settings.access, options={**settings.as_dict(), **limit}, call=None)
+
+
+def _rival(
+    name: str, env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]
+) -> Subject:
+    from reprl.peers import learners, make_learner
+
+    known = {entry.name: entry.options for entry in learners()}
+    bound = {**({"rho": rho} if "rho" in known.get(name, ()) else {}), **options}
+    call = make_learner(name, **bound)
+    return Subject(name=name, access=_access(call, env, access), options=bound, call=call)
+
+
+def _access(learner: object, env: TabularMDP | GymnasiumModel, asked: str | None) -> str:
+    """The access that a learner says it needs, or was asked for; episodes where nobody says."""
+    needed = getattr(learner, "access", None)
+    needed = needed if needed in ACCESSES else None
+    if needed is not None and asked is not None and asked != needed:
+        raise ReprlError(f"access must be {needed!r} for {_name(learner)}, got {asked!r}")
+    access = asked or needed or "episodic"
+    if isinstance(env, GymnasiumModel) and access == "generative":
+        raise ReprlError(f"access must be 'episodic' for a black box, got 'generative' for {_name(learner)}")
+    return access
+
+
+def _name(learner: object) -> str:
+    name = getattr(learner, "name", None) or getattr(learner, "__name__", None)
+    return name if isinstance(name, str) else type(learner).__name__
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Everything that a key's runs depend on, so that any worker can make them."""
+
+    env: TabularMDP | GymnasiumModel
+    world: World
+    subject: Subject
+    seed: int
+    runs: int
+    """Runs under each shared key."""
+    scores: NDArray[np.float64] | None
+    """Q*, where the dynamics are known."""
+
+
+class KeyRuns(NamedTuple):
+    """What the runs under one shared key showed."""
+
+    actions: NDArray[np.int32]
+    """(runs, H, S)."""
+    samples: tuple[int, ...]
+    values: tuple[float, ...] | None
+    """Each policy's exact value, where the dynamics are known."""
+    divergence: Divergence | None
+    """Of the first two runs, if they disagree."""
+
+
+def run_key(trial: Trial, number: int) -> KeyRuns:
+    """Make all runs of the key with a number.
+
+    Randomness:
+        Shared seed: word `number` of data stream (seed, "audit/shared"). Data seeds: words of (seed, "audit/data",
+        number). So no order or split of the work can change a run.
+    """
+    shared = int(DataStream(trial.seed, "audit/shared").integers(1, number)[0]) >> 1
+    seeds = [int(word) >> 1 for word in DataStream(trial.seed, "audit/data", number).integers(trial.runs)]
+    policies: list[Policy] = []
+    samples: list[int] = []
+    results: list[LearnResult] = []
+    for run, seed in enumerate(seeds):
+        if trial.subject.call is None:
+            result = learn(trial.env, shared_seed=shared, data_seed=seed, **trial.subject.options)
+            policies.append(result.policy)
+            samples.append(result.samples)
+            results = [*results, result][:2]
+        else:
+            policy, spent = _call(trial, SharedKey(shared), seed, f"pair {number}, run {run}")
+            policies.append(policy)
+            samples.append(spent)
+    if results:
+        divergence = first_divergence(number, results[0], results[1], trial.world)
+    else:
+        divergence = policy_divergence(number, policies[0], policies[1], trial.world, trial.scores)
+    values = None
+    if isinstance(trial.env, TabularMDP):
+        worth = {policy: trial.env.evaluate(policy) for policy in set(policies)}
+        values = tuple(worth[policy] for policy in policies)
+    actions = np.stack([policy.actions.astype(np.int32) for policy in policies])
+    return KeyRuns(actions, tuple(samples), values, divergence)
+
+
+def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[Policy, int]:
+    """Run a callable once on a fresh model; its errors say in which pair and run they came."""
+    subject = trial.subject
+    assert subject.call is not None
+    model = fresh_model(trial.env, subject.access, data_seed)
+    try:
+        output = subject.call(model, key, **subject.options) if subject.theirs else subject.call(model, key)
+    except Exception as error:
+        if not subject.theirs:
+            raise
+        raise ReprlError(f"learner {subject.name} failed in {where}: {_reason(error)}") from error
+    finally:
+        if isinstance(model, GymnasiumModel) and model.reopens:
+            model.close()
+    try:
+        return trial.world.check_policy(output), model.ledger.samples
+    except ReprlError as error:
+        raise ReprlError(f"learner {subject.name} in {where}: {error}") from None
+
+
+def _reason(error: Exception) -> str:
+    """The error on one line, with the deepest place in the learner's own file."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    place = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
+
+
+def run_keys(trial: Trial, numbers: range, workers: int, batch: int) -> Iterator[KeyRuns]:
+    """Make the runs of many keys, in order, in `workers` processes; at most `batch` keys are begun ahead of need."""
+    if workers == 1:
+        yield from (run_key(trial, number) for number in numbers)
+        return
+    from joblib import Parallel, delayed
+
+    for low in range(0, len(numbers), batch):
+        jobs = (delayed(run_key)(trial, number) for number in numbers[low : low + batch])
+        found = Parallel(n_jobs=workers, return_as="generator")(jobs)
+        yield from found if batch >= len(numbers) else list(found)  # a reader that may stop leaves no work behind

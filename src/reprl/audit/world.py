@@ -1,0 +1,138 @@
+"""The environment of an audit: names for people, fresh models, and exact facts where the dynamics are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reprl.errors import ReprlError
+from reprl.learn.learner import describe as record
+from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.outcomes import expected_return
+from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import Labels, TabularMDP
+
+Model = GenerativeModel | EpisodicModel | GymnasiumModel
+TIE = 1e-9
+"""Two actions whose optimal values differ by no more than this are an exact tie."""
+_MAX_NAMES = 100_000
+_COLUMNS = 256
+
+
+class World(NamedTuple):
+    """What was audited, with the names that people read."""
+
+    id: str | None
+    options: Mapping[str, Any]
+    horizon: int
+    n_states: int
+    n_actions: int
+    labels: Labels
+
+    def state(self, s: int) -> str:
+        """The name of a state, or its number."""
+        return self.labels.states[s] if s < len(self.labels.states) else str(s)
+
+    def action(self, a: int) -> str:
+        """The name of an action, or its number."""
+        return self.labels.actions[a] if a < len(self.labels.actions) else str(a)
+
+    def cell(self, h: int, s: int) -> str:
+        """A step and a state in words."""
+        return f"step {h}, state {self.state(s)}"
+
+    def check_policy(self, output: Policy | ArrayLike) -> Policy:
+        """Return a learner's output as a policy that fits."""
+        policy = output if isinstance(output, Policy) else Policy(output)
+        shape = (self.horizon, self.n_states)
+        if policy.actions.shape != shape:
+            raise ReprlError(f"policy must have shape (H, S) = {shape}, got {policy.actions.shape}")
+        if policy.actions.max() >= self.n_actions:
+            h, s = (int(i) for i in np.argwhere(policy.actions >= self.n_actions)[0])
+            raise ReprlError(f"action [{h}, {s}] must be from 0 to {self.n_actions - 1}, got {policy.actions[h, s]}")
+        return policy
+
+
+def describe(env: TabularMDP | GymnasiumModel) -> World:
+    """Return the record of an environment, with names read off a black box's spaces."""
+    id, options, horizon, n_states, n_actions, _ = record(env)
+    labels = env.labels if isinstance(env, TabularMDP) else _names(env, id)
+    return World(id, options, horizon, n_states, n_actions, labels)
+
+
+def _names(model: GymnasiumModel, id: str | None) -> Labels:
+    spec = model.env.spec
+    name = id or (type(model.env.unwrapped).__name__ if spec is None else f"gym:{spec.id}")
+    if max(model.n_states, model.n_actions) > _MAX_NAMES:
+        return Labels(name=name)
+    states = (*(str(model.observations.decode(s)) for s in range(model.ended)), "ended")
+    return Labels(name=name, states=states, actions=tuple(str(model.actions.decode(a)) for a in range(model.n_actions)))
+
+
+def fresh_model(env: TabularMDP | GymnasiumModel, access: str, data_seed: int) -> Model:
+    """Open the environment with a private data seed and an empty ledger."""
+    if isinstance(env, GymnasiumModel):
+        return env.for_run(data_seed)
+    return GenerativeModel(env, data_seed) if access == "generative" else EpisodicModel(env, data_seed)
+
+
+def optimal_scores(mdp: TabularMDP) -> NDArray[np.float64]:
+    """Return Q*, (H, S, A): what an action is worth if the best actions follow."""
+    values = mdp.solve().values
+    scores = np.empty((mdp.horizon, mdp.n_states, mdp.n_actions))
+    for h in range(mdp.horizon):
+        expected_return(mdp.outcomes, mdp.probability, 0, h, values[h + 1], scores[h])
+    return scores
+
+
+def reachability(mdp: TabularMDP, cells: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return max_π Pr[x_h = s] of every marked cell, (H, S); 0 elsewhere."""
+    most = np.zeros(cells.shape)
+    columns = np.flatnonzero(cells.any(axis=0))
+    for low in range(0, columns.size, _COLUMNS):
+        part = columns[low : low + _COLUMNS]
+        most[:, part] = _most_visits(mdp, part)
+    return np.where(cells, np.minimum(most, 1.0), 0.0)
+
+
+def _most_visits(mdp: TabularMDP, states: NDArray[np.intp]) -> NDArray[np.float64]:
+    """(H, n): the greatest probability of being in each of n states at each step, by induction from that step back."""
+    targets = np.zeros((mdp.n_states, states.size))
+    targets[states, np.arange(states.size)] = 1.0
+    kernels = _kernels(mdp)
+    most = np.empty((mdp.horizon, states.size))
+    if len(kernels) == 1:  # one table for all steps: h steps before the target look the same wherever the target is
+        for h in range(mdp.horizon):
+            most[h] = mdp.initial @ targets
+            targets = _best(kernels[0] @ targets, mdp.n_actions)
+        return most
+    for h in range(mdp.horizon):
+        here = targets
+        for back in reversed(range(h)):
+            here = _best(kernels[back] @ here, mdp.n_actions)
+        most[h] = mdp.initial @ here
+    return most
+
+
+def _best(rows: NDArray[np.float64], n_actions: int) -> NDArray[np.float64]:
+    best: NDArray[np.float64] = rows.reshape(-1, n_actions, rows.shape[1]).max(axis=1)
+    return best
+
+
+def _kernels(mdp: TabularMDP) -> list[Any]:
+    """Sparse (S·A, S) transition matrices, one per step or one for all."""
+    from scipy.sparse import csr_array
+
+    table, rows = mdp.outcomes, mdp.n_states * mdp.n_actions
+    kernels = []
+    for start in range(0, table.first.size - 1, rows):
+        first = table.first[start : start + rows + 1]
+        part = slice(int(first[0]), int(first[-1]))
+        kernels.append(
+            csr_array((mdp.probability[part], table.next_state[part], first - first[0]), shape=(rows, mdp.n_states))
+        )
+    return kernels

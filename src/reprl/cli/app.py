@@ -1,0 +1,143 @@
+"""The reprl command: commands in one place, errors in one line, exit codes that mean something."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from reprl.cli.answer import (
+    BAD_INPUT,
+    BROKEN_PIPE,
+    FINE,
+    INTERRUPTED,
+    Answer,
+    print_answer,
+    print_error,
+)
+from reprl.cli.audit import audit
+from reprl.cli.compare import compare
+from reprl.cli.envs import envs
+from reprl.cli.learn import learn
+from reprl.cli.learners import learners
+from reprl.cli.plan import plan
+from reprl.cli.replicate import replicate
+from reprl.cli.report import report
+from reprl.cli.twice import twice
+from reprl.cli.verify import verify
+from reprl.errors import ReprlError
+
+HELP = """
+Reinforcement learning whose policies replicate on fresh data.
+
+Two seeds, never mixed. The [bold]shared seed[/bold] is public: every run of a recipe uses it. The [bold]data
+seed[/bold] is private: every run draws its own, and with it its own samples. Runs with one shared seed and independent
+data end in exactly the same policy with probability at least 1 − ρ.
+
+Exit codes: 0 fine; 1 the answer is "different" or "rejected"; 2 bad input.
+"""
+EPILOG = "Try: reprl twice gridworld-v0 --horizon 6"
+
+app = typer.Typer(add_completion=False, rich_markup_mode="rich", no_args_is_help=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from reprl import __version__
+
+        print(f"reprl {__version__}")
+        raise typer.Exit
+
+
+def _paragraphs(text: str | None) -> str:
+    """Join the lines of each paragraph, which the help page wraps by itself."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text or "").split("\n\n"))
+
+
+@app.callback(help=_paragraphs(HELP), epilog=EPILOG)
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None: ...
+
+
+for _command in (twice, learn, replicate, verify, audit, compare, plan, report, envs, learners):
+    app.command(help=_paragraphs(_command.__doc__))(_command)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line and return its exit code; nothing that a user can do ends in a traceback."""
+    words = sys.argv[1:] if argv is None else argv
+    as_json = "--json" in words
+    try:
+        _tolerate_any_text()
+        answer = _dispatch(words)
+        if isinstance(answer, Answer):
+            print_answer(answer, as_json)
+            return answer.code
+        sys.stdout.flush()
+        return answer
+    except BrokenPipeError:
+        _silence()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _complain("interrupted", as_json, INTERRUPTED)
+    except MemoryError:
+        return _complain("not enough memory for this: take a smaller environment or fewer workers", as_json)
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        return _complain(f"cannot go on: {error.strerror or error}{place}", as_json)
+    except ReprlError as error:
+        return _complain(str(error), as_json)
+
+
+def _dispatch(words: list[str]) -> Answer | int:
+    """Parse and run; usage errors become ours."""
+    try:
+        outcome = app(args=words, prog_name="reprl", standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except SystemExit:  # how typer leaves when a pipe breaks under its help
+        raise BrokenPipeError from None
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        text = error.format_message()
+        if not text.strip() or "\n" in text:  # a bare command, which has got its help page
+            sys.stdout.write(text)
+            return BAD_INPUT
+        raise ReprlError(f"{text} (see {_help_of(error)})") from None
+    if outcome == INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome if isinstance(outcome, Answer | int) else FINE
+
+
+def _help_of(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context else 'reprl'} --help"
+
+
+def _complain(message: str, as_json: bool, code: int = BAD_INPUT) -> int:
+    try:
+        print_error(message, as_json)
+    except OSError:  # nobody can be told
+        _silence()
+    return code
+
+
+def _tolerate_any_text() -> None:
+    """Show what a terminal's encoding lacks as question marks rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _silence() -> None:
+    """Let the interpreter leave without a word about an output that is gone."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,155 @@
+"""Arguments that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import util
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reprl.errors import ReprlError, quote
+
+if TYPE_CHECKING:
+    from reprl.artifacts.recipe import Recipe
+    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
+
+
+@cache
+def settings_help() -> dict[str, str]:
+    """The docstring and default of every field of ``Settings``, read off its source: importing it is slow."""
+    spec = util.find_spec("reprl.learn.settings")
+    assert spec is not None
+    assert spec.origin is not None
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
+    texts = {}
+    for field, doc in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
+            default = ast.unparse(field.value).strip("'") if field.value else ""
+            texts[field.target.id] = f"{ast.literal_eval(doc.value)} Default {default}."
+    return texts
+
+
+def whole(text: str) -> int:
+    """Read a whole number, quoting what is none."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a whole number, got {quote(text)}") from None
+
+
+def real(text: str) -> float:
+    """Read a number, quoting what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a number, got {quote(text)}") from None
+
+
+def option(*names: str, help: str, kind: Callable[[str], Any] | None = None, metavar: str | None = None) -> Any:
+    """Declare an option; a number is read by ``whole`` or ``real``."""
+    shown = metavar or ("N" if kind is whole else "X" if kind is real else None)
+    return typer.Option(*names, help=help, parser=kind, metavar=shown, show_default=False)
+
+
+def _setting(name: str, kind: Callable[[str], Any] | None = None) -> Any:
+    return option(f"--{name}", help=settings_help()[name], kind=kind, metavar=None if kind else "NAME")
+
+
+Env = Annotated[
+    str, typer.Argument(metavar="ENV", help="An id of 'reprl envs', gym:ID, or file.py:name.", show_default=False)
+]
+Horizon = Annotated[int | None, option("--horizon", "-H", help="H, the steps of an episode.", kind=whole)]
+Epsilon = Annotated[float | None, _setting("epsilon", real)]
+Rho = Annotated[float | None, _setting("rho", real)]
+Delta = Annotated[float | None, _setting("delta", real)]
+Access = Annotated[str | None, _setting("access")]
+Constants = Annotated[str | None, _setting("constants")]
+SharedSeed = Annotated[
+    int | None,
+    option("--shared-seed", help="Public: the same in every run that shall agree. Drawn if left out.", kind=whole),
+]
+DataSeed = Annotated[
+    int | None,
+    option("--data-seed", help="Private: fresh in every run. Drawn if left out, as it should be.", kind=whole),
+]
+Options = Annotated[
+    list[str] | None,
+    option("--option", "-o", help="Any other option of the learner, such as coupling=joint.", metavar="KEY=VALUE"),
+]
+EnvOptions = Annotated[
+    list[str] | None,
+    option("--env-option", help="An option of the environment, such as size=5.", metavar="KEY=VALUE"),
+]
+MaxSamples = Annotated[int | None, option("--max-samples", help="Refuse to draw more samples than this.", kind=whole)]
+Workers = Annotated[
+    int | None, option("--workers", help="They cannot change a result. Default: one for each core.", kind=whole)
+]
+Out = Annotated[Path | None, option("--out", help="Write recipe, receipt and policy here.", metavar="DIR")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a folder that holds another recipe.")]
+OtherEnv = Annotated[
+    str | None, option("--env", help="The environment, for a recipe without an id: file.py:name.", metavar="ENV")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+
+
+def read_pairs(name: str, pairs: list[str] | None) -> dict[str, Any]:
+    """Read key=value texts; a value is JSON where it can be, such as 5, 0.1 or null, and text elsewhere."""
+    values: dict[str, Any] = {}
+    for pair in pairs or []:
+        key, sign, text = pair.partition("=")
+        if not sign or not key.isidentifier():
+            raise ReprlError(f"{name} must be KEY=VALUE, got {quote(pair)}")
+        if key in values:
+            raise ReprlError(f"{name} must give every key once, got {key} twice")
+        values[key] = _read_value(text)
+    return values
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, Any]:
+    """Merge options that have a flag of their own with those of -o; neither may repeat the other."""
+    options = {name: value for name, value in given.items() if value is not None}
+    for name, value in read_pairs("--option", pairs).items():
+        if name in options:
+            raise ReprlError(f"--option must not repeat --{name.replace('_', '-')}, got {name}={value}")
+        options[name] = value
+    return options
+
+
+def count_workers(workers: int | None) -> int:
+    """Return the number asked for, or one for each core."""
+    return (os.cpu_count() or 1) if workers is None else workers
+
+
+def plan_recipe(
+    env: str, horizon: int | None, env_option: list[str] | None, options: dict[str, Any], shared_seed: int | None
+) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
+    """Open an environment and write down what is to be learned in it."""
+    from reprl.artifacts.recipe import Recipe
+    from reprl.cli.environment import open_named
+    from reprl.learn.learner import describe, make_settings
+    from reprl.randomness import fresh_seed
+
+    settings = make_settings(options)
+    world = open_named(env, horizon, read_pairs("--env-option", env_option))
+    seed = fresh_seed() if shared_seed is None else shared_seed
+    return world, Recipe.plan(describe(world), settings, seed)

@@ -1,0 +1,74 @@
+"""reprl audit: how often does a learner disagree with itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import DIFFERENT, FINE, Answer, progress_wanted
+
+Learner = Annotated[str, args.option("--learner", help="A name of 'reprl learners'. Default reprl.", metavar="NAME")]
+Pairs = Annotated[int, args.option("--pairs", "-n", help="Pairs of runs to try. Default 50.", kind=args.whole)]
+Seed = Annotated[
+    int | None, args.option("--seed", help="Of the audit: shared and data seeds follow from it.", kind=args.whole)
+]
+
+
+def audit(
+    env: args.Env,
+    learner: Learner = "reprl",
+    pairs: Pairs = 50,
+    horizon: args.Horizon = None,
+    epsilon: args.Epsilon = None,
+    rho: args.Rho = None,
+    delta: args.Delta = None,
+    access: args.Access = None,
+    constants: args.Constants = None,
+    level: Annotated[
+        float | None,
+        args.option("--level", help="Chance of rejecting a learner that keeps ρ. Default 0.05.", kind=args.real),
+    ] = None,
+    sequential: Annotated[bool, typer.Option("--sequential", help="Stop as soon as the verdict is certain.")] = False,
+    seed: Seed = None,
+    out: Annotated[Path | None, args.option("--out", help="Write the evidence here.", metavar="FILE.json")] = None,
+    option: args.Options = None,
+    env_option: args.EnvOptions = None,
+    workers: args.Workers = None,
+    json: args.Json = False,
+) -> Answer:
+    """Run a learner in pairs with one shared seed each and independent data, and count how often they differ.
+
+    Exit code 1 if the evidence rejects that two runs differ with probability at most ρ. "Not rejected" is no proof.
+
+    reprl audit gridworld-v0 --horizon 6 --pairs 20
+
+    reprl audit gridworld-v0 --learner ucbvi -o samples=100000 --out audit.json
+    """
+    from reprl.audit.audit import audit as run_audit
+    from reprl.cli.environment import open_named
+
+    given: dict[str, Any] = {
+        "epsilon": epsilon,
+        "rho": rho,
+        "delta": delta,
+        "access": access,
+        "constants": constants,
+        "level": level,
+        "seed": seed,
+    }
+    found = run_audit(
+        open_named(env, horizon, args.read_pairs("--env-option", env_option)),
+        learner,
+        pairs,
+        sequential=sequential,
+        workers=args.count_workers(workers),
+        progress=progress_wanted(),
+        **args.learn_options(given, option),
+    )
+    if out is not None:
+        found.save(out)
+    code = DIFFERENT if found.verdict == "rejected" else FINE
+    return Answer(found.as_dict(), lambda console: console.print(found), code)

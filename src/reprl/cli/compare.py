@@ -1,0 +1,79 @@
+"""reprl compare: the smallest budget at which each learner replicates and is good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import Answer, progress_wanted
+from reprl.cli.audit import Seed
+
+
+def compare(
+    env: args.Env,
+    learner: Annotated[
+        list[str] | None,
+        args.option("--learner", help="A name of 'reprl learners'; may be repeated. Default: all.", metavar="NAME"),
+    ] = None,
+    horizon: args.Horizon = None,
+    epsilon: args.Epsilon = None,
+    rho: args.Rho = None,
+    access: Annotated[
+        str | None, args.option("--access", help='"episodic" or "generative". Default: both.', metavar="NAME")
+    ] = None,
+    pairs: Annotated[
+        int | None, args.option("--pairs", "-n", help="Most pairs of runs at each budget. Default 40.", kind=args.whole)
+    ] = None,
+    limit: Annotated[
+        int | None, args.option("--limit", help="The largest budget of samples to try.", kind=args.whole)
+    ] = None,
+    seed: Seed = None,
+    out: Annotated[Path | None, args.option("--out", help="Write the comparison here.", metavar="FILE.json")] = None,
+    env_option: args.EnvOptions = None,
+    workers: args.Workers = None,
+    json: args.Json = False,
+) -> Answer:
+    """Find the smallest number of samples at which each learner both replicates and is near-optimal.
+
+    reprl compare gridworld-v0 --horizon 3 --access generative --out comparison.json
+
+    reprl compare river-swim-v0 --learner reprl --learner ucbvi --pairs 20
+    """
+    from reprl.audit.compare import compare as run_comparison
+    from reprl.cli.environment import open_named
+
+    given: dict[str, Any] = {
+        "epsilon": epsilon,
+        "rho": rho,
+        "access": access,
+        "pairs": pairs,
+        "limit": limit,
+        "seed": seed,
+    }
+    world = open_named(env, horizon, args.read_pairs("--env-option", env_option))
+    with _status() as tell:
+        found = run_comparison(
+            world,
+            learner or None,
+            workers=args.count_workers(workers),
+            progress=tell,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+    if out is not None:
+        found.save(out)
+    return Answer(found.as_dict(), lambda console: console.print(found))
+
+
+@contextmanager
+def _status() -> Iterator[Callable[[str, int], None] | None]:
+    """A line on standard error that says what was tried last."""
+    if not progress_wanted():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("comparing") as line:
+        yield lambda label, budget: line.update(f"comparing: {label} with {budget:,} samples")

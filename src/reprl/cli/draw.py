@@ -1,0 +1,142 @@
+"""Policies and comparisons for people: arrows on a grid, a small table elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from reprl.artifacts.comparison import Comparison
+    from reprl.audit.world import World
+    from reprl.mdp.policy import Policy
+
+MAX_STEPS = 12
+MAX_STATES = 24
+_MAX_WIDTH = 100
+_IGNORED = "·"
+
+
+def facts(rows: Sequence[tuple[str, object]]) -> Table:
+    """A list of names and figures."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value if isinstance(value, Text) else Text(str(value)))
+    return table
+
+
+def table_of(*heads: str) -> Table:
+    """An empty table that reads well with and without a terminal."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table
+
+
+def print_policies(
+    console: Console, policies: Sequence[Policy], world: World, titles: Sequence[str], ignorable: NDArray[np.bool_]
+) -> None:
+    """Draw policies side by side; cells in which they differ stand out, ignored ones are a dot."""
+    apart = np.zeros(policies[0].actions.shape, dtype=bool)
+    for policy in policies[1:]:
+        apart |= policy.actions != policies[0].actions
+    width = min(console.width, _MAX_WIDTH) // len(policies) - 4
+    panels: list[RenderableType] = []
+    for policy, title in zip(policies, titles, strict=True):
+        if world.labels.grid is None:
+            picture: RenderableType = _rows(policy, world, apart, ignorable)
+        else:
+            picture = _grids(policy, world, apart, ignorable, width)
+        panels.append(Panel(picture, title=Text(title), expand=False))
+    console.print(Columns(panels) if len(panels) > 1 else panels[0])
+    if ignorable.any():
+        console.print(f"{_IGNORED} hardly ever reached, left out of the decision", style="dim")
+
+
+def _cell(policy: Policy, world: World, h: int, s: int, apart: NDArray[np.bool_], ignorable: NDArray[np.bool_]) -> Text:
+    if apart[h, s]:
+        return Text(world.action(int(policy.actions[h, s])), "bold reverse red")
+    return Text(_IGNORED, "dim") if ignorable[h, s] else Text(world.action(int(policy.actions[h, s])), "bold")
+
+
+def _grids(
+    policy: Policy, world: World, apart: NDArray[np.bool_], ignorable: NDArray[np.bool_], width: int
+) -> RenderableType:
+    """A small map for every step."""
+    assert world.labels.grid is not None
+    rows, columns = world.labels.grid
+    glyph = max((len(world.action(a)) for a in range(world.n_actions)), default=1)
+    each = max(columns * (glyph + 1) + 2, 9)
+    across = max(1, width // each)
+    steps = min(policy.horizon, MAX_STEPS)
+    grid = Table.grid(padding=(0, 3, 0, 0))
+    for low in range(0, steps, across):
+        maps = []
+        for h in range(low, min(low + across, steps)):
+            text = Text(f"step {h}\n", style="")
+            for s in range(min(rows * columns, world.n_states)):
+                cell = _cell(policy, world, h, s, apart, ignorable)
+                text.append_text(cell)
+                text.append(" " * (glyph - len(cell)))
+                text.append("\n" if s % columns == columns - 1 else " ")
+            text.rstrip()
+            if low + across < steps:
+                text.append("\n")
+            maps.append(text)
+        grid.add_row(*maps)
+    if steps < policy.horizon:
+        return Group(grid, Text(f"… and {policy.horizon - steps} more steps"))
+    return grid
+
+
+def _rows(policy: Policy, world: World, apart: NDArray[np.bool_], ignorable: NDArray[np.bool_]) -> RenderableType:
+    """A row for every state, a column for every step."""
+    steps, states = min(policy.horizon, MAX_STEPS), min(policy.n_states, MAX_STATES)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("state", no_wrap=True)
+    for h in range(steps):
+        table.add_column(str(h), no_wrap=True)
+    for s in range(states):
+        cells = (_cell(policy, world, h, s, apart, ignorable) for h in range(steps))
+        table.add_row(Text(world.state(s)), *cells)
+    hidden = [
+        f"{total - shown} more {what}"
+        for total, shown, what in ((policy.n_states, states, "states"), (policy.horizon, steps, "steps"))
+        if total > shown
+    ]
+    return Group(table, Text(f"… and {' and '.join(hidden)}")) if hidden else table
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Say whether two policies are the same; if not, where and by how much."""
+    if comparison.same:
+        console.print(Text("same policy", "bold green"))
+        return
+    console.print(Text("different policies", "bold red"))
+    if comparison.different is None:
+        if comparison.shapes is not None:
+            console.print(f"their shapes (H, S) differ: {comparison.shapes[0]} and {comparison.shapes[1]}")
+        else:
+            console.print("only fingerprints are known; give policies or run folders to see where")
+        return
+    cells = comparison.cells or 1
+    console.print(
+        f"{comparison.different} of {cells} cells differ ({comparison.different / cells:.2%}); first of them:"
+    )
+    table = table_of("step", "state", "first", "second")
+    for cell in comparison.first:
+        names = (Text(comparison.action(a)) for a in cell.actions)
+        table.add_row(str(cell.step), Text(comparison.state(cell.state)), *names)
+    console.print(table)
+    if comparison.values is not None:
+        a, b = comparison.values
+        console.print(f"values {a:.6g} and {b:.6g}: a difference of {abs(a - b):.3g}")

@@ -1,0 +1,122 @@
+"""reprl learn: one run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import Answer, progress_wanted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from reprl.artifacts.recipe import Recipe
+    from reprl.learn.learner import LearnResult
+    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
+
+
+def learn(
+    env: args.Env,
+    horizon: args.Horizon = None,
+    epsilon: args.Epsilon = None,
+    rho: args.Rho = None,
+    delta: args.Delta = None,
+    access: args.Access = None,
+    constants: args.Constants = None,
+    shared_seed: args.SharedSeed = None,
+    data_seed: args.DataSeed = None,
+    out: args.Out = None,
+    force: args.Force = False,
+    option: args.Options = None,
+    env_option: args.EnvOptions = None,
+    max_samples: args.MaxSamples = None,
+    workers: args.Workers = None,
+    json: args.Json = False,
+) -> Answer:
+    """Learn a policy once, and say what to publish.
+
+    The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
+    policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
+
+    reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
+
+    reprl learn gym:FrozenLake-v1 -H 12 --epsilon 0.5 -o coupling=joint
+    """
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "constants": constants}
+    world, recipe = args.plan_recipe(env, horizon, env_option, args.learn_options(given, option), shared_seed)
+    result = run_recipe(recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
+    return Answer(describe_run(result, out), lambda console: _show(console, result, world, out))
+
+
+def run_recipe(
+    recipe: Recipe,
+    world: TabularMDP | GymnasiumModel,
+    out: Path | None,
+    force: bool,
+    *,
+    data_seed: int | None,
+    max_samples: int | None,
+    workers: int | None,
+) -> LearnResult:
+    """Run a recipe, and write the run to a folder that was reserved before the work began."""
+    from reprl.artifacts.folder import open_folder
+
+    with ExitStack() as stack:
+        folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))
+        result = recipe.learn(
+            env=world,
+            data_seed=data_seed,
+            max_samples=max_samples,
+            workers=args.count_workers(workers),
+            progress=progress_wanted(),
+        )
+        if folder is not None:
+            folder.write(result)
+    return result
+
+
+def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
+    """Return a run as a JSON document."""
+    receipt = result.receipt.as_dict()
+    return {
+        "fingerprint": result.policy.fingerprint,
+        "samples": result.samples,
+        "episodes": result.episodes,
+        "guarantee": receipt["guarantee"],
+        "shared_seed": result.shared_seed,
+        "data_seed": result.data_seed,
+        "out": None if out is None else str(out),
+        "recipe": result.recipe.as_dict(),
+        "recipe_digest": result.recipe.digest,
+        "receipt": receipt,
+        "actions": result.policy.actions.tolist(),
+    }
+
+
+def effort(result: LearnResult) -> str:
+    """Samples, episodes and time of a run."""
+    episodes = f" in {result.episodes:,} episodes" if result.episodes else ""
+    return f"{result.samples:,}{episodes}, {result.seconds:.1f} s"
+
+
+def _show(console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None) -> None:
+    from reprl.audit.world import describe
+    from reprl.cli.draw import facts, print_policies
+
+    names = describe(world)
+    print_policies(console, [result.policy], names, [names.labels.name], result.tiers.ignorable)
+    recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
+    rows: list[tuple[str, object]] = [
+        ("fingerprint", result.policy.fingerprint),
+        ("samples", effort(result)),
+        ("promised", result.guarantee),
+        ("publish", f"{recipe}, with it the shared seed {result.shared_seed}"),
+        ("keep private", f"the data seed {result.data_seed}: a second team draws its own"),
+    ]
+    if out is not None:
+        rows.append(("second team", f"reprl replicate {out}/recipe.json"))
+    console.print(facts(rows))

@@ -1,0 +1,40 @@
+"""reprl learners: ours and its rivals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from reprl.peers.registry import LearnerEntry
+
+
+def learners(json: args.Json = False) -> Answer:
+    """List the learners that an audit or a comparison can name, with their options and defaults.
+
+    reprl audit gridworld-v0 --learner ucbvi -o samples=100000
+    """
+    from reprl.peers.registry import learners as every
+
+    entries = every()
+    document = {
+        "learners": [
+            {**entry._asdict(), "access": list(entry.access), "options": dict(entry.options)} for entry in entries
+        ]
+    }
+    return Answer(document, lambda console: _show(console, entries))
+
+
+def _show(console: Console, entries: list[LearnerEntry]) -> None:
+    from reprl.cli.draw import table_of
+
+    table = table_of("learner", "access", "replicable", "what it does", "options")
+    for entry in entries:
+        options = " ".join(f"{name}={value}" for name, value in entry.options.items())
+        replicable = "yes" if entry.replicable else "no"
+        table.add_row(entry.name, " or ".join(entry.access), replicable, entry.description, options)
+    console.print(table)

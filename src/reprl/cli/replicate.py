@@ -1,0 +1,96 @@
+"""reprl replicate: the second team."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import DIFFERENT, FINE, Answer
+from reprl.cli.learn import describe_run, effort, run_recipe
+from reprl.errors import ReprlError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from reprl.artifacts.comparison import Comparison, Evidence
+    from reprl.artifacts.recipe import Recipe
+    from reprl.learn.learner import LearnResult
+
+
+def replicate(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, or the run folder that holds one.")],
+    data_seed: args.DataSeed = None,
+    out: args.Out = None,
+    force: args.Force = False,
+    env: args.OtherEnv = None,
+    max_samples: args.MaxSamples = None,
+    workers: args.Workers = None,
+    json: args.Json = False,
+) -> Answer:
+    """Repeat a recipe on fresh data: you are the second team.
+
+    Where a receipt lies beside the recipe, its policy and yours are compared: exit code 0 if they are the same, 1 if
+    not. A recipe that this release cannot honour is refused.
+
+    reprl replicate run/recipe.json --out second
+
+    reprl replicate run --env plant.py:make_plant
+    """
+    from reprl.artifacts.comparison import compare_policies
+    from reprl.artifacts.folder import RECIPE, find_file
+    from reprl.artifacts.recipe import Recipe
+    from reprl.cli.environment import open_named
+
+    folder = recipe if recipe.is_dir() else recipe.parent
+    wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
+    first, remark = _first_team(folder, wanted)
+    if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
+        raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
+    world = wanted.make(None if env is None else open_named(env, wanted.environment.horizon, {}))
+    result = run_recipe(wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
+    comparison = None
+    if first is not None and first.receipt is not None:
+        comparison = compare_policies(first.policy or first.fingerprint, result.policy, world)
+        if first.receipt.data_commitment == result.receipt.data_commitment:
+            remark = "both runs used one data seed: equal policies show determinism, not replicability"
+    document = {
+        **describe_run(result, out),
+        "same": None if comparison is None else comparison.same,
+        "comparison": None if comparison is None else comparison.as_dict(),
+        "remark": remark,
+    }
+    code = FINE if comparison is None or comparison.same else DIFFERENT
+    return Answer(document, lambda console: _show(console, result, comparison, remark), code)
+
+
+def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | None]:
+    """What the first team left beside its recipe, or why it does not count."""
+    from reprl.artifacts.comparison import load_evidence
+    from reprl.artifacts.folder import RECEIPT, find_file
+
+    path = find_file(folder, RECEIPT)
+    if not path.exists():
+        return None, None
+    first = load_evidence(path)
+    if first.receipt is None or first.receipt.recipe != wanted.digest:
+        return None, f"{path} belongs to another recipe, so nothing was compared"
+    return first, None
+
+
+def _show(console: Console, result: LearnResult, comparison: Comparison | None, remark: str | None) -> None:
+    from reprl.cli.draw import facts, print_comparison
+
+    rows: list[tuple[str, object]] = [
+        ("fingerprint", result.policy.fingerprint),
+        ("samples", effort(result)),
+        ("promised", result.guarantee),
+        ("keep private", f"the data seed {result.data_seed}"),
+    ]
+    console.print(facts(rows))
+    if comparison is not None:
+        print_comparison(console, comparison)
+    if remark:
+        console.print(remark, soft_wrap=True)

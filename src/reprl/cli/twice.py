@@ -1,0 +1,135 @@
+"""reprl twice: two independent runs side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import DIFFERENT, FINE, Answer
+from reprl.cli.learn import describe_run, effort, run_recipe
+from reprl.errors import ReprlError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from reprl.artifacts.comparison import Comparison
+    from reprl.learn.learner import LearnResult
+    from reprl.mdp.counts import Counts
+    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.mdp.policy import Policy
+    from reprl.mdp.tabular import TabularMDP
+
+DataSeeds = Annotated[
+    list[int] | None,
+    args.option("--data-seed", help="Private; give it twice, once for each run, or leave it out.", kind=args.whole),
+]
+
+
+def twice(
+    env: args.Env,
+    horizon: args.Horizon = None,
+    epsilon: args.Epsilon = None,
+    rho: args.Rho = None,
+    delta: args.Delta = None,
+    access: args.Access = None,
+    constants: args.Constants = None,
+    shared_seed: args.SharedSeed = None,
+    data_seed: DataSeeds = None,
+    option: args.Options = None,
+    env_option: args.EnvOptions = None,
+    max_samples: args.MaxSamples = None,
+    workers: args.Workers = None,
+    json: args.Json = False,
+) -> Answer:
+    """Learn twice on independent data with one shared seed: are the policies the same?
+
+    Each run draws a [bold]data seed[/bold] of its own; both use the same [bold]shared seed[/bold]. Exit code 0 if they
+    end in the same policy, 1 if not.
+
+    reprl twice gridworld-v0 --horizon 6 --shared-seed 7
+
+    reprl twice maintenance-v0 --rho 0.05 --access generative
+    """
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "constants": constants}
+    seeds = _two_seeds(data_seed)
+    world, recipe = args.plan_recipe(env, horizon, env_option, args.learn_options(given, option), shared_seed)
+    runs = [
+        run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers)
+        for seed in seeds
+    ]
+    from reprl.artifacts.comparison import compare_policies
+
+    comparison = compare_policies(runs[0].policy, runs[1].policy, world)
+    plain = [_greedy(run.counts) for run in runs]
+    greedy = int((plain[0].actions != plain[1].actions).sum())
+    document = {
+        **comparison.as_dict(),
+        "shared_seed": recipe.shared_seed,
+        "greedy_different": greedy,
+        "runs": [describe_run(run, None) for run in runs],
+    }
+    code = FINE if comparison.same else DIFFERENT
+    return Answer(document, lambda console: _show(console, runs, world, comparison, greedy), code)
+
+
+def _two_seeds(given: list[int] | None) -> tuple[int, int]:
+    from reprl.randomness import fresh_seed
+
+    if not given:
+        return fresh_seed(), fresh_seed()
+    if len(given) != 2 or given[0] == given[1]:
+        raise ReprlError(f"--data-seed must be given for both runs, two different ones, got {given}")
+    return given[0], given[1]
+
+
+def _greedy(counts: Counts) -> Policy:
+    """Empirical backward induction, lowest action on ties: what most people run."""
+    import numpy as np
+
+    from reprl.mdp.policy import Policy
+
+    horizon, n_states, _ = counts.outcomes.shape
+    value = np.zeros(n_states)
+    actions = np.empty((horizon, n_states), dtype=np.int64)
+    for h in reversed(range(horizon)):
+        scores = np.nan_to_num(counts.mean_return(h, value))
+        actions[h], value = scores.argmax(axis=1), scores.max(axis=1)
+    return Policy(actions)
+
+
+def _show(
+    console: Console,
+    runs: list[LearnResult],
+    world: TabularMDP | GymnasiumModel,
+    comparison: Comparison,
+    greedy: int,
+) -> None:
+    from rich.text import Text
+
+    from reprl.audit.world import describe
+    from reprl.cli.draw import facts, print_comparison, print_policies, table_of
+    from reprl.mdp.tabular import TabularMDP
+
+    names = describe(world)
+    console.print(f"{names.labels.name}: {names.labels.description}".rstrip(": "))
+    policies, titles = [run.policy for run in runs], ["run 1", "run 2"]
+    print_policies(console, policies, names, titles, runs[0].tiers.ignorable & runs[1].tiers.ignorable)
+    table = table_of("", *titles)
+    table.add_row("data seed, fresh", *(str(run.data_seed) for run in runs))
+    table.add_row("shared seed", *(str(run.shared_seed) for run in runs))
+    table.add_row("samples", *(effort(run) for run in runs))
+    if isinstance(world, TabularMDP) and comparison.values is not None:
+        best = float(world.initial @ world.solve().values[0])
+        table.add_row("value", *(f"{value:.4f} (best {best:.4f})" for value in comparison.values))
+    table.add_row("fingerprint", *(Text(run.policy.short_fingerprint, "bold") for run in runs))
+    console.print(table)
+    print_comparison(console, comparison)
+    cells = runs[0].policy.actions.size
+    console.print(
+        facts(
+            [
+                ("promised", runs[0].guarantee),
+                ("for comparison", f"greedy planning on the very same data differs in {greedy} of {cells} cells"),
+            ]
+        )
+    )

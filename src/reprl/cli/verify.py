@@ -1,0 +1,92 @@
+"""reprl verify: are two runs the same, and if not, where and by how much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import DIFFERENT, FINE, Answer
+from reprl.errors import ReprlError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from reprl.artifacts.comparison import Comparison, Evidence
+    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
+
+
+def verify(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A run folder, a policy or a receipt.", show_default=False)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The other one.", show_default=False)],
+    env: Annotated[
+        str | None,
+        args.option("--env", help="For names and values where no recipe tells.", metavar="ENV"),
+    ] = None,
+    json: args.Json = False,
+) -> Answer:
+    """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
+
+    Policies are compared cell by cell, receipts by the fingerprints in them. Where a recipe lies beside, or --env
+    names the environment, states and actions get their names and the difference in value is computed.
+
+    reprl verify run second
+
+    reprl verify run/policy.json second/policy.json
+    """
+    from reprl.artifacts.comparison import compare_policies, load_evidence
+
+    sides = (load_evidence(a), load_evidence(b))
+    world, remarks = _find_world(sides, env)
+    first, second = (side.policy or side.fingerprint for side in sides)
+    comparison = compare_policies(first, second, world)
+    remarks += _remarks(sides)
+    document = {
+        **comparison.as_dict(),
+        "paths": [side.path for side in sides],
+        "remarks": remarks,
+    }
+    code = FINE if comparison.same else DIFFERENT
+    return Answer(document, lambda console: _show(console, sides, comparison, remarks), code)
+
+
+def _find_world(
+    sides: tuple[Evidence, Evidence], env: str | None
+) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
+    """The environment of both sides, if it can be known."""
+    recipes = [side.recipe for side in sides if side.recipe is not None]
+    if env is not None:
+        from reprl.cli.environment import open_named
+
+        shape = next((side.policy.actions.shape for side in sides if side.policy is not None), (None,))
+        return open_named(env, shape[0], {}), []
+    known = [recipe for recipe in recipes if recipe.environment.id is not None]
+    if not known:
+        return None, []
+    try:
+        return known[0].make(), []
+    except ReprlError as error:
+        return None, [f"names and values are missing: {error}"]
+
+
+def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
+    first, second = (side.receipt for side in sides)
+    if first is None or second is None:
+        return []
+    if first.recipe != second.recipe:
+        return ["the two runs followed different recipes"]
+    if first.data_commitment == second.data_commitment:
+        return ["both runs used one data seed: equal policies show determinism, not replicability"]
+    return []
+
+
+def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Comparison, remarks: list[str]) -> None:
+    from reprl.cli.draw import facts, print_comparison
+
+    console.print(facts([(side.path, side.fingerprint) for side in sides]))
+    print_comparison(console, comparison)
+    for remark in remarks:
+        console.print(f"note: {remark}", soft_wrap=True)

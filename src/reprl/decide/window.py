@@ -1,0 +1,133 @@
+"""window: how wide the windows of a decision may be while the policies that it draws stay ε-optimal.
+
+A window of ε/H per step is safe in every MDP and far too narrow in most: where arms tie exactly, or where the gap is
+wider than the window, drawing from it costs nothing. Data tell how much it costs, by one pass over the empirical MDP. How
+wide a window then becomes is a single number, and two runs agree on it after rounding.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from reprl.coupling.rounding import round_vector
+from reprl.decide.best_arm import select
+from reprl.decide.induction import Accuracy
+from reprl.decide.tiers import Tiers
+from reprl.errors import check_probability, check_real
+from reprl.mdp.counts import Counts
+from reprl.randomness import SharedKey, check_shared_key
+
+GRID = math.log(1.5)
+"""Width of the grid of log stretches."""
+_HALVINGS = 40
+
+
+def shared_stretch(
+    key: SharedKey, counts: Counts, tiers: Tiers, *, accuracy: Accuracy, epsilon: float, delta: float, mechanism: str
+) -> float:
+    """Return a factor ≥ 1 for all windows, at most the widest that these data allow, the same in two similar runs.
+
+    Args:
+        key: shared randomness; the same key in both runs.
+        counts: data on which the windows are judged.
+        tiers: the partition.
+        accuracy: the windows to be stretched.
+        epsilon: accuracy that the policies of the stretched windows shall have.
+        delta: probability, over the shared randomness, that they may miss it.
+        mechanism: "compact" or "exponential".
+
+    Guarantee:
+        Two runs whose widest stretches are a factor e^d apart differ with probability at most d/GRID.
+
+    Randomness:
+        Shared, at key.
+    """
+    check_shared_key(key)
+    widest = widest_stretch(counts, tiers, accuracy=accuracy, epsilon=epsilon, delta=delta, mechanism=mechanism)
+    rounded = round_vector(key, [math.log(widest) - GRID], width=GRID, method="product")[0]
+    return math.exp(max(0.0, float(rounded)))
+
+
+def widest_stretch(
+    counts: Counts, tiers: Tiers, *, accuracy: Accuracy, epsilon: float, delta: float, mechanism: str
+) -> float:
+    """Return a factor ≥ 1 at which the loss, bounded in the better of two ways, is ε; at most, every window is H wide."""
+    epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
+    check_probability("delta", delta)
+
+    def fits(log: float) -> bool:
+        wide = accuracy.stretched(math.exp(log))
+        return (
+            worst_loss(counts, tiers, wide) <= epsilon
+            or likely_loss(counts, tiers, wide, delta=delta, mechanism=mechanism) <= epsilon
+        )
+
+    low, high = 0.0, math.log(max(1.0, 2.0 * counts.outcomes.horizon / accuracy.by_tier[0]))
+    if fits(high):
+        return math.exp(high)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return math.exp(low)
+
+
+def likely_loss(counts: Counts, tiers: Tiers, accuracy: Accuracy, *, delta: float, mechanism: str) -> float:
+    """Bound how much worse than the best the policy is, but for a share δ of the shared randomness.
+
+    Guarantee:
+        In the empirical MDP, from every decided state of the first step, for arms drawn independently from the laws that
+        the induction has when values are their means: mean loss plus sqrt(1/δ − 1) standard deviations (Cantelli's
+        inequality). A state whose arms were not all seen may be worth as much as the steps that remain.
+
+    The mean follows the laws; given the arm, the deviation of an average is at most the average of the deviations, so
+    Var ≤ Var_a(mean given a) + Σ_a p(a)·(P_a sd)².
+    """
+    horizon, n_states, _ = counts.outcomes.shape
+    upper, mean, deviation = np.zeros(n_states), np.zeros(n_states), np.zeros(n_states)
+    inner = delta / (horizon * len(tiers.decided))
+    for h in reversed(range(horizon)):
+        best = np.nan_to_num(counts.mean_return(h, upper)).max(axis=1)
+        upper = np.where(counts.visits[h].min(axis=1) > 0, best, float(horizon - h))
+        scores = np.nan_to_num(counts.mean_return(h, mean))
+        spread = np.nan_to_num(counts.mean_return(h, deviation) - counts.mean_return(h, np.zeros(n_states)))
+        mean, deviation = np.zeros(n_states), np.zeros(n_states)
+        for tier in tiers.decided:
+            rows = tiers.level[h] == tier
+            if not rows.any():
+                continue
+            law = select(mechanism, scores[rows], accuracy.by_tier[tier - 1], inner).probabilities
+            mean[rows] = (law * scores[rows]).sum(axis=1)
+            between = (law * (scores[rows] - mean[rows, None]) ** 2).sum(axis=1)
+            deviation[rows] = np.sqrt(between + (law * spread[rows] ** 2).sum(axis=1))
+    loss = upper - mean + math.sqrt(1.0 / delta - 1.0) * deviation
+    return float(loss[~tiers.ignorable[0]].max(initial=0.0))
+
+
+def worst_loss(counts: Counts, tiers: Tiers, accuracy: Accuracy) -> float:
+    """Bound how much worse than the best any policy can be that the induction draws from these windows.
+
+    Guarantee:
+        In the empirical MDP, from every decided state of the first step: the best value minus the value of a policy whose
+        every arm is within its window of the best score, scores being computed with the policy's own values and 0 for
+        ignored states. A state whose arms were not all seen may be worth as much as the steps that remain. Non-decreasing
+        in every window.
+
+    By induction from the last step, V* ≤ U and the policy's values ≥ W: an arm can only be drawn if its score under U
+    reaches the best score under W less the window, and what is drawn has at least that score, and at least the least
+    score under W of an arm that can be drawn.
+    """
+    horizon, n_states, _ = counts.outcomes.shape
+    windows = np.append([accuracy.by_tier[tier - 1] / 2.0 for tier in tiers.decided], 0.0)
+    upper, lower = np.zeros(n_states), np.zeros(n_states)
+    for h in reversed(range(horizon)):
+        high, low = np.nan_to_num(counts.mean_return(h, upper)), np.nan_to_num(counts.mean_return(h, lower))
+        floor = low.max(axis=1) - windows[np.minimum(tiers.level[h], windows.size) - 1]
+        drawn = high >= floor[:, None]
+        lower = np.maximum(np.where(drawn, low, np.inf).min(axis=1), floor)
+        lower[tiers.ignorable[h]] = 0.0
+        seen = counts.visits[h].min(axis=1) > 0
+        upper = np.where(seen, high.max(axis=1), float(horizon - h))
+    decided = ~tiers.ignorable[0]
+    return float((upper - lower)[decided].max(initial=0.0))

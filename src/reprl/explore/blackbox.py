@@ -1,0 +1,242 @@
+"""Exploration of a black box: the agent of ``qagent`` plays an environment through its own reset and step alone.
+
+Every episode is seeded by its address (batch, run, episode), so runs may be split over processes in any way. Records
+are tallied by outcome as they come: memory grows with the number of different outcomes, not with that of samples.
+
+Where a model knows the law of a state (a Gymnasium environment that has ended stays ended), there is nothing to
+explore: the agent finds no value there, an episode that comes there is over, the state is never under-explored, and
+its cells get one free record per episode of the batch, whatever was seen.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, wait
+from pathlib import Path
+from pickle import PicklingError
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.errors import ReprlError
+from reprl.explore.qagent import make_agent, make_schedule, restart, update
+from reprl.explore.qexplore import Exploration, RunSettings, mark_short
+from reprl.mdp.access import Episodic
+from reprl.mdp.counts import Counts
+from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.tally import tally
+from reprl.randomness import fill_words
+
+_TICK = 0.2
+"""Seconds between two reports of progress."""
+_CHUNK = 1024
+"""Seeds that are drawn at a time."""
+
+
+class Orders(NamedTuple):
+    """What every run of a batch does."""
+
+    settings: RunSettings
+    levels: NDArray[np.int64]
+    """Quotas of records."""
+    key: int
+    """Philox key of the data stream: word k of lane r seeds episode k of run r."""
+
+
+class Findings(NamedTuple):
+    """What some runs of a batch found."""
+
+    records: Counter[tuple[int, int, float]]
+    """How often (cell, next state, reward) was recorded, cell = (h·S + s)·A + a."""
+    short: NDArray[np.int64]
+    first_value: dict[int, float]
+    """By run."""
+
+
+def explore_black_box(
+    model: Episodic, orders: Orders, runs: int, workers: int, progress: Callable[[int, int], None] | None
+) -> Exploration:
+    """Make independent exploration runs; ``explore`` for a model without tables.
+
+    Args:
+        model: a GymnasiumModel, or anything else with reset and step, which then orders its episodes by itself.
+        orders: settings, quotas and data stream.
+        runs: how many.
+        workers: processes, each with its own copy of the environment.
+        progress: called with the episodes done and the episodes of the batch.
+
+    Guarantee:
+        As ``explore``; bytes do not depend on workers if an episode of the environment is a function of its seed and
+        actions. Every sample is charged; of an interrupted batch, all but those of episodes that were cut short in
+        another process.
+    """
+    total = runs * orders.settings.episodes
+    if workers == 1:
+        parts = [explore_runs(model, orders, range(runs), _teller(progress, total))]
+    else:
+        parts = _share_out(model, orders, runs, min(workers, runs), progress)
+    found = parts[0]
+    for part in parts[1:]:
+        found.records.update(part.records)
+        found.first_value.update(part.first_value)
+        found.short[...] += part.short
+    shape = (model.horizon, model.n_states, model.n_actions)
+    for state, reward in model.known.items():
+        for row in range(model.horizon):
+            first = (row * model.n_states + state) * model.n_actions
+            for cell in range(first, first + model.n_actions):
+                found.records[cell, state, reward] = total
+    value = np.array([found.first_value[run] for run in range(runs)])
+    return Exploration(runs, found.short, _as_counts(found.records, shape), value)
+
+
+def explore_runs(
+    model: Episodic, orders: Orders, runs: Iterable[int], after_episode: Callable[[], None] | None
+) -> Findings:
+    """Make some runs of a batch, one after the other, on one environment.
+
+    Args:
+        model: the environment; its ledger is charged.
+        orders: what every run does.
+        runs: their numbers.
+        after_episode: called after every episode.
+    """
+    sizes, settings = (model.n_states, model.n_actions, model.horizon), orders.settings
+    agent = make_agent(*sizes)
+    schedule = make_schedule(
+        *sizes, episodes=settings.episodes, bonus=settings.bonus, guide=settings.guide, failure=settings.failure
+    )
+    known = list(model.known)
+    found = Findings(Counter(), np.zeros((orders.levels.size, model.horizon, model.n_states), dtype=np.int64), {})
+    begin = model.reset if isinstance(model, GymnasiumModel) else lambda seed: model.reset()
+    width, choice, value = 2 * model.n_actions, agent.choice, agent.value
+
+    def play(seed: int) -> int:
+        """Play until a phantom is taken or there is nothing more to see; return the first state."""
+        state = start = begin(seed)
+        for h in range(model.horizon):
+            if state in known:
+                break
+            cell = h * model.n_states + state
+            action = int(choice[cell])
+            a = action % model.n_actions
+            seen = model.step(a)
+            if action != a:
+                found.records[cell * model.n_actions + a, seen.state, seen.reward] += 1
+                update(agent, schedule, cell, action, width, 0.0)
+                break
+            update(agent, schedule, cell, action, width, value[(h + 1) * model.n_states + seen.state])
+            state = seen.state
+        return start
+
+    for run in runs:
+        restart(agent, *sizes)
+        value.reshape(-1, model.n_states)[:, known] = 0.0
+        starts = np.zeros(model.n_states)
+        for episode, seed in enumerate(_seeds(orders.key, run, settings.episodes)):
+            try:
+                starts[play(seed)] += 1.0
+            except ReprlError as error:
+                raise ReprlError(f"{error} (run {run}, episode {episode})") from None
+            except Exception as error:
+                error.add_note(f"while exploring {model}: run {run}, episode {episode}")
+                raise
+            if after_episode is not None:
+                after_episode()
+        mark_short(agent.visits, orders.levels, found.short)
+        found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
+    found.short[:, :, known] = 0
+    return found
+
+
+def _share_out(
+    model: Episodic, orders: Orders, runs: int, workers: int, progress: Callable[[int, int], None] | None
+) -> list[Findings]:
+    """Split the runs over processes; what they have spent is read off a small file that all of them see."""
+    from joblib.externals.loky import get_reusable_executor
+
+    if not isinstance(model, GymnasiumModel) or not model.reopens:
+        raise ReprlError(
+            f"workers must be 1 for an environment that is given open: pass an id or a factory, got {workers}"
+        )
+    total = runs * orders.settings.episodes
+    with tempfile.TemporaryDirectory(prefix="reprl-") as folder:
+        board = np.memmap(Path(folder) / "board", dtype=np.int64, mode="w+", shape=(workers, 2))
+        crew = get_reusable_executor(max_workers=workers)
+        try:
+            jobs = [
+                crew.submit(_serve, model, orders, range(w, runs, workers), board.filename, w) for w in range(workers)
+            ]
+            waiting = set(jobs)
+            while waiting:
+                done, waiting = wait(waiting, timeout=_TICK, return_when=FIRST_EXCEPTION)
+                for job in done:
+                    job.result()
+                if progress is not None:
+                    progress(int(board[:, 0].sum()), total)
+            return [job.result() for job in jobs]
+        except PicklingError as error:
+            raise ReprlError(f"workers must be 1 for a factory that cannot be sent to a process: {error}") from None
+        except BaseException:
+            crew.shutdown(wait=True, kill_workers=True)
+            raise
+        finally:
+            model.ledger.episodes += int(board[:, 0].sum())
+            model.ledger.samples += int(board[:, 1].sum())
+            del board
+
+
+def _serve(model: GymnasiumModel, orders: Orders, runs: range, board: Path, worker: int) -> Findings:
+    """Make the runs of one process, on its own copy of the environment."""
+    mine = np.memmap(board, dtype=np.int64, mode="r+", shape=(worker + 1, 2))[worker]
+    ledger = model.ledger
+
+    def post() -> None:
+        mine[0] = ledger.episodes
+        mine[1] = ledger.samples
+
+    try:
+        return explore_runs(model, orders, runs, post)
+    finally:
+        post()
+        model.close()
+
+
+def _teller(progress: Callable[[int, int], None] | None, total: int) -> Callable[[], None] | None:
+    """Return what reports the episodes of this process now and then."""
+    if progress is None:
+        return None
+    done, due = 0, time.monotonic()
+
+    def tell() -> None:
+        nonlocal done, due
+        done += 1
+        now = time.monotonic()
+        if now >= due or done == total:
+            due = now + _TICK
+            progress(done, total)
+
+    return tell
+
+
+def _seeds(key: int, run: int, episodes: int) -> Iterator[int]:
+    """The 63-bit seeds of a run's episodes."""
+    for first in range(0, episodes, _CHUNK):
+        words = np.empty(min(_CHUNK, episodes - first), dtype=np.uint64)
+        fill_words(np.uint64(key), np.uint64(run), np.uint64(first), words)
+        yield from (words >> np.uint64(1)).tolist()
+
+
+def _as_counts(records: Mapping[tuple[int, int, float], int], shape: tuple[int, int, int]) -> Counts:
+    """Turn tallies into Counts over the outcomes that were seen, in the order of ``tally``."""
+    outcomes = sorted(records)
+    rows = np.empty((len(outcomes), 5))
+    if outcomes:
+        cells, rows[:, 3], rows[:, 4] = zip(*outcomes, strict=True)
+        rows[:, :3] = np.stack(np.unravel_index(cells, shape), axis=1)
+    hits = np.array([records[outcome] for outcome in outcomes], dtype=np.int64)
+    return Counts(tally(rows, shape).outcomes, hits)

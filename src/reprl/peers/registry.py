@@ -1,0 +1,257 @@
+"""The list of learners: every rival and reprl itself, by name, with their options."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
+from reprl.learn.constants import PRESETS
+from reprl.learn.episodic import practical_stages
+from reprl.learn.learner import ReprlLearner, learner
+from reprl.learn.settings import Settings
+from reprl.mdp.policy import Policy
+from reprl.peers import generative, optimistic, rmax
+from reprl.peers.budget import calls_within, check_episodic, check_generative, most_samples_per_episode
+from reprl.randomness import SharedKey
+
+OURS = "reprl"
+
+
+class LearnerEntry(NamedTuple):
+    """One learner: its name, a line about it, and what it takes."""
+
+    name: str
+    description: str
+    access: tuple[str, ...]
+    """The models that it can learn from: "generative", "episodic" or both."""
+    replicable: bool
+    """Whether it is built so that two runs with one shared key output one policy."""
+    source: str
+    options: Mapping[str, Any]
+    """Name → default."""
+
+
+class _Rival(NamedTuple):
+    run: Callable[..., Policy]
+    access: str
+    replicable: bool
+    source: str
+    description: str
+
+
+_EATON = "Eaton, Hussing, Kearns, Sorrell 2023"
+_KARBASI = "Karbasi, Velegkas, Yang, Zhou 2023"
+
+_RIVALS: dict[str, _Rival] = {
+    "rpvi": _Rival(
+        generative.rpvi,
+        "generative",
+        True,
+        _EATON,
+        "phased value iteration; every value is rounded on its own shifted grid",
+    ),
+    "karbasi-grid": _Rival(
+        generative.karbasi_grid,
+        "generative",
+        True,
+        _KARBASI,
+        "an ordinary estimate of all values, rounded once on a shifted grid, then greedy",
+    ),
+    "karbasi-gaussian": _Rival(
+        generative.karbasi_gaussian,
+        "generative",
+        True,
+        _KARBASI,
+        "an ordinary estimate plus Gaussian noise, then greedy; the noise shared or the policy drawn in common",
+    ),
+    "karbasi-softmax": _Rival(
+        generative.karbasi_softmax,
+        "generative",
+        True,
+        _KARBASI,
+        "actions from a softmax of an ordinary estimate: approximately replicable, drawn with shared randomness",
+    ),
+    "replicable-rmax": _Rival(
+        rmax.replicable_rmax,
+        "episodic",
+        True,
+        _EATON,
+        "R-max in rounds: a shared threshold makes pairs known, shared grids freeze their model",
+    ),
+    "ucb-h": _Rival(
+        optimistic.ucb_h,
+        "episodic",
+        False,
+        "Jin, Allen-Zhu, Bubeck, Jordan 2018",
+        "optimistic Q-learning with Hoeffding bonuses; greedy for the final table",
+    ),
+    "ucbvi": _Rival(
+        optimistic.ucbvi,
+        "episodic",
+        False,
+        "Azar, Osband, Munos 2017",
+        "value iteration with upper confidence bounds, stage-dependent, Hoeffding bonus",
+    ),
+    "reward-free-ucbvi": _Rival(
+        optimistic.reward_free_ucbvi,
+        "episodic",
+        False,
+        "Kaufmann, Ménard, Domingues, Jonsson, Leurent, Valko 2021",
+        "exploration that sees no reward, then backward induction in the empirical model",
+    ),
+    "greedy": _Rival(
+        generative.greedy,
+        "generative",
+        False,
+        "folklore",
+        "equal samples per cell, empirical backward induction, lowest action on ties",
+    ),
+}
+
+
+def learners() -> list[LearnerEntry]:
+    """Return every learner, ours first, with its description, options and their defaults."""
+    fields = Settings.__dataclass_fields__
+    ours = LearnerEntry(
+        OURS,
+        "this package: tiers, windows and correlated sampling",
+        ("generative", "episodic"),
+        True,
+        "From Generative to Episodic: Sample-Efficient Replicable Reinforcement Learning",
+        MappingProxyType({name: field.default for name, field in fields.items()} | {"samples": None}),
+    )
+    return [ours, *(_entry(name) for name in _RIVALS)]
+
+
+def make_learner(name: str, **options: Any) -> Any:
+    """Return a learner by its name: a callable from (model, shared key) to a policy.
+
+    Args:
+        name: a name in `learners()`.
+        options: the learner's own options; for a rival epsilon, rho and delta where they matter, constants
+            ("practical" or "paper"), samples (a budget that is never passed; None for the preset's own number).
+
+    Guarantee:
+        The rivals' practical constants are heuristic, picked as docs/peers.md says; what "paper" promises is written
+        with each rival.
+    """
+    if name == OURS:
+        samples = options.pop("samples", None)
+        ours = learner(**options)
+        return ours if samples is None else Budgeted(ours.settings, check_int("samples", samples, 1))
+    if not isinstance(name, str) or name not in _RIVALS:
+        names = [OURS, *_RIVALS]
+        raise ReprlError(f"learner must be one of {', '.join(names)}; got {quote(name)}{_hint(name, names)}")
+    allowed = list(_options(name))
+    for option, value in options.items():
+        if option not in allowed:
+            raise ReprlError(
+                f"option of {name} must be one of {', '.join(allowed)}; got {quote(option)}{_hint(option, allowed)}"
+            )
+        _CHECKS[option](option, value)
+    return Rival(name, MappingProxyType(options))
+
+
+@dataclass(frozen=True)
+class Budgeted:
+    """Reprl with as many parallel calls or exploration runs as a budget pays for, whatever its settings would ask for.
+
+    Episodes are paid for in full beforehand; exploration ends many of them early, so less than the budget is spent.
+    """
+
+    settings: Settings
+    samples: int
+    name: ClassVar[str] = OURS
+    replicable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse a budget for a preset that has no size to set."""
+        if self.settings.access == "episodic" and self.settings.constants == "paper":
+            raise ReprlError("samples must be None for reprl with access='episodic' and constants='paper'")
+
+    @property
+    def access(self) -> str:
+        """The models that it learns from, "generative" or "episodic"."""
+        return self.settings.access
+
+    def __call__(self, model: Any, shared_key: SharedKey) -> Policy:
+        """Learn from fresh samples of the model."""
+        if self.access == "generative":
+            size = {"calls": calls_within(check_generative(model, OURS), self.samples, lambda: 1.0)}
+        else:
+            stages = practical_stages(*(int(n) for n in (model.n_states, model.n_actions, model.horizon)))
+            episodes = sum(stage.partition.episodes + stage.data.episodes for stage in stages)
+            each = episodes * most_samples_per_episode(check_episodic(model, OURS))
+            size = {"runs": check_int("samples", self.samples, each) // each}
+        return ReprlLearner(replace(self.settings, **size))(model, shared_key)
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A rival with its options bound."""
+
+    name: str
+    options: Mapping[str, Any]
+
+    @property
+    def access(self) -> str:
+        """The models that it learns from, "generative" or "episodic"."""
+        return _RIVALS[self.name].access
+
+    @property
+    def replicable(self) -> bool:
+        """Whether it is built so that two runs with one shared key output one policy."""
+        return _RIVALS[self.name].replicable
+
+    def __call__(self, model: Any, shared_key: SharedKey) -> Policy:
+        """Learn from fresh samples of the model."""
+        return _RIVALS[self.name].run(model, shared_key, **self.options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by name and options, for worker processes."""
+        return _rebuild, (self.name, dict(self.options))
+
+
+def _rebuild(name: str, options: dict[str, Any]) -> Any:
+    return make_learner(name, **options)
+
+
+def _entry(name: str) -> LearnerEntry:
+    rival = _RIVALS[name]
+    return LearnerEntry(
+        name, rival.description, (rival.access,), rival.replicable, rival.source, MappingProxyType(_options(name))
+    )
+
+
+def _options(name: str) -> dict[str, Any]:
+    parameters = inspect.signature(_RIVALS[name].run).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def _hint(name: object, allowed: list[str]) -> str:
+    close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5) if isinstance(name, str) else []
+    return f" (did you mean {quote(close[0])}?)" if close else ""
+
+
+def _optional(check: Callable[[str, object], Any]) -> Callable[[str, object], Any]:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "epsilon": lambda name, value: check_real(name, value, 0.0, math.inf),
+    "rho": check_probability,
+    "delta": check_probability,
+    "constants": lambda name, value: check_choice(name, value, PRESETS),
+    "samples": _optional(lambda name, value: check_int(name, value, 1)),
+    "coupling": lambda name, value: check_choice(name, value, ("shared", "correlated")),
+    "rounds": _optional(lambda name, value: check_int(name, value, 1)),
+    "bonus": _optional(lambda name, value: check_real(name, value, 0.0, math.inf)),
+    "replan": lambda name, value: check_choice(name, value, ("doubling", "episode")),
+    "output": lambda name, value: check_choice(name, value, ("empirical", "optimistic")),
+}

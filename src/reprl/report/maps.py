@@ -1,0 +1,258 @@
+"""Maps: a quantity at every step and state, on the environment's own grid or as a table of coloured cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.report.cells import BLANK, NONE, Levels, Scale, cells
+from reprl.report.names import action_name, directions, short_names, state_name
+from reprl.report.page import escape, figure
+from reprl.report.reader import Array
+from reprl.report.records import World
+from reprl.report.theme import CATEGORIES, LEVELS
+
+MAX_CELLS = 12_000
+"""Cells that a page draws at most; of a larger table it draws the part that matters most, and says so."""
+MAX_STEPS = 120
+_STRIP = 12
+"""Grids side by side at most; longer horizons get a slider."""
+_LABELLED = 40
+"""States whose names fit beside a table."""
+_NAMED_COLUMNS = 8
+"""States whose names fit above one."""
+_LETTERED = 20
+"""Columns that leave room for a letter."""
+
+
+class Moves(NamedTuple):
+    """The actions to write into cells, (H, S), and where they are faint."""
+
+    actions: NDArray[np.int64]
+    faint: NDArray[np.bool_]
+
+
+class Maps:
+    """The figures over (h, s) of one page, and the numbers that its tooltips show.
+
+    Args:
+        world: sizes and names.
+        weight: (H, S), what makes a state worth drawing where not all fit.
+    """
+
+    def __init__(self, world: World, weight: Array) -> None:
+        """Choose the steps and states to draw and how to lay them out."""
+        H, S = world.horizon, world.n_states
+        self.world = world
+        self.steps = np.unique(np.linspace(0, H - 1, min(H, MAX_STEPS)).round().astype(np.int64))
+        room = max(1, MAX_CELLS // self.steps.size)
+        self.states = np.sort(np.argsort(-weight.sum(axis=0), kind="stable")[:room])
+        grid = world.labels.grid
+        self.grid = grid if grid is not None and min(grid) > 1 and self.states.size == S else None
+        self.steps_down = self.grid is None and (self.states.size > _LABELLED or (grid is not None and grid[0] == 1))
+        self.tables: list[dict[str, Any]] = []
+        self.short = short_names(world)
+
+    @property
+    def note(self) -> str:
+        """What the reader must know about the layout; plain text."""
+        lines = ["Steps and states count from 0."]
+        if self.world.unnamed:
+            lines.append(f"State names unknown: {self.world.unnamed}.")
+        if self.steps.size < self.world.horizon:
+            lines.append(f"{self.steps.size} of {self.world.horizon} steps are drawn, evenly spaced.")
+        if self.states.size < self.world.n_states:
+            lines.append(f"The {self.states.size:,} most relevant of {self.world.n_states:,} states are drawn.")
+        if self.grid is not None and self.grid[0] * self.grid[1] < self.world.n_states:
+            off = ", ".join(state_name(self.world, s) for s in range(self.grid[0] * self.grid[1], self.world.n_states))
+            lines.append(f"States off the grid come last: {off[:200]}.")
+        lines.append("Point at a cell, or tap it, for its numbers; the same cell is marked in every map.")
+        return " ".join(lines)
+
+    @property
+    def sliding(self) -> bool:
+        """Whether the grids are shown one step at a time."""
+        return self.grid is not None and self.steps.size > _STRIP
+
+    def slider(self) -> str:
+        """Return the control of the step, where the grids do not fit side by side."""
+        if not self.sliding:
+            return ""
+        last = self.steps.size - 1
+        return (
+            '<div class="slider card js-only"><label for="step">Step <output id="step-shown">0</output></label>'
+            f'<input type="range" id="step" min="0" max="{last}" value="0"></div>'
+        )
+
+    def data(self) -> dict[str, Any]:
+        """Return what the script needs: names, and every table by selected step and state."""
+        return {
+            "steps": self.steps.tolist(),
+            "states": [state_name(self.world, int(s)) for s in self.states],
+            "columns": 0 if self.grid is None else self.grid[1],
+            "down": self.steps_down,
+            "tables": self.tables,
+        }
+
+    def tell(self, label: str, values: Array | NDArray[np.int64], names: Sequence[str] = ()) -> None:
+        """Add a table to the tooltips; names replace whole numbers."""
+        part = np.asarray(values)[np.ix_(self.steps, self.states)]
+        whole = bool((part == np.floor(part)).all())
+        rows = part.astype(np.int64).tolist() if whole else [[float(f"{x:.4g}") for x in row] for row in part.tolist()]
+        self.tables.append({"label": label, "names": list(names), "values": rows})
+
+    def figure(self, name: str, title: str, caption: str, scale: Scale, wide: bool = False) -> str:
+        """Return a card with one map."""
+        body = self._draw(scale.ramp, scale.levels, title) + scale.legend
+        return figure(name, title, caption, body, wide)
+
+    def layers(self, name: str, title: str, caption: str, layers: Sequence[tuple[str, Scale]]) -> str:
+        """Return a card with several maps, one of them shown at a time."""
+        tabs = "".join(
+            f'<button type="button" data-layer="{i}">{escape(tab)}</button>' for i, (tab, _) in enumerate(layers)
+        )
+        maps = "".join(
+            f'<div class="layer" data-layer="{i}"><p class="layer-name">{escape(tab)}</p>'
+            f"{self._draw(scale.ramp, scale.levels, f'{title}, {tab}')}{scale.legend}</div>"
+            for i, (tab, scale) in enumerate(layers)
+        )
+        control = f'<div class="tabs js-only">{tabs}</div>' if len(layers) > 1 else ""
+        return figure(name, title, caption, f'<div class="layers">{control}{maps}</div>')
+
+    def policy(self, actions: NDArray[np.int64], ignored: NDArray[np.bool_]) -> str:
+        """Return the card of the policy: arrows on a grid, letters and colours elsewhere."""
+        levels = np.where(ignored, NONE, self._colours()[actions])
+        body = self._draw(self._ramp, levels, "policy", Moves(actions, ignored)) + self._policy_legend(
+            bool(ignored.any())
+        )
+        return figure("policy", "Policy", "What to do in each state, from the first step to the last.", body, wide=True)
+
+    @property
+    def _ramp(self) -> str:
+        """Colours for a few actions; shades by index for many."""
+        return "action" if self.world.n_actions <= CATEGORIES else "blue"
+
+    def _colours(self) -> Levels:
+        indices = np.arange(self.world.n_actions)
+        return indices if self._ramp == "action" else indices * (LEVELS - 1) // (self.world.n_actions - 1)
+
+    def _policy_legend(self, some_ignored: bool) -> str:
+        keys = []
+        for a, level in enumerate(self._colours().tolist()):
+            name = action_name(self.world, a)
+            text = "" if name.removeprefix("action ") == self.short[a] else escape(name)
+            keys.append(
+                f'<span class="key"><i class="l{level}{self._inverse(a)}">{escape(self.short[a])}</i>{text}</span>'
+            )
+        if some_ignored:
+            reason = "ignored: too rarely reached to matter, action fixed in advance"
+            keys.append(f'<span class="key"><i class="none"></i>{reason}</span>')
+        return f'<div class="legend {self._ramp}">{"".join(keys)}</div>'
+
+    def _inverse(self, a: int) -> str:
+        """The class of text on a strong shade."""
+        return " inverse" if self._ramp == "blue" and a > self.world.n_actions // 2 else ""
+
+    def _draw(self, ramp: str, levels: Levels, title: str, moves: Moves | None = None) -> str:
+        """Return the cells of one map, and the actions in them if given."""
+        part = np.ix_(self.steps, self.states)
+        levels = levels[part]
+        if moves is not None:
+            moves = Moves(moves.actions[part], moves.faint[part])
+        if self.grid is None:
+            return self._matrix(ramp, levels, title, moves)
+        panels = "".join(
+            self._panel(i, ramp, levels[i], title, None if moves is None else Moves(moves.actions[i], moves.faint[i]))
+            for i in range(self.steps.size)
+        )
+        return f'<div class="panels{" sliding" if self.sliding else ""}" style="{self._columns()}">{panels}</div>'
+
+    def _columns(self) -> str:
+        """How many grids stand side by side in a wide card, in a half one and on a phone."""
+        width = max(92, 26 * (self.grid or (0, 0))[1])
+        wide, half, phone = (_even(self.steps.size, max(1, room // width)) for room in (1040, 500, 320))
+        return f"--wide:{wide};--half:{half};--phone:{phone}"
+
+    def _panel(self, i: int, ramp: str, levels: Levels, title: str, moves: Moves | None) -> str:
+        """Return the grid of one step."""
+        columns = (self.grid or (0, 0))[1]
+        rows = math.ceil(levels.size / columns)
+        board = np.full(rows * columns, BLANK)
+        board[: levels.size] = levels
+        inside = "" if moves is None else self._arrows(moves, columns, rows)
+        h = int(self.steps[i])
+        return (
+            f'<div class="panel" data-step="{i}"><p class="step">h = {h}</p>'
+            f'<div class="raster {ramp}" tabindex="0" role="img" aria-label="{escape(title)}, step {h}" '
+            f'data-step="{i}" data-rows="{rows}" data-columns="{columns}" style="aspect-ratio:{columns}/{rows}">'
+            f"{cells(board.reshape(rows, columns))}{inside}</div></div>"
+        )
+
+    def _arrows(self, moves: Moves, columns: int, rows: int) -> str:
+        turns = directions(self.world)
+        if turns is None:
+            return self._letters(moves, columns, rows)
+        marks = []
+        for s, (a, faint) in enumerate(zip(moves.actions.tolist(), moves.faint.tolist(), strict=True)):
+            place = f"translate({s % columns + 0.5:g} {s // columns + 0.5:g})rotate({turns[a]})"
+            marks.append(f'<use href="#arrow" transform="{place}" class="{"dim" if faint else ""}"/>')
+        return f'<svg class="arrows" viewBox="0 0 {columns} {rows}" aria-hidden="true">{"".join(marks)}</svg>'
+
+    def _letters(self, moves: Moves, columns: int, rows: int) -> str:
+        if columns > _LETTERED or rows > 60:
+            return ""
+        marks = "".join(
+            f'<b class="{"dim" if faint else self._inverse(a)}">{escape(self.short[a])}</b>'
+            for a, faint in zip(moves.actions.ravel().tolist(), moves.faint.ravel().tolist(), strict=True)
+        )
+        shape = f"grid-template:repeat({rows},minmax(0,1fr))/repeat({columns},minmax(0,1fr))"
+        return f'<div class="letters" style="{shape}" aria-hidden="true">{marks}</div>'
+
+    def _matrix(self, ramp: str, levels: Levels, title: str, moves: Moves | None) -> str:
+        """Return a table of steps and states with names beside it."""
+        names = [state_name(self.world, int(s)) for s in self.states]
+        steps = [str(h) for h in self.steps.tolist()]
+        if self.steps_down:
+            left, top = steps, names if len(names) <= _NAMED_COLUMNS else [str(s) for s in self.states.tolist()]
+        else:
+            left, top = names, steps
+            levels = levels.T
+            moves = None if moves is None else Moves(moves.actions.T, moves.faint.T)
+        rows, columns = levels.shape
+        inside = "" if moves is None else self._letters(moves, columns, rows)
+        height = 26 if rows <= 24 else 20 if rows <= 60 else max(3, 1200 // rows)
+        return (
+            f'<div class="matrix{" narrow" if self.steps_down else ""}">'
+            f'<p class="axis">{"step ↓ state →" if self.steps_down else "state ↓ step →"}</p>'
+            f"{_heads(top, top is names)}{_side(left, height)}"
+            f'<div class="raster {ramp}" tabindex="0" role="img" aria-label="{escape(title)}" data-rows="{rows}" '
+            f'data-columns="{columns}" style="height:{rows * height}px">{cells(levels)}{inside}</div></div>'
+        )
+
+
+def _even(count: int, most: int) -> int:
+    """Return how many to a row, at most so many, so that the last row is fullest."""
+    options = range(max(1, (most + 1) // 2), min(most, count) + 1)
+    return min(options, key=lambda n: (-count % n, -n), default=count)
+
+
+def _heads(names: list[str], long: bool) -> str:
+    stride = math.ceil(len(names) / 12)
+    marks = "".join(
+        f'<span style="grid-column:{k + 1}">{escape(name)}</span>' for k, name in enumerate(names) if k % stride == 0
+    )
+    shape = f"grid-template-columns:repeat({len(names)},minmax(0,1fr))"
+    return f'<div class="heads{" names" if long else ""}" style="{shape}">{marks}</div>'
+
+
+def _side(names: list[str], height: int) -> str:
+    stride = math.ceil(16 / height)
+    marks = "".join(
+        f'<span title="{escape(name)}">{escape(name)}</span>' if k % stride == 0 else "<span></span>"
+        for k, name in enumerate(names)
+    )
+    return f'<div class="side" style="grid-template-rows:repeat({len(names)},{height}px)">{marks}</div>'

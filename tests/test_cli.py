@@ -1,0 +1,534 @@
+"""The command line: what it prints, what it refuses, and the exit codes that scripts rely on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import reprl
+from reprl.artifacts.folder import load_run
+from reprl.cli.app import app, main
+from reprl.cli.arguments import settings_help
+from reprl.errors import ReprlError
+from reprl.learn.settings import Settings
+from reprl.mdp.policy import Policy
+
+WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2"]
+QUICK = ["--access", "generative", "-o", "calls=2000"]
+COMMANDS = ["twice", "learn", "replicate", "verify", "audit", "compare", "plan", "report", "envs", "learners"]
+FILE = """
+import gymnasium, numpy, reprl
+mdp = reprl.TabularMDP(numpy.full((2, 2, 2), 0.5), [[0.1, 0.9], [0.5, 0.2]], horizon=2)
+other = reprl.TabularMDP(numpy.full((2, 2, 2), 0.5), [[0.1, 0.9], [0.5, 0.3]], horizon=2)
+def grid(size=2, horizon=3): return reprl.make("gridworld-v0", horizon, size=size)
+def lake(): return gymnasium.make("FrozenLake-v1", max_episode_steps=-1)
+def broken(): return 1 / 0
+seven = 7
+"""
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command line; return its exit code, what it printed and what it complained about."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def answer(call):
+    """Run a command line with --json; return its exit code and its one document."""
+
+    def run(*words: object) -> tuple[int, dict]:  # type: ignore[type-arg]
+        code, out, err = call(*words, "--json")
+        assert err == ""
+        assert out.count("\n") == 1
+        return code, json.loads(out)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "run"
+    assert main(["learn", *WORLD, *QUICK, "--shared-seed", "7", "--data-seed", "1", "--out", str(path), "--json"]) == 0
+    return path
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    return path
+
+
+# Refusals
+
+WRONG = [
+    (["nonsense"], "nonsense"),
+    (["--nonsense"], "--nonsense"),
+    (["learn"], "ENV"),
+    (["learn", "gridworld"], "'gridworld'"),
+    (["learn", "gym:FrozenLake-v1"], "horizon"),
+    (["learn", "gridworld-v0", "--nonsense"], "--nonsense"),
+    (["learn", "gridworld-v0", "extra"], "extra"),
+    (["learn", "gridworld-v0", "--horizon", "six"], "'six'"),
+    (["learn", "gridworld-v0", "--horizon", "0"], "0"),
+    (["learn", "gridworld-v0", "--horizon", "1" * 5000], "111"),
+    (["learn", "gridworld-v0", "--epsilon", "much"], "'much'"),
+    (["learn", "gridworld-v0", "--epsilon", "nan"], "nan"),
+    (["learn", "gridworld-v0", "--epsilon", "99"], "99"),
+    (["learn", "gridworld-v0", "--rho", "1.5"], "1.5"),
+    (["learn", "gridworld-v0", "--delta", "0"], "0"),
+    (["learn", "gridworld-v0", "--access", "psychic"], "'psychic'"),
+    (["learn", "gridworld-v0", "--constants", "magic"], "'magic'"),
+    (["learn", "gridworld-v0", "--shared-seed", "-1"], "-1"),
+    (["learn", "gridworld-v0", "--shared-seed", "x"], "'x'"),
+    (["learn", "gridworld-v0", "--data-seed", str(2**64)], str(2**64)),
+    (["learn", "gridworld-v0", "--workers", "0"], "0"),
+    (["learn", "gridworld-v0", "--max-samples", "3"], "3"),
+    (["learn", "gridworld-v0", "-o", "coupling"], "'coupling'"),
+    (["learn", "gridworld-v0", "-o", "coupling=best"], "'best'"),
+    (["learn", "gridworld-v0", "-o", "colour=red"], "'colour'"),
+    (["learn", "gridworld-v0", "--rho", "0.1", "-o", "rho=0.2"], "rho=0.2"),
+    (["learn", "gridworld-v0", "-o", "calls=1", "-o", "calls=2"], "calls"),
+    (["learn", "gridworld-v0", "--env-option", "size=huge"], "'huge'"),
+    (["learn", "gridworld-v0", "--env-option", "horizon=3"], "horizon"),
+    (["learn", "gridworld-v0", "--env-option", "colour=1"], "'colour'"),
+    (["learn", "absent.py:mdp"], "'absent.py'"),
+    (["twice", "gridworld-v0", "--data-seed", "1"], "[1]"),
+    (["twice", "gridworld-v0", "--data-seed", "1", "--data-seed", "1"], "[1, 1]"),
+    (["twice", "gridworld-v0", "--data-seed", "x"], "'x'"),
+    (["replicate"], "RECIPE"),
+    (["replicate", "absent.json"], "absent.json"),
+    (["verify", "absent"], "B"),
+    (["verify", "absent", "absent"], "absent"),
+    (["audit", "gridworld-v0", "--learner", "nobody"], "'nobody'"),
+    (["audit", "gridworld-v0", "--pairs", "0"], "0"),
+    (["audit", "gridworld-v0", "--level", "2"], "2"),
+    (["compare", "gridworld-v0", "--learner", "nobody"], "'nobody'"),
+    (["compare", "gridworld-v0", "--pairs", "few"], "'few'"),
+    (["plan", "--states", "3", "--actions", "2"], "--horizon"),
+    (["plan", "--states", "0", "--actions", "2", "--horizon", "2"], "0"),
+    (["plan", "--states", "3", "--actions", "2", "--horizon", "2", "--epsilon", "9"], "9"),
+    (["report", "absent", "-o", "x.html"], "absent"),
+    (["report", "absent"], "--out"),
+    (["envs", "extra"], "extra"),
+    (["learners", "--nonsense"], "--nonsense"),
+]
+
+
+@pytest.mark.parametrize(("words", "quoted"), WRONG, ids=lambda x: " ".join(x)[:50] if isinstance(x, list) else "")
+def test_bad_input_is_refused_in_one_line_that_quotes_it(call, words, quoted):
+    code, out, err = call(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("reprl: ")
+    assert err.count("\n") == 1
+    assert quoted in err
+    assert "Traceback" not in err
+    code, out, err = call(*words, "--json")
+    assert (code, err) == (2, "")
+    assert quoted in json.loads(out)["error"] or "--json" in json.loads(out)["error"]
+
+
+def test_every_kind_of_wrong_command_is_tried():
+    assert {words[0] for words, _ in WRONG} >= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("broken", "broken must build an environment, got ZeroDivisionError: 'division by zero'"),
+        ("seven", "got 7"),
+        ("absent", "must define 'absent'"),
+        ("lake", "horizon must be given"),
+    ],
+)
+def test_a_file_that_gives_no_environment_is_refused(call, file, name, message):
+    code, out, err = call("learn", f"{file}:{name}", *QUICK)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_file_that_fails_is_refused(call, tmp_path):
+    path = tmp_path / "bad.py"
+    path.write_text("raise SystemExit(3)")
+    assert call("learn", f"{path}:mdp")[0] == 2
+    path.write_text("def (")
+    code, _, err = call("learn", f"{path}:mdp")
+    assert code == 2
+    assert "SyntaxError" in err
+
+
+# Help
+
+
+def test_help_lists_every_command_and_explains_the_seeds(call):
+    code, out, _ = call("--help")
+    assert code == 0
+    assert sorted(COMMANDS) == sorted(command.callback.__name__ for command in app.registered_commands)  # type: ignore[union-attr]
+    for name in COMMANDS:
+        assert f" {name} " in out
+    assert "shared seed" in out
+    assert "data seed" in out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example_and_json(call, name):
+    code, out, _ = call(name, "--help")
+    assert code == 0
+    assert "--json" in out
+    assert "reprl " in out.split("Usage:", 1)[1].split("\n", 1)[1]
+
+
+def test_the_help_of_settings_is_their_own_docstring_and_default():
+    texts = settings_help()
+    assert set(texts) == set(Settings.__dataclass_fields__)
+    for name in ("epsilon", "rho", "delta", "access", "constants"):
+        assert texts[name].endswith(f"Default {getattr(Settings, name)}.")
+
+
+def test_the_version_is_the_package_s(call):
+    assert call("--version") == (0, f"reprl {reprl.__version__}\n", "")
+
+
+def test_a_bare_command_prints_help_and_is_bad_input(call):
+    code, out, err = call()
+    assert code == 2
+    assert "Usage: reprl" in out + err
+
+
+# Answers
+
+
+def test_learn_says_what_to_publish_and_what_to_keep(call, tmp_path):
+    out = tmp_path / "run"
+    code, printed, err = call("learn", *WORLD, *QUICK, "--shared-seed", 7, "--data-seed", 12345, "--out", out)
+    assert (code, err) == (0, "")
+    run = load_run(out)
+    assert run.policy.fingerprint in printed
+    assert re.search(r"publish +.*recipe.json, with it the shared seed 7\n", printed)
+    assert re.search(r"keep private +the data seed 12345", printed)
+    assert "[heuristic: " in printed
+    assert "step 2" in printed
+    assert "\x1b" not in printed
+
+
+def test_learn_prints_one_document_that_agrees_with_the_folder(answer, tmp_path):
+    code, document = answer("learn", *WORLD, *QUICK, "--shared-seed", 7, "--data-seed", 1, "--out", tmp_path / "run")
+    run = load_run(tmp_path / "run")
+    assert code == 0
+    assert document["fingerprint"] == run.policy.fingerprint
+    assert document["recipe"] == run.recipe.as_dict()
+    assert document["receipt"] == run.receipt.as_dict()
+    assert document["guarantee"]["status"] == "heuristic"
+    assert (document["shared_seed"], document["data_seed"]) == (7, 1)
+    assert Policy(document["actions"]) == run.policy
+
+
+def test_learn_is_the_library_s_learn(answer):
+    _, document = answer("learn", *WORLD, *QUICK, "--shared-seed", 7, "--data-seed", 1, "--rho", "0.05")
+    mdp = reprl.make("gridworld-v0", horizon=3, size=2)
+    direct = reprl.learn(mdp, shared_seed=7, data_seed=1, rho=0.05, access="generative", calls=2000)
+    assert document["receipt"]["digest"] == direct.receipt.digest
+
+
+def test_learn_keeps_another_recipe_s_folder_unless_forced(call, folder, tmp_path):
+    target = tmp_path / "run"
+    assert call("learn", *WORLD, *QUICK, "--shared-seed", 7, "--out", target)[0] == 0
+    before = load_run(target).receipt
+    code, _, err = call("learn", *WORLD, *QUICK, "--shared-seed", 8, "--out", target)
+    assert code == 2
+    assert "--force" in err
+    assert load_run(target).receipt == before
+    assert call("learn", *WORLD, *QUICK, "--shared-seed", 8, "--out", target, "--force")[0] == 0
+    assert load_run(target).recipe.shared_seed == 8
+
+
+def test_the_second_team_arrives_at_the_same_policy(call, answer, folder, tmp_path):
+    code, document = answer("replicate", folder / "recipe.json", "--data-seed", 2, "--out", tmp_path / "second")
+    assert code == 0
+    assert document["same"] is True
+    assert document["receipt"]["data_commitment"] != load_run(folder).receipt.data_commitment
+    code, out, _ = call("verify", folder, tmp_path / "second")
+    assert code == 0
+    assert "same policy" in out
+
+
+def test_replicate_exits_1_where_the_first_team_has_another_policy(call, answer, tmp_path):
+    target = tmp_path / "run"
+    # With 3 calls a run is mostly noise, and these two data seeds end in different policies.
+    few = ["--access", "generative", "-o", "calls=3"]
+    assert call("learn", *WORLD, *few, "--shared-seed", 7, "--data-seed", 1, "--out", target)[0] == 0
+    code, document = answer("replicate", target, "--data-seed", 3)
+    assert code == 1
+    assert document["same"] is False
+    assert document["comparison"]["different"] >= 1
+    code, out, _ = call("replicate", target, "--data-seed", 3)
+    assert code == 1
+    assert "different policies" in out
+    assert re.search(r"\d+ of 12 cells differ", out)
+
+
+def test_the_same_data_is_no_replication(answer, folder):
+    code, document = answer("replicate", folder, "--data-seed", 1)
+    assert code == 0
+    assert "determinism, not replicability" in document["remark"]
+    code, document = answer("verify", folder, folder / "receipt.json")
+    assert code == 0
+    assert "determinism, not replicability" in document["remarks"][0]
+
+
+def test_a_recipe_without_its_receipt_has_nothing_to_compare_with(answer, folder, tmp_path):
+    load_run(folder).recipe.save(tmp_path / "lonely.json")
+    code, document = answer("replicate", tmp_path / "lonely.json")
+    assert (code, document["same"]) == (0, None)
+
+
+def test_the_receipt_of_another_recipe_is_not_compared(answer, folder, tmp_path):
+    text = (folder / "recipe.json").read_text().replace('"shared_seed": 7', '"shared_seed": 8')
+    (tmp_path / "recipe.json").write_text(text)
+    load_run(folder).receipt.save(tmp_path / "receipt.json")
+    code, document = answer("replicate", tmp_path)
+    assert (code, document["same"]) == (0, None)
+    assert "belongs to another recipe" in document["remark"]
+
+
+def test_replicate_does_not_overwrite_the_first_run(call, folder):
+    before = load_run(folder).receipt
+    code, _, err = call("replicate", folder, "--out", folder)
+    assert code == 2
+    assert "another folder" in err
+    assert load_run(folder).receipt == before
+
+
+def test_a_recipe_that_cannot_be_honoured_is_refused(call, folder, tmp_path):
+    text = (folder / "recipe.json").read_text()
+    path = tmp_path / "recipe.json"
+    for old, new, field in (
+        ('"stream_version": 1', '"stream_version": 2', "stream_version"),
+        ('"shared_seed": 7', '"shared_seed": "7"', "shared_seed"),
+        ('"size": 2', '"size": 3', "environment.n_states"),
+        ('"id": "gridworld-v0"', '"id": "gridworld-v7"', "environment"),
+        ('"version": 1,\n  "env', '"version": 2,\n  "env', "version"),
+    ):
+        assert old in text
+        path.write_text(text.replace(old, new))
+        code, out, err = call("replicate", path)
+        assert (code, out) == (2, "")
+        assert field in err
+        assert err.count("\n") == 1
+
+
+def test_an_environment_of_one_s_own_travels_by_its_file(call, answer, file, tmp_path):
+    run = tmp_path / "run"
+    assert call("learn", f"{file}:mdp", *QUICK, "--shared-seed", 1, "--out", run)[0] == 0
+    code, _, err = call("replicate", run)
+    assert code == 2
+    assert "environment.id" in err
+    code, _, err = call("replicate", run, "--env", f"{file}:other")
+    assert code == 2
+    assert "environment.digest" in err
+    code, document = answer("replicate", run, "--env", f"{file}:mdp")
+    assert (code, document["same"]) == (0, True)
+
+
+def test_factories_get_their_options_and_a_horizon(answer, file):
+    _, document = answer("learn", f"{file}:grid", "--env-option", "size=3", "-H", 2, *QUICK)
+    assert document["recipe"]["environment"]["horizon"] == 2
+    assert document["recipe"]["environment"]["n_states"] == 9
+    _, document = answer("learn", f"{file}:lake", "-H", 2, *QUICK)
+    assert document["recipe"]["environment"]["id"] is None
+    assert document["recipe"]["environment"]["n_states"] == 16
+
+
+def test_verify_names_the_first_cells_that_differ(call, answer, folder, tmp_path):
+    policy = load_run(folder).policy
+    actions = policy.actions.copy()
+    actions[1, 0] = (actions[1, 0] + 1) % 4
+    Policy(actions).save(tmp_path / "other.json")
+    code, document = answer("verify", folder, tmp_path / "other.json")
+    assert code == 1
+    assert (document["different"], document["cells"]) == (1, 12)
+    cell = document["first"][0]
+    assert (cell["step"], cell["state"], cell["state_name"]) == (1, 0, "0,0 start")
+    assert cell["action_names"] == ["↑→↓←"[policy.actions[1, 0]], "↑→↓←"[actions[1, 0]]]
+    assert document["value_difference"] == abs(document["values"][0] - document["values"][1])
+    code, out, _ = call("verify", folder, tmp_path / "other.json")
+    assert code == 1
+    assert re.search(r"1 of 12 cells differ \(8\.33%\)", out)
+    assert "0,0 start" in out
+
+
+def test_verify_compares_bare_policies_by_number(call, answer, folder, tmp_path):
+    for name, actions in (("a", [[0, 1], [1, 0]]), ("b", [[0, 1], [1, 1]]), ("c", [[0, 1]])):
+        Policy(actions).save(tmp_path / f"{name}.json")
+    code, document = answer("verify", tmp_path / "a.json", tmp_path / "b.json")
+    assert code == 1
+    assert document["first"] == [
+        {"step": 1, "state": 1, "actions": [0, 1], "state_name": "1", "action_names": ["0", "1"]}
+    ]
+    assert document["values"] is None
+    code, out, _ = call("verify", tmp_path / "a.json", tmp_path / "c.json")
+    assert code == 1
+    assert "shapes (H, S) differ: (2, 2) and (1, 2)" in out
+    load_run(folder).receipt.save(tmp_path / "receipt.json")
+    code, out, _ = call("verify", tmp_path / "receipt.json", tmp_path / "a.json")
+    assert code == 1
+    assert "only fingerprints are known" in out
+    code, document = answer("verify", tmp_path / "a.json", tmp_path / "b.json", "--env", "river-swim-v0")
+    assert code == 1
+    assert document["first"][0]["state_name"] == "1"  # 6 states: not this policy's world
+
+
+def test_verify_takes_the_environment_by_name(answer, folder, tmp_path):
+    policy = load_run(folder).policy
+    policy.save(tmp_path / "a.json")
+    Policy((policy.actions + 1) % 4).save(tmp_path / "b.json")
+    world = tmp_path / "world.py"
+    world.write_text(FILE)
+    _, document = answer("verify", tmp_path / "a.json", tmp_path / "b.json", "--env", f"{world}:grid")
+    assert document["different"] == 12
+    assert document["values"] is not None
+
+
+def test_verify_refuses_a_mixture(call, folder, tmp_path):
+    for name in ("recipe.json", "receipt.json"):
+        (tmp_path / name).write_text((folder / name).read_text())
+    Policy([[0, 1]]).save(tmp_path / "policy.json")
+    code, _, err = call("verify", folder, tmp_path)
+    assert code == 2
+    assert "got a mixture" in err
+
+
+def test_twice_shows_two_equal_fingerprints(call, answer):
+    seeds = ["--shared-seed", 7, "--data-seed", 1, "--data-seed", 2]
+    code, document = answer("twice", *WORLD, *QUICK, *seeds)
+    assert code == 0
+    assert document["same"] is True
+    assert [run["data_seed"] for run in document["runs"]] == [1, 2]
+    assert document["runs"][0]["receipt"]["data_commitment"] != document["runs"][1]["receipt"]["data_commitment"]
+    code, out, _ = call("twice", *WORLD, *QUICK, *seeds)
+    short = document["fingerprints"][0][:12]
+    assert code == 0
+    assert out.count(short) == 2
+    assert "same policy" in out
+    assert "promised" in out
+    assert "heuristic" in out
+
+
+def test_twice_exits_1_when_runs_differ(call, answer):
+    few = ["--access", "generative", "-o", "calls=3", "--shared-seed", 7, "--data-seed", 1, "--data-seed", 3]
+    code, document = answer("twice", *WORLD, *few)
+    assert code == 1
+    assert document["same"] is False
+    code, out, _ = call("twice", *WORLD, *few)
+    assert code == 1
+    assert "different policies" in out
+
+
+def test_twice_draws_fresh_seeds(answer):
+    _, document = answer("twice", *WORLD, *QUICK)
+    seeds = [run["data_seed"] for run in document["runs"]] + [document["shared_seed"]]
+    assert len(set(seeds)) == 3
+
+
+def test_episodic_runs_are_drawn_with_their_ignored_cells(call):
+    words = ["river-swim-v0", "-H", 4, "--env-option", "n_states=4", "--access", "episodic", "-o", "runs=4"]
+    code, out, _ = call("twice", *words, "--shared-seed", 1, "--data-seed", 1, "--data-seed", 2)
+    assert code in (0, 1)
+    assert "·" in out
+    assert "hardly ever reached" in out
+    assert "episodes" in out
+
+
+def test_other_worlds_are_tables(call):
+    code, out, _ = call("twice", "maintenance-v0", "-H", 3, *QUICK, "--shared-seed", 1)
+    assert code in (0, 1)
+    assert re.search(r"wear 2 +\w+ +\w+ +\w+", out)
+
+
+def test_a_large_policy_is_shown_in_part(call):
+    words = ["random-mdp-v0", "-H", 14, "--env-option", "n_states=30", "--access", "generative", "-o", "calls=2"]
+    _, out, _ = call("learn", *words, "-o", "coupling=product", "--shared-seed", 1)
+    assert "… and 6 more states and 2 more steps" in out
+
+
+def test_plan_is_the_library_s_plan(answer, call):
+    words = ["plan", "--states", 4, "--actions", 2, "--horizon", 3]
+    code, document = answer(*words)
+    rows = reprl.plan(n_states=4, n_actions=2, horizon=3, epsilon=Settings.epsilon)
+    assert code == 0
+    assert document["rows"] == [row._asdict() for row in rows]
+    assert "lower bound" in call(*words)[1]
+
+
+def test_envs_and_learners_list_everything(answer, call):
+    assert [entry["id"] for entry in answer("envs")[1]["environments"]] == [x.id for x in reprl.catalogue()]
+    out = call("envs")[1]
+    assert all(entry.id in out for entry in reprl.catalogue())
+    assert "reprl" in [entry["name"] for entry in answer("learners")[1]["learners"]]
+    assert "ucbvi" in call("learners")[1]
+
+
+def test_an_audit_exits_1_when_it_rejects(answer, call, tmp_path):
+    code, document = answer("audit", *WORLD, *QUICK, "--pairs", 3, "--seed", 1, "--workers", 1)
+    assert (code, document["verdict"]) == (0, "not rejected")
+    out = tmp_path / "audit.json"
+    words = ["audit", *WORLD, "--learner", "greedy", "-o", "samples=48", "--pairs", 8, "--seed", 1, "--workers", 1]
+    code, document = answer(*words, "--out", out)
+    assert (code, document["verdict"]) == (1, "rejected")
+    assert json.loads(out.read_text()) == document
+    assert "rejected" in call(*words)[1]
+
+
+def test_a_comparison_is_printed_and_written(answer, call, tmp_path):
+    out = tmp_path / "comparison.json"
+    words = ["compare", *WORLD, "--learner", "greedy", "--pairs", 3, "--limit", 2000, "--seed", 1, "--workers", 1]
+    code, document = answer(*words, "--out", out)
+    assert code == 0
+    assert json.loads(out.read_text()) == document
+    assert "greedy" in call(*words)[1]
+
+
+def test_a_report_is_written_from_a_run_folder(answer, folder, tmp_path):
+    code, document = answer("report", folder, "-o", tmp_path / "run.html")
+    assert code == 0
+    page = (tmp_path / "run.html").read_text()
+    assert document["bytes"] == len(page.encode())
+    assert load_run(folder).policy.fingerprint in page
+
+
+def test_tables_fold_on_a_narrow_screen(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    for words in (["envs"], ["twice", *WORLD, *QUICK, "--shared-seed", "7"]):
+        _, out, _ = call(*words)
+        assert max(map(len, out.splitlines())) <= 40
+
+
+def test_errors_inside_stay_errors(monkeypatch):
+    """Only what a user can cause becomes one line: a fault of ours must not look like bad input."""
+    monkeypatch.setattr("reprl.mdp.catalogue.catalogue", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["envs"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ReprlError("bad"), 2), (OSError(28, "No space left on device"), 2), (KeyboardInterrupt(), 130)]
+)
+def test_expected_errors_become_one_line(call, monkeypatch, error, code):
+    def fail():
+        raise error
+
+    monkeypatch.setattr("reprl.mdp.catalogue.catalogue", fail)
+    found, out, err = call("envs")
+    assert (found, out) == (code, "")
+    assert err.count("\n") == 1

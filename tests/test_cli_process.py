@@ -1,0 +1,198 @@
+"""The command as other programs meet it: processes, signals, pipes, full disks and terminals."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import reprl
+from reprl.artifacts.folder import load_run, open_folder
+from reprl.cli.app import main
+
+REPRL = [sys.executable, "-m", "reprl"]
+WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2", "--access", "generative", "-o", "calls=2000"]
+ENDLESS = ["gridworld-v0", "--horizon", "10", "--env-option", "size=6", "--access", "episodic", "-o", "runs=100000"]
+
+
+def run(*words: object, **options) -> subprocess.CompletedProcess[str]:
+    command = [*REPRL, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def learn_here(out: Path, shared_seed: int = 1) -> None:
+    """A run in this process, which is quicker than to start one."""
+    assert main(["learn", *WORLD, "--shared-seed", str(shared_seed), "--out", str(out), "--json"]) == 0
+
+
+def wait_for(condition, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_two_processes_with_their_own_data_print_one_fingerprint(tmp_path):
+    first = run("learn", *WORLD, "--shared-seed", 7, "--data-seed", 1, "--out", tmp_path / "a", "--json")
+    second = run("replicate", tmp_path / "a" / "recipe.json", "--data-seed", 2, "--out", tmp_path / "b", "--json")
+    assert (first.returncode, second.returncode) == (0, 0)
+    documents = json.loads(first.stdout), json.loads(second.stdout)
+    assert documents[0]["fingerprint"] == documents[1]["fingerprint"]
+    assert documents[0]["receipt"]["values"] != documents[1]["receipt"]["values"]  # the data were different
+    assert main(["verify", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    learn_here(tmp_path / "c", shared_seed=8)
+    differ = run("verify", tmp_path / "a", tmp_path / "c")
+    assert differ.returncode == 1
+    assert "cells differ" in differ.stdout
+    assert "different recipes" in differ.stdout
+
+
+def test_the_console_script_is_the_module():
+    script = Path(sys.executable).with_name("reprl")
+    if not script.exists():
+        pytest.skip("the package is not installed with its script")
+    found = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60)
+    assert found.stdout == f"reprl {reprl.__version__}\n"
+
+
+def test_an_interrupted_run_leaves_nothing_behind(tmp_path):
+    out = tmp_path / "run"
+    child = subprocess.Popen(
+        [*REPRL, "learn", *ENDLESS, "--shared-seed", "1", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(out.exists)
+    time.sleep(1.0)  # into the run
+    assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    printed, complained = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert (printed, complained) == ("", "reprl: interrupted\n")
+    assert not out.exists()
+
+
+def test_a_killed_run_leaves_the_old_files_and_a_free_folder(tmp_path):
+    learn_here(tmp_path)
+    before = load_run(tmp_path).receipt
+    child = subprocess.Popen([*REPRL, "learn", *ENDLESS, "--shared-seed", "1", "--out", str(tmp_path), "--force"])
+    wait_for(lambda: any(tmp_path.glob(".staging-*")))
+    child.kill()
+    child.wait(timeout=60)
+    assert load_run(tmp_path).receipt == before
+    learn_here(tmp_path)
+    assert load_run(tmp_path).receipt != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.json", "receipt.json", "recipe.json"]
+
+
+def test_a_second_run_into_a_busy_folder_is_refused(tmp_path):
+    learn_here(tmp_path)
+    with open_folder(tmp_path, load_run(tmp_path).recipe):
+        busy = run("learn", *WORLD, "--shared-seed", 1, "--out", tmp_path)
+    assert (busy.returncode, busy.stdout) == (2, "")
+    assert "another run is about to write" in busy.stderr
+    assert busy.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["learners"], ["--help"], ["nonsense", "--json"]])
+def test_a_pipe_that_closes_is_no_news(words):
+    child = subprocess.Popen([*REPRL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.stdout.close()
+    complained = child.stderr.read()
+    child.stderr.close()
+    assert child.wait(timeout=60) == (2 if words[0] == "nonsense" else 141)
+    assert complained == ""
+
+
+def test_a_first_line_can_be_taken_from_a_pipe():
+    shown = subprocess.run(
+        f"{sys.executable} -m reprl envs | head -1", shell=True, capture_output=True, text=True, timeout=60
+    )
+    assert shown.stdout.startswith("environment")
+    assert shown.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [["envs"], ["--help"]])
+def test_an_output_that_is_full_is_one_line(words):
+    with open("/dev/full", "w") as full:
+        child = subprocess.run([*REPRL, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert child.returncode == 2
+    assert "Traceback" not in child.stderr
+    assert child.stderr.count("\n") <= 1
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_run(tmp_path):
+    if os.geteuid() == 0:  # whom permissions do not stop
+        target = Path("/proc/reprl")
+    else:
+        tmp_path.chmod(0o500)
+        target = tmp_path / "run"
+    refused = run("learn", *ENDLESS, "--out", target)
+    tmp_path.chmod(0o700)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"reprl: cannot write to {target}: ")
+    assert refused.stderr.count("\n") == 1
+    (tmp_path / "file").write_text("")
+    assert main(["learn", *ENDLESS, "--out", str(tmp_path / "file")]) == 2
+
+
+def test_nothing_is_drawn_on_a_pipe_and_a_bar_on_a_terminal(capsys):
+    words = ["learn", "river-swim-v0", "-H", "4", "--access", "episodic", "-o", "runs=40", "--shared-seed", "1"]
+    assert main(words) == 0
+    quiet = capsys.readouterr()
+    assert quiet.err == ""
+    assert "\x1b" not in quiet.out
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([*REPRL, *words], stdout=subprocess.PIPE, stderr=theirs, text=True)
+    os.close(theirs)
+    drawn = b""
+    while chunk := _read(ours):
+        drawn += chunk
+    os.close(ours)
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert b"\x1b" in drawn
+    assert b"episodes" in drawn
+
+
+def _read(handle: int) -> bytes:
+    try:
+        return os.read(handle, 65536)
+    except OSError:  # how Linux says that the other end is closed
+        return b""
+
+
+def test_colours_are_for_terminals_that_want_them():
+    def shown(**extra: str) -> bytes:
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **extra}
+        child = subprocess.Popen([*REPRL, "envs"], stdout=theirs, stderr=subprocess.DEVNULL, env=environment)
+        os.close(theirs)
+        out = b""
+        while chunk := _read(ours):
+            out += chunk
+        os.close(ours)
+        assert child.wait(timeout=60) == 0
+        return out
+
+    assert b"\x1b[" in shown()
+    assert b"\x1b[3" not in shown(NO_COLOR="1")  # bold may stay, colours may not
+
+
+def test_an_encoding_without_arrows_is_no_error():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    shown = run("twice", *WORLD, "--shared-seed", 7, env=environment)
+    assert shown.returncode in (0, 1)
+    assert shown.stderr == ""
+    assert "fingerprint" in shown.stdout

@@ -1,0 +1,241 @@
+"""Every learner behind the protocol: names, options, budgets, ledgers, seeds, and near-optimal policies."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reprl
+from reprl.learn.learner import ReprlLearner
+from reprl.mdp.policy import Policy
+from reprl.peers import LearnerEntry, learners, make_learner
+
+NAMES = [entry.name for entry in learners()]
+RIVALS = [name for name in NAMES if name != "reprl"]
+GENERATIVE = [e.name for e in learners() if e.access == ("generative",)]
+EPISODIC = [e.name for e in learners() if e.access == ("episodic",)]
+
+
+def small(starts: int = 1) -> reprl.TabularMDP:
+    rng = np.random.default_rng(3)
+    initial = np.zeros(4)
+    initial[:starts] = 1.0 / starts
+    return reprl.TabularMDP(rng.dirichlet(np.ones(4), size=(3, 4, 2)), rng.random((3, 4, 2)), initial)
+
+
+def open_model(name: str, mdp: reprl.TabularMDP, seed: int) -> Any:
+    return (reprl.GenerativeModel if name in GENERATIVE else reprl.EpisodicModel)(mdp, seed)
+
+
+def entry(name: str) -> LearnerEntry:
+    return next(e for e in learners() if e.name == name)
+
+
+def test_every_rival_of_the_comparison_is_there() -> None:
+    assert NAMES == [
+        "reprl",
+        "rpvi",
+        "karbasi-grid",
+        "karbasi-gaussian",
+        "karbasi-softmax",
+        "replicable-rmax",
+        "ucb-h",
+        "ucbvi",
+        "reward-free-ucbvi",
+        "greedy",
+    ]
+    replicable = {e.name for e in learners() if e.replicable}
+    assert replicable == {*NAMES} - {"ucb-h", "ucbvi", "reward-free-ucbvi", "greedy"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_entries_are_complete(name: str) -> None:
+    e = entry(name)
+    assert e.description
+    assert e.source
+    assert set(e.access) <= {"generative", "episodic"}
+    assert {"epsilon", "delta", "constants", "samples"} <= set(e.options)
+    assert ("rho" in e.options) == e.replicable
+    assert e.options["samples"] is None
+    with pytest.raises(TypeError):
+        e.options["epsilon"] = 1.0  # type: ignore[index]
+
+
+def test_reprl_is_the_package_s_own_learner() -> None:
+    mine = make_learner("reprl", epsilon=1.0)
+    assert isinstance(mine, ReprlLearner)
+    assert mine == reprl.learner(epsilon=1.0)
+
+
+def test_reprl_within_a_budget_draws_what_it_pays_for() -> None:
+    model = reprl.GenerativeModel(small(), 0)
+    policy = make_learner("reprl", access="generative", samples=1000)(model, reprl.SharedKey(0))
+    assert model.ledger.samples == 1000 // 24 * 24
+    again = reprl.GenerativeModel(small(), 0)
+    assert policy == reprl.learner(access="generative", calls=1000 // 24)(again, reprl.SharedKey(0))
+    for samples in (10**5, 10**6):
+        played = reprl.EpisodicModel(small(), 0)
+        make_learner("reprl", access="episodic", samples=samples)(played, reprl.SharedKey(0))
+        assert samples / 8 < played.ledger.samples <= samples
+    with pytest.raises(reprl.ReprlError, match="samples must be a whole number of at least"):
+        make_learner("reprl", access="episodic", samples=100)(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
+    with pytest.raises(reprl.ReprlError, match="samples must be None for reprl"):
+        make_learner("reprl", access="episodic", constants="paper", samples=1000)
+
+
+@pytest.mark.parametrize("bad", ["rpvl", "ucb_h", "", None, 3])
+def test_unknown_names_are_refused(bad: Any) -> None:
+    with pytest.raises(reprl.ReprlError, match="learner must be one of reprl, rpvi"):
+        make_learner(bad)
+
+
+def test_a_close_name_or_option_is_suggested() -> None:
+    with pytest.raises(reprl.ReprlError, match="did you mean 'rpvi'"):
+        make_learner("rpvl")
+    with pytest.raises(reprl.ReprlError, match="did you mean 'epsilon'"):
+        make_learner("rpvi", epsilom=1)
+    with pytest.raises(reprl.ReprlError, match="option of greedy must be one of"):
+        make_learner("greedy", rho=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("rpvi", {"rho": 1.5}),
+        ("rpvi", {"epsilon": 0.0}),
+        ("rpvi", {"samples": 0}),
+        ("rpvi", {"samples": 1.5}),
+        ("greedy", {"constants": "sharp"}),
+        ("karbasi-gaussian", {"coupling": "joint"}),
+        ("ucb-h", {"bonus": -1.0}),
+        ("ucbvi", {"replan": "never"}),
+        ("ucbvi", {"output": "best"}),
+        ("replicable-rmax", {"rounds": 0}),
+    ],
+)
+def test_bad_options_are_refused_before_any_model(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(reprl.ReprlError, match=next(iter(options))):
+        make_learner(name, **options)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_learners_carry_their_description_and_pickle(name: str) -> None:
+    learner = make_learner(name, samples=5000)
+    assert learner.name == name
+    assert (learner.access,) == entry(name).access
+    assert learner.replicable == entry(name).replicable
+    copy = pickle.loads(pickle.dumps(learner))
+    mdp = small()
+    assert copy(open_model(name, mdp, 1), reprl.SharedKey(2)) == learner(open_model(name, mdp, 1), reprl.SharedKey(2))
+
+
+@pytest.mark.parametrize("starts", [1, 3])
+@pytest.mark.parametrize("name", RIVALS)
+def test_budgets_are_never_passed_and_every_sample_is_counted(name: str, starts: int) -> None:
+    mdp = small(starts)
+    for samples in (997, 20011):
+        model = open_model(name, mdp, 5)
+        each = model.samples_per_call if name in GENERATIVE else model.samples_per_episode
+        make_learner(name, samples=samples)(model, reprl.SharedKey(1))
+        units = model.ledger.calls if name in GENERATIVE else model.ledger.episodes
+        assert 0 < model.ledger.samples <= samples
+        assert model.ledger.samples == units * each
+        if name not in ("replicable-rmax", "reward-free-ucbvi"):  # these two may stop early
+            assert units == samples // each
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_budget_too_small_for_one_sample_is_refused(name: str) -> None:
+    with pytest.raises(reprl.ReprlError, match="samples must be at least"):
+        make_learner(name, samples=2)(open_model(name, small(), 0), reprl.SharedKey(0))
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_the_wrong_kind_of_model_is_refused(name: str) -> None:
+    mdp = small()
+    wrong = reprl.EpisodicModel(mdp, 0) if name in GENERATIVE else reprl.GenerativeModel(mdp, 0)
+    for model in (wrong, mdp):
+        with pytest.raises(reprl.ReprlError, match=f"model must be .* {name}"):
+            make_learner(name, samples=5000)(model, reprl.SharedKey(0))
+    with pytest.raises(reprl.ReprlError, match="shared key must be"):
+        make_learner(name, samples=5000)(open_model(name, mdp, 0), 7)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_an_accuracy_that_every_policy_has_is_refused(name: str) -> None:
+    with pytest.raises(reprl.ReprlError, match=r"epsilon must lie in \(0, 3\]"):
+        make_learner(name, samples=5000, epsilon=3.5)(open_model(name, small(), 0), reprl.SharedKey(0))
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_paper_constants_beyond_the_ledger_are_refused_unless_there_is_a_budget(name: str) -> None:
+    mdp, asked = small(), {"epsilon": 1e-9, "constants": "paper"}
+    with pytest.raises(reprl.ReprlError, match=r"these settings need .* samples; at most 2\*\*62"):
+        make_learner(name, **asked)(open_model(name, mdp, 0), reprl.SharedKey(0))
+    model = open_model(name, mdp, 0)
+    make_learner(name, samples=10**4, **asked)(model, reprl.SharedKey(0))
+    assert 0 < model.ledger.samples <= 10**4
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_paper_asks_for_more_than_practical(name: str) -> None:
+    """On a world with two states and one step, where the paper's numbers can be drawn."""
+    mdp = reprl.TabularMDP(np.full((1, 2, 2, 2), 0.5), np.array([[[0.2, 0.9], [0.6, 0.1]]]))
+    spent = {}
+    for constants in ("practical", "paper"):
+        model = open_model(name, mdp, 0)
+        policy = make_learner(name, epsilon=1.0, constants=constants)(model, reprl.SharedKey(0))
+        assert isinstance(policy, Policy)
+        spent[constants] = model.ledger.samples
+    assert spent["paper"] > spent["practical"]
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_fixed_seeds_fix_bytes_and_fresh_seeds_do_not(name: str) -> None:
+    mdp = reprl.make("gridworld-v0", horizon=4, size=3)
+    learner = make_learner(name, samples=30_000)
+
+    def fingerprint(shared: int, data: int) -> str:
+        return learner(open_model(name, mdp, data), reprl.SharedKey(shared)).fingerprint
+
+    assert fingerprint(1, 2) == fingerprint(1, 2)
+    assert len({fingerprint(1, data) for data in range(8)}) > 1
+    by_key = {fingerprint(shared, 2) for shared in range(8)}
+    assert (len(by_key) > 1) == entry(name).replicable, "replicable rivals read the key, the others must not"
+
+
+GOLDEN: dict[str, str] = {}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_fingerprints_of_fixed_seeds(name: str) -> None:
+    mdp = reprl.make("gridworld-v0", horizon=4, size=3)
+    policy = make_learner(name, samples=30_000)(open_model(name, mdp, 2), reprl.SharedKey(1))
+    assert policy.short_fingerprint == GOLDEN[name]
+
+
+NEAR: dict[str, dict[str, Any]] = {
+    "gridworld-v0": {"size": 3, "horizon": 4},
+    "random-mdp-v0": {"n_states": 6, "n_actions": 3, "horizon": 3},
+    "two-goals-v0": {"size": 3, "horizon": 5, "slip": 0.1},
+    "river-swim-v0": {"n_states": 5, "horizon": 10},
+}
+
+
+@pytest.mark.parametrize("world", NEAR)
+@pytest.mark.parametrize("name", RIVALS)
+def test_near_optimal_with_the_preset_s_samples(name: str, world: str) -> None:
+    """Suboptimality at most ε in at least 4 of 5 runs at fixed seeds; action 0 everywhere is the negative control."""
+    mdp = reprl.make(world, **NEAR[world])
+    assert isinstance(mdp, reprl.TabularMDP)
+    best, epsilon = mdp.evaluate(mdp.solve().policy), 0.3
+    idle = best - mdp.evaluate(np.zeros((mdp.horizon, mdp.n_states), dtype=int))
+    assert idle > epsilon
+    losses = []
+    for seed in range(5):
+        learner = make_learner(name, epsilon=epsilon)
+        losses.append(best - mdp.evaluate(learner(open_model(name, mdp, seed), reprl.SharedKey(seed))))
+    assert sum(loss > epsilon for loss in losses) <= 1, losses

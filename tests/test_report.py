@@ -1,0 +1,341 @@
+"""Reports: what is read, what is refused, and what ends up in the file."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reprl
+from reprl.mdp.tabular import Labels
+from reprl.report import write_report
+from reprl.report.cells import BLANK, NONE, cells, ranks, shade
+from reprl.report.charts import Axis
+from reprl.report.maps import MAX_CELLS
+from reprl.report.names import short_names
+from reprl.report.page import number
+from reprl.report.records import World
+from tests import report_samples
+
+SIX_MEGABYTES = 6_000_000
+
+
+@pytest.fixture(scope="module")
+def grid() -> reprl.TabularMDP:
+    return reprl.make("gridworld-v0", size=4, horizon=6)
+
+
+@pytest.fixture(scope="module")
+def run(grid: reprl.TabularMDP) -> dict[str, Any]:
+    return report_samples.run_documents(grid)
+
+
+def written(source: object, folder: Path) -> str:
+    path = write_report(source, folder / "report.html")
+    assert path.stat().st_size < SIX_MEGABYTES
+    return path.read_text(encoding="utf-8")
+
+
+def figures(page: str) -> list[str]:
+    return re.findall(r'data-figure="([^"]+)"', page)
+
+
+def save_run(documents: dict[str, Any], folder: Path) -> Path:
+    for name, document in documents.items():
+        (folder / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+    return folder
+
+
+RUN_FIGURES = ["policy", "tiers", "samples", "values", "fractional"]
+
+
+def test_run_folder_has_every_figure_and_the_fingerprint(run: dict[str, Any], tmp_path: Path) -> None:
+    page = written(save_run(run, tmp_path), tmp_path)
+    assert figures(page) == RUN_FIGURES
+    assert run["policy"]["fingerprint"] in page
+    assert "heuristic" in page
+    assert "docs/calibration.md" in page
+    assert f'recipe digest</dt><dd class="digest">{run["receipt"]["recipe"]}' in page
+    assert "State names unknown" not in page
+    assert "0,0 start" in page
+
+
+def test_folder_mappings_and_result_give_the_same_page(run: dict[str, Any], grid: Any, tmp_path: Path) -> None:
+    page = written(save_run(run, tmp_path), tmp_path)
+    assert written(run, tmp_path) == page
+    result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
+    without_time = re.compile(r"<dt>seconds</dt><dd>[^<]*</dd>")
+    assert without_time.sub("", written(result, tmp_path)) == without_time.sub("", page)
+
+
+def test_episodic_run_shows_every_tier(grid: reprl.TabularMDP, tmp_path: Path) -> None:
+    documents = report_samples.run_documents(grid, access="episodic")
+    page = written(documents, tmp_path)
+    layers = documents["receipt"]["tiers"]["count"] - 1
+    assert figures(page) == RUN_FIGURES
+    assert page.count('class="layer"') == layers
+    assert "μ̂ = 0 everywhere" not in page
+
+
+def test_proven_and_heuristic_have_their_own_badge(run: dict[str, Any], tmp_path: Path) -> None:
+    assert '<span class="badge warn">heuristic</span>' in written(run, tmp_path)
+    lock = reprl.make("combination-lock-v0", n_states=3, n_actions=2, horizon=2)
+    proven = report_samples.run_documents(lock, constants="paper")
+    assert proven["receipt"]["guarantee"]["status"] == "proven"
+    assert '<span class="badge good">proven</span>' in written(proven, tmp_path)
+
+
+def test_environment_without_id_is_shown_by_numbers_and_says_so(tmp_path: Path) -> None:
+    mdp = reprl.TabularMDP([[[0.9, 0.1], [0.2, 0.8]]] * 2, [[0.0, 0.1], [0.3, 1.0]], horizon=2)
+    page = written(report_samples.run_documents(mdp), tmp_path)
+    assert "State names unknown: the environment has no id to build it again by." in page
+    assert "state 1" in page
+
+
+def test_report_imports_no_module_that_an_id_names(run: dict[str, Any], tmp_path: Path) -> None:
+    recipe = reprl.Recipe.from_json(json.dumps(run["recipe"]))
+    mdp = reprl.make("gridworld-v0", size=4, horizon=6)
+    result = reprl.learn(mdp, access="generative", shared_seed=7, data_seed=1)
+    named = result._replace(environment=recipe.environment._replace(id="gym:antigravity:Evil-v0", options={}))
+    page = written(named, tmp_path)
+    assert "a report imports none" in page
+    import sys
+
+    assert "antigravity" not in sys.modules
+
+
+def test_audit_has_every_figure(grid: reprl.TabularMDP, tmp_path: Path) -> None:
+    document = report_samples.audit_document(grid)
+    path = tmp_path / "audit.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    page = written(path, tmp_path)
+    assert figures(page) == ["interval", "distinct", "curve", "by-cell", "by-cell-weighted"]
+    assert '<span class="badge bad">rejected</span>' in page
+    assert "23 of 50" in page
+    assert "verified" not in page
+    assert written(document, tmp_path) == page
+
+
+def test_audit_without_optional_parts(grid: reprl.TabularMDP, tmp_path: Path) -> None:
+    document = report_samples.audit_document(grid, "not rejected")
+    document |= {"by_cell_weighted": None, "suboptimality": None, "value_gap": None, "curve": None}
+    document |= {"first_divergence": [], "cells": []}
+    document["environment"]["labels"] = {"name": "box", "states": [], "actions": [], "grid": None}
+    page = written(document, tmp_path)
+    assert figures(page) == ["interval", "distinct", "by-cell"]
+    assert "State names unknown" in page
+    assert '<span class="badge plain">not rejected</span>' in page
+
+
+def test_real_audit(tmp_path: Path) -> None:
+    report = reprl.audit(reprl.make("combination-lock-v0", n_states=3, horizon=3), pairs=3, access="generative")
+    page = written(report, tmp_path)
+    assert {"interval", "distinct", "by-cell", "by-cell-weighted"} <= set(figures(page))
+    assert written(report.save(tmp_path / "audit.json"), tmp_path) == page
+
+
+def test_comparison_has_every_figure(grid: reprl.TabularMDP, tmp_path: Path) -> None:
+    document = report_samples.comparison_document(grid)
+    page = written(document, tmp_path)
+    assert figures(page) == ["bars", "curve", "suboptimality"]
+    assert page.count("<tr>") == 1 + len(document["rows"])
+    assert "&gt; 1,679,616,000" in page
+    path = tmp_path / "comparison.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert written(path, tmp_path) == page
+
+
+def test_comparison_without_rows_or_points(grid: reprl.TabularMDP, tmp_path: Path) -> None:
+    document = report_samples.comparison_document(grid)
+    document["rows"] = [{**row, "curve": []} for row in document["rows"]]
+    assert figures(written(document, tmp_path)) == ["bars"]
+    document["rows"] = []
+    assert figures(written(document, tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "</script><b>", "\"'><img src=x onerror=alert(1)>", "a\u2028b"]
+)
+def test_names_are_escaped(grid: reprl.TabularMDP, tmp_path: Path, name: str) -> None:
+    audit = report_samples.audit_document(grid)
+    audit["learner"] = name
+    audit["options"] = {name: name}
+    audit["environment"] |= {"id": name, "options": {name: [name]}}
+    audit["environment"]["labels"] = {"name": name, "states": [name] * 16, "actions": [name] * 4, "grid": [4, 4]}
+    audit["first_divergence"][0] |= {"text": name, "stage": name}
+    comparison = report_samples.comparison_document(grid)
+    comparison["environment"] = audit["environment"]
+    comparison["rows"][0] |= {"learner": name, "access": name}
+    for document in (audit, comparison):
+        page = written(document, tmp_path)
+        assert page.count("<script") == page.count("</script>") == 2
+        assert "<img" not in page
+        data = re.search(r'id="cells">(.*?)</script>', page, re.DOTALL)
+        assert data is not None
+        cells_data = json.loads(data[1])
+        if document is audit:
+            assert cells_data["states"][0] == name
+
+
+def test_page_asks_for_nothing_from_outside(run: dict[str, Any], tmp_path: Path) -> None:
+    page = written(run, tmp_path)
+    assert not re.findall(r"https?://|@import|url\(|src=", page)
+    assert "default-src 'none'" in page
+
+
+def changed(document: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {**copy.deepcopy(document), **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"format": "reprl-audits"}, "must say format 'reprl-audit' or 'reprl-comparison', got 'reprl-audits'"),
+        ({"version": 2}, r"audit version must be 1, got 2 \(written by a newer reprl"),
+        ({"version": True}, "audit version must be 1, got True"),
+        ({"verdict": "verified"}, "audit verdict must be one of rejected, not rejected, undecided; got 'verified'"),
+        ({"rho": 1.5}, r"audit rho must lie in \[0, 1\], got 1.5"),
+        ({"disagreements": 51}, "audit disagreements must be a whole number from 0 to 50, got 51"),
+        ({"by_cell": [[0.0]]}, r"audit by_cell must have shape \(6, 16\), got \(1, 1\)"),
+        ({"by_cell": [[float("nan")] * 16] * 6}, "must be finite"),
+        ({"interval": [0.1]}, r"audit interval must be \[low, high\]"),
+        ({"curve": [[0, 0.1, 0.0, 0.2]]}, "audit curve samples must lie in"),
+        ({"curve": [[1.0, 0.1]]}, "audit curve must hold rows of 4 or 5 numbers"),
+        ({"environment": None}, "audit environment must be an object"),
+        ({"learner": 3}, "audit learner must be text, got 3"),
+        ({"cells": [{"step": 9}]}, "cell must have a field 'actions'"),
+        ({"options": {"x": object()}}, "must hold JSON values only"),
+    ],
+)
+def test_bad_audits_are_refused(grid: Any, tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(reprl.ReprlError, match=message):
+        write_report(changed(report_samples.audit_document(grid), **fields), tmp_path / "x.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("field", ["rho", "pairs", "by_cell", "first_divergence", "environment"])
+def test_audit_with_a_missing_field_is_refused(grid: Any, tmp_path: Path, field: str) -> None:
+    document = report_samples.audit_document(grid)
+    del document[field]
+    with pytest.raises(reprl.ReprlError, match=f"audit must have a field '{field}'"):
+        write_report(document, tmp_path / "x.html")
+
+
+@pytest.mark.parametrize("source", [None, 3, [1], {}, {"recipe": {}}, {"recipe": 1, "receipt": 2, "policy": 3}])
+def test_other_sources_are_refused(tmp_path: Path, source: object) -> None:
+    with pytest.raises(reprl.ReprlError, match="must"):
+        write_report(source, tmp_path / "x.html")
+
+
+def test_files_that_cannot_be_read_are_refused(run: dict[str, Any], tmp_path: Path) -> None:
+    out = tmp_path / "x.html"
+    with pytest.raises(reprl.ReprlError, match="no such file"):
+        write_report(tmp_path / "absent.json", out)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    save_run(run, folder)
+    (folder / "receipt.json").unlink()
+    with pytest.raises(reprl.ReprlError, match=r"receipt\.json"):
+        write_report(folder, out)
+    with pytest.raises(reprl.ReprlError, match="one file of a run: give the folder"):
+        write_report(folder / "recipe.json", out)
+    text = tmp_path / "text.json"
+    text.write_bytes(b"\xff{")
+    with pytest.raises(reprl.ReprlError, match="not a JSON document"):
+        write_report(text, out)
+    text.write_text("[1]")
+    with pytest.raises(reprl.ReprlError, match="must hold a JSON object"):
+        write_report(text, out)
+    with pytest.raises(reprl.ReprlError, match="cannot write"):
+        write_report(run, tmp_path / "no folder" / "x.html")
+    assert not out.exists()
+
+
+def test_parts_of_different_runs_are_refused(run: dict[str, Any], grid: Any, tmp_path: Path) -> None:
+    other = report_samples.run_documents(grid, epsilon=0.5)
+    with pytest.raises(reprl.ReprlError, match="receipt must belong to its recipe"):
+        write_report({**run, "recipe": other["recipe"]}, tmp_path / "x.html")
+    policy = json.loads(reprl.Policy(np.zeros((6, 16), dtype=int)).to_json())
+    with pytest.raises(reprl.ReprlError, match="receipt fingerprint must be its policy's"):
+        write_report({**run, "policy": policy}, tmp_path / "x.html")
+
+
+def test_large_table_stays_small_and_says_what_is_left_out(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    shape = (150, 400)
+    document = report_samples.audit_document(reprl.make("gridworld-v0", size=2, horizon=2))
+    document["environment"] |= {"horizon": shape[0], "n_states": shape[1], "labels": None}
+    document |= {
+        "by_cell": generator.random(shape),
+        "by_cell_weighted": generator.random(shape),
+        "first_divergence": [],
+    }
+    page = written(document, tmp_path)
+    assert "120 of 150 steps are drawn" in page
+    assert f"The {MAX_CELLS // 120} most relevant of 400 states are drawn." in page
+
+
+def test_cells_draws_every_level_once_over_runs() -> None:
+    image = cells(np.array([[3, 3, NONE], [BLANK, 3, 4]]))
+    assert re.findall(r'class="(\w+)" d="([^"]+)"', image)[:3] == [
+        ("none", "M2 0h1"),
+        ("l3", "M0 0h2M1 1h1"),
+        ("l4", "M2 1h1"),
+    ]
+
+
+def test_shades_are_monotone_and_leave_zero_out() -> None:
+    scale = shade(np.array([[0.0, 1.0], [10.0, 1000.0]]), log=True, none="no samples")
+    assert scale.levels[0, 0] == NONE
+    assert scale.levels[0, 1] == 0 < scale.levels[1, 0] < scale.levels[1, 1] == 23
+    assert "log scale" in scale.legend
+    assert "no samples" in scale.legend
+    flat = shade(np.full((2, 2), 7.0))
+    assert "7 everywhere" in flat.legend
+    tiers = ranks(np.array([[1, 2, 3]]), 3, "tier").levels[0]
+    assert tiers[0] > tiers[1] > tiers[2]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (1234567, "1,234,567"),
+        (0.1, "0.1"),
+        (0.5, "0.5"),
+        (2.5e-7, "2.5 × 10⁻⁷"),
+        (2e15, "2 × 10¹⁵"),
+        (1.25, "1.25"),
+    ],
+)
+def test_numbers_are_written_for_people(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_axis_places_and_ticks() -> None:
+    axis = Axis(1e2, 1e6, log=True)
+    assert axis.place(1e4) == pytest.approx(50.0)
+    assert axis.place(1.0) == 0.0
+    assert [label for _, label in axis.ticks()] == ["10²", "10³", "10⁴", "10⁵", "10⁶"]
+    assert [label for _, label in Axis(0.0, 1.0).ticks()] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+    for low, high in ((3.0, 3.2), (5.0, 70.0), (1.0, 1e30)):
+        assert len(Axis.over((low, high), log=True).ticks()) <= 12
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        ((), ["0", "1", "2"]),
+        (("order 0", "order 1", "order 2"), ["0", "1", "2"]),
+        (("operate", "service", "replace"), ["O", "S", "R"]),
+        (("stay", "step", "stop"), ["sta", "ste", "sto"]),
+        (("same", "same", "same"), ["0", "1", "2"]),
+    ],
+)
+def test_short_names(names: tuple[str, ...], short: list[str]) -> None:
+    assert short_names(World(None, {}, 1, 1, 3, Labels(actions=names), "")) == short
