@@ -51,9 +51,9 @@ class Seen:
         self.steps: dict[tuple[int, int, int], list[tuple[int, float]]] = defaultdict(list)
 
     def values(
-        self, bonus: Callable[[int, int], float], *, reward: bool = True, unseen: float = 1.0
+        self, bonus: Callable[[int, int], float], *, reward: bool = True, unseen: float = math.inf
     ) -> tuple[Table, list[list[float]]]:
-        """Q_h = min(H − h, mean of r + V_{h+1} + bonus(h, n)), by backward induction."""
+        """Q_h = mean of r + V_{h+1}, plus bonus(h, n), and V_h = min(H − h, max Q_h), by backward induction."""
         H, S, A = self.sizes
         q = [[[0.0] * A for _ in range(S)] for _ in range(H)]
         v = [[0.0] * S for _ in range(H + 1)]
@@ -62,11 +62,11 @@ class Seen:
                 for a in range(A):
                     seen = self.steps[h, s, a]
                     if not seen:
-                        q[h][s][a] = unseen * (H - h)
+                        q[h][s][a] = unseen
                         continue
                     mean = math.fsum((r if reward else 0.0) + v[h + 1][t] for t, r in seen) / len(seen)
-                    q[h][s][a] = min(float(H - h), mean + bonus(h, len(seen)))
-                v[h][s] = max(q[h][s])
+                    q[h][s][a] = mean + bonus(h, len(seen))
+                v[h][s] = min(float(H - h), max(q[h][s]))
         return q, v
 
 
@@ -126,7 +126,7 @@ def phased_values(
     """
     H, S, A = sizes
     value = [0.0] * S
-    out = []
+    out: Table = []
     for h in reversed(range(H)):
         raw = [[0.0] * A for _ in range(S)]
         for s in range(S):
@@ -145,7 +145,7 @@ def rmax_plan(
     """The optimal policy where unknown pairs are worth H − h."""
     H, S, A = sizes
     value = [0.0] * S
-    policy = []
+    policy: list[list[int]] = []
     for h in reversed(range(H)):
         q = [[float(H - h)] * A for _ in range(S)]
         for s in range(S):

@@ -120,7 +120,7 @@ def comparison_document(mdp: reprl.TabularMDP) -> dict[str, Any]:
         shown = best or curve[-1]
         rows.append(
             {
-                "learner": f"{name} ({access})" if name == "reprl" else name,
+                "learner": name,
                 "access": access,
                 "samples": None if best is None else best[0],
                 "limit": curve[-1][0],

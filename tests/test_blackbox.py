@@ -33,7 +33,7 @@ from tests.test_qexplore import dependence, fork
 SETTINGS = RunSettings(episodes=150, bonus=0.1, guide=0.01)
 
 
-class Stairs(gymnasium.Env[int, int]):
+class Stairs(gymnasium.Env[Any, Any]):
     """Three stairs: action 1 climbs with probability 0.8, the top pays 1, and a fall from it ends the episode."""
 
     def __init__(self, fall: float = 0.0) -> None:
@@ -150,7 +150,7 @@ def test_bytes_do_not_depend_on_workers_or_on_what_the_model_did_before() -> Non
     first, used = batch(models[0], 5), batch(models[1], 5)
     assert encode(first) == encode(used)
     assert models[1].ledger.samples - before == models[0].ledger.samples
-    for model, workers in zip(models[2:], (2, 9), strict=True):
+    for model, workers in zip(models[2:], (2, 3), strict=True):
         told: list[tuple[int, int]] = []
         found = batch(model, 5, workers=workers, progress=lambda *news, told=told: told.append(news))
         assert encode(found) == encode(first)
@@ -251,7 +251,7 @@ def test_two_runs_of_learn_agree_and_are_near_optimal() -> None:
 
 def test_every_way_to_name_an_environment_gives_the_same_run() -> None:
     id = "reprl-tests/Stairs-v0"
-    gymnasium.register(id, Stairs, disable_env_checker=True)
+    gymnasium.register(id, lambda **options: Stairs(**options), disable_env_checker=True)
     try:
         ways: list[tuple[Any, dict[str, Any]]] = [
             (Stairs, {"horizon": 2, "reward_range": (0, 1)}),
@@ -390,7 +390,7 @@ def test_the_horizon_cuts_an_environment_that_never_ends() -> None:
 def test_exploration_that_sees_nothing_is_an_error() -> None:
     few = RunSettings(episodes=1)
     stage = Stage(partition=few, partition_runs=3, data=few, data_runs=3, quotas=((5,),))
-    text = r"^exploration must settle some state of step 0, got none after 3 runs of 1 episodes: raise the episodes$"
+    text = r"^exploration must settle some state of step 0, got none after 3 runs of 1 episodes: it starts in too many states$"
     for model in (stairs(), EpisodicModel(exact_stairs(3), 1)):
         with pytest.raises(ReprlError, match=text):
             rep_explore(reprl.SharedKey(1), model, (stage,))
@@ -431,7 +431,7 @@ def test_bad_requests_are_one_line_and_draw_nothing(
 def test_a_factory_that_cannot_travel_needs_one_worker() -> None:
     env = Stairs()
     env.socket = (i for i in range(3))  # type: ignore[attr-defined]  # a generator cannot be pickled
-    model = GymnasiumModel(lambda: env if env else Stairs(), 3, reward_range=(0, 1), data_seed=1)
+    model = GymnasiumModel(lambda: env if env.fall == 0 else Stairs(), 3, reward_range=(0, 1), data_seed=1)
     with pytest.raises(ReprlError, match=r"^workers must be 1 for a factory that cannot be sent to a process"):
         batch(model, 2, workers=2)
     batch(model, 2)

@@ -57,7 +57,7 @@ def answer(call):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("cli") / "run"
+    path = Path(tmp_path_factory.mktemp("cli")) / "run"
     assert main(["learn", *WORLD, *QUICK, "--shared-seed", "7", "--data-seed", "1", "--out", str(path), "--json"]) == 0
     return path
 
@@ -514,11 +514,14 @@ def test_tables_fold_on_a_narrow_screen(call, monkeypatch):
         assert max(map(len, out.splitlines())) <= 40
 
 
-def test_errors_inside_stay_errors(monkeypatch):
-    """Only what a user can cause becomes one line: a fault of ours must not look like bad input."""
+def test_a_fault_of_ours_does_not_look_like_an_answer(call, monkeypatch):
     monkeypatch.setattr("reprl.mdp.catalogue.catalogue", lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        main(["envs"])
+    code, out, err = call("envs")
+    assert (code, out) == (3, "")
+    assert "Traceback" in err
+    code, out, _ = call("envs", "--json")
+    assert code == 3
+    assert json.loads(out) == {"error": "ZeroDivisionError: division by zero"}
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,25 @@ REPRL = [sys.executable, "-m", "reprl"]
 WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2", "--access", "generative", "-o", "calls=2000"]
 ENDLESS = ["gridworld-v0", "--horizon", "10", "--env-option", "size=6", "--access", "episodic", "-o", "runs=100000"]
 
+BLACK_BOX = """
+import gymnasium
+class Coin(gymnasium.Env):
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(2)
+    reward_range = (0.0, 1.0)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+    def step(self, action):
+        return int(self.np_random.integers(2)), float(self.np_random.random() < 0.3 + 0.4 * action), False, False, {}
+def make():
+    return Coin()
+"""
+
 
 def run(*words: object, **options) -> subprocess.CompletedProcess[str]:
     command = [*REPRL, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=400, **options)
 
 
 def learn_here(out: Path, shared_seed: int = 1) -> None:
@@ -32,7 +47,7 @@ def learn_here(out: Path, shared_seed: int = 1) -> None:
     assert main(["learn", *WORLD, "--shared-seed", str(shared_seed), "--out", str(out), "--json"]) == 0
 
 
-def wait_for(condition, seconds: float = 60.0) -> None:
+def wait_for(condition, seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -58,7 +73,7 @@ def test_the_console_script_is_the_module():
     script = Path(sys.executable).with_name("reprl")
     if not script.exists():
         pytest.skip("the package is not installed with its script")
-    found = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60)
+    found = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=300)
     assert found.stdout == f"reprl {reprl.__version__}\n"
 
 
@@ -74,7 +89,7 @@ def test_an_interrupted_run_leaves_nothing_behind(tmp_path):
     time.sleep(1.0)  # into the run
     assert child.poll() is None
     child.send_signal(signal.SIGINT)
-    printed, complained = child.communicate(timeout=60)
+    printed, complained = child.communicate(timeout=300)
     assert child.returncode == 130
     assert (printed, complained) == ("", "reprl: interrupted\n")
     assert not out.exists()
@@ -86,7 +101,7 @@ def test_a_killed_run_leaves_the_old_files_and_a_free_folder(tmp_path):
     child = subprocess.Popen([*REPRL, "learn", *ENDLESS, "--shared-seed", "1", "--out", str(tmp_path), "--force"])
     wait_for(lambda: any(tmp_path.glob(".staging-*")))
     child.kill()
-    child.wait(timeout=60)
+    child.wait(timeout=300)
     assert load_run(tmp_path).receipt == before
     learn_here(tmp_path)
     assert load_run(tmp_path).receipt != before
@@ -110,13 +125,13 @@ def test_a_pipe_that_closes_is_no_news(words):
     child.stdout.close()
     complained = child.stderr.read()
     child.stderr.close()
-    assert child.wait(timeout=60) == (2 if words[0] == "nonsense" else 141)
+    assert child.wait(timeout=300) == (2 if words[0] == "nonsense" else 141)
     assert complained == ""
 
 
 def test_a_first_line_can_be_taken_from_a_pipe():
     shown = subprocess.run(
-        f"{sys.executable} -m reprl envs | head -1", shell=True, capture_output=True, text=True, timeout=60
+        f"{sys.executable} -m reprl envs | head -1", shell=True, capture_output=True, text=True, timeout=300
     )
     assert shown.stdout.startswith("environment")
     assert shown.stderr == ""
@@ -126,7 +141,7 @@ def test_a_first_line_can_be_taken_from_a_pipe():
 @pytest.mark.parametrize("words", [["envs"], ["--help"]])
 def test_an_output_that_is_full_is_one_line(words):
     with open("/dev/full", "w") as full:
-        child = subprocess.run([*REPRL, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        child = subprocess.run([*REPRL, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
     assert child.returncode == 2
     assert "Traceback" not in child.stderr
     assert child.stderr.count("\n") <= 1
@@ -160,7 +175,7 @@ def test_nothing_is_drawn_on_a_pipe_and_a_bar_on_a_terminal(capsys):
     while chunk := _read(ours):
         drawn += chunk
     os.close(ours)
-    child.communicate(timeout=60)
+    child.communicate(timeout=300)
     assert child.returncode == 0
     assert b"\x1b" in drawn
     assert b"episodes" in drawn
@@ -183,11 +198,26 @@ def test_colours_are_for_terminals_that_want_them():
         while chunk := _read(ours):
             out += chunk
         os.close(ours)
-        assert child.wait(timeout=60) == 0
+        assert child.wait(timeout=300) == 0
         return out
 
     assert b"\x1b[" in shown()
     assert b"\x1b[3" not in shown(NO_COLOR="1")  # bold may stay, colours may not
+
+
+def test_an_output_that_is_closed_is_no_error():
+    closed = subprocess.run(f"{sys.executable} -m reprl envs >&-", shell=True, capture_output=True, timeout=300)
+    assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+@pytest.mark.slow
+def test_worker_processes_find_an_environment_in_a_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(BLACK_BOX)
+    words = ["-H", "1", "-o", "runs=2", "--shared-seed", "1", "--data-seed", "1", "--json"]
+    found = [run("learn", f"{path}:make", *words, "--workers", n) for n in (1, 2)]
+    assert [x.returncode for x in found] == [0, 0], found[1].stderr
+    assert len({json.loads(x.stdout)["receipt"]["digest"] for x in found}) == 1
 
 
 def test_an_encoding_without_arrows_is_no_error():

@@ -45,12 +45,17 @@ WORLDS: dict[str, dict[str, int]] = {
 }
 
 
-@cache
-def pairs_of(id: str) -> list[Pair]:
-    """30 pairs, each with a fresh shared seed, of 100 runs of each kind."""
+def world(id: str) -> reprl.TabularMDP:
     mdp = reprl.make(id, **WORLDS[id])
     assert isinstance(mdp, reprl.TabularMDP)
-    return [(run(mdp, i, 2 * i, runs=100), run(mdp, i, 2 * i + 1, runs=100)) for i in range(30)]
+    return mdp
+
+
+@cache
+def pairs_of(id: str) -> list[Pair]:
+    """30 pairs, each with a fresh shared seed; the lock, whose steps are certain, needs few runs."""
+    mdp, runs = world(id), 200 if id == "gridworld-v0" else 40
+    return [(run(mdp, i, 2 * i, runs=runs), run(mdp, i, 2 * i + 1, runs=runs)) for i in range(30)]
 
 
 @pytest.mark.statistical
@@ -58,8 +63,7 @@ def pairs_of(id: str) -> list[Pair]:
 @pytest.mark.parametrize("id", WORLDS)
 def test_two_runs_agree_and_are_near_optimal(id: str) -> None:
     """Disagreement not above rho over 30 pairs, fresh keys; unshared keys are rejected."""
-    mdp, pairs = reprl.make(id, **WORLDS[id]), pairs_of(id)
-    assert isinstance(mdp, reprl.TabularMDP)
+    mdp, pairs = world(id), pairs_of(id)
     best = mdp.evaluate(mdp.solve().policy)
     different = sum(a.policy != b.policy for a, b in pairs)
     assert exceeds(different, len(pairs), RHO) > FALSE_ALARM
@@ -71,7 +75,7 @@ def test_two_runs_agree_and_are_near_optimal(id: str) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("id", WORLDS)
 def test_two_runs_stretch_their_windows_alike(id: str) -> None:
-    """Stretches differ in at most a fifth of the 30 pairs, false alarm 1e-6; unshared keys part in about half."""
+    """Stretches do not differ in more than a tenth of 30 pairs, false alarm 1e-6; unshared keys part in about half."""
     pairs = pairs_of(id)
     for result in (result for pair in pairs for result in pair):
         steps = math.log(result.stretch) / GRID
@@ -79,38 +83,41 @@ def test_two_runs_stretch_their_windows_alike(id: str) -> None:
         assert steps == pytest.approx(round(steps), abs=1e-9)
     assert min(result.stretch for pair in pairs for result in pair) > 4.0, "these worlds allow wide windows"
     parted = sum(a.stretch != b.stretch for a, b in pairs)
-    assert exceeds(parted, len(pairs), 0.2) > FALSE_ALARM
-    if id == "combination-lock-v0":
+    assert exceeds(parted, len(pairs), 0.1) > FALSE_ALARM
+    if id == "gridworld-v0":  # the lock's widest stretch may lie on the grid, where every key rounds it alike
         unshared = sum(a.stretch != b.stretch for (a, _), (b, _) in pairwise(pairs))
-        assert parted <= 2
         assert exceeds(unshared, len(pairs) - 1, 0.1) < FALSE_ALARM
 
 
 # The stretch.
 
 
-def test_the_stretch_is_settled_on_the_partition_runs_and_used_on_the_data(
-    lock: reprl.TabularMDP, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("runs", [20, None])
+def test_the_stretch_is_settled_on_the_data_that_it_is_used_on(
+    runs: int | None, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[tuple[reprl.SharedKey, reprl.Counts, reprl.Tiers, dict[str, Any], float]] = []
+    """And on the partition runs for the forecast, where there is one: same address, same tiers, other data."""
+    mdp = world("gridworld-v0")
+    calls: list[tuple[reprl.Counts, dict[str, Any], float]] = []
 
     def spy(key: reprl.SharedKey, counts: reprl.Counts, tiers: reprl.Tiers, **options: Any) -> float:
+        assert key == reprl.SharedKey(5).derive("window")
         found = shared_stretch(key, counts, tiers, **options)
-        calls.append((key, counts, tiers, options, found))
+        calls.append((counts, options, found))
         return found
 
     monkeypatch.setattr(episodic, "shared_stretch", spy)
-    result = run(lock, 5, 6, runs=20)
-    ((key, counts, tiers, options, found),) = calls
-    stage = episodic.practical_stages(lock.n_states, lock.n_actions, lock.horizon)[0]
-    first = explore(reprl.EpisodicModel(lock, 6), stage.partition, 20, quotas=stage.rungs, purpose="0/partition")
-    assert counts == first.counts
-    assert counts != result.counts
-    assert key == reprl.SharedKey(5).derive("window")
+    result = run(mdp, 5, 6, runs=runs, rho=0.005)
+    stage = episodic.practical_stages(mdp.n_states, mdp.n_actions, mdp.horizon)[0]
+    made = 40 if runs is None else runs
+    first = explore(reprl.EpisodicModel(mdp, 6), stage.partition, made, quotas=stage.rungs, purpose="0/partition")
+    counts, options, found = calls[-1]
+    assert counts == result.counts
     assert result.stretch == found > 1.0
+    assert [each[0] == first.counts for each in calls] == ([True, False] if runs is None else [True])
     settings = result.settings
     narrow = settings.accuracy(result.tiers)
-    assert (tiers is result.tiers, options["accuracy"], options["epsilon"]) == (True, narrow, settings.epsilon)
+    assert (options["accuracy"], options["epsilon"]) == (narrow, settings.epsilon)
     assert 0.0 < options["delta"] <= settings.delta
     again = tiered_induction(
         reprl.SharedKey(5).derive("decide"),
@@ -118,7 +125,7 @@ def test_the_stretch_is_settled_on_the_partition_runs_and_used_on_the_data(
         result.tiers,
         accuracy=narrow.stretched(found),
         delta=settings.failure,
-        decision=settings.decision(lock.n_states, lock.n_actions),
+        decision=settings.decision(mdp.n_states, mdp.n_actions),
     )
     assert again.policy == result.policy
     np.testing.assert_array_equal(again.laws, result.induction.laws)
@@ -154,8 +161,8 @@ def test_a_stretch_moves_no_other_shared_draw(lock: reprl.TabularMDP, monkeypatc
     for options in ({"runs": 20}, {}):
         measured, own = addresses(**options)
         assert measured.stretch > 1.0
-        assert own.count(("window",)) == 1
-        own.remove(("window",))
+        assert own.count(("window",)) == (1 if options else 2)  # the forecast asks too
+        own = [place for place in own if place != ("window",)]
         assert {place[0] for place in own} == {"explore", "decide"} | ({"pilot"} if not options else set())
         for stretch in (1.0, 30.0):
             with monkeypatch.context() as fixed:
@@ -168,11 +175,11 @@ def test_a_stretch_moves_no_other_shared_draw(lock: reprl.TabularMDP, monkeypatc
 
 def test_arms_that_tie_are_drawn_alike_at_every_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
     transition = np.full((3, 4, 3, 4), 0.25)
-    world = reprl.TabularMDP(transition, np.full((3, 4, 3), 0.5))
+    flat = reprl.TabularMDP(transition, np.full((3, 4, 3), 0.5))
     policies = []
     for stretch in (1.0, 2.25, 30.0):
         monkeypatch.setattr(episodic, "shared_stretch", lambda *_, _stretch=stretch, **__: _stretch)
-        policies.append([run(world, shared, 6, runs=20).policy for shared in range(4)])
+        policies.append([run(flat, shared, 6, runs=20).policy for shared in range(4)])
     assert policies[0] == policies[1] == policies[2]
     assert len({policy.fingerprint for policy in policies[0]}) == 4
 
@@ -185,13 +192,12 @@ def test_the_number_of_runs_may_be_set(lock: reprl.TabularMDP) -> None:
     for runs in (17, 30):
         result = run(lock, 1, 2, runs=runs)
         assert result.settings.runs == runs
-        assert result.episodes == 2 * runs * per_run
-        assert result.counts.hits.sum() == runs * per_run
+        assert result.episodes == runs * per_run == result.counts.hits.sum()
         assert result.explored is not None
         shares = result.explored.fractional * runs * len(episodic.QUOTAS[0])
         np.testing.assert_allclose(shares, np.round(shares), atol=1e-9)
         assert result.explored.first_value.size == runs
-    assert run(lock, 1, 2, runs=17, rho=0.001).episodes == 34 * per_run, "whatever the forecast says"
+    assert run(lock, 1, 2, runs=17, rho=0.001).episodes == 17 * per_run, "whatever the forecast says"
     for bad in (0, 2.5):
         with pytest.raises(reprl.ReprlError, match=r"^runs must be a whole number from 1 to"):
             run(lock, 1, 2, runs=bad)
@@ -212,8 +218,8 @@ def test_the_ledger_counts_every_episode(lock: reprl.TabularMDP, small: None) ->
     result = run(lock, 1, 2)
     per_run = episodic.EPISODES_PER_CELL * lock.n_states * lock.n_actions * lock.horizon
     assert result.episodes % per_run == 0
-    assert result.episodes >= 50 * per_run
-    assert result.counts.hits.sum() == result.episodes - 40 * per_run  # one record per episode of the data runs
+    assert result.episodes >= 40 * per_run
+    assert result.counts.hits.sum() == result.episodes  # one record per episode
     assert result.episodes <= result.samples <= result.episodes * lock.horizon
 
 

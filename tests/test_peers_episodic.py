@@ -111,7 +111,9 @@ def test_ucbvi_is_the_loop(world: str, replan: str, output: str) -> None:
     bonus = ucbvi_bonus(shape, c, episodes, delta)
     growth = 0.0 if replan == "episode" else 2.0
     seen, _ = naive_peers.optimistic_play(shape, *loops(mdp, key), episodes=episodes, bonus=bonus, growth=growth)
-    q, _ = seen.values((lambda h, n: 0.0) if output == "empirical" else bonus, unseen=float(output != "empirical"))
+    q, _ = seen.values(
+        (lambda h, n: 0.0) if output == "empirical" else bonus, unseen=0.0 if output == "empirical" else math.inf
+    )
     assert got.actions.tolist() == naive_peers.greedy(q)
     box = BlackBox(mdp, key)
     by_steps = make_learner("ucbvi", samples=episodes * (mdp.horizon + 1), **how)(box, reprl.SharedKey(0))
@@ -130,7 +132,7 @@ def test_reward_free_is_the_loop_and_stops_like_it(world: str, epsilon: float) -
 
     def bonus(h: int, n: int) -> float:
         beta = log + (n_states - 1) * (1.0 + math.log(1.0 + n / max(1, n_states - 1)))
-        return c * shape[0] * math.sqrt(2.0 * beta / n)
+        return float(c * shape[0] * math.sqrt(2.0 * beta / n))
 
     seen, played = naive_peers.optimistic_play(
         shape,
@@ -156,7 +158,7 @@ def test_slices_do_not_change_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_plan_values_are_the_loop_s() -> None:
     mdp = WORLDS["random"]()
-    optimism = Optimism(np.full(3, 0.3), 1.5, 0.5, 2.0, 1.0, 1.0, 0.0, -1.0)
+    optimism = Optimism(np.full(3, 0.3), 1.5, 0.5, 2.0, 1.0, math.inf, 0.0, -1.0)
     outcomes, seen = explore(reprl.EpisodicModel(mdp, 7), optimism, 60, "test")
     slow, _ = naive_peers.optimistic_play(
         mdp.outcomes.shape,
@@ -210,7 +212,7 @@ def test_rmax_is_the_loop(world: str) -> None:
         play,
         episodes=episodes,
         reach=min(0.5, rmax.RMAX_REACH * epsilon / (shape[0] ** 2 * shape[1])),
-        width=rmax.RMAX_WIDTH * epsilon / shape[0],
+        width=min(0.25, rmax.RMAX_WIDTH * epsilon / shape[0]),
         threshold_shift=lambda i: float(root.derive("threshold", i).uniforms(1)[0]),
         grid_shift=lambda h, s, a, t: float(root.derive("model", h, s, a).uniforms(1, start=t)[0]),
         rounds=40,

@@ -64,7 +64,7 @@ def test_parts_of_the_result_are_those_of_its_batches(coupling: str) -> None:
             (4, (2, 5, 9), "1/data"),
         ]
     ]
-    assert found.counts == Counts.merge([batches[2].counts, batches[3].counts])
+    assert found.counts == Counts.merge([batch.counts for batch in batches])
     np.testing.assert_array_equal(found.fractional[:2], batches[0].short / 6)
     np.testing.assert_array_equal(found.fractional[2], batches[1].short.sum(axis=0) / (3 * 5))
     np.testing.assert_array_equal(found.first_value, np.concatenate([batches[0].first_value, batches[1].first_value]))
@@ -106,7 +106,17 @@ def test_the_number_of_data_runs_may_be_chosen_late() -> None:
     assert asked == [(6, 2), (6, 1)]
     np.testing.assert_array_equal(late.fractional, fixed.fractional)
     assert one.ledger.episodes == (6 + 6 + 4 + 9) * RUNS.episodes
-    assert late.counts.hits.sum() == 13 * RUNS.episodes
+    assert late.counts.hits.sum() == one.ledger.episodes
+
+
+def test_there_may_be_no_data_runs() -> None:
+    """The records of the partition runs are kept; none but these are made."""
+    for choose in (None, lambda *_: 0):
+        one = model()
+        found = rep_explore(SharedKey(3), one, (stage(data_runs=0 if choose is None else 4),), data_runs=choose)
+        first = explore(model(), RUNS, 6, quotas=(4, 1), purpose="0/partition")
+        assert found.counts == first.counts
+        assert one.ledger.episodes == 6 * RUNS.episodes
 
 
 def test_data_of_one_tier_move_no_other_tiers_draw() -> None:
@@ -355,7 +365,7 @@ def test_pooled_distance_has_the_mean_that_the_proof_says() -> None:
     ("options", "text"),
     [
         ({"partition_runs": 0}, "partition_runs must be a whole number"),
-        ({"data_runs": 0}, "data_runs must be a whole number"),
+        ({"data_runs": -1}, "data_runs must be a whole number"),
         ({"data_runs": 2.5}, "data_runs must be a whole number"),
         ({"quotas": ()}, "quotas must name at least one tier, got none"),
         ({"quotas": ((4,), ())}, "a ladder of quotas must have at least one rung, got none"),

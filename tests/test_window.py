@@ -27,6 +27,8 @@ from tests.naive_window import Case, Place
 from tests.statistics import FALSE_ALARM, exceeds
 
 MECHANISMS = ("compact", "exponential")
+CELL = math.exp(GRID)
+"""The ratio of neighbouring stretches."""
 Row = tuple[int, int, int, int, float]
 Problem = tuple[reprl.Counts, reprl.Tiers]
 
@@ -326,6 +328,7 @@ def stretch_of(key: reprl.SharedKey, problem: Problem, epsilon: float = 0.3) -> 
 
 
 def test_a_shared_stretch_is_on_the_grid_and_at_most_the_widest_and_as_safe() -> None:
+    seen: set[int] = set()
     for id in ("random-mdp-v0", "combination-lock-v0", "gridworld-v0"):
         problem = catalogue(id)
         accuracy = Accuracy.practical(0.3, problem[1].level.shape[0], 1)
@@ -335,10 +338,11 @@ def test_a_shared_stretch_is_on_the_grid_and_at_most_the_widest_and_as_safe() ->
         for value in found:
             steps = math.log(value) / GRID
             assert steps == pytest.approx(round(steps), abs=1e-9)
-            assert max(1.0, widest / 1.5**2) * (1.0 - 1e-9) <= value <= widest
+            assert max(1.0, widest / CELL**2) * (1.0 - 1e-9) <= value <= widest
             assert bound(problem, accuracy.stretched(value)) <= 0.3
-        if id == "combination-lock-v0":
-            assert len(set(found)) == 2, "keys must matter"
+        seen.add(len(set(found)))
+    assert 2 in seen, "keys must matter"
+    assert max(seen) == 2
 
 
 def test_a_shared_stretch_reads_its_own_address_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,8 +372,8 @@ def fixed_stretch(monkeypatch: pytest.MonkeyPatch, key: reprl.SharedKey, widest:
 def test_a_stretch_of_one_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the law of the rounded stretch follows log(widest): it is one cell lower than the lattice points around."""
     assert {fixed_stretch(monkeypatch, reprl.SharedKey(i), 1.0) for i in range(50)} == {1.0}
-    found = {fixed_stretch(monkeypatch, reprl.SharedKey(i), 1.5**4.5) for i in range(50)}
-    assert sorted(found) == pytest.approx([1.5**3, 1.5**4])
+    found = {fixed_stretch(monkeypatch, reprl.SharedKey(i), CELL**4.5) for i in range(50)}
+    assert sorted(found) == pytest.approx([CELL**3, CELL**4])
 
 
 @pytest.mark.statistical
@@ -377,7 +381,7 @@ def test_runs_part_no_more_often_than_their_widest_stretches_are_apart(monkeypat
     """A tenth of a cell apart, at most π/2 of that: round_vector's bound. False alarm 1e-6; control: unshared keys."""
     apart, keys = 0.1, 3000
     for middle in (4.5, 5.0):
-        low, high = (1.5 ** (middle + sign * apart / 2.0) for sign in (-1.0, 1.0))
+        low, high = (CELL ** (middle + sign * apart / 2.0) for sign in (-1.0, 1.0))
         one = [fixed_stretch(monkeypatch, reprl.SharedKey(i), low) for i in range(keys)]
         other = [fixed_stretch(monkeypatch, reprl.SharedKey(i), high) for i in range(keys + 1)]
         parted = sum(a != b for a, b in zip(one, other[:-1], strict=True))
@@ -388,14 +392,14 @@ def test_runs_part_no_more_often_than_their_widest_stretches_are_apart(monkeypat
 
 
 def coin(seed: int) -> Problem:
-    """Two arms of one state, worth 0.6 and 0.4 in 40000 samples each."""
+    """Two arms of one state, worth 0.6 and 0.4 in 160000 samples each."""
     transition = np.zeros((2, 3, 2, 3))
     transition[0, :, 0, 1:] = [0.6, 0.4]
     transition[0, :, 1, 1:] = [0.4, 0.6]
     transition[1, :, :, 0] = 1.0
     reward = np.zeros((2, 3, 2))
     reward[1, 1] = 1.0
-    counts = reprl.GenerativeModel(reprl.TabularMDP(transition, reward), seed).sample(40000)
+    counts = reprl.GenerativeModel(reprl.TabularMDP(transition, reward), seed).sample(160000)
     return counts, reprl.Tiers.from_levels([[1, 2, 2], [1, 1, 1]], 2)
 
 
@@ -410,7 +414,7 @@ def test_runs_on_independent_data_mostly_find_one_stretch(monkeypatch: pytest.Mo
         return known[counts.digest]
 
     monkeypatch.setattr(window, "widest_stretch", once)
-    chance, parted, unshared, pairs, epsilon = 0.0, 0, 0, 30, 0.03
+    chance, parted, unshared, pairs, epsilon = 0.0, 0, 0, 30, 0.02
     for i in range(pairs):
         problems = [coin(2 * i + half) for half in range(2)]
         first = stretch_of(reprl.SharedKey(i), problems[0], epsilon)

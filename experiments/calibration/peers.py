@@ -61,7 +61,7 @@ TRIALS: dict[str, Trial] = {
         generative, "GAUSSIAN_NOISE", (0.5, 1.0, 2.0, 4.0), {"coupling": "correlated"}, "GAUSSIAN_CALLS"
     ),
     "karbasi-softmax": Trial(generative, "SOFTMAX_TEMPERATURE", (0.5, 1.0, 2.0, 4.0), {}, "SOFTMAX_CALLS"),
-    "replicable-rmax": Trial(rmax, "RMAX_WIDTH", (0.25, 0.5, 1.0, 2.0), {}, "RMAX_VISITS"),
+    "replicable-rmax": Trial(rmax, "RMAX_WIDTH", (1.0, 2.0, 4.0), {}, "RMAX_VISITS"),
     "ucb-h": Trial(optimistic, "UCB_H_BONUS", (0.01, 0.03, 0.1, 0.3), {}, "UCB_H_EPISODES"),
     "ucbvi": Trial(optimistic, "UCBVI_BONUS", (0.01, 0.03, 0.1, 0.3), {}, "UCBVI_EPISODES"),
     "reward-free-ucbvi": Trial(optimistic, "REWARD_FREE_BONUS", (0.01, 0.03, 0.1, 0.3), {}, "REWARD_FREE_EPISODES"),
@@ -118,16 +118,11 @@ def least(meets: Callable[[int], tuple[bool, Outcome]], low: int, high: int) -> 
 
 
 def formula(name: str, trial: Trial, mdp: reprl.TabularMDP) -> float:
-    """Samples of the preset with its constant at 1."""
+    """Samples of the preset with its constant at 1; of one round for replicable-rmax."""
     asked: list[float] = []
     old = getattr(trial.module, trial.samples_constant)
     setattr(trial.module, trial.samples_constant, dict.fromkeys(old, 1.0) if isinstance(old, dict) else 1.0)
-    places = {
-        generative: ("calls_within", 1),
-        optimistic: ("episodes_within", 1),
-        rmax: ("episodes_within", 1),
-    }
-    hook, _ = places[trial.module]
+    hook = "calls_within" if trial.module is generative else "episodes_within"
     real = getattr(trial.module, hook)
 
     class _AskedError(Exception):
@@ -164,7 +159,6 @@ def sweep(name: str) -> list[dict[str, Any]]:
             mdp = reprl.make(world, **options)
             assert isinstance(mdp, reprl.TabularMDP)
             replicable = make_learner(plain).replicable
-            tail = 2 if plain == "replicable-rmax" else 1
 
             def meets(
                 exponent: int, mdp: Any = mdp, replicable: bool = replicable, plain: str = plain
@@ -175,11 +169,12 @@ def sweep(name: str) -> list[dict[str, Any]]:
                 return seen.missed <= DELTA and seen.disagreement <= RHO, seen
 
             cells = math.prod(mdp.outcomes.shape)
-            low = math.ceil(math.log2(cells * 2 * (cells if tail == 2 else 1)))
+            low = math.ceil(math.log2(cells * 2 * (cells if plain == "replicable-rmax" else 1)))
             need, seen = least(meets, low, 56 if replicable else 21)
             rows.append(
                 {"learner": name, "softness": softness, "world": world, "log2 samples": need, **seen._asdict(),
-                 "formula": formula(name, trial, mdp)}
+                 "formula": formula(name, trial, mdp),
+                 "rounds": math.ceil(rmax.RMAX_ROUNDS * cells) + 1 if plain == "replicable-rmax" else 1}
             )  # fmt: skip
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     return rows
@@ -194,8 +189,7 @@ def table(name: str, rows: list[dict[str, Any]]) -> None:
         mine = [row for row in rows if row["softness"] == softness]
         met = [row for row in mine if row["log2 samples"] is not None]
         mean = 2 ** np.mean([row["log2 samples"] for row in met]) if met else math.nan
-        used = [row["spent"] if name == "replicable-rmax" else 2 ** row["log2 samples"] for row in met]
-        ratios = [n / row["formula"] for n, row in zip(used, met, strict=True)]
+        ratios = [2 ** row["log2 samples"] / row["rounds"] / row["formula"] for row in met]
         loss = max(row["mean_loss"] for row in met)
         print(
             f"| {softness:g} | {mean:.2g} | {loss:.3f} | {len(mine) - len(met)} of {len(mine)} "

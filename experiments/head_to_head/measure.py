@@ -6,17 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from experiments.head_to_head.plan import EPSILON, INSTANCES, RHO, SEED, SWEEPS, Cell, Effort, Point, hard
 from reprl.audit.audit import audit
 from reprl.audit.compare import run_row
+from reprl.audit.search import crossing
 from reprl.randomness import DataStream
 
 AROUND = (0.5, 1.0, 2.0)
-BOOTSTRAPS = 400
-Array = NDArray[np.float64]
 
 
 def cell(entry: Cell, effort: Effort) -> dict[str, Any]:
@@ -55,9 +53,7 @@ def point(entry: Point, effort: Effort) -> dict[str, Any]:
     mdp = hard(entry.states, entry.actions, entry.bias)
     contender, seed = entry.contender, _seed(entry.name)
     limit = effort.limit["generative"] * 2**12
-    row = run_row(
-        mdp, contender, epsilon=entry.epsilon, rho=entry.rho, pairs=effort.scouts, limit=limit, seed=seed
-    )
+    row = run_row(mdp, contender, epsilon=entry.epsilon, rho=entry.rho, pairs=effort.scouts, limit=limit, seed=seed)
     out: dict[str, Any] = {"sweep": entry.sweep, "value": entry.value, "x": entry.x, "learner": contender.label}
     if row.search.found is None:
         return {**out, "samples": None, "limit": row.search.spent}
@@ -66,41 +62,28 @@ def point(entry: Point, effort: Effort) -> dict[str, Any]:
         audit(mdp, contender.make(mdp, budget), effort.around, access="generative", seed=seed + k)
         for k, budget in enumerate(budgets)
     ]
-    sizes = [report.samples for report in reports]
-    hits = [report.disagreements for report in reports]
-    needed, low, high = crossing(sizes, hits, effort.around, entry.rho)
     loss = max(report.suboptimality.mean for report in reports if report.suboptimality)
-    counts = [[size, effort.around, k] for size, k in zip(sizes, hits, strict=True)]
+    counts = [(p.samples, p.pairs, p.disagreements) for p in row.search.points]
+    counts += [(report.samples, report.pairs, report.disagreements) for report in reports]
+    needed, low, high = crossing(counts, entry.rho)
     return {**out, "samples": needed, "interval": [low, high], "suboptimality": loss, "counts": counts}
 
 
-def crossing(sizes: list[float], hits: list[int], pairs: int, rho: float) -> tuple[float, float, float]:
-    """Return the samples at disagreement ρ, with a 95 % parametric bootstrap interval.
+def slope(x: list[float], y: list[float], spread: list[float]) -> dict[str, float]:
+    """Return the slope of log y on log x, with a 95 % interval.
 
-    A line through (log samples, log −log(1 − disagreement)) by weighted least squares, its exponent held to [¼, 2].
+    Least squares weighted by the points' own standard errors `spread` (of log y); where the points scatter about the
+    line more than these explain, the interval is widened to what the scatter says.
     """
-    x, counts = np.log(sizes), np.asarray(hits, dtype=float)
-    again = np.random.default_rng(0).binomial(pairs, (counts + 0.5) / (pairs + 1.0), (BOOTSTRAPS, counts.size))
-    low, high = np.quantile([_solve(x, row, pairs, rho) for row in again], [0.025, 0.975])
-    return _solve(x, counts, pairs, rho), float(low), float(high)
-
-
-def _solve(x: Array, hits: Array, pairs: int, rho: float) -> float:
-    rate = (hits + 0.5) / (pairs + 1.0)
-    y = np.log(-np.log1p(-rate))
-    weight = pairs * np.log1p(-rate) ** 2 * (1.0 - rate) / rate  # one over the variance of y
-    centre_x, centre_y = np.average(x, weights=weight), np.average(y, weights=weight)
-    spread = float(np.average((x - centre_x) ** 2, weights=weight))
-    fall = -float(np.average((x - centre_x) * (y - centre_y), weights=weight)) / spread if spread else 0.5
-    fall = min(2.0, max(0.25, fall))
-    return math.exp(centre_x + (centre_y - math.log(-math.log1p(-rho))) / fall)
-
-
-def slope(x: list[float], y: list[float]) -> dict[str, float]:
-    """Return the slope of log y on log x by least squares, with a 95 % t-interval."""
-    fit = stats.linregress(np.log(x), np.log(y))
-    half = float(stats.t.ppf(0.975, len(x) - 2) * fit.stderr)
-    return {"slope": float(fit.slope), "low": float(fit.slope) - half, "high": float(fit.slope) + half}
+    u, v = np.log(x), np.log(y)
+    weight = 1.0 / np.square(spread)
+    centred = u - np.average(u, weights=weight)
+    total = float(np.sum(weight * centred**2))
+    steep = float(np.sum(weight * centred * v)) / total
+    left = v - np.average(v, weights=weight) - steep * centred
+    excess = float(np.sum(weight * left**2)) / (len(x) - 2)
+    half = float(stats.norm.ppf(0.975)) * math.sqrt(max(1.0, excess) / total)
+    return {"slope": steep, "low": steep - half, "high": steep + half}
 
 
 def slopes(stored: dict[str, Any]) -> list[dict[str, Any]]:
@@ -113,7 +96,8 @@ def slopes(stored: dict[str, Any]) -> list[dict[str, Any]]:
                 row for row in rows if (row["sweep"], row["learner"]) == (sweep, learner) and row["samples"] is not None
             ]
             if len(chosen) >= 3:
-                fit = slope([row["x"] for row in chosen], [row["samples"] for row in chosen])
+                spread = [math.log(row["interval"][1] / row["interval"][0]) / 3.92 for row in chosen]
+                fit = slope([row["x"] for row in chosen], [row["samples"] for row in chosen], spread)
                 out.append({"sweep": sweep, "learner": learner, "points": len(chosen), **fit})
     return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ INSTANCES: dict[str, Callable[[], TabularMDP]] = {
     "two-goals": lambda: make("two-goals-v0"),
     "river-swim": lambda: make("river-swim-v0", 12),
     "combination-lock": lambda: make("combination-lock-v0"),
-    **{f"hard-instance S={n}": (lambda n=n: hard(n)) for n in (8, 16, 32, 64)},
+    **{f"hard-instance S={n}": partial(hard, n) for n in (8, 16, 32, 64)},
 }
 
 
@@ -65,10 +66,10 @@ class Effort:
 
 
 FULL = Effort(
-    pairs={"generative": 100, "episodic": 30},
-    limit={"generative": 2**44, "episodic": 2**25},
-    scouts=40,
-    around=120,
+    pairs={"generative": 40, "episodic": 16},
+    limit={"generative": 2**44, "episodic": 2**23},
+    scouts=16,
+    around=60,
     preset_pairs=10,
 )
 QUICK = Effort(
@@ -80,6 +81,19 @@ QUICK = Effort(
 )
 QUICK_INSTANCES = ("combination-lock", "hard-instance S=8")
 QUICK_LEARNERS = ("reprl (joint)", "reprl (auto)", "greedy", "ucbvi")
+
+
+PRODUCT_BY_EPISODES = ("reprl (product)", "reprl", "episodic")
+SMALL = ("gridworld 4×4", "hard-instance S=8", "hard-instance S=16")
+"""Where reprl by episodes is also measured with the product coupling, to save time elsewhere."""
+
+
+PRESETS = ("gridworld 4×4", "hard-instance S=8")
+"""Where reprl by episodes is also measured at the size it chooses itself; docs/calibration.md has more."""
+
+
+SOFT = Contender("reprl (joint, 4ε)", "reprl", "generative", {"epsilon": 4 * EPSILON, "rho": RHO, "coupling": "joint"})
+"""As soft as the rivals' presets, whose grids and noise are 4·ε/H and not ε/H wide, and judged at ε like all others."""
 
 
 class Cell(NamedTuple):
@@ -100,11 +114,11 @@ class Point(NamedTuple):
     sweep: str
     value: float
     contender: Contender
-    states: int = 8
-    actions: int = 2
-    epsilon: float = EPSILON
-    rho: float = RHO
-    bias: float = 0.0
+    states: int
+    actions: int
+    epsilon: float
+    rho: float
+    bias: float
 
     @property
     def name(self) -> str:
@@ -120,11 +134,15 @@ class Point(NamedTuple):
 SWEEPS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "states": ("S, half of the states tied", "states", (4, 8, 16, 32, 64)),
     "near": ("S, half of the states nearly tied", "states", (4, 8, 16, 32, 64)),
-    "actions": ("A, all actions tied", "actions", (2, 3, 4, 6, 8)),
-    "epsilon": ("1/ε", "epsilon", (0.1, 0.15, 0.2, 0.3, 0.4)),
-    "rho": ("1/ρ", "rho", (0.05, 0.1, 0.15, 0.2, 0.3)),
+    "actions": ("A, all actions tied", "actions", (2, 4, 8)),
+    "epsilon": ("1/ε", "epsilon", (0.1, 0.2, 0.4)),
+    "rho": ("1/ρ", "rho", (0.05, 0.1, 0.2)),
 }
 """Sweep → (what samples are plotted against, the field that varies, its values)."""
+SWEPT = ("reprl (joint)", "reprl (product)", "rpvi", "karbasi-softmax")
+"""The learners of every sweep."""
+MORE = ("karbasi-grid", "karbasi-gaussian (shared)")
+"""Also in the first sweep. Greedy never gets there, and correlated Gaussian noise is too slow at these sizes."""
 THEORY = {
     "reprl (joint)": {"states": 2, "near": 2, "actions": 1, "epsilon": 2, "rho": 2},
     "reprl (product)": {"states": 3, "near": 3, "actions": 1, "epsilon": 2, "rho": 2},
@@ -143,7 +161,8 @@ def cells(quick: bool) -> list[Cell]:
     out = []
     for instance in INSTANCES:
         if not quick or instance in QUICK_INSTANCES:
-            out += [Cell(instance, one) for one in contenders(epsilon=EPSILON, rho=RHO)]
+            out += [Cell(instance, one) for one in (*contenders(epsilon=EPSILON, rho=RHO), SOFT)]
+    out = [cell for cell in out if cell.contender[:3] != PRODUCT_BY_EPISODES or cell.instance in SMALL]
     if quick:
         out = [cell for cell in out if cell.contender.label in QUICK_LEARNERS]
     return sorted(out, key=lambda cell: cell.contender.access != "generative")
@@ -155,9 +174,13 @@ def points(quick: bool) -> list[Point]:
     for sweep, (_, field, values) in SWEEPS.items():
         chosen = QUICK_SWEEPS.get(sweep, ()) if quick else values
         for value in chosen:
-            aims = {"epsilon": EPSILON, "rho": RHO} | ({field: value} if field in ("epsilon", "rho") else {})
-            for one in contenders(access="generative", **aims):
-                if one.label != "greedy" and (not quick or one.label in QUICK_LEARNERS):
-                    point = Point(sweep, value, one, bias=NEAR if sweep == "near" else 0.0)
-                    out.append(point._replace(**{field: value if field in ("epsilon", "rho") else int(value)}))
+            epsilon, rho = (value if field == name else base for name, base in (("epsilon", EPSILON), ("rho", RHO)))
+            for one in contenders(access="generative", epsilon=epsilon, rho=rho):
+                if one.label not in (QUICK_LEARNERS if quick else SWEPT + MORE if sweep == "states" else SWEPT):
+                    continue
+                states, actions = (
+                    int(value) if field == name else base for name, base in (("states", 8), ("actions", 2))
+                )
+                bias = NEAR if sweep == "near" else 0.0
+                out.append(Point(sweep, value, one, states, actions, epsilon, rho, bias))
     return out

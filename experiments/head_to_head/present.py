@@ -15,6 +15,7 @@ Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.head_to_head -->\n", "<!-- end of tables -->\n"
 STYLES = {
     "reprl (joint)": ("#0b6e99", "o"),
+    "reprl (joint, 4ε)": ("#0b3c5d", "*"),
     "reprl (auto)": ("#0b6e99", "o"),
     "reprl (product)": ("#4fb0d6", "s"),
     "rpvi": ("#c1440e", "^"),
@@ -156,7 +157,12 @@ def _slopes(data: Data) -> str:
     lines = ["| samples against | learner | slope | 95 % interval | points | exponent of the bound |", "|---" * 6 + "|"]
     for fit in slopes(data["measured"]):
         bound = THEORY.get(fit["learner"], {}).get(fit["sweep"], "—")
-        cells = (SWEEPS[fit["sweep"]][0], fit["learner"], f"{fit['slope']:.2f}", f"{fit['low']:.2f} … {fit['high']:.2f}")
+        cells = (
+            SWEEPS[fit["sweep"]][0],
+            fit["learner"],
+            f"{fit['slope']:.2f}",
+            f"{fit['low']:.2f} … {fit['high']:.2f}",
+        )
         lines.append(f"| {' | '.join(cells)} | {fit['points']} | {bound} |")
     return "\n".join(lines) + "\n"
 

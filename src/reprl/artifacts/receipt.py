@@ -173,8 +173,9 @@ class Receipt:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Receipt:
         """Read a receipt that ``save`` wrote."""
+        data = read_bounded(path, _MAX_BYTES)
         with naming(f"{os.fspath(path)}: "):
-            return cls.from_json(read_bounded(path, _MAX_BYTES))
+            return cls.from_json(data)
 
 
 def _visits(counts: Counts) -> NDArray[Any]:

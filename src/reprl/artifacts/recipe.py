@@ -134,8 +134,9 @@ class Recipe:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recipe:
         """Read a recipe that ``save`` wrote."""
+        data = read_bounded(path, _MAX_BYTES)
         with naming(f"{os.fspath(path)}: "):
-            return cls.from_json(read_bounded(path, _MAX_BYTES))
+            return cls.from_json(data)
 
     def make(self, env: TabularMDP | GymnasiumModel | None = None) -> TabularMDP | GymnasiumModel:
         """Build the environment, or take one that was built by hand, and check that it is the recipe's.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from rich.console import Console
 
-FINE, DIFFERENT, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
-"""Exit codes; 1 also stands for "rejected"."""
+FINE, DIFFERENT, BAD_INPUT, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+"""Exit codes; 1 also stands for "rejected", 3 for an error in reprl or in an environment's own code."""
 
 
 class Answer(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import traceback
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 from reprl.cli.answer import (
     BAD_INPUT,
     BROKEN_PIPE,
+    FAULT,
     FINE,
     INTERRUPTED,
     Answer,
@@ -38,7 +40,7 @@ Two seeds, never mixed. The [bold]shared seed[/bold] is public: every run of a r
 seed[/bold] is private: every run draws its own, and with it its own samples. Runs with one shared seed and independent
 data end in exactly the same policy with probability at least 1 − ρ.
 
-Exit codes: 0 fine; 1 the answer is "different" or "rejected"; 2 bad input.
+Exit codes: 0 fine; 1 the answer is "different" or "rejected"; 2 bad input; 3 a fault of the program.
 """
 EPILOG = "Try: reprl twice gridworld-v0 --horizon 6"
 
@@ -71,7 +73,7 @@ for _command in (twice, learn, replicate, verify, audit, compare, plan, report, 
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return its exit code; nothing that a user can do ends in a traceback."""
+    """Run the command line and return its exit code; bad input is one line, never a traceback."""
     words = sys.argv[1:] if argv is None else argv
     as_json = "--json" in words
     try:
@@ -94,6 +96,9 @@ def main(argv: list[str] | None = None) -> int:
         return _complain(f"cannot go on: {error.strerror or error}{place}", as_json)
     except ReprlError as error:
         return _complain(str(error), as_json)
+    except Exception as error:  # ours, or that of an environment's own code: to be seen in full, and never exit code 1
+        traceback.print_exc()
+        return _complain(f"{type(error).__name__}: {error}", True, FAULT) if as_json else FAULT
 
 
 def _dispatch(words: list[str]) -> Answer | int:
@@ -131,7 +136,9 @@ def _complain(message: str, as_json: bool, code: int = BAD_INPUT) -> int:
 
 
 def _tolerate_any_text() -> None:
-    """Show what a terminal's encoding lacks as question marks rather than fail."""
+    """Show what a terminal's encoding lacks as question marks rather than fail, and write a closed output nowhere."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

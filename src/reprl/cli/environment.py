@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from importlib import util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from reprl.errors import ReprlError, quote
@@ -35,12 +36,23 @@ def _read_object(path: str, attribute: str) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = util.module_from_spec(spec)
-    sys.modules[module.__name__] = module  # so that workers can find its factories again
+    sys.modules[module.__name__] = module
+    sys.path.append(str(file.resolve().parent))  # for what lies beside it
     _guard(path, spec.loader.exec_module, module)
+    _carry_along(module)
     if not hasattr(module, attribute):
         names = ", ".join(x for x in vars(module) if not x.startswith("_")) or "nothing"
         raise ReprlError(f"{path} must define {quote(attribute)}, got {quote(names, 200)}")
     return getattr(module, attribute)
+
+
+def _carry_along(module: ModuleType) -> None:
+    """Have worker processes get a module's functions by value: they cannot import it by its name."""
+    try:
+        from joblib.externals import cloudpickle  # until joblib 1.5
+    except ImportError:
+        import cloudpickle  # type: ignore[import-untyped]
+    cloudpickle.register_pickle_by_value(module)
 
 
 def _open_object(source: Any, horizon: int | None, options: dict[str, Any]) -> TabularMDP | GymnasiumModel:

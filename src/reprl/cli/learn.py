@@ -118,5 +118,6 @@ def _show(console: Console, result: LearnResult, world: TabularMDP | GymnasiumMo
         ("keep private", f"the data seed {result.data_seed}: a second team draws its own"),
     ]
     if out is not None:
-        rows.append(("second team", f"reprl replicate {out}/recipe.json"))
+        own = "" if result.recipe.environment.id else " --env FILE.py:NAME"
+        rows.append(("second team", f"reprl replicate {out}/recipe.json{own}"))
     console.print(facts(rows))

@@ -1,8 +1,8 @@
 """window: how wide the windows of a decision may be while the policies that it draws stay ε-optimal.
 
 A window of ε/H per step is safe in every MDP and far too narrow in most: where arms tie exactly, or where the gap is
-wider than the window, drawing from it costs nothing. Data tell how much it costs, by one pass over the empirical MDP. How
-wide a window then becomes is a single number, and two runs agree on it after rounding.
+wider than the window, drawing from it costs nothing. Data tell how much it costs, by one pass over the empirical MDP.
+How wide a window then becomes is a single number, and two runs agree on it after rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reprl.errors import check_probability, check_real
 from reprl.mdp.counts import Counts
 from reprl.randomness import SharedKey, check_shared_key
 
-GRID = math.log(1.5)
+GRID = math.log(1.3)
 """Width of the grid of log stretches."""
 _HALVINGS = 40
 
@@ -53,7 +53,7 @@ def shared_stretch(
 def widest_stretch(
     counts: Counts, tiers: Tiers, *, accuracy: Accuracy, epsilon: float, delta: float, mechanism: str
 ) -> float:
-    """Return a factor ≥ 1 at which the loss, bounded in the better of two ways, is ε; at most, every window is H wide."""
+    """Return a factor ≥ 1 at which the loss, bounded the better of two ways, is ε; at most, every window is H wide."""
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     check_probability("delta", delta)
 
@@ -77,8 +77,8 @@ def likely_loss(counts: Counts, tiers: Tiers, accuracy: Accuracy, *, delta: floa
     """Bound how much worse than the best the policy is, but for a share δ of the shared randomness.
 
     Guarantee:
-        In the empirical MDP, from every decided state of the first step, for arms drawn independently from the laws that
-        the induction has when values are their means: mean loss plus sqrt(1/δ − 1) standard deviations (Cantelli's
+        In the empirical MDP, from every decided state of the first step, for arms drawn independently from the laws
+        that the induction has when values are their means: mean loss plus sqrt(1/δ − 1) standard deviations (Cantelli's
         inequality). A state whose arms were not all seen may be worth as much as the steps that remain.
 
     The mean follows the laws; given the arm, the deviation of an average is at most the average of the deviations, so
@@ -109,10 +109,10 @@ def worst_loss(counts: Counts, tiers: Tiers, accuracy: Accuracy) -> float:
     """Bound how much worse than the best any policy can be that the induction draws from these windows.
 
     Guarantee:
-        In the empirical MDP, from every decided state of the first step: the best value minus the value of a policy whose
-        every arm is within its window of the best score, scores being computed with the policy's own values and 0 for
-        ignored states. A state whose arms were not all seen may be worth as much as the steps that remain. Non-decreasing
-        in every window.
+        In the empirical MDP, from every decided state of the first step: the best value minus the value of a policy
+        whose every arm is within its window of the best score, scores being computed with the policy's own values and 0
+        for ignored states. A state whose arms were not all seen may be worth as much as the steps that remain.
+        Non-decreasing in every window.
 
     By induction from the last step, V* ≤ U and the policy's values ≥ W: an arm can only be drawn if its score under U
     reaches the best score under W less the window, and what is drawn has at least that score, and at least the least

@@ -164,12 +164,13 @@ def _share_out(
             f"workers must be 1 for an environment that is given open: pass an id or a factory, got {workers}"
         )
     total = runs * orders.settings.episodes
-    with tempfile.TemporaryDirectory(prefix="reprl-") as folder:
-        board = np.memmap(Path(folder) / "board", dtype=np.int64, mode="w+", shape=(workers, 2))
+    with tempfile.TemporaryDirectory(prefix="reprl-", ignore_cleanup_errors=True) as folder:
+        board = np.memmap(Path(folder) / "board", dtype=np.int64, mode="w+", shape=(workers + 1, 2))
         crew = get_reusable_executor(max_workers=workers)
         try:
             jobs = [
-                crew.submit(_serve, model, orders, range(w, runs, workers), board.filename, w) for w in range(workers)
+                crew.submit(_serve, model, orders, range(w, runs, workers), board.filename, workers, w)
+                for w in range(workers)
             ]
             waiting = set(jobs)
             while waiting:
@@ -177,32 +178,35 @@ def _share_out(
                 for job in done:
                     job.result()
                 if progress is not None:
-                    progress(int(board[:, 0].sum()), total)
+                    progress(int(board[:workers, 0].sum()), total)
             return [job.result() for job in jobs]
         except PicklingError as error:
             raise ReprlError(f"workers must be 1 for a factory that cannot be sent to a process: {error}") from None
+        except Exception:  # one process has failed: the others end at their next episode
+            board[workers] = 1
+            raise
         except BaseException:
             crew.shutdown(wait=True, kill_workers=True)
             raise
         finally:
-            model.ledger.episodes += int(board[:, 0].sum())
-            model.ledger.samples += int(board[:, 1].sum())
-            del board
+            model.ledger.episodes += int(board[:workers, 0].sum())
+            model.ledger.samples += int(board[:workers, 1].sum())
 
 
-def _serve(model: GymnasiumModel, orders: Orders, runs: range, board: Path, worker: int) -> Findings:
+def _serve(model: GymnasiumModel, orders: Orders, runs: range, board: Path, workers: int, worker: int) -> Findings:
     """Make the runs of one process, on its own copy of the environment."""
-    mine = np.memmap(board, dtype=np.int64, mode="r+", shape=(worker + 1, 2))[worker]
+    shared = np.memmap(board, dtype=np.int64, mode="r+", shape=(workers + 1, 2))
     ledger = model.ledger
 
     def post() -> None:
-        mine[0] = ledger.episodes
-        mine[1] = ledger.samples
+        shared[worker] = ledger.episodes, ledger.samples
+        if shared[workers, 0]:
+            raise ReprlError("another process has failed")
 
     try:
         return explore_runs(model, orders, runs, post)
     finally:
-        post()
+        shared[worker] = ledger.episodes, ledger.samples
         model.close()
 
 

@@ -1,10 +1,15 @@
 """RepExplore (Alg. l. 2292) and RepLevelExplore (Alg. l. 2430): a partition that replicates, and data for it.
 
 A *stage* makes m runs to see which states are under-explored, how often (the fractional set μ̂), draws the set I
-from the product of Bernoullis B(μ̂) by correlated sampling, and makes M fresh runs for data. The paper has one stage per
-tier. A stage may also settle several tiers from one set of runs. Each tier has a *ladder* of quotas: a run's set is then
-the one of a quota drawn at random from the ladder, averaged over that draw, which leaves the law of I what it was and its
-fractions far steadier from one batch of runs to the next. The paper's ladder has one rung, H.
+from the product of Bernoullis B(μ̂) by correlated sampling, and makes M more runs for data. The paper has one stage per
+tier. A stage may also settle several tiers from one set of runs.
+
+Each tier has a *ladder* of quotas: a run's set is then the one of a quota drawn at random from the ladder, averaged
+over that draw, which leaves the law of I what it was and its fractions far steadier from one batch of runs to the next.
+The paper's ladder has one rung, H.
+
+The records of all m + M runs are kept. Which states are under-explored depends on the numbers of records alone, and
+given these the records are fresh draws, so the paper need not throw those of the m runs away.
 """
 
 from __future__ import annotations
@@ -34,16 +39,16 @@ class Stage:
     partition_runs: int
     """m."""
     data: RunSettings
-    """Behaviour of the runs that collect data."""
+    """Behaviour of the runs that only collect data."""
     data_runs: int
     """M."""
     quotas: tuple[tuple[int, ...], ...]
-    """One ladder per tier settled: records per action below which a state counts as under-explored; (H,) in the paper."""
+    """One ladder per tier settled: records per action below which a state is under-explored; (H,) in the paper."""
 
     def __post_init__(self) -> None:
         """Check every field."""
         check_int("partition_runs", self.partition_runs, 1, 2**31)
-        check_int("data_runs", self.data_runs, 1, 2**31)
+        check_int("data_runs", self.data_runs, 0, 2**31)
         if not self.quotas:
             raise ReprlError("quotas must name at least one tier, got none")
         for ladder in self.quotas:
@@ -72,7 +77,7 @@ class Explored(NamedTuple):
 
     tiers: Tiers
     counts: Counts
-    """Data of all stages, from runs that the partition does not depend on."""
+    """Records of all runs. The partition depends on how many there are, never on what they show."""
     fractional: NDArray[np.float64]
     """(L−1, H, S): μ̂ of each tier, the fraction of runs (and rungs) for which a state was under-explored."""
     ignored: NDArray[np.bool_]
@@ -100,8 +105,8 @@ def rep_explore(
         stages: what to do; tiers are numbered through all stages.
         coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
         block: coordinates per block for "blocked".
-        data_runs: chooses M of a stage from its partition runs and the tiers; None for the stage's own number. Neither
-            the partition nor any shared address depends on it.
+        data_runs: chooses M of a stage, possibly 0, from its partition runs and the tiers; None for the stage's own
+            number. Neither the partition nor any shared address depends on it.
         workers: threads, or processes for a black box.
         progress: called with the phase, its episodes done and all its episodes.
 
@@ -136,10 +141,12 @@ def rep_explore(
     tiers = stack_tiers(ignored)
     if np.delete(tiers.ignorable[0], list(model.known)).all():
         made = " and ".join(f"{stage.partition_runs} runs of {stage.partition.episodes} episodes" for stage in stages)
-        raise ReprlError(f"exploration must settle some state of step 0, got none after {made}: raise the episodes")
-    parts: list[Counts] = []
+        raise ReprlError(f"exploration must settle some state of step 0, got none after {made}: it starts in too many states")
+    parts = [batch.counts for batch in seen]
     for number, stage in enumerate(stages):
         runs = stage.data_runs if data_runs is None else data_runs(seen[number], tiers)
+        if runs == 0:
+            continue
         batch = explore(
             model,
             stage.data,

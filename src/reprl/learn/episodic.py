@@ -17,6 +17,7 @@ from reprl.explore.rep_explore import Explored, Stage, rep_explore
 from reprl.guarantee import Guarantee
 from reprl.learn.settings import Settings
 from reprl.mdp.access import Episodic, EpisodicModel
+from reprl.mdp.counts import Counts
 from reprl.mdp.gymnasium import GymnasiumModel
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -31,7 +32,7 @@ GUIDE = 0.01
 _MOST = 2**62
 FORECAST_SCALE = 0.45
 """Measured disagreement over forecast, which sums upper bounds."""
-FORECAST_TARGET = 0.65
+FORECAST_TARGET = 0.48
 """Share of ρ that the forecast may use."""
 
 
@@ -45,11 +46,9 @@ class EpisodicRun(NamedTuple):
 
 
 def practical_stages(n_states: int, n_actions: int, horizon: int) -> tuple[Stage, ...]:
-    """Return the one stage of the practical preset; its data runs are a floor, raised by the forecast."""
+    """Return the one stage of the practical preset; the forecast adds data runs to it."""
     run = RunSettings(episodes=EPISODES_PER_CELL * n_states * n_actions * horizon, bonus=BONUS, guide=GUIDE)
-    return (
-        Stage(partition=run, partition_runs=PARTITION_RUNS, data=run, data_runs=PARTITION_RUNS // 4, quotas=QUOTAS),
-    )
+    return (Stage(partition=run, partition_runs=PARTITION_RUNS, data=run, data_runs=0, quotas=QUOTAS),)
 
 
 def paper_stages(
@@ -109,7 +108,8 @@ def run_episodic(
         Heuristic: ``practical`` is calibrated, and the paper leaves constants of its exploration open.
 
     Randomness:
-        Shared, at shared_key.derive("explore"), ("window"), ("pilot") and ("decide"). Data: streams of the model's data seed.
+        Shared, at shared_key.derive("explore"), ("window"), ("pilot") and ("decide"). Data: streams of
+        the model's data seed.
     """
     if not isinstance(model, EpisodicModel | GymnasiumModel):
         allowed = "a reprl.EpisodicModel or a reprl.GymnasiumModel"
@@ -122,7 +122,7 @@ def run_episodic(
     if settings.constants == "paper":
         stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
     if settings.runs is not None:
-        stages = tuple(replace(stage, partition_runs=settings.runs, data_runs=settings.runs) for stage in stages)
+        stages = tuple(replace(stage, partition_runs=settings.runs, data_runs=0) for stage in stages)
     budget = _Budget(model, stages, max_samples)
     sizer = _Sizer(key, model, settings, budget, stages[0]) if settings.constants == "practical" else None
     explored = rep_explore(
@@ -135,12 +135,14 @@ def run_episodic(
         workers=workers,
         progress=progress,
     )
-    stretch = 1.0 if sizer is None else sizer.stretch
+    accuracy, stretch = settings.accuracy(explored.tiers), 1.0
+    if settings.constants == "practical":
+        stretch = _stretch(key, explored.counts, explored.tiers, settings)
     induction = tiered_induction(
         key.derive("decide"),
         explored.counts,
         explored.tiers,
-        accuracy=settings.accuracy(explored.tiers).stretched(stretch),
+        accuracy=accuracy.stretched(stretch),
         delta=settings.failure,
         decision=settings.decision(model.n_states, model.n_actions),
     )
@@ -168,14 +170,25 @@ class _Budget:
             raise ReprlError(f"max_samples must be at least {total} for these settings, got {self.limit}")
 
 
+def _stretch(key: SharedKey, counts: Counts, tiers: Tiers, settings: Settings) -> float:
+    """How much wider than ε/H windows may be; rounded values would add errors that windows do not bound."""
+    if settings.rounding != "none":
+        return 1.0
+    return shared_stretch(
+        key.derive("window"),
+        counts,
+        tiers,
+        accuracy=settings.accuracy(tiers),
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        mechanism=settings.mechanism,
+    )
+
+
 class _Sizer:
-    """Looks at the partition runs before data are collected: how wide windows may be, and how many data runs it takes."""
+    """Chooses the data runs of a stage from a forecast on its partition runs."""
 
-    stretch = 1.0
-
-    def __init__(
-        self, key: SharedKey, model: Episodic, settings: Settings, budget: _Budget, stage: Stage
-    ) -> None:
+    def __init__(self, key: SharedKey, model: Episodic, settings: Settings, budget: _Budget, stage: Stage) -> None:
         self.key = key
         self.model = model
         self.settings = settings
@@ -183,22 +196,12 @@ class _Sizer:
         self.stage = stage
 
     def __call__(self, seen: Exploration, tiers: Tiers) -> int:
-        """Settle the stretch and return M: data for a forecast disagreement of FORECAST_TARGET·ρ, at least m/4 runs."""
+        """Return M, so that all m + M runs together have a forecast disagreement of FORECAST_TARGET·ρ."""
         settings, model = self.settings, self.model
-        decision, accuracy = settings.decision(model.n_states, model.n_actions), settings.accuracy(tiers)
-        if settings.rounding == "none":
-            self.stretch = shared_stretch(
-                self.key.derive("window"),
-                seen.counts,
-                tiers,
-                accuracy=accuracy,
-                epsilon=settings.epsilon,
-                delta=settings.delta,
-                mechanism=settings.mechanism,
-            )
-            accuracy = accuracy.stretched(self.stretch)
         if settings.runs is not None:
-            return settings.runs
+            return 0
+        decision = settings.decision(model.n_states, model.n_actions)
+        accuracy = settings.accuracy(tiers).stretched(_stretch(self.key, seen.counts, tiers, settings))
         pilot = tiered_induction(
             self.key.derive("pilot"), seen.counts, tiers, accuracy=accuracy, delta=settings.failure, decision=decision
         )
@@ -213,6 +216,6 @@ class _Sizer:
             data_seed=model.data_seed,
         )
         growth = (FORECAST_SCALE * forecast / (FORECAST_TARGET * settings.rho)) ** 2
-        runs = max(math.ceil(seen.runs * growth), seen.runs // 4)
+        runs = max(0, math.ceil(seen.runs * (growth - 1.0)))
         self.budget.require(runs * self.stage.data.episodes * model.samples_per_episode)
         return runs

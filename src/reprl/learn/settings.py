@@ -43,7 +43,7 @@ class Settings:
     calls: int | None = None
     """Parallel calls, for access "generative"; None for the preset's number."""
     runs: int | None = None
-    """Exploration runs of each kind, for access "episodic"; None for the preset's numbers."""
+    """Exploration runs, for access "episodic"; None for the preset's number and as many more as its forecast asks."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""

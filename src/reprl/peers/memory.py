@@ -37,7 +37,7 @@ class Optimism(NamedTuple):
     reward: float
     """Weight of the rewards: 1, or 0 for reward-free exploration."""
     unseen: float
-    """Worth of a cell without samples, relative to the most it can be worth: 1, or 0 for a plan without optimism."""
+    """Score of a cell without samples: infinite, or 0 for a plan without optimism."""
     growth: float
     """A plan is made anew when some cell has this many times the visits it had at the last one; 0: every episode."""
     stop: float
@@ -94,7 +94,10 @@ def table_of(model: Any) -> Outcomes:
 
 @njit(cache=True, nogil=True)
 def replan(outcomes: Outcomes, memory: Memory, optimism: Optimism, scores: NDArray[np.float64]) -> None:
-    """Backward induction on the tallies: fill scores (H·S·A,), choices (lowest on ties) and values."""
+    """Backward induction on the tallies: fill scores (H·S·A,), choices (lowest on ties) and values.
+
+    Values are capped at H − h, scores are not: among actions whose capped scores tie, the least known is tried first.
+    """
     horizon, n_states, n_actions = outcomes.horizon, outcomes.n_states, outcomes.n_actions
     memory.value[horizon * n_states :] = 0.0
     for h in range(horizon - 1, -1, -1):
@@ -106,7 +109,7 @@ def replan(outcomes: Outcomes, memory: Memory, optimism: Optimism, scores: NDArr
                 n = memory.visits[cell]
                 memory.due[cell] = max(n + 1, math.ceil(n * optimism.growth))
                 if n == 0:
-                    scores[cell] = optimism.unseen * most
+                    scores[cell] = optimism.unseen
                 else:
                     row = h * outcomes.row_shift + s * n_actions + a
                     total = optimism.reward * memory.paid[cell]
@@ -114,11 +117,11 @@ def replan(outcomes: Outcomes, memory: Memory, optimism: Optimism, scores: NDArr
                         following = memory.value[(h + 1) * n_states + outcomes.next_state[e]]
                         total += memory.hits[e + h * outcomes.slot_shift] * following
                     width = optimism.fixed + optimism.slope * math.log(1.0 + n / optimism.per)
-                    scores[cell] = min(most, total / n + optimism.scale[h] * math.sqrt(width / n))
+                    scores[cell] = total / n + optimism.scale[h] * math.sqrt(width / n)
                 if scores[cell] > scores[cell - a + best]:
                     best = a
             memory.choice[h * n_states + s] = best
-            memory.value[h * n_states + s] = scores[(h * n_states + s) * n_actions + best]
+            memory.value[h * n_states + s] = min(most, scores[(h * n_states + s) * n_actions + best])
 
 
 @njit(cache=True, nogil=True)
@@ -127,7 +130,7 @@ def record(memory: Memory, cell: int, slot: int, reward: float) -> bool:
     memory.visits[cell] += 1
     memory.paid[cell] += reward
     memory.hits[slot] += 1
-    return memory.visits[cell] >= memory.due[cell]
+    return bool(memory.visits[cell] >= memory.due[cell])
 
 
 @njit(cache=True, nogil=True)

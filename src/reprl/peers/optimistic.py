@@ -145,7 +145,8 @@ def ucbvi(
 ) -> Policy:
     """Value iteration with upper confidence bounds (Azar, Osband, Munos 2017), Hoeffding bonus, stage-dependent.
 
-    Q_h = min(H − h, r̂ + P̂V_{h+1} + b). The running minimum over episodes that the paper also takes is left out.
+    Q_h = r̂ + P̂V_{h+1} + b, V_h = min(H − h, max Q_h): actions that tie at the cap are told apart by what exceeds it. The
+    running minimum over episodes that the paper also takes is left out.
 
     Args:
         model: an EpisodicModel, or anything with reset and step.
@@ -191,7 +192,7 @@ def ucbvi(
     else:
         scale = (UCBVI_BONUS if bonus is None else bonus) * left
         fixed = math.log(cells * episodes / delta)
-    optimism = Optimism(scale, fixed, 0.0, 1.0, 1.0, 1.0, 0.0 if replan == "episode" else 2.0, -1.0)
+    optimism = Optimism(scale, fixed, 0.0, 1.0, 1.0, math.inf, 0.0 if replan == "episode" else 2.0, -1.0)
     outcomes, memory = explore(model, optimism, episodes, "ucbvi")
     return plan_policy(outcomes, memory, plain(horizon) if output == "empirical" else optimism)
 
@@ -246,7 +247,7 @@ def reward_free_ucbvi(
     fixed, slope = 2.0 * (math.log(2.0 * cells / delta) + n_states - 1.0), 2.0 * (n_states - 1.0)
     growth = 0.0 if replan == "episode" else 2.0
     scale = np.full(horizon, c * horizon)
-    optimism = Optimism(scale, fixed, slope, max(1.0, n_states - 1.0), 0.0, 1.0, growth, epsilon / 2.0)
+    optimism = Optimism(scale, fixed, slope, max(1.0, n_states - 1.0), 0.0, math.inf, growth, epsilon / 2.0)
     outcomes, memory = explore(model, optimism, episodes, "reward-free-ucbvi")
     return plan_policy(outcomes, memory, plain(horizon))
 

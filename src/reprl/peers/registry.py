@@ -183,13 +183,14 @@ class Budgeted:
     def __call__(self, model: Any, shared_key: SharedKey) -> Policy:
         """Learn from fresh samples of the model."""
         if self.access == "generative":
-            size = {"calls": calls_within(check_generative(model, OURS), self.samples, lambda: 1.0)}
+            calls = calls_within(check_generative(model, OURS), self.samples, lambda: 1.0)
+            sized = replace(self.settings, calls=calls)
         else:
             stages = practical_stages(*(int(n) for n in (model.n_states, model.n_actions, model.horizon)))
-            episodes = sum(stage.partition.episodes + stage.data.episodes for stage in stages)
+            episodes = sum(stage.partition.episodes for stage in stages)
             each = episodes * most_samples_per_episode(check_episodic(model, OURS))
-            size = {"runs": check_int("samples", self.samples, each) // each}
-        return ReprlLearner(replace(self.settings, **size))(model, shared_key)
+            sized = replace(self.settings, runs=check_int("samples", self.samples, each) // each)
+        return ReprlLearner(sized)(model, shared_key)
 
 
 @dataclass(frozen=True)

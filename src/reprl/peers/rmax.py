@@ -21,9 +21,9 @@ from reprl.randomness import SharedKey, check_shared_key
 
 RMAX_REACH = 1.0
 """Practical β, the share of a round's episodes that makes a pair known: this · ε/(H²·S)."""
-RMAX_WIDTH = 0.5
-"""Practical width of the grids of the frozen model: this · ε/H."""
-RMAX_VISITS = 0.02
+RMAX_WIDTH = 2.0
+"""Practical width of the grids of the frozen model: this · ε/H, at most a quarter."""
+RMAX_VISITS = 0.0015
 """Practical visits β·n at the threshold: this · (N/(ρ·width))²."""
 RMAX_ROUNDS = 0.25
 """Rounds that a budget is divided over, relative to N."""
@@ -220,7 +220,7 @@ def round_cell(key: SharedKey, means: NDArray[np.float64], width: float) -> tupl
 
 
 def _practical(shape: tuple[int, int, int], epsilon: float, rho: float, delta: float) -> _Design:
-    width = RMAX_WIDTH * epsilon / shape[0]
+    width = min(0.25, RMAX_WIDTH * epsilon / shape[0])
     visits = RMAX_VISITS * (math.prod(shape) / (rho * width)) ** 2
     return _Design(min(0.5, RMAX_REACH * epsilon / (shape[0] ** 2 * shape[1])), width, visits)
 

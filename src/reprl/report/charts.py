@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reprl.report.page import escape, number, power
-from reprl.report.theme import SERIES
+from reprl.report.page import escape, power
+from reprl.report.theme import CATEGORIES
+
+_SHAPES, _FEW = 6, 4
 
 
 class Axis(NamedTuple):
@@ -65,31 +67,31 @@ class Line(NamedTuple):
 
 
 def curves(lines: Sequence[Line], x: Axis, y: Axis, *, x_name: str, y_name: str, rule: tuple[float, str]) -> str:
-    """Return curves with bands, a rule across, and a legend."""
+    """Return curves, a rule across and a legend; bands of more than a few curves show when one is pointed at."""
     drawing, dots, keys = [], [], []
     for k, line in enumerate(lines):
-        own = f"s{k % SERIES} shape{k % SERIES}"
+        own = f'class="s{k % CATEGORIES}" data-series="{k}"'
+        dot = f'class="dot s{k % CATEGORIES} shape{k % _SHAPES}"'
         places = [(x.place(a), 100 - y.place(b), 100 - y.place(c), 100 - y.place(d)) for a, b, c, d, _ in line.points]
         upper = "L".join(f"{a:.2f} {d:.2f}" for a, _, _, d in places)
         lower = "L".join(f"{a:.2f} {c:.2f}" for a, _, c, _ in reversed(places))
         path = "L".join(f"{a:.2f} {b:.2f}" for a, b, _, _ in places)
         if places:
-            drawing.append(
-                f'<g class="{own}"><path class="band" d="M{upper}L{lower}Z"/><path class="line" d="M{path}"/></g>'
-            )
+            drawing.append(f'<g {own}><path class="band" d="M{upper}L{lower}Z"/><path class="line" d="M{path}"/></g>')
         dots += [
-            f'<i class="dot {own}" tabindex="0" style="left:{a:.2f}%;top:{b:.2f}%" data-tip="{escape(tip)}"></i>'
+            f'<i {dot} data-series="{k}" tabindex="0" style="left:{a:.2f}%;top:{b:.2f}%" data-tip="{escape(tip)}"></i>'
             for (a, b, _, _), (*_, tip) in zip(places, line.points, strict=True)
         ]
-        keys.append(f'<span class="key"><i class="dot {own}"></i>{escape(line.name)}</span>')
+        keys.append(f'<span class="key" data-series="{k}"><i {dot}></i>{escape(line.name)}</span>')
     level, name = rule
     legend = f'<div class="legend">{"".join(keys)}</div>' if len(lines) > 1 else ""
     return (
-        f'{legend}<div class="chart"><p class="y-name">{escape(y_name)}</p>{_scale(y, "y")}'
-        f'<div class="plot"><svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">{_grid(x, y)}'
-        f"{''.join(drawing)}</svg>"
+        f'<div class="curves{" many" if len(lines) > _FEW else ""}">{legend}<div class="chart">'
+        f'<p class="y-name">{escape(y_name)}</p>{_scale(y, "y")}<div class="plot">'
+        f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">'
+        f"{_grid(x, y)}{''.join(drawing)}</svg>"
         f'<div class="rule" style="top:{100 - y.place(level):.2f}%"><span>{escape(name)}</span></div>'
-        f'{"".join(dots)}</div>{_scale(x, "x")}<p class="x-name">{escape(x_name)}</p></div>'
+        f'{"".join(dots)}</div>{_scale(x, "x")}<p class="x-name">{escape(x_name)}</p></div></div>'
     )
 
 
@@ -123,13 +125,24 @@ def interval(low: float, value: float, high: float, rho: float, tip: str) -> str
     )
 
 
-def bars(rows: Sequence[tuple[str, float, str, bool, str]], axis: Axis, one: bool = False) -> str:
-    """Return horizontal bars, in one colour or several: (name, value, label, solid, tooltip); open is a lower limit."""
+class Bar(NamedTuple):
+    """One bar; an open one is a lower limit."""
+
+    name: str
+    value: float
+    label: str
+    tip: str
+    solid: bool = True
+    colour: int = 0
+
+
+def bars(rows: Sequence[Bar], axis: Axis) -> str:
+    """Return horizontal bars."""
     lines = "".join(
-        f'<div class="bar s{0 if one else k % SERIES}{"" if solid else " open"}" data-tip="{escape(tip)}" tabindex="0">'
-        f'<p class="bar-name">{escape(name)}<span>{escape(label)}</span></p>'
-        f'<div class="track"><div class="fill" style="width:{axis.place(value):.2f}%"></div></div></div>'
-        for k, (name, value, label, solid, tip) in enumerate(rows)
+        f'<div class="bar s{bar.colour % CATEGORIES}{"" if bar.solid else " open"}" data-tip="{escape(bar.tip)}" '
+        f'tabindex="0"><p class="bar-name">{escape(bar.name)}<span>{escape(bar.label)}</span></p>'
+        f'<div class="track"><div class="fill" style="width:{axis.place(bar.value):.2f}%"></div></div></div>'
+        for bar in rows
     )
     return f'<div class="chart flat bars">{lines}{_scale(axis, "x")}</div>'
 
@@ -137,6 +150,4 @@ def bars(rows: Sequence[tuple[str, float, str, bool, str]], axis: Axis, one: boo
 def tally(rows: Sequence[tuple[str, int]], noun: str) -> str:
     """Return bars of whole numbers from 0."""
     most = max((count for _, count in rows), default=0) or 1
-    return bars(
-        [(name, n, f"{n:,} {noun}", True, f"{name}: {number(n)} {noun}") for name, n in rows], Axis(0.0, most), one=True
-    )
+    return bars([Bar(name, n, f"{n:,} {noun}", f"{name}: {n:,} {noun}") for name, n in rows], Axis(0.0, most))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from reprl.report.charts import Axis, Line, bars, curves
+from collections.abc import Callable, Sequence
+
+from reprl.report.charts import Axis, Bar, Line, bars, curves
 from reprl.report.page import badge, escape, facts, figure, fingerprint, number, page, promises, table
 from reprl.report.records import Comparison, Point, Row
 from reprl.report.run_page import lead
+
+Reading = Callable[[Row, Point], tuple[float, float, float, float, str] | None]
 
 
 def comparison_page(comparison: Comparison) -> bytes:
@@ -19,7 +23,7 @@ def comparison_page(comparison: Comparison) -> bytes:
         promises(
             (
                 "Every learner was measured with the same ruler: pairs of runs, one shared seed, independent data.",
-                "Intervals are exact at 95 %.",
+                "Intervals are at 95 %, and hold although pairs may have been watched one by one.",
                 "A learner has reached the target at the smallest tried budget that meets both ρ and ε.",
             ),
             (
@@ -32,22 +36,27 @@ def comparison_page(comparison: Comparison) -> bytes:
 
 
 def _summary(comparison: Comparison) -> str:
+    """Say who needed least, for each kind of access by itself: the two kinds of samples are not the same good."""
     reached = [row for row in comparison.rows if row.reached and row.samples is not None]
     target = f"disagreement ≤ {comparison.rho:g} and suboptimality ≤ {comparison.epsilon:g}"
-    if reached:
-        best = min(reached, key=lambda row: row.samples or 0.0)
-        sentence = (
-            f"<strong>{escape(best.learner)}</strong> reached it with the fewest samples: "
-            f"<strong>{number(best.samples or 0.0)}</strong> a run."
+    lines = []
+    for access, rows in _by_access(reached):
+        best = min(rows, key=lambda row: row.samples or 0.0)
+        lines.append(
+            f"Fewest {escape(access)} samples: <strong>{escape(best.learner)}</strong>, "
+            f"<strong>{number(round(best.samples or 0.0))}</strong> a run."
         )
-    else:
-        sentence = "No learner reached it within the budgets tried."
+    sentence = "<br>".join(lines) or "No learner reached it within the budgets tried."
     return (
         f'<div class="guarantee" id="guarantee"><h2>Target {badge("measured", "plain")}</h2>'
         f'<p class="sentence">{target}.</p><p class="sentence second">{sentence}</p>'
-        f'<p class="caption">{len(reached)} of {len(comparison.rows)} learners reached the target. Each budget: '
+        f'<p class="caption">{len(reached)} of {len(comparison.rows)} learners reached the target. Each budget: up to '
         f"{comparison.pairs} pairs of runs with one shared seed and independent data.</p></div>"
     )
+
+
+def _by_access(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    return [(access, [row for row in rows if row.access == access]) for access in dict.fromkeys(r.access for r in rows)]
 
 
 def _table(comparison: Comparison) -> str:
@@ -55,7 +64,7 @@ def _table(comparison: Comparison) -> str:
     for row in comparison.rows:
         spread = "" if row.interval is None else f" <small>[{row.interval[0]:.3g}, {row.interval[1]:.3g}]</small>"
         rate = "—" if row.disagreement is None else f"{row.disagreement:.3g}{spread}"
-        samples = number(row.samples) if row.samples is not None else f"&gt; {number(row.limit)}"
+        samples = number(round(row.samples)) if row.samples is not None else f"&gt; {number(round(row.limit))}"
         loss = "—" if row.suboptimality is None else number(row.suboptimality)
         status = badge("reached", "good") if row.reached else badge("not reached", "warn")
         rows.append((f"<b>{escape(row.learner)}</b>", escape(row.access), samples, rate, loss, status))
@@ -71,9 +80,11 @@ def _bars(comparison: Comparison) -> str:
     axis = Axis.over([size(row) for row in comparison.rows], log=True)
     axis = axis._replace(low=axis.low / 3)
     items = []
-    for row in comparison.rows:
-        label = number(size(row)) if row.reached else f"not within {number(row.limit)}"
-        items.append((row.learner, size(row), label, row.reached, f"{row.learner}: {label} samples"))
+    for access, rows in _by_access(comparison.rows):
+        for k, row in enumerate(rows):
+            label = number(round(size(row))) if row.reached else f"not within {number(round(row.limit))}"
+            tip = f"{row.learner}: {label} {access} samples"
+            items.append(Bar(f"{row.learner}, {access}", size(row), label, tip, row.reached, k))
     text = "Samples a run at which each learner first met the target, log scale. Hatched: not within the budgets tried."
     return figure("bars", "Samples to reach the target", text, bars(items, axis), wide=True)
 
@@ -84,31 +95,49 @@ def _curves(comparison: Comparison) -> str:
         return ""
     x = Axis.over([p.samples for p in points], log=True)
     y = Axis.over([*(p.high for p in points), comparison.rho], zero=True, most=1.0)
-    rates = [Line(row.learner, [_rate(row, p) for p in row.curve]) for row in comparison.rows]
-    chart = curves(
-        rates, x, y, x_name="samples a run", y_name="disagreement", rule=(comparison.rho, f"ρ = {comparison.rho:g}")
-    )
-    text = "Share of pairs that differ at each budget, with exact 95 % intervals."
-    parts = [figure("curve", "Disagreement against samples", text, chart, wide=True)]
+    text = "Share of pairs that differ at each budget. Point at a learner for its 95 % intervals."
+    rule = (comparison.rho, f"ρ = {comparison.rho:g}")
+    parts = [
+        figure(
+            "curve",
+            "Disagreement against samples",
+            text,
+            _charts(comparison, _rate, "disagreement", x, y, rule),
+            wide=True,
+        )
+    ]
     losses = [p.suboptimality for p in points if p.suboptimality is not None]
     if losses:
         y = Axis.over([*losses, comparison.epsilon], zero=True)
-        lines = [
-            Line(row.learner, [_loss(row, p) for p in row.curve if p.suboptimality is not None])
-            for row in comparison.rows
-        ]
         rule = (comparison.epsilon, f"ε = {comparison.epsilon:g}")
-        chart = curves(lines, x, y, x_name="samples a run", y_name="suboptimality", rule=rule)
         text = "Mean loss against the best policy at each budget: agreement is worth little on a bad policy."
+        chart = _charts(comparison, _loss, "suboptimality", x, y, rule)
         parts.append(figure("suboptimality", "Suboptimality against samples", text, chart, wide=True))
     return "".join(parts)
 
 
-def _rate(row: Row, p: Point) -> tuple[float, float, float, float, str]:
-    tip = f"{row.learner}, {number(p.samples)} samples: {p.disagreement:.3g} [{p.low:.3g}, {p.high:.3g}]"
+def _charts(comparison: Comparison, read: Reading, name: str, x: Axis, y: Axis, rule: tuple[float, str]) -> str:
+    """Return one chart for each kind of access, on the same axes."""
+    charts = []
+    for access, rows in _by_access(comparison.rows):
+        lines = [Line(row.learner, [found for p in row.curve if (found := read(row, p)) is not None]) for row in rows]
+        charts.append(curves(lines, x, y, x_name="samples a run", y_name=f"{name}, {access}", rule=rule))
+    return "".join(charts)
+
+
+def _rate(row: Row, p: Point) -> tuple[float, float, float, float, str] | None:
+    tip = f"{row.learner}, {number(round(p.samples))} samples: {p.disagreement:.3g} [{p.low:.3g}, {p.high:.3g}]"
     return p.samples, p.disagreement, p.low, p.high, tip
 
 
-def _loss(row: Row, p: Point) -> tuple[float, float, float, float, str]:
-    loss = p.suboptimality or 0.0
-    return p.samples, loss, loss, loss, f"{row.learner}, {number(p.samples)} samples: {number(loss)} below the best"
+def _loss(row: Row, p: Point) -> tuple[float, float, float, float, str] | None:
+    loss = p.suboptimality
+    if loss is None:
+        return None
+    return (
+        p.samples,
+        loss,
+        loss,
+        loss,
+        f"{row.learner}, {number(round(p.samples))} samples: {number(loss)} below the best",
+    )

@@ -89,6 +89,17 @@
     for (const name of ["pointermove", "pointerdown", "focus"]) element.addEventListener(name, say);
     for (const name of ["pointerleave", "blur"]) element.addEventListener(name, hide);
   }
+  for (const box of all(".curves")) {
+    const mark = (series) => {
+      box.classList.toggle("focus", series !== undefined);
+      for (const part of all("[data-series]", box)) part.classList.toggle("own", part.dataset.series === series);
+    };
+    for (const part of all(".key, .dot", box)) {
+      if (part.dataset.series === undefined) continue;
+      for (const name of ["pointerenter", "focus"]) part.addEventListener(name, () => mark(part.dataset.series));
+      for (const name of ["pointerleave", "blur"]) part.addEventListener(name, () => mark());
+    }
+  }
   document.addEventListener("pointerdown", (event) => { if (!event.target.closest(".raster, [data-tip]")) hide(); });
   document.addEventListener("scroll", hide, { passive: true });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });

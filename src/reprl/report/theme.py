@@ -6,10 +6,8 @@ from importlib.resources import files
 
 LEVELS = 24
 """Shades of a sequential palette."""
-SERIES = 6
-"""Colours of lines and bars; further ones begin again."""
 CATEGORIES = 8
-"""Colours of actions; an environment with more actions gets shades by index instead."""
+"""Colours of actions, lines and bars; an environment with more actions gets shades by index instead."""
 
 # One hue each, so that order shows by lightness alone; the low end lies near the card, whichever the theme.
 _RAMPS = {

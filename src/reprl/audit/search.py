@@ -1,0 +1,215 @@
+"""The smallest budget at which a learner both replicates and is good, by sequential tests at doubling budgets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from reprl.audit.evidence import VERDICTS, SequentialTest
+from reprl.audit.pairs import Subject, Trial, run_keys
+from reprl.audit.world import describe
+from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
+from reprl.learn.boosting import Learner
+from reprl.learn.settings import ACCESSES
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import DataStream, fresh_seed
+
+LEVEL = 0.05
+"""Chance of each of the two errors of a judgement."""
+MARGIN = (0.75, 1.5)
+"""Disagreement of at most the first times ρ should pass, of at least the second times ρ should fail."""
+STEP = 2.0
+RESOLUTION = math.sqrt(2.0)
+"""A bracket is not split further than this."""
+_CHI_SQUARE = 3.841458820694124
+_BEYOND = math.log(64.0)
+_NEAR = 64
+
+
+class Point(NamedTuple):
+    """What pairs of runs showed at one budget."""
+
+    budget: int
+    samples: float
+    """Mean of what a run drew; a learner may stop before its budget."""
+    pairs: int
+    disagreements: int
+    interval: tuple[float, float]
+    """95 %, valid although the pairs were watched one by one."""
+    suboptimality: float
+    """Mean over all runs of the optimal value less the policy's, both exact."""
+    verdict: str
+    """Of the sequential test: "rejected", "not rejected", "undecided" when it ran out of pairs; or why a run failed."""
+    passed: bool
+
+    @property
+    def disagreement(self) -> float:
+        """Fraction of pairs whose policies differ."""
+        return self.disagreements / self.pairs
+
+
+class Search(NamedTuple):
+    """The budgets that were tried, and the smallest one that will do."""
+
+    found: Point | None
+    """The smallest budget that passed, or None."""
+    failed: Point | None
+    """The largest budget below it that failed, or the largest of all."""
+    points: tuple[Point, ...]
+    """By budget."""
+
+    @property
+    def spent(self) -> float:
+        """The most samples of a run at any budget tried."""
+        return max(point.samples for point in self.points)
+
+    def needed(self, rho: float) -> Crossing | None:
+        """Return where disagreement passes ρ, by all points near the answer; None where accuracy decided or nothing."""
+        if self.found is None or self.failed is None or self.failed.disagreement <= rho:
+            return None
+        near = [point for point in self.points if point.budget >= self.found.budget / _NEAR]
+        return crossing([(point.samples, point.pairs, point.disagreements) for point in near], rho)
+
+
+def smallest_budget(
+    mdp: TabularMDP,
+    make: Callable[[int], Learner],
+    *,
+    access: str,
+    epsilon: float,
+    rho: float,
+    low: int,
+    limit: int,
+    pairs: int = 100,
+    seed: int | None = None,
+    workers: int = 1,
+    tell: Callable[[Point], None] | None = None,
+) -> Search:
+    """Find the smallest budget with disagreement ≤ ρ and mean suboptimality ≤ ε, to a factor of √2.
+
+    Budgets are doubled from `low` until one passes and the next one passes too; disagreement need not fall with the
+    budget, and a lucky pass is thus not taken for an answer (at the limit there is no next one). Then the bracket is
+    split once, at its geometric middle. A search also ends where a doubled budget is not used.
+
+    Args:
+        mdp: the environment; its dynamics give exact values.
+        make: from a budget to a learner(model, shared_key) that draws at most so many samples.
+        access: the model that the learner needs, "generative" or "episodic".
+        epsilon: accepted mean suboptimality over all runs.
+        rho: accepted disagreement.
+        low: the first budget.
+        limit: the largest budget.
+        pairs: at most so many pairs at each budget, one fresh shared key each and independent data.
+        seed: shared keys and data seeds follow from it; None draws one.
+        workers: processes; they cannot change the answer.
+        tell: told of every point as it is done.
+
+    Guarantee:
+        At one budget: a disagreement of at most 0.75·ρ fails, and one of at least 1.5·ρ passes, with probability at
+        most 5 % each if the sequential test decides (docs/proofs/audit.md §2). A test that runs out of pairs, as it
+        often does in between, passes if at most a share ρ of them differed. Errors over all budgets are not bounded.
+        A budget at which a run ends in an error and no policy fails; if all do, the last error is raised.
+
+    Randomness:
+        Data stream (seed, "compare/BUDGET") gives the seed of each budget's pairs; see ``run_key``.
+    """
+    if not isinstance(mdp, TabularMDP):
+        raise ReprlError(f"mdp must be a TabularMDP: suboptimality needs exact values, got {quote(mdp)}")
+    check_choice("access", access, ACCESSES)
+    epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
+    low = check_int("low", low, 1, 2**62)
+    limit = check_int("limit", limit, low, 2**62)
+    pairs = check_int("pairs", pairs, 1, 10**6)
+    seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
+    points: list[Point] = []
+
+    def judge(budget: int) -> Point:
+        point = _judge(mdp, make(budget), access, budget, (epsilon, rho), pairs, seed, workers)
+        points.append(point)
+        if tell is not None:
+            tell(point)
+        return point
+
+    failed = found = None
+    budget = low
+    while budget <= limit:
+        point = judge(budget)
+        if point.passed and found is not None:
+            break
+        found, failed = (point, failed) if point.passed else (None, point)
+        if len(points) > 1 and points[-1].samples <= 1.01 * points[-2].samples:
+            break
+        budget = round(STEP * budget)
+    while found is not None and failed is not None and found.budget > 1.01 * RESOLUTION * failed.budget:
+        point = judge(round(math.sqrt(found.budget * failed.budget)))
+        found, failed = (point, failed) if point.passed else (found, point)
+    if all(point.verdict not in VERDICTS for point in points):
+        raise ReprlError(points[-1].verdict)
+    return Search(found, failed, tuple(sorted(points)))
+
+
+def _judge(
+    mdp: TabularMDP,
+    learner: Learner,
+    access: str,
+    budget: int,
+    target: tuple[float, float],
+    pairs: int,
+    seed: int,
+    workers: int,
+) -> Point:
+    """Run pairs until the sequential test decides or they are used up."""
+    epsilon, rho = target
+    own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
+    subject = Subject(name="learner", access=access, options={}, call=learner)
+    trial = Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
+    test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
+    hits = keys = samples = 0
+    value, verdict = 0.0, "undecided"
+    try:
+        for found in run_keys(trial, range(pairs), workers, 2 * workers):
+            assert found.values is not None
+            keys += 1
+            hits += bool((found.actions[0] != found.actions[1]).any())
+            samples += sum(found.samples)
+            value += sum(found.values)
+            verdict = test.decide(hits, keys)
+            if verdict != "undecided":
+                break
+    except ReprlError as error:  # a pair without two policies: apart, and worth nothing
+        if workers > 1:  # which had begun more pairs than one process would have
+            return _judge(mdp, learner, access, budget, target, pairs, seed, 1)
+        keys, hits, samples, verdict = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
+    loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))
+    agrees = verdict == "not rejected" or (verdict == "undecided" and hits <= rho * keys)
+    interval = test.interval(hits, keys)
+    return Point(budget, samples / (2 * keys), keys, hits, interval, loss, verdict, agrees and loss <= epsilon)
+
+
+class Crossing(NamedTuple):
+    """Where disagreement passes ρ, in samples a run, with a 95 % interval."""
+
+    samples: float
+    low: float
+    high: float
+
+
+def crossing(counts: Sequence[tuple[float, int, int]], rho: float) -> Crossing:
+    """Fit disagreement = 1 − exp(−c·samples^−b) to (samples, pairs, disagreements) and read it at ρ.
+
+    Guarantee:
+        The most likely answer over all c and ¼ ≤ b ≤ 2, and all that are within χ²₁'s 95 % of its likelihood. That is
+        approximate, as any likelihood interval is, but the order in which pairs were stopped does not touch it.
+    """
+    sizes, pairs, hits = (np.array(column, dtype=float) for column in zip(*counts, strict=True))
+    x = np.log(sizes)
+    answer = np.linspace(x.min() - _BEYOND, x.max() + _BEYOND, 801)
+    falls = np.geomspace(0.25, 2.0, 13)
+    rate = -math.log1p(-rho) * np.exp(-falls[:, None, None] * (x - answer[:, None]))
+    rate = np.clip(rate, 1e-300, 700.0)
+    best = (hits * np.log(-np.expm1(-rate)) - (pairs - hits) * rate).sum(axis=2).max(axis=0)
+    kept = answer[best >= best.max() - 0.5 * _CHI_SQUARE]
+    return Crossing(*(float(np.exp(end)) for end in (answer[best.argmax()], kept.min(), kept.max())))
