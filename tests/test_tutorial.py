@@ -1,4 +1,4 @@
-"""The tutorial, followed to the letter: its files are written, its commands run, and what it shows must be what they print."""
+"""The tutorial, followed to the letter: files are written, commands run, and what it shows must be what they print."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_steps_are_read_in_order():
     ]
 
 
-@pytest.mark.parametrize("block", ["```sh\nls\n```\n", "```python\nx = 1\n```\n", "```console\nls\n```\n", "```\nls\n```\n"])
+@pytest.mark.parametrize("block", ["```sh\n$ ls\n```", "```python\nx = 1\n```", "```console\nls\n```", "```\nls\n```"])
 def test_a_block_that_nobody_would_run_is_an_error(block):
     with pytest.raises(AssertionError, match="block must"):
         read_steps(block)

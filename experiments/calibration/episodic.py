@@ -54,7 +54,9 @@ HELD_OUT: dict[str, World] = {
     "inventory, H=4": World("inventory-v0", {"horizon": 4}, pairs=60),
 }
 """What they were then tried on."""
-QUICK = {"combination-lock (4,2,4)": World("combination-lock-v0", {"n_states": 4, "n_actions": 2, "horizon": 4}, pairs=5)}
+QUICK = {
+    "combination-lock (4,2,4)": World("combination-lock-v0", {"n_states": 4, "n_actions": 2, "horizon": 4}, pairs=5)
+}
 
 
 def measure(world: World, workers: int) -> dict[str, Any]:
@@ -108,8 +110,8 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
     for name, row in rows.items():
         low, high = row["interval"]
         lines.append(
-            f"| {name} | {row['epsilon']} | {row['rho']} | {row['disagreements']}/{row['pairs']} ({low:.3f}–{high:.3f}) "
-            f"| {row['partitions_apart']}, {row['stretches_apart']} | {row['worst_loss']:.3f} "
+            f"| {name} | {row['epsilon']} | {row['rho']} "
+            f"| {row['disagreements']}/{row['pairs']} ({low:.3f}–{high:.3f}) | {row['partitions_apart']}, {row['stretches_apart']} | {row['worst_loss']:.3f} "
             f"| {row['mean_steps']:.2g} | {row['most_steps']:.2g} |"
         )
     return "\n".join(lines)

@@ -52,8 +52,9 @@ def _draw_table(data: Data, path: Path) -> None:
             for row in (row for row in rows if row["learner"] == learner):
                 y = names.index(row["instance"]) + shift
                 if row["reached"]:
-                    axis.plot([row["failed"] or row["samples"], row["samples"]], [y, y], color=colour, linewidth=1)
-                    axis.plot(row["samples"], y, marker, color=colour, markersize=5)
+                    if row["needed"]:
+                        axis.plot(row["needed"][1:], [y, y], color=colour, linewidth=1)
+                    axis.plot(_size(row), y, marker, color=colour, markersize=5)
                 else:
                     axis.plot(row["limit"], y, ">", color=colour, markersize=6, markerfacecolor="none")
             axis.plot([], [], marker, color=colour, label=learner)
@@ -131,10 +132,14 @@ def _overview(rows: list[Data]) -> str:
     lines = [f"| instance | {' | '.join(learners)} |", "|---" * (len(learners) + 1) + "|"]
     for instance in dict.fromkeys(row["instance"] for row in rows):
         here = {row["learner"]: row for row in rows if row["instance"] == instance}
-        reached = [row["samples"] for row in here.values() if row["reached"]]
-        shown = [_entry(here.get(learner), min(reached, default=0.0)) for learner in learners]
-        lines.append(f"| {instance} | {' | '.join(shown)} |")
+        best = min((_size(row) for row in here.values() if row["reached"]), default=0.0)
+        lines.append(f"| {instance} | {' | '.join(_entry(here.get(learner), best) for learner in learners)} |")
     return "\n".join(lines) + "\n"
+
+
+def _size(row: Data) -> float:
+    """Samples needed: by the fitted curve, or the smallest budget that passed where there is none."""
+    return float(row["needed"][0] if row["needed"] else row["samples"])
 
 
 def _entry(row: Data | None, best: float) -> str:
@@ -142,9 +147,12 @@ def _entry(row: Data | None, best: float) -> str:
         return "—"
     if not row["reached"]:
         return f"not reached at {_short(row['limit'])}"
-    low = "≤" if row["failed"] is None else f"{_short(row['failed'])} …"
-    text = f"{low} {_short(row['samples'])}"
-    return f"**{text}**" if row["samples"] == best else text
+    if row["needed"]:
+        middle, low, high = row["needed"]
+        text = f"{_short(middle)} ({_short(low)} … {_short(high)})"
+    else:
+        text = f"≤ {_short(row['samples'])}"
+    return f"**{text}**" if _size(row) == best else text
 
 
 def _short(number: float) -> str:

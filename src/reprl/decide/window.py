@@ -35,11 +35,12 @@ def shared_stretch(
         tiers: the partition.
         accuracy: the windows to be stretched.
         epsilon: accuracy that the policies of the stretched windows shall have.
-        delta: probability, over the shared randomness, that they may miss it.
+        delta: failure probability of the induction; also the share of the shared randomness that may miss epsilon.
         mechanism: "compact" or "exponential".
 
     Guarantee:
-        Two runs whose widest stretches are a factor e^d apart differ with probability at most d/GRID.
+        Two runs whose widest stretches are a factor e^d apart differ with probability at most (π/2)·d/GRID, and d/GRID
+        on average over where they lie on the grid.
 
     Randomness:
         Shared, at key.
@@ -59,10 +60,8 @@ def widest_stretch(
 
     def fits(log: float) -> bool:
         wide = accuracy.stretched(math.exp(log))
-        return (
-            worst_loss(counts, tiers, wide) <= epsilon
-            or likely_loss(counts, tiers, wide, delta=delta, mechanism=mechanism) <= epsilon
-        )
+        surely = mechanism == "compact" and worst_loss(counts, tiers, wide) <= epsilon
+        return surely or likely_loss(counts, tiers, wide, delta=delta, mechanism=mechanism) <= epsilon
 
     low, high = 0.0, math.log(max(1.0, 2.0 * counts.outcomes.horizon / accuracy.by_tier[0]))
     if fits(high):

@@ -9,7 +9,9 @@ over that draw, which leaves the law of I what it was and its fractions far stea
 The paper's ladder has one rung, H.
 
 The records of all m + M runs are kept. Which states are under-explored depends on the numbers of records alone, and
-given these the records are fresh draws, so the paper need not throw those of the m runs away.
+given these the records are fresh draws, so the paper need not throw those of the m runs away. That supposes an M that
+was fixed beforehand; one that is chosen by what the m runs saw depends on their records, a bias of the kind that
+optional stopping has.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 
 from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS, correlated_sample
 from reprl.decide.tiers import Tiers
-from reprl.errors import ReprlError, check_choice, check_int
+from reprl.errors import ReprlError, check_choice, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings, explore
 from reprl.mdp.access import Episodic
 from reprl.mdp.counts import Counts
@@ -52,8 +54,8 @@ class Stage:
         if not self.quotas:
             raise ReprlError("quotas must name at least one tier, got none")
         for ladder in self.quotas:
-            if not ladder:
-                raise ReprlError("a ladder of quotas must have at least one rung, got none")
+            if not isinstance(ladder, tuple) or not ladder:
+                raise ReprlError(f"a ladder of quotas must be a tuple of at least one rung, got {quote(ladder)}")
             for quota in ladder:
                 check_int("quota", quota, 1, 2**62)
 
@@ -141,7 +143,9 @@ def rep_explore(
     tiers = stack_tiers(ignored)
     if np.delete(tiers.ignorable[0], list(model.known)).all():
         made = " and ".join(f"{stage.partition_runs} runs of {stage.partition.episodes} episodes" for stage in stages)
-        raise ReprlError(f"exploration must settle some state of step 0, got none after {made}: it starts in too many states")
+        raise ReprlError(
+            f"exploration must settle some state of step 0, got none after {made}: it starts in too many states"
+        )
     parts = [batch.counts for batch in seen]
     for number, stage in enumerate(stages):
         runs = stage.data_runs if data_runs is None else data_runs(seen[number], tiers)

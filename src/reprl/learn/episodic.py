@@ -180,7 +180,7 @@ def _stretch(key: SharedKey, counts: Counts, tiers: Tiers, settings: Settings) -
         tiers,
         accuracy=settings.accuracy(tiers),
         epsilon=settings.epsilon,
-        delta=settings.delta,
+        delta=settings.failure,
         mechanism=settings.mechanism,
     )
 

@@ -118,7 +118,8 @@ def learn(
         progress: show a bar on standard error: phase, episodes, time left in the phase.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
-            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None.
+            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None,
+            runs=None.
 
     Guarantee:
         As in the result, with its status: docs/proofs/decision.md for "proven", docs/calibration.md for "heuristic".

@@ -31,9 +31,9 @@ GRID_WIDTH = 4.0
 """Practical width of karbasi-grid's grids: this · ε/H."""
 GRID_CALLS = 0.001
 """Practical calls of karbasi-grid: this · (N·H²/(ρ·ε))²."""
-GAUSSIAN_NOISE = 4.0
+GAUSSIAN_NOISE = 2.0
 """Practical noise: this · ε/(H·sqrt(log(N + 1)))."""
-GAUSSIAN_CALLS = {"shared": 0.004, "correlated": 0.01}
+GAUSSIAN_CALLS = {"shared": 0.004, "correlated": 0.018}
 """Practical calls of karbasi-gaussian: this · (H/(ρ·σ))² · (H·S)², or the rows as they are coupled together."""
 SOFTMAX_TEMPERATURE = 1.0
 """Practical inverse temperature: this · H·log(A)/ε."""

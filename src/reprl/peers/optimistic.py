@@ -20,9 +20,9 @@ UCB_H_BONUS = 0.03
 """Practical c of the bonus c·sqrt(H³ log(SAHK/δ)/t); 2 is what Azuma's inequality asks for."""
 UCB_H_EPISODES = 0.05
 """Practical episodes: this · S·A·H³/ε²."""
-UCBVI_BONUS = 0.1
+UCBVI_BONUS = 0.3
 """Practical c of the bonus c·(H−h)·sqrt(log(SAHK/δ)/n)."""
-UCBVI_EPISODES = 0.05
+UCBVI_EPISODES = 0.03
 """Practical episodes: this · S·A·H³/ε²."""
 REWARD_FREE_BONUS = 0.03
 """Practical c of the bonus c·H·sqrt(2β(n)/n); 1 in the paper."""
@@ -145,8 +145,8 @@ def ucbvi(
 ) -> Policy:
     """Value iteration with upper confidence bounds (Azar, Osband, Munos 2017), Hoeffding bonus, stage-dependent.
 
-    Q_h = r̂ + P̂V_{h+1} + b, V_h = min(H − h, max Q_h): actions that tie at the cap are told apart by what exceeds it. The
-    running minimum over episodes that the paper also takes is left out.
+    Q_h = r̂ + P̂V_{h+1} + b, V_h = min(H − h, max Q_h): actions that tie at the cap are told apart by what exceeds it.
+    The running minimum over episodes that the paper also takes is left out.
 
     Args:
         model: an EpisodicModel, or anything with reset and step.
