@@ -285,9 +285,8 @@ def test_an_environment_is_rebuilt_and_checked(result):
     assert recipe.make().digest == recipe.environment.digest
     for name, value in (("n_states", 5), ("n_actions", 5), ("digest", "0" * 64)):
         wrong = replace(recipe, environment=recipe.environment._replace(**{name: value}))
-        with pytest.raises(
-            ReprlError, match=f"^recipe environment.{name} must be .* like gridworld-v0 built here, got {value}"
-        ):
+        message = f"^gridworld-v0 built here must be the recipe's, with environment.{name} {str(value)[:12]}, got "
+        with pytest.raises(ReprlError, match=message):
             wrong.learn()
 
 
@@ -318,8 +317,11 @@ def test_an_environment_built_by_hand_must_be_passed_and_be_the_same():
         recipe.learn()
     assert recipe.learn(env=mdp, data_seed=1).receipt == result.receipt
     other = reprl.TabularMDP(law, [[0.1, 0.9], [0.5, 0.3]], horizon=2)
-    with pytest.raises(ReprlError, match=r"recipe environment.digest must be .* like the environment given, got"):
+    with pytest.raises(ReprlError) as refusal:
         recipe.learn(env=other)
+    recorded, actual = mdp.digest[:12], other.digest[:12]
+    wanted = f"the environment given must be the recipe's, with environment.digest {recorded}, got {actual}"
+    assert str(refusal.value) == wanted
 
 
 def test_options_without_a_json_form_make_an_environment_one_built_by_hand(result):
@@ -338,7 +340,7 @@ def test_a_black_box_is_known_by_its_spaces():
     assert recipe.environment.options == {"reward_range": [-1.0, 1.0], "natural": True}
     assert isinstance(recipe.make(), reprl.GymnasiumModel)
     wider = recipe.environment._replace(options={"reward_range": [-2.0, 1.0], "natural": True})
-    with pytest.raises(ReprlError, match=r"^recipe environment.digest must be"):
+    with pytest.raises(ReprlError, match=r"must be the recipe's, with environment.digest"):
         replace(recipe, environment=wider).make()
 
 
@@ -365,6 +367,30 @@ def test_a_receipt_says_what_a_run_produced(episodic):
     assert document["visits"] == episodic.counts.visits.sum(axis=2).tolist()
     assert document["values"] == episodic.induction.values.tolist()
     assert document["timings"]["seconds"] == episodic.seconds > 0
+
+
+def test_a_receipt_carries_the_names_that_are_given(result, tmp_path):
+    assert Receipt.of(result).labels == reprl.Labels()
+    labels = reprl.Labels("ice", "slippery", ("a", "b", "c", ""), ("↑", "→", "↓", "←"), (2, 2))
+    receipt = Receipt.of(result, labels)
+    assert receipt.digest != result.receipt.digest
+    assert receipt.as_dict()["labels"] == {
+        "name": "ice",
+        "description": "slippery",
+        "states": ["a", "b", "c", ""],
+        "actions": ["↑", "→", "↓", "←"],
+        "grid": [2, 2],
+    }
+    with open_folder(tmp_path, result.recipe) as folder:
+        folder.write(result, labels)
+    assert load_run(tmp_path).receipt == receipt
+    assert load_run(tmp_path).receipt.labels == labels
+
+
+def test_whatever_the_names_are_a_receipt_can_be_read_again(result):
+    odd = reprl.Labels("x" * 5000, "\x1b[31m\n", (1, "\ud800", None, "ü"), ("too", "few"), (np.int64(2), 2))  # type: ignore[arg-type]
+    receipt = Receipt.from_json(Receipt.of(result, odd).to_json())
+    assert receipt.labels == reprl.Labels("x" * 1000, " [31m ", ("1", " ", "None", "ü"), (), (2, 2))
 
 
 def test_recipe_and_data_seed_fix_the_receipt_but_for_its_timings(result):
@@ -402,6 +428,14 @@ RECEIPT_EDITS = [
     (("values", 0, 0), None, r"receipt values\[0\]\[0\] must be a finite number, got None"),
     (("ignored",), [], "receipt ignored must be null exactly where fractional is"),
     (("stretch",), 0, "receipt stretch must lie in"),
+    (("labels",), None, "receipt labels must be an object"),
+    (("labels", "name"), "other", "receipt digest must be"),
+    (("labels", "name"), "\x1b[0m", "receipt labels.name must be a printable text"),
+    (("labels", "states"), ["a"], "receipt labels.states must be 4 texts or none, got 1"),
+    (("labels", "states"), "abcd", "receipt labels.states must be a list of texts, got 'abcd'"),
+    (("labels", "actions"), [1], r"receipt labels.actions\[0\] must be a printable text .* got 1"),
+    (("labels", "grid"), [2], r"receipt labels.grid must be \[rows, columns\] or null, got \[2\]"),
+    (("labels", "grid"), [2, 0], "receipt labels.grid must be a whole number of at least 1, got 0"),
     (("stream_version",), 0, "receipt stream_version must be 1"),
     (("timings", "seconds"), -1, "receipt timings.seconds must lie in"),
     (("digest",), "0" * 64, "receipt digest must be .* for this content, got 0000"),
@@ -645,6 +679,15 @@ def test_a_comparison_names_the_first_cells_and_the_values(result):
     ]
     assert isinstance(mdp, reprl.TabularMDP)
     assert found.values == (mdp.evaluate(result.policy), mdp.evaluate(other))
+
+
+def test_names_serve_where_the_environment_is_not_known(result):
+    labels = reprl.Labels(states=("a", "b", "c", "d"), actions=("up", "right", "down", "left"))
+    other = Policy((result.policy.actions + 1) % 4)
+    found = compare_policies(result.policy, other, labels=labels)
+    assert found.as_dict()["first"][1]["state_name"] == "b"
+    assert set(found.as_dict()["first"][0]["action_names"]) <= set(labels.actions)
+    assert compare_policies(result.policy, other).as_dict()["first"][1]["state_name"] == "1"
 
 
 def test_policies_of_other_shapes_and_bare_fingerprints_can_be_compared(result):

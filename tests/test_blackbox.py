@@ -256,7 +256,7 @@ def test_every_way_to_name_an_environment_gives_the_same_run() -> None:
         ways: list[tuple[Any, dict[str, Any]]] = [
             (Stairs, {"horizon": 2, "reward_range": (0, 1)}),
             (Stairs(), {"horizon": 2, "reward_range": (0, 1)}),
-            (stairs(2, seed=99), {"max_samples": 4 * 512 * 3}),
+            (stairs(2, seed=99), {"max_samples": 2 * 512 * 3}),
             (f"gym:{id}", {"horizon": 2, "reward_range": (0, 1), "workers": 2}),  # registered in this process alone
         ]
         results = [learn(env, data_seed=1, runs=2, **options) for env, options in ways]
@@ -265,8 +265,8 @@ def test_every_way_to_name_an_environment_gives_the_same_run() -> None:
     for other in results:
         assert other.policy == results[0].policy
         assert other.counts == results[0].counts
-        assert (other.samples, other.episodes, other.data_seed) == (results[0].samples, 4 * 512, 1)
-    assert results[0].samples <= 4 * 512 * 3
+        assert (other.samples, other.episodes, other.data_seed) == (results[0].samples, 2 * 512, 1)
+    assert results[0].samples <= 2 * 512 * 3
     assert [result.environment.id for result in results] == [None, None, None, f"gym:{id}"]
     assert dict(results[3].environment.options) == {"reward_range": (0, 1)}
 
@@ -405,7 +405,7 @@ CASES: list[tuple[Callable[[], Any], dict[str, Any], str]] = [
     ),
     (stairs, {"horizon": 3}, r"horizon must be left out for an environment that has one, got 3"),
     (stairs, {"reward_range": (0, 1)}, r"reward_range must be left out for an environment that has one, got \(0, 1\)"),
-    (stairs, {"max_samples": 100}, r"max_samples must be at least 73728 for these settings, got 100"),
+    (stairs, {"max_samples": 100}, r"max_samples must be at least 36864 for these settings, got 100"),
     (stairs, {"epsilon": 4}, r"epsilon must lie in \(0, 3\]"),
     (Stairs, {"reward_range": (0, 1)}, r"horizon must be given for a Gymnasium environment, got None"),
     (Stairs, {"horizon": 3}, r"reward_range must be given as \(low, high\)"),

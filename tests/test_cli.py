@@ -10,6 +10,7 @@ import pytest
 
 import reprl
 from reprl.artifacts.folder import load_run
+from reprl.artifacts.receipt import Receipt
 from reprl.cli.app import app, main
 from reprl.cli.arguments import settings_help
 from reprl.errors import ReprlError
@@ -26,6 +27,18 @@ other = reprl.TabularMDP(numpy.full((2, 2, 2), 0.5), [[0.1, 0.9], [0.5, 0.3]], h
 def grid(size=2, horizon=3): return reprl.make("gridworld-v0", horizon, size=size)
 def lake(): return gymnasium.make("FrozenLake-v1", max_episode_steps=-1)
 def broken(): return 1 / 0
+class Coin(gymnasium.Env):
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+    def step(self, action):
+        return int(self.np_random.integers(2)), float(self.np_random.random() < 0.3 + 0.4 * action), False, False, {}
+def clinic(fee=0.1):
+    labels = reprl.Labels("clinic", states=("well", "ill"), actions=("wait", "treat"))
+    return reprl.TabularMDP(numpy.full((2, 2, 2), 0.5), [[fee, 0.9], [0.5, 0.2]], horizon=2, labels=labels)
+def coin_flips(model, shared_key, bias=0.5):
+    return 1 * (numpy.random.default_rng(model.data_seed).random((model.horizon, model.n_states)) < bias)
 seven = 7
 """
 
@@ -103,6 +116,12 @@ WRONG = [
     (["learn", "gridworld-v0", "--env-option", "horizon=3"], "horizon"),
     (["learn", "gridworld-v0", "--env-option", "colour=1"], "'colour'"),
     (["learn", "absent.py:mdp"], "'absent.py'"),
+    (["learn", "mine.py"], "mine.py:NAME"),
+    (["learn", "gridworld-v0", "--reward-range", "0", "1"], "'reward_range'"),
+    (["learn", "gym:Blackjack-v1", "-H", "2", "--reward-range", "0", "much"], "'much'"),
+    (["learn", "gym:Blackjack-v1", "-H", "2", "--reward-range", "2", "1"], "(2.0, 1.0)"),
+    (["learn", "gym:Blackjack-v1", "-H", "2"], "--reward-range LOW HIGH"),
+    (["learn", "gym:Blackjack-v1", "--reward-range", "0", "1", "--env-option", "reward_range=[0,1]"], "'reward_range'"),
     (["twice", "gridworld-v0", "--data-seed", "1"], "[1]"),
     (["twice", "gridworld-v0", "--data-seed", "1", "--data-seed", "1"], "[1, 1]"),
     (["twice", "gridworld-v0", "--data-seed", "x"], "'x'"),
@@ -111,6 +130,8 @@ WRONG = [
     (["verify", "absent"], "B"),
     (["verify", "absent", "absent"], "absent"),
     (["audit", "gridworld-v0", "--learner", "nobody"], "'nobody'"),
+    (["audit", "gridworld-v0", "--learner", "mine.py"], "mine.py:NAME"),
+    (["audit", "gridworld-v0", "--learner", "absent.py:f"], "'absent.py'"),
     (["audit", "gridworld-v0", "--pairs", "0"], "0"),
     (["audit", "gridworld-v0", "--level", "2"], "2"),
     (["compare", "gridworld-v0", "--learner", "nobody"], "'nobody'"),
@@ -161,7 +182,9 @@ def test_a_file_that_gives_no_environment_is_refused(call, file, name, message):
 def test_a_file_that_fails_is_refused(call, tmp_path):
     path = tmp_path / "bad.py"
     path.write_text("raise SystemExit(3)")
-    assert call("learn", f"{path}:mdp")[0] == 2
+    code, _, err = call("learn", f"{path}:mdp")
+    assert code == 2
+    assert "bad.py must run, got SystemExit: '3'" in err
     path.write_text("def (")
     code, _, err = call("learn", f"{path}:mdp")
     assert code == 2
@@ -238,7 +261,13 @@ def test_learn_is_the_library_s_learn(answer):
     _, document = answer("learn", *WORLD, *QUICK, "--shared-seed", 7, "--data-seed", 1, "--rho", "0.05")
     mdp = reprl.make("gridworld-v0", horizon=3, size=2)
     direct = reprl.learn(mdp, shared_seed=7, data_seed=1, rho=0.05, access="generative", calls=2000)
-    assert document["receipt"]["digest"] == direct.receipt.digest
+    assert document["receipt"]["digest"] == Receipt.of(direct, mdp.labels).digest
+    assert {**document["receipt"], "labels": 0, "digest": 0, "timings": 0} == {
+        **direct.receipt.as_dict(),
+        "labels": 0,
+        "digest": 0,
+        "timings": 0,
+    }
 
 
 def test_learn_keeps_another_recipe_s_folder_unless_forced(call, folder, tmp_path):
@@ -330,7 +359,9 @@ def test_a_recipe_that_cannot_be_honoured_is_refused(call, folder, tmp_path):
 
 def test_an_environment_of_one_s_own_travels_by_its_file(call, answer, file, tmp_path):
     run = tmp_path / "run"
-    assert call("learn", f"{file}:mdp", *QUICK, "--shared-seed", 1, "--out", run)[0] == 0
+    code, out, _ = call("learn", f"{file}:mdp", *QUICK, "--shared-seed", 1, "--out", run)
+    assert code == 0
+    assert f"reprl replicate {run}/recipe.json --env {file}:mdp\n" in out
     code, _, err = call("replicate", run)
     assert code == 2
     assert "environment.id" in err
@@ -339,6 +370,56 @@ def test_an_environment_of_one_s_own_travels_by_its_file(call, answer, file, tmp
     assert "environment.digest" in err
     code, document = answer("replicate", run, "--env", f"{file}:mdp")
     assert (code, document["same"]) == (0, True)
+
+
+def test_the_names_of_one_s_own_environment_are_in_the_report_and_the_comparison(call, answer, file, tmp_path):
+    for name, data_seed in (("first", 1), ("second", 2)):
+        words = ["learn", f"{file}:clinic", *QUICK, "--shared-seed", 1, "--data-seed", data_seed]
+        assert call(*words, "--out", tmp_path / name)[0] == 0
+    assert call("report", tmp_path / "first", "-o", tmp_path / "first.html")[0] == 0
+    page = (tmp_path / "first.html").read_text()
+    assert "State names unknown" not in page
+    assert all(name in page for name in ("clinic", "well", "ill", "wait", "treat"))
+    policy = load_run(tmp_path / "first").policy
+    Policy(1 - policy.actions).save(tmp_path / "other.json")
+    code, document = answer("verify", tmp_path / "first", tmp_path / "other.json")
+    assert code == 1
+    assert [cell["state_name"] for cell in document["first"]] == ["well", "ill", "well", "ill"]
+    assert sorted(document["first"][0]["action_names"]) == ["treat", "wait"]
+    assert document["values"] is None
+    call("learn", f"{file}:mdp", *QUICK, "--shared-seed", 1, "--out", tmp_path / "nameless")
+    Policy(1 - policy.actions).save(tmp_path / "nameless" / "policy.json")
+    code, document = answer("verify", tmp_path / "first" / "policy.json", tmp_path / "nameless" / "policy.json")
+    assert document["first"][0]["state_name"] == "well"  # a receipt of another policy does not count
+
+
+def test_a_second_team_gives_the_factory_its_options(call, answer, file, tmp_path):
+    _, out, _ = call("learn", f"{file}:clinic", *QUICK, "--env-option", "fee=0.2", "--out", tmp_path / "run")
+    assert f"--env {file}:clinic --env-option fee=0.2\n" in out
+    assert call("replicate", tmp_path / "run", "--env", f"{file}:clinic")[0] == 2
+    words = ["replicate", tmp_path / "run", "--env", f"{file}:clinic", "--env-option", "fee=0.2"]
+    assert answer(*words)[1]["same"] is not None
+    code, _, err = call("replicate", tmp_path / "run", "--env-option", "fee=0.2")
+    assert code == 2
+    assert "must come with --env" in err
+
+
+def test_a_plain_gymnasium_env_gets_its_reward_range(call, file, tmp_path):
+    coin = ["learn", f"{file}:Coin", "-H", 2, "-o", "runs=2", "--shared-seed", 1, "--workers", 1]
+    code, _, err = call(*coin)
+    assert code == 2
+    assert "--reward-range LOW HIGH" in err
+    code, out, _ = call(*coin, "--reward-range", -1, 1, "--out", tmp_path / "run")
+    assert code == 0
+    assert re.search(r"ended +· +·", out)
+    assert "or the episode is over" in out
+    assert f"--env {file}:Coin --reward-range -1.0 1.0\n" in out
+    assert load_run(tmp_path / "run").receipt.labels.states == ("0", "1", "ended")
+    again = ["replicate", tmp_path / "run", "--env", f"{file}:Coin", "--workers", 1, "--reward-range"]
+    assert call(*again, -1, 1)[0] in (0, 1)
+    code, _, err = call(*again, -2, 1)
+    assert code == 2
+    assert "environment.digest" in err
 
 
 def test_factories_get_their_options_and_a_horizon(answer, file):
@@ -423,6 +504,10 @@ def test_twice_shows_two_equal_fingerprints(call, answer):
     assert "same policy" in out
     assert "promised" in out
     assert "heuristic" in out
+    assert re.search(r"data seed +1 +2\n", out)
+    assert "a single action may look odd" in out
+    assert "or the episode is over" not in out  # parallel sampling ignores nothing
+    assert re.search(r"greedy planning on these two data sets differs in \d+ of 12 cells: it shares no random", out)
 
 
 def test_twice_exits_1_when_runs_differ(call, answer):
@@ -480,7 +565,7 @@ def test_envs_and_learners_list_everything(answer, call):
 
 
 def test_an_audit_exits_1_when_it_rejects(answer, call, tmp_path):
-    code, document = answer("audit", *WORLD, *QUICK, "--pairs", 3, "--seed", 1, "--workers", 1)
+    code, document = answer("audit", *WORLD, *QUICK, "--pairs", 3, "--seed", 1)
     assert (code, document["verdict"]) == (0, "not rejected")
     out = tmp_path / "audit.json"
     words = ["audit", *WORLD, "--learner", "greedy", "-o", "samples=48", "--pairs", 8, "--seed", 1, "--workers", 1]
@@ -488,6 +573,25 @@ def test_an_audit_exits_1_when_it_rejects(answer, call, tmp_path):
     assert (code, document["verdict"]) == (1, "rejected")
     assert json.loads(out.read_text()) == document
     assert "rejected" in call(*words)[1]
+
+
+def test_an_audit_takes_a_learner_from_a_file(call, answer, file):
+    words = ["audit", f"{file}:mdp", "--learner", f"{file}:coin_flips", "--pairs", 20, "--seed", 1]
+    code, document = answer(*words)
+    assert (code, document["learner"], document["verdict"]) == (1, "coin_flips", "rejected")
+    code, document = answer(*words, "-o", "bias=1")
+    assert (code, document["disagreements"], document["options"]) == (0, 0, {"bias": 1})
+    assert answer(*words, "--workers", 2) == answer(*words)
+    code, _, err = call("audit", *WORLD, "--learner", f"{file}:seven")
+    assert code == 2
+    assert "got 7" in err
+
+
+def test_an_audit_starts_no_processes_unless_told(call, monkeypatch):
+    monkeypatch.setattr("joblib.Parallel", None)
+    words = ["audit", *WORLD, "--learner", "greedy", "-o", "samples=48", "--pairs", 1]
+    assert call(*words)[0] == 0
+    assert call(*words, "--workers", 2)[0] == 3
 
 
 def test_a_comparison_is_printed_and_written(answer, call, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,6 +68,19 @@ def test_two_processes_with_their_own_data_print_one_fingerprint(tmp_path):
     assert differ.returncode == 1
     assert "cells differ" in differ.stdout
     assert "different recipes" in differ.stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(("code", "fine"), [(0, True), (1, True), (2, False), (3, False)])
+def test_a_demo_whose_policies_differ_is_no_failure(tmp_path, code, fine):
+    script = tmp_path / "bin" / "reprl"
+    script.parent.mkdir()
+    script.write_text(f"#!/bin/sh\nexit {code}\n")
+    script.chmod(0o700)
+    (tmp_path / ".stamp").touch()
+    words = ["make", "demo", f"VENV={tmp_path}"]
+    done = subprocess.run(words, capture_output=True, timeout=60, cwd=Path(__file__).parents[1])
+    assert (done.returncode == 0) is fine
 
 
 def test_the_console_script_is_the_module():

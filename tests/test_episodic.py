@@ -197,10 +197,32 @@ def test_the_number_of_runs_may_be_set(lock: reprl.TabularMDP) -> None:
         shares = result.explored.fractional * runs * len(episodic.QUOTAS[0])
         np.testing.assert_allclose(shares, np.round(shares), atol=1e-9)
         assert result.explored.first_value.size == runs
-    assert run(lock, 1, 2, runs=17, rho=0.001).episodes == 17 * per_run, "whatever the forecast says"
+    few = run(lock, 1, 2, runs=17, rho=0.001)
+    assert few.episodes == 17 * per_run, "whatever the forecast says"
+    assert few.guarantee.source == "neither proven nor calibrated for this number of runs"
     for bad in (0, 2.5):
         with pytest.raises(reprl.ReprlError, match=r"^runs must be a whole number from 1 to"):
             run(lock, 1, 2, runs=bad)
+
+
+def test_exploration_goes_on_until_its_own_data_bound_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A far bank that short runs miss: with an accuracy that needs it, runs get four times as long; else they do not."""
+    monkeypatch.setattr(episodic, "PARTITION_RUNS", 40)
+    river = reprl.make("river-swim-v0", n_states=6, horizon=8)
+    best = river.evaluate(river.solve().policy)
+    per_run = episodic.EPISODES_PER_CELL * river.n_states * river.n_actions * river.horizon
+    easy, hard = run(river, 4, 2, epsilon=0.3), run(river, 4, 2, epsilon=0.02)
+    assert easy.episodes == 40 * per_run
+    assert hard.episodes >= 40 * (1 + 4) * per_run
+    assert best - river.evaluate(easy.policy) > 0.02 >= best - river.evaluate(hard.policy)
+    assert hard.guarantee.epsilon == 0.02
+    monkeypatch.setattr(episodic, "LEVELS", 1)
+    missed = run(river, 4, 2, epsilon=0.02)
+    assert missed.guarantee.source == "exploration missed epsilon=0.02; its own data bound the loss"
+    assert missed.guarantee.epsilon >= best - river.evaluate(missed.policy) > 0.02
+    with pytest.raises(reprl.ReprlError, match=r"^max_samples must be at least \d+ for these settings, got"):
+        monkeypatch.setattr(episodic, "LEVELS", 4)
+        run(river, 4, 2, epsilon=0.02, max_samples=2 * 40 * per_run * river.horizon)
 
 
 def test_the_same_seeds_give_the_same_bytes_for_any_number_of_workers(lock: reprl.TabularMDP, small: None) -> None:

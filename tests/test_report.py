@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,19 @@ def test_environment_without_id_is_shown_by_numbers_and_says_so(tmp_path: Path) 
     page = written(report_samples.run_documents(mdp), tmp_path)
     assert "State names unknown: the environment has no id to build it again by." in page
     assert "state 1" in page
+
+
+def test_names_in_the_receipt_are_shown(tmp_path: Path) -> None:
+    labels = Labels("clinic", "a made-up one", ("well", "ill"), ("wait", "treat"))
+    mdp = reprl.TabularMDP([[[0.9, 0.1], [0.2, 0.8]]] * 2, [[0.0, 0.1], [0.3, 1.0]], horizon=2, labels=labels)
+    result = reprl.learn(mdp, shared_seed=7, data_seed=1, access="generative")
+    run = {"recipe": result.recipe, "policy": result.policy}
+    page = written({**run, "receipt": reprl.Receipt.of(result, labels)}, tmp_path)
+    assert "State names unknown" not in page
+    assert all(name in page for name in ("clinic", "a made-up one", "well", "treat"))
+    few = replace(result.receipt, labels=labels._replace(actions=("wait",)))
+    with pytest.raises(reprl.ReprlError, match=r"receipt labels.actions must be 2 texts or none, got 1"):
+        written({**run, "receipt": few}, tmp_path)
 
 
 def test_report_imports_no_module_that_an_id_names(run: dict[str, Any], tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import reprl
 from reprl.coupling.rounding import round_vector
 from reprl.decide import window
 from reprl.decide.induction import Accuracy, tiered_induction
-from reprl.decide.window import GRID, likely_loss, shared_stretch, widest_stretch, worst_loss
+from reprl.decide.window import BAND, GRID, is_accurate, likely_loss, shared_stretch, widest_stretch, worst_loss
 from reprl.mdp.tally import tally
 from tests import naive_window
 from tests.naive_window import Case, Place
@@ -426,6 +426,35 @@ def test_runs_on_independent_data_mostly_find_one_stretch(monkeypatch: pytest.Mo
     assert 0.0 < chance < 0.1
     assert exceeds(parted, pairs, chance) > FALSE_ALARM
     assert exceeds(unshared, pairs, chance) < FALSE_ALARM
+
+
+# Accurate or not.
+
+
+def test_a_loss_is_accurate_below_the_band_and_not_above_epsilon() -> None:
+    keys = [reprl.SharedKey(i) for i in range(200)]
+    assert all(is_accurate(key, (1.0 - BAND) * 0.2, 0.2) for key in keys)
+    assert not any(is_accurate(key, 0.2 * (1.0 + 1e-12), 0.2) for key in keys)
+    middle = [is_accurate(key, (1.0 - BAND / 2.0) * 0.2, 0.2) for key in keys]
+    assert 70 < sum(middle) < 130
+    assert middle == [is_accurate(key, (1.0 - BAND / 2.0) * 0.2, 0.2) for key in keys]
+    with pytest.raises(reprl.ReprlError, match=r"^shared key must be a reprl.SharedKey, got 3$"):
+        is_accurate(3, 0.1, 0.2)  # type: ignore[arg-type]
+
+
+@pytest.mark.statistical
+def test_two_verdicts_part_as_often_as_their_losses_are_far_apart() -> None:
+    """2000 keys, false alarm 1e-6 on both sides. Control: unshared keys."""
+    apart, pairs = 0.1, 2000
+    losses = [0.3 * (1.0 - BAND / 2.0), 0.3 * (1.0 - BAND / 2.0 + apart * BAND)]
+    parted = sum(len({is_accurate(reprl.SharedKey(i), loss, 0.3) for loss in losses}) - 1 for i in range(pairs))
+    assert exceeds(parted, pairs, apart) > FALSE_ALARM
+    assert exceeds(pairs - parted, pairs, 1.0 - apart) > FALSE_ALARM
+    unshared = sum(
+        is_accurate(reprl.SharedKey(i), losses[0], 0.3) != is_accurate(reprl.SharedKey(i + pairs), losses[1], 0.3)
+        for i in range(pairs)
+    )
+    assert exceeds(unshared, pairs, apart) < FALSE_ALARM
 
 
 @pytest.mark.parametrize(

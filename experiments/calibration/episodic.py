@@ -109,11 +109,17 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
     ]
     for name, row in rows.items():
         low, high = row["interval"]
-        lines.append(
-            f"| {name} | {row['epsilon']} | {row['rho']} "
-            f"| {row['disagreements']}/{row['pairs']} ({low:.3f}–{high:.3f}) | {row['partitions_apart']}, {row['stretches_apart']} | {row['worst_loss']:.3f} "
-            f"| {row['mean_steps']:.2g} | {row['most_steps']:.2g} |"
-        )
+        cells = [
+            name,
+            row["epsilon"],
+            row["rho"],
+            f"{row['disagreements']}/{row['pairs']} ({low:.3f}–{high:.3f})",
+            f"{row['partitions_apart']}, {row['stretches_apart']}",
+            f"{row['worst_loss']:.3f}",
+            f"{row['mean_steps']:.2g}",
+            f"{row['most_steps']:.2g}",
+        ]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 

@@ -133,7 +133,7 @@ class Point(NamedTuple):
 
 SWEEPS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "states": ("S, half of the states tied", "states", (4, 8, 16, 32, 64)),
-    "near": ("S, half of the states nearly tied", "states", (4, 8, 16, 32, 64)),
+    "near": ("S, half of the states nearly tied", "states", (4, 8, 16, 32)),
     "actions": ("A, all actions tied", "actions", (2, 4, 8)),
     "epsilon": ("1/ε", "epsilon", (0.1, 0.2, 0.4)),
     "rho": ("1/ρ", "rho", (0.05, 0.1, 0.2)),
@@ -141,8 +141,8 @@ SWEEPS: dict[str, tuple[str, str, tuple[float, ...]]] = {
 """Sweep → (what samples are plotted against, the field that varies, its values)."""
 SWEPT = ("reprl (joint)", "reprl (product)", "rpvi", "karbasi-softmax")
 """The learners of every sweep."""
-MORE = ("karbasi-grid", "karbasi-gaussian (shared)")
-"""Also in the first sweep. Greedy never gets there, and correlated Gaussian noise is too slow at these sizes."""
+MORE = {"states": ("karbasi-grid", "karbasi-gaussian (shared)"), "near": (SOFT.label,)}
+"""More learners of a sweep. Greedy never meets ρ at ties, and correlated Gaussian noise is too slow at these sizes."""
 THEORY = {
     "reprl (joint)": {"states": 2, "near": 2, "actions": 1, "epsilon": 2, "rho": 2},
     "reprl (product)": {"states": 3, "near": 3, "actions": 1, "epsilon": 2, "rho": 2},
@@ -172,15 +172,11 @@ def points(quick: bool) -> list[Point]:
     """Return the sweeps' points."""
     out = []
     for sweep, (_, field, values) in SWEEPS.items():
-        chosen = QUICK_SWEEPS.get(sweep, ()) if quick else values
-        for value in chosen:
-            epsilon, rho = (value if field == name else base for name, base in (("epsilon", EPSILON), ("rho", RHO)))
-            for one in contenders(access="generative", epsilon=epsilon, rho=rho):
-                if one.label not in (QUICK_LEARNERS if quick else SWEPT + MORE if sweep == "states" else SWEPT):
-                    continue
-                states, actions = (
-                    int(value) if field == name else base for name, base in (("states", 8), ("actions", 2))
-                )
-                bias = NEAR if sweep == "near" else 0.0
-                out.append(Point(sweep, value, one, states, actions, epsilon, rho, bias))
+        labels = QUICK_LEARNERS if quick else SWEPT + MORE.get(sweep, ())
+        for value in QUICK_SWEEPS.get(sweep, ()) if quick else values:
+            base = {"states": 8, "actions": 2, "epsilon": EPSILON, "rho": RHO, field: value}
+            sizes, aims = (int(base["states"]), int(base["actions"])), (base["epsilon"], base["rho"])
+            bias = NEAR if sweep == "near" else 0.0
+            known = (*contenders(access="generative", epsilon=aims[0], rho=aims[1]), SOFT)
+            out += [Point(sweep, value, one, *sizes, *aims, bias) for one in known if one.label in labels]
     return out

@@ -64,7 +64,8 @@ def _draw_table(data: Data, path: Path) -> None:
         axis.grid(alpha=0.25, linewidth=0.4, axis="x")
         for y in range(1, len(names)):
             axis.axhline(y - 0.5, color="0.85", linewidth=0.6)
-        axis.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
+        if learners:
+            axis.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
     _save(figure, path)
 
 

@@ -31,6 +31,7 @@ from reprl.mdp.gymnasium import GymnasiumModel as GymnasiumModel
 from reprl.mdp.gymnasium import from_gymnasium as from_gymnasium
 from reprl.mdp.gymnasium import to_gymnasium as to_gymnasium
 from reprl.mdp.policy import Policy as Policy
+from reprl.mdp.tabular import Labels as Labels
 from reprl.mdp.tabular import Solution as Solution
 from reprl.mdp.tabular import TabularMDP as TabularMDP
 from reprl.randomness import STREAM_VERSION as STREAM_VERSION

@@ -47,9 +47,10 @@ def _umask() -> int:
     return current
 
 
-def read_bounded(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
-    """Read a whole regular file of at most limit bytes."""
+def read_bounded(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
+    """Read a whole regular file of at most limit bytes; None for MAX_BYTES."""
     source = _path(path)
+    limit = MAX_BYTES if limit is None else limit
     try:
         if not source.is_file():
             raise ReprlError(f"cannot read {source}: no such file")

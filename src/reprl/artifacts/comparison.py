@@ -13,12 +13,12 @@ import numpy as np
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.audit.world import World, describe
+from reprl.audit.world import describe
 from reprl.errors import ReprlError, quote
 from reprl.files import read_bounded
 from reprl.mdp.gymnasium import GymnasiumModel
 from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.tabular import Labels, TabularMDP
 
 FIRST = 10
 """Differing cells that a comparison names."""
@@ -99,8 +99,8 @@ class Comparison:
     """The first of them, in order of step and state."""
     values: tuple[float, float] | None
     """Expected returns, where the dynamics are known."""
-    world: World | None
-    """Names for people."""
+    labels: Labels
+    """Names for people, as far as they are known."""
 
     @property
     def same(self) -> bool:
@@ -114,11 +114,11 @@ class Comparison:
 
     def state(self, s: int) -> str:
         """The name of a state, or its number."""
-        return str(s) if self.world is None else self.world.state(s)
+        return self.labels.states[s] if s < len(self.labels.states) else str(s)
 
     def action(self, a: int) -> str:
         """The name of an action, or its number."""
-        return str(a) if self.world is None else self.world.action(a)
+        return self.labels.actions[a] if a < len(self.labels.actions) else str(a)
 
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -145,16 +145,26 @@ class Comparison:
         }
 
 
-def compare_policies(a: Policy | str, b: Policy | str, env: TabularMDP | GymnasiumModel | None = None) -> Comparison:
+def compare_policies(
+    a: Policy | str,
+    b: Policy | str,
+    env: TabularMDP | GymnasiumModel | None = None,
+    labels: Labels | None = None,
+) -> Comparison:
     """Compare two policies, or fingerprints where there is no more.
 
     Args:
         a: a policy or its fingerprint.
         b: the other one.
         env: where both act, for names and, if its dynamics are known, for values.
+        labels: names where env is not known.
     """
     prints = tuple(x if isinstance(x, str) else x.fingerprint for x in (a, b))
     world = None if env is None else describe(env)
+    names = labels or Labels()
+    if world is not None:
+        fits = not isinstance(a, Policy) or a.actions.shape == (world.horizon, world.n_states)
+        names = world.labels if fits else Labels()
     shapes = different = values = None
     first: tuple[CellDifference, ...] = ()
     if isinstance(a, Policy) and isinstance(b, Policy):
@@ -173,7 +183,7 @@ def compare_policies(a: Policy | str, b: Policy | str, env: TabularMDP | Gymnasi
         different=different,
         first=first,
         values=values,
-        world=world if shapes is None or world is None or shapes[0] == (world.horizon, world.n_states) else None,
+        labels=names,
     )
 
 

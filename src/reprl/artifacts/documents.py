@@ -16,7 +16,7 @@ from reprl.errors import ReprlError, check_int, quote
 from reprl.randomness import STREAM_VERSION
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_MAX_TEXT = 1000
+MAX_TEXT = 1000
 
 
 def canonical(document: Any) -> bytes:
@@ -95,10 +95,10 @@ def check_digest(name: str, value: object) -> str:
     return value
 
 
-def check_text(name: str, value: object) -> str:
+def check_text(name: str, value: object, *, empty: bool = False) -> str:
     """Return value if it is a short printable text."""
-    if not isinstance(value, str) or not 0 < len(value) <= _MAX_TEXT or not value.isprintable():
-        raise ReprlError(f"{name} must be a printable text of at most {_MAX_TEXT} characters, got {quote(value)}")
+    if not isinstance(value, str) or not (empty or value) or len(value) > MAX_TEXT or not value.isprintable():
+        raise ReprlError(f"{name} must be a printable text of at most {MAX_TEXT} characters, got {quote(value)}")
     return value
 
 

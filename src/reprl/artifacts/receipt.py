@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.artifacts.documents import (
+    MAX_TEXT,
     check_digest,
     check_fields,
     check_stream,
@@ -30,8 +32,9 @@ from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.files import read_bounded, write_atomic
 from reprl.guarantee import Guarantee
-from reprl.learn.learner import LearnResult
+from reprl.learn.learner import Environment, LearnResult
 from reprl.mdp.counts import Counts
+from reprl.mdp.tabular import Labels
 from reprl.randomness import STREAM_VERSION
 
 _FORMAT = "reprl-receipt"
@@ -49,6 +52,7 @@ _NAMES = (
     "visits",
     "values",
     "stretch",
+    "labels",
     "data_commitment",
     "package_version",
     "stream_version",
@@ -86,6 +90,8 @@ class Receipt:
     values: NDArray[np.float64]
     """(H+1, S): values that the decision computed."""
     stretch: float
+    labels: Labels
+    """Names of the environment, states and actions, as far as they are known; without its reward map."""
     data_commitment: str
     """Hash of the recipe and the data seed; never the seed itself."""
     package_version: str
@@ -93,8 +99,8 @@ class Receipt:
     """How long the run took; not part of the digest."""
 
     @classmethod
-    def of(cls, result: LearnResult) -> Receipt:
-        """Return the receipt of a run."""
+    def of(cls, result: LearnResult, labels: Labels | None = None) -> Receipt:
+        """Return the receipt of a run, with the names of its environment where they are given."""
         recipe = result.recipe.digest
         explored = result.explored
         return cls(
@@ -109,6 +115,7 @@ class Receipt:
             visits=_visits(result.counts),
             values=result.induction.values,
             stretch=float(result.stretch),
+            labels=_printable(labels or Labels(), result.environment),
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
             seconds=float(result.seconds),
@@ -142,6 +149,7 @@ class Receipt:
             "visits": self.visits.tolist(),
             "values": self.values.tolist(),
             "stretch": self.stretch,
+            "labels": _plain_labels(self.labels),
             "data_commitment": self.data_commitment,
             "package_version": self.package_version,
             "stream_version": STREAM_VERSION,
@@ -190,6 +198,58 @@ def _plain_guarantee(guarantee: Guarantee) -> dict[str, Any]:
     return {name: x if isinstance(x, str) else float(x) for name, x in asdict(guarantee).items()}
 
 
+def _plain_labels(labels: Labels) -> dict[str, Any]:
+    return {
+        "name": labels.name,
+        "description": labels.description,
+        "states": list(labels.states),
+        "actions": list(labels.actions),
+        "grid": None if labels.grid is None else list(labels.grid),
+    }
+
+
+def _printable(labels: Labels, environment: Environment) -> Labels:
+    """Bring names, which nobody has checked yet, to what ``_read_labels`` accepts."""
+
+    def text(name: object) -> str:
+        return "".join(x if x.isprintable() else " " for x in str(name))[:MAX_TEXT]
+
+    def texts(names: Sequence[object], count: int) -> tuple[str, ...]:
+        return tuple(map(text, names)) if len(names) == count else ()
+
+    return Labels(
+        name=text(labels.name),
+        description=text(labels.description),
+        states=texts(labels.states, environment.n_states),
+        actions=texts(labels.actions, environment.n_actions),
+        grid=None if labels.grid is None else (int(labels.grid[0]), int(labels.grid[1])),
+    )
+
+
+def _read_labels(value: object, n_states: int) -> Labels:
+    names = check_fields("receipt labels", value, ("name", "description", "states", "actions", "grid"))
+    grid = names["grid"]
+    if grid is not None and (not isinstance(grid, list) or len(grid) != 2):
+        raise ReprlError(f"receipt labels.grid must be [rows, columns] or null, got {quote(grid)}")
+    with naming("receipt labels."):
+        states = _read_texts("states", names["states"])
+        if len(states) not in (0, n_states):
+            raise ReprlError(f"states must be {n_states} texts or none, got {len(states)}")
+        return Labels(
+            name=check_text("name", names["name"], empty=True),
+            description=check_text("description", names["description"], empty=True),
+            states=states,
+            actions=_read_texts("actions", names["actions"]),
+            grid=None if grid is None else (check_int("grid", grid[0], 1), check_int("grid", grid[1], 1)),
+        )
+
+
+def _read_texts(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ReprlError(f"{name} must be a list of texts, got {quote(value)}")
+    return tuple(check_text(f"{name}[{i}]", item, empty=True) for i, item in enumerate(value))
+
+
 def _read_figures(document: dict[str, Any]) -> dict[str, Any]:
     names = ("rho", "delta", "epsilon", "status", "source")
     promised = check_fields("receipt guarantee", document["guarantee"], names)
@@ -224,6 +284,7 @@ def _read_tables(document: dict[str, Any]) -> dict[str, Any]:
         "ignored": None if ignored is None else read_table("receipt ignored", ignored, sets, 0, 1).astype(bool),
         "visits": read_table("receipt visits", document["visits"], shape, 0, None),
         "values": read_reals("receipt values", document["values"], (horizon + 1, n_states)),
+        "labels": _read_labels(document["labels"], n_states),
     }
 
 

@@ -157,7 +157,9 @@ class Recipe:
             recorded, actual = getattr(wanted, name), getattr(found, name)
             if recorded != actual:
                 source = "the environment given" if given else f"{wanted.id} built here"
-                raise ReprlError(f"recipe environment.{name} must be {actual}, like {source}, got {recorded}")
+                raise ReprlError(
+                    f"{source} must be the recipe's, with environment.{name} {_short(recorded)}, got {_short(actual)}"
+                )
         return env
 
     def learn(
@@ -187,6 +189,11 @@ class Recipe:
             max_samples=max_samples,
             **options,
         )
+
+
+def _short(value: object) -> str:
+    """A number, or enough of a digest to tell it by."""
+    return str(value)[:12]
 
 
 def _plain(settings: Settings) -> dict[str, Any]:

@@ -68,6 +68,10 @@ Env = Annotated[
     str, typer.Argument(metavar="ENV", help="An id of 'reprl envs', gym:ID, or file.py:name.", show_default=False)
 ]
 Horizon = Annotated[int | None, option("--horizon", "-H", help="H, the steps of an episode.", kind=whole)]
+RewardRange = Annotated[
+    tuple[float, float] | None,
+    option("--reward-range", help="Bounds of the reward of a Gymnasium environment.", kind=real, metavar="LOW HIGH"),
+]
 Epsilon = Annotated[float | None, _setting("epsilon", real)]
 Rho = Annotated[float | None, _setting("rho", real)]
 Delta = Annotated[float | None, _setting("delta", real)]
@@ -140,8 +144,27 @@ def count_workers(workers: int | None) -> int:
     return (os.cpu_count() or 1) if workers is None else workers
 
 
+def open_other(
+    env: str | None, horizon: int | None, env_option: list[str] | None, reward_range: tuple[float, float] | None
+) -> TabularMDP | GymnasiumModel | None:
+    """Open the environment of --env, if it is given."""
+    options = read_pairs("--env-option", env_option)
+    if env is not None:
+        from reprl.cli.environment import open_named
+
+        return open_named(env, horizon, options, reward_range)
+    if options or reward_range:
+        raise ReprlError(f"--env-option and --reward-range must come with --env, got {quote(options or reward_range)}")
+    return None
+
+
 def plan_recipe(
-    env: str, horizon: int | None, env_option: list[str] | None, options: dict[str, Any], shared_seed: int | None
+    env: str,
+    horizon: int | None,
+    env_option: list[str] | None,
+    reward_range: tuple[float, float] | None,
+    options: dict[str, Any],
+    shared_seed: int | None,
 ) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
     """Open an environment and write down what is to be learned in it."""
     from reprl.artifacts.recipe import Recipe
@@ -150,6 +173,6 @@ def plan_recipe(
     from reprl.randomness import fresh_seed
 
     settings = make_settings(options)
-    world = open_named(env, horizon, read_pairs("--env-option", env_option))
+    world = open_named(env, horizon, read_pairs("--env-option", env_option), reward_range)
     seed = fresh_seed() if shared_seed is None else shared_seed
     return world, Recipe.plan(describe(world), settings, seed)

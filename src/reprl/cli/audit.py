@@ -10,7 +10,10 @@ import typer
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer, progress_wanted
 
-Learner = Annotated[str, args.option("--learner", help="A name of 'reprl learners'. Default reprl.", metavar="NAME")]
+Learner = Annotated[
+    str,
+    args.option("--learner", help="A name of 'reprl learners', or file.py:name. Default reprl.", metavar="NAME"),
+]
 Pairs = Annotated[int, args.option("--pairs", "-n", help="Pairs of runs to try. Default 50.", kind=args.whole)]
 Seed = Annotated[
     int | None, args.option("--seed", help="Of the audit: shared and data seeds follow from it.", kind=args.whole)
@@ -22,6 +25,7 @@ def audit(
     learner: Learner = "reprl",
     pairs: Pairs = 50,
     horizon: args.Horizon = None,
+    reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
     rho: args.Rho = None,
     delta: args.Delta = None,
@@ -36,7 +40,9 @@ def audit(
     out: Annotated[Path | None, args.option("--out", help="Write the evidence here.", metavar="FILE.json")] = None,
     option: args.Options = None,
     env_option: args.EnvOptions = None,
-    workers: args.Workers = None,
+    workers: Annotated[
+        int, args.option("--workers", help="Processes, for long audits; same result. Default 1.", kind=args.whole)
+    ] = 1,
     json: args.Json = False,
 ) -> Answer:
     """Run a learner in pairs with one shared seed each and independent data, and count how often they differ.
@@ -46,9 +52,11 @@ def audit(
     reprl audit gridworld-v0 --horizon 6 --pairs 20
 
     reprl audit gridworld-v0 --learner ucbvi -o samples=100000 --out audit.json
+
+    reprl audit plant.py:make_plant --learner mine.py:q_learning -o episodes=1000
     """
     from reprl.audit.audit import audit as run_audit
-    from reprl.cli.environment import open_named
+    from reprl.cli.environment import names_object, open_named, read_object
 
     given: dict[str, Any] = {
         "epsilon": epsilon,
@@ -60,11 +68,11 @@ def audit(
         "seed": seed,
     }
     found = run_audit(
-        open_named(env, horizon, args.read_pairs("--env-option", env_option)),
-        learner,
+        open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range),
+        read_object("--learner", learner) if names_object(learner) else learner,
         pairs,
         sequential=sequential,
-        workers=args.count_workers(workers),
+        workers=workers,
         progress=progress_wanted(),
         **args.learn_options(given, option),
     )

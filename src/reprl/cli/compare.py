@@ -19,6 +19,7 @@ def compare(
         args.option("--learner", help="A name of 'reprl learners'; may be repeated. Default: all.", metavar="NAME"),
     ] = None,
     horizon: args.Horizon = None,
+    reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
     rho: args.Rho = None,
     access: Annotated[
@@ -53,7 +54,7 @@ def compare(
         "limit": limit,
         "seed": seed,
     }
-    world = open_named(env, horizon, args.read_pairs("--env-option", env_option))
+    world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
     with _status() as tell:
         found = run_comparison(
             world,

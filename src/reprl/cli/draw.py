@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_STEPS = 12
 MAX_STATES = 24
 _MAX_WIDTH = 100
-_IGNORED = "·"
+_IDLE = "·"
 
 
 def facts(rows: Sequence[tuple[str, object]]) -> Table:
@@ -43,9 +43,9 @@ def table_of(*heads: str) -> Table:
 
 
 def print_policies(
-    console: Console, policies: Sequence[Policy], world: World, titles: Sequence[str], ignorable: NDArray[np.bool_]
+    console: Console, policies: Sequence[Policy], world: World, titles: Sequence[str], idle: NDArray[np.bool_]
 ) -> None:
-    """Draw policies side by side; cells in which they differ stand out, ignored ones are a dot."""
+    """Draw policies side by side; cells in which they differ stand out, those without a decision are a dot."""
     apart = np.zeros(policies[0].actions.shape, dtype=bool)
     for policy in policies[1:]:
         apart |= policy.actions != policies[0].actions
@@ -53,23 +53,24 @@ def print_policies(
     panels: list[RenderableType] = []
     for policy, title in zip(policies, titles, strict=True):
         if world.labels.grid is None:
-            picture: RenderableType = _rows(policy, world, apart, ignorable)
+            picture: RenderableType = _rows(policy, world, apart, idle)
         else:
-            picture = _grids(policy, world, apart, ignorable, width)
+            picture = _grids(policy, world, apart, idle, width)
         panels.append(Panel(picture, title=Text(title), expand=False))
     console.print(Columns(panels) if len(panels) > 1 else panels[0])
-    if ignorable.any():
-        console.print(f"{_IGNORED} hardly ever reached, left out of the decision", style="dim")
+    if idle.any():
+        console.print(f"{_IDLE} no decision: hardly ever reached, or the episode is over", style="dim")
+    console.print("within ε of the best as a whole; a single action may look odd", style="dim")
 
 
-def _cell(policy: Policy, world: World, h: int, s: int, apart: NDArray[np.bool_], ignorable: NDArray[np.bool_]) -> Text:
+def _cell(policy: Policy, world: World, h: int, s: int, apart: NDArray[np.bool_], idle: NDArray[np.bool_]) -> Text:
     if apart[h, s]:
         return Text(world.action(int(policy.actions[h, s])), "bold reverse red")
-    return Text(_IGNORED, "dim") if ignorable[h, s] else Text(world.action(int(policy.actions[h, s])), "bold")
+    return Text(_IDLE, "dim") if idle[h, s] else Text(world.action(int(policy.actions[h, s])), "bold")
 
 
 def _grids(
-    policy: Policy, world: World, apart: NDArray[np.bool_], ignorable: NDArray[np.bool_], width: int
+    policy: Policy, world: World, apart: NDArray[np.bool_], idle: NDArray[np.bool_], width: int
 ) -> RenderableType:
     """A small map for every step."""
     assert world.labels.grid is not None
@@ -84,7 +85,7 @@ def _grids(
         for h in range(low, min(low + across, steps)):
             text = Text(f"step {h}\n", style="")
             for s in range(min(rows * columns, world.n_states)):
-                cell = _cell(policy, world, h, s, apart, ignorable)
+                cell = _cell(policy, world, h, s, apart, idle)
                 text.append_text(cell)
                 text.append(" " * (glyph - len(cell)))
                 text.append("\n" if s % columns == columns - 1 else " ")
@@ -98,7 +99,7 @@ def _grids(
     return grid
 
 
-def _rows(policy: Policy, world: World, apart: NDArray[np.bool_], ignorable: NDArray[np.bool_]) -> RenderableType:
+def _rows(policy: Policy, world: World, apart: NDArray[np.bool_], idle: NDArray[np.bool_]) -> RenderableType:
     """A row for every state, a column for every step."""
     steps, states = min(policy.horizon, MAX_STEPS), min(policy.n_states, MAX_STATES)
     table = Table(box=None, pad_edge=False)
@@ -106,7 +107,7 @@ def _rows(policy: Policy, world: World, apart: NDArray[np.bool_], ignorable: NDA
     for h in range(steps):
         table.add_column(str(h), no_wrap=True)
     for s in range(states):
-        cells = (_cell(policy, world, h, s, apart, ignorable) for h in range(steps))
+        cells = (_cell(policy, world, h, s, apart, idle) for h in range(steps))
         table.add_row(Text(world.state(s)), *cells)
     hidden = [
         f"{total - shown} more {what}"

@@ -1,4 +1,4 @@
-"""ENV on the command line: an id of the catalogue, gym:ID, or file.py:name."""
+"""What file.py:name means on the command line; for ENV also an id of the catalogue, or gym:ID."""
 
 from __future__ import annotations
 
@@ -17,28 +17,39 @@ from reprl.mdp.gymnasium import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 
 
-def open_named(name: str, horizon: int | None, options: dict[str, Any]) -> TabularMDP | GymnasiumModel:
+def open_named(
+    name: str, horizon: int | None, options: dict[str, Any], reward_range: tuple[float, float] | None = None
+) -> TabularMDP | GymnasiumModel:
     """Open the environment that a name on the command line means."""
-    path, colon, attribute = name.rpartition(":")
-    if colon and not name.startswith(PREFIX):
-        return _open_object(_read_object(path, attribute), horizon, options)
-    for reserved in ("id", "horizon"):
+    for reserved in ("id", "horizon", *(() if reward_range is None else ("reward_range",))):
         if reserved in options:
             raise ReprlError(f"--env-option must not be {reserved}, which has its own place, got {quote(options)}")
-    return make(name, horizon, **options)
+    if not name.startswith(PREFIX) and names_object(name):
+        return _open_object(read_object("ENV", name), horizon, options, reward_range)
+    return make(name, horizon, **options, **({} if reward_range is None else {"reward_range": reward_range}))
 
 
-def _read_object(path: str, attribute: str) -> Any:
+def names_object(name: str) -> bool:
+    """Whether a name is meant as file.py:name."""
+    return ":" in name or name.endswith(".py")
+
+
+def read_object(what: str, name: str) -> Any:
+    """Run a user's file and return the object in it that file.py:name names."""
+    path, _, attribute = name.rpartition(":")
+    if not path:
+        raise ReprlError(f"{what} must also say which object of the file is meant, {name}:NAME, got {quote(name)}")
     file = Path(path)
     if not file.is_file() or file.suffix != ".py":
-        raise ReprlError(f"ENV must be an id, {PREFIX}ID or file.py:name, got no such file {quote(path)}")
+        allowed = f"an id, {PREFIX}ID" if what == "ENV" else "a name of 'reprl learners'"
+        raise ReprlError(f"{what} must be {allowed} or file.py:name, got no such file {quote(path)}")
     spec = util.spec_from_file_location(f"reprl_user_{file.stem}", file.resolve())
     assert spec is not None
     assert spec.loader is not None
     module = util.module_from_spec(spec)
     sys.modules[module.__name__] = module
     sys.path.append(str(file.resolve().parent))  # for what lies beside it
-    _guard(path, spec.loader.exec_module, module)
+    _guard(f"{path} must run", spec.loader.exec_module, module)
     _carry_along(module)
     if not hasattr(module, attribute):
         names = ", ".join(x for x in vars(module) if not x.startswith("_")) or "nothing"
@@ -55,24 +66,26 @@ def _carry_along(module: ModuleType) -> None:
     cloudpickle.register_pickle_by_value(module)
 
 
-def _open_object(source: Any, horizon: int | None, options: dict[str, Any]) -> TabularMDP | GymnasiumModel:
+def _open_object(
+    source: Any, horizon: int | None, options: dict[str, Any], reward_range: tuple[float, float] | None
+) -> TabularMDP | GymnasiumModel:
     """Open an environment, or what a factory makes of the options and, where it takes one, the horizon."""
     if isinstance(source, TabularMDP | GymnasiumModel) or not callable(source):
         if options:
             raise ReprlError(f"--env-option must come with a factory, got {quote(options)} for {quote(source)}")
-        return _with_horizon(source, horizon)
+        return _open(source, horizon, reward_range)
     arguments = dict(options)
     if horizon is not None and "horizon" in _parameters(source):
         arguments["horizon"] = horizon
-    made = _guard(getattr(source, "__name__", "the factory"), source, **arguments)
+    made = _guard(f"{getattr(source, '__name__', 'the factory')} must build an environment", source, **arguments)
     if isinstance(made, TabularMDP | GymnasiumModel):
-        return _with_horizon(made, horizon)
-    return open_environment((lambda: source(**arguments)) if arguments else source, horizon)
+        return _open(made, horizon, reward_range)
+    return _open((lambda: source(**arguments)) if arguments else source, horizon, reward_range)
 
 
-def _with_horizon(env: Any, horizon: int | None) -> TabularMDP | GymnasiumModel:
+def _open(env: Any, horizon: int | None, reward_range: tuple[float, float] | None) -> TabularMDP | GymnasiumModel:
     """Open an environment; to repeat the horizon that it has is no error."""
-    return open_environment(env, None if horizon == getattr(env, "horizon", None) else horizon)
+    return open_environment(env, None if horizon == getattr(env, "horizon", None) else horizon, reward_range)
 
 
 def _parameters(factory: Any) -> Iterable[str]:
@@ -82,7 +95,7 @@ def _parameters(factory: Any) -> Iterable[str]:
         return ()
 
 
-def _guard(what: str, call: Any, *args: Any, **kwargs: Any) -> Any:
+def _guard(wanted: str, call: Any, *args: Any, **kwargs: Any) -> Any:
     """Run a user's code; whatever it raises becomes one line."""
     try:
         return call(*args, **kwargs)
@@ -90,6 +103,4 @@ def _guard(what: str, call: Any, *args: Any, **kwargs: Any) -> Any:
         raise
     except (Exception, SystemExit) as error:
         reason = " ".join(str(error).split())
-        raise ReprlError(
-            f"{what} must build an environment, got {type(error).__name__}: {quote(reason, 200)}"
-        ) from None
+        raise ReprlError(f"{wanted}, got {type(error).__name__}: {quote(reason, 200)}") from None

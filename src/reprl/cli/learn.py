@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,20 @@ from reprl.cli.answer import Answer, progress_wanted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import Console
 
     from reprl.artifacts.recipe import Recipe
     from reprl.learn.learner import LearnResult
     from reprl.mdp.gymnasium import GymnasiumModel
-    from reprl.mdp.tabular import TabularMDP
+    from reprl.mdp.tabular import Labels, TabularMDP
 
 
 def learn(
     env: args.Env,
     horizon: args.Horizon = None,
+    reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
     rho: args.Rho = None,
     delta: args.Delta = None,
@@ -47,9 +51,21 @@ def learn(
     reprl learn gym:FrozenLake-v1 -H 12 --epsilon 0.5 -o coupling=joint
     """
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "constants": constants}
-    world, recipe = args.plan_recipe(env, horizon, env_option, args.learn_options(given, option), shared_seed)
+    options = args.learn_options(given, option)
+    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
     result = run_recipe(recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
-    return Answer(describe_run(result, out), lambda console: _show(console, result, world, out))
+    again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
+    if reward_range is not None:
+        again += f" --reward-range {reward_range[0]} {reward_range[1]}"
+    own = "" if recipe.environment.id else again
+    return Answer(describe_run(result, world, out), lambda console: _show(console, result, world, out, own))
+
+
+def names_of(world: TabularMDP | GymnasiumModel) -> Labels:
+    """The names that a receipt carries."""
+    from reprl.audit.world import describe
+
+    return describe(world).labels
 
 
 def run_recipe(
@@ -75,13 +91,15 @@ def run_recipe(
             progress=progress_wanted(),
         )
         if folder is not None:
-            folder.write(result)
+            folder.write(result, names_of(world))
     return result
 
 
-def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
+def describe_run(result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None) -> dict[str, Any]:
     """Return a run as a JSON document."""
-    receipt = result.receipt.as_dict()
+    from reprl.artifacts.receipt import Receipt
+
+    receipt = Receipt.of(result, names_of(world)).as_dict()
     return {
         "fingerprint": result.policy.fingerprint,
         "samples": result.samples,
@@ -97,18 +115,30 @@ def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
     }
 
 
+def idle_cells(result: LearnResult, world: TabularMDP | GymnasiumModel) -> NDArray[np.bool_]:
+    """(H, S): where a run decided nothing, because a state is ignored or the episode is over."""
+    from reprl.mdp.gymnasium import GymnasiumModel
+
+    idle = result.tiers.ignorable.copy()
+    if isinstance(world, GymnasiumModel):
+        idle[:, world.ended] = True
+    return idle
+
+
 def effort(result: LearnResult) -> str:
     """Samples, episodes and time of a run."""
     episodes = f" in {result.episodes:,} episodes" if result.episodes else ""
     return f"{result.samples:,}{episodes}, {result.seconds:.1f} s"
 
 
-def _show(console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None) -> None:
+def _show(
+    console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None, own: str
+) -> None:
     from reprl.audit.world import describe
     from reprl.cli.draw import facts, print_policies
 
     names = describe(world)
-    print_policies(console, [result.policy], names, [names.labels.name], result.tiers.ignorable)
+    print_policies(console, [result.policy], names, [names.labels.name], idle_cells(result, world))
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
     rows: list[tuple[str, object]] = [
         ("fingerprint", result.policy.fingerprint),
@@ -118,6 +148,5 @@ def _show(console: Console, result: LearnResult, world: TabularMDP | GymnasiumMo
         ("keep private", f"the data seed {result.data_seed}: a second team draws its own"),
     ]
     if out is not None:
-        own = "" if result.recipe.environment.id else " --env FILE.py:NAME"
         rows.append(("second team", f"reprl replicate {out}/recipe.json{own}"))
     console.print(facts(rows))

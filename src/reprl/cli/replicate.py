@@ -26,6 +26,8 @@ def replicate(
     out: args.Out = None,
     force: args.Force = False,
     env: args.OtherEnv = None,
+    env_option: args.EnvOptions = None,
+    reward_range: args.RewardRange = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
     json: args.Json = False,
@@ -42,14 +44,13 @@ def replicate(
     from reprl.artifacts.comparison import compare_policies
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
-    from reprl.cli.environment import open_named
 
     folder = recipe if recipe.is_dir() else recipe.parent
     wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
     first, remark = _first_team(folder, wanted)
     if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
         raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
-    world = wanted.make(None if env is None else open_named(env, wanted.environment.horizon, {}))
+    world = wanted.make(args.open_other(env, wanted.environment.horizon, env_option, reward_range))
     result = run_recipe(wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
     comparison = None
     if first is not None and first.receipt is not None:
@@ -57,7 +58,7 @@ def replicate(
         if first.receipt.data_commitment == result.receipt.data_commitment:
             remark = "both runs used one data seed: equal policies show determinism, not replicability"
     document = {
-        **describe_run(result, out),
+        **describe_run(result, world, out),
         "same": None if comparison is None else comparison.same,
         "comparison": None if comparison is None else comparison.as_dict(),
         "remark": remark,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.cli.learn import describe_run, effort, run_recipe
+from reprl.cli.learn import describe_run, effort, idle_cells, run_recipe
 from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ DataSeeds = Annotated[
 def twice(
     env: args.Env,
     horizon: args.Horizon = None,
+    reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
     rho: args.Rho = None,
     delta: args.Delta = None,
@@ -52,7 +53,8 @@ def twice(
     """
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "constants": constants}
     seeds = _two_seeds(data_seed)
-    world, recipe = args.plan_recipe(env, horizon, env_option, args.learn_options(given, option), shared_seed)
+    options = args.learn_options(given, option)
+    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
     runs = [
         run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers)
         for seed in seeds
@@ -66,7 +68,7 @@ def twice(
         **comparison.as_dict(),
         "shared_seed": recipe.shared_seed,
         "greedy_different": greedy,
-        "runs": [describe_run(run, None) for run in runs],
+        "runs": [describe_run(run, world, None) for run in runs],
     }
     code = FINE if comparison.same else DIFFERENT
     return Answer(document, lambda console: _show(console, runs, world, comparison, greedy), code)
@@ -113,9 +115,9 @@ def _show(
     names = describe(world)
     console.print(f"{names.labels.name}: {names.labels.description}".rstrip(": "))
     policies, titles = [run.policy for run in runs], ["run 1", "run 2"]
-    print_policies(console, policies, names, titles, runs[0].tiers.ignorable & runs[1].tiers.ignorable)
+    print_policies(console, policies, names, titles, idle_cells(runs[0], world) & idle_cells(runs[1], world))
     table = table_of("", *titles)
-    table.add_row("data seed, fresh", *(str(run.data_seed) for run in runs))
+    table.add_row("data seed", *(str(run.data_seed) for run in runs))
     table.add_row("shared seed", *(str(run.shared_seed) for run in runs))
     table.add_row("samples", *(effort(run) for run in runs))
     if isinstance(world, TabularMDP) and comparison.values is not None:
@@ -125,11 +127,12 @@ def _show(
     console.print(table)
     print_comparison(console, comparison)
     cells = runs[0].policy.actions.size
+    plain = f"greedy planning on these two data sets differs in {greedy} of {cells} cells: it shares no randomness"
     console.print(
         facts(
             [
                 ("promised", runs[0].guarantee),
-                ("for comparison", f"greedy planning on the very same data differs in {greedy} of {cells} cells"),
+                ("for comparison", plain),
             ]
         )
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.comparison import Comparison, Evidence
     from reprl.mdp.gymnasium import GymnasiumModel
-    from reprl.mdp.tabular import TabularMDP
+    from reprl.mdp.tabular import Labels, TabularMDP
 
 
 def verify(
@@ -24,14 +24,17 @@ def verify(
     b: Annotated[Path, typer.Argument(metavar="B", help="The other one.", show_default=False)],
     env: Annotated[
         str | None,
-        args.option("--env", help="For names and values where no recipe tells.", metavar="ENV"),
+        args.option("--env", help="The environment, for values where no recipe has its id.", metavar="ENV"),
     ] = None,
+    env_option: args.EnvOptions = None,
+    reward_range: args.RewardRange = None,
     json: args.Json = False,
 ) -> Answer:
     """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
 
-    Policies are compared cell by cell, receipts by the fingerprints in them. Where a recipe lies beside, or --env
-    names the environment, states and actions get their names and the difference in value is computed.
+    Policies are compared cell by cell, receipts by the fingerprints in them. Receipts also hold the names of states
+    and actions. Where a recipe with an id lies beside, or --env names the environment, the difference in value is
+    computed.
 
     reprl verify run second
 
@@ -40,9 +43,11 @@ def verify(
     from reprl.artifacts.comparison import compare_policies, load_evidence
 
     sides = (load_evidence(a), load_evidence(b))
-    world, remarks = _find_world(sides, env)
+    shape = next((side.policy.actions.shape for side in sides if side.policy is not None), (None,))
+    given = args.open_other(env, shape[0], env_option, reward_range)
+    world, remarks = _find_world(sides) if given is None else (given, [])
     first, second = (side.policy or side.fingerprint for side in sides)
-    comparison = compare_policies(first, second, world)
+    comparison = compare_policies(first, second, world, _find_names(sides))
     remarks += _remarks(sides)
     document = {
         **comparison.as_dict(),
@@ -53,23 +58,21 @@ def verify(
     return Answer(document, lambda console: _show(console, sides, comparison, remarks), code)
 
 
-def _find_world(
-    sides: tuple[Evidence, Evidence], env: str | None
-) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
+def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
     """The environment of both sides, if it can be known."""
-    recipes = [side.recipe for side in sides if side.recipe is not None]
-    if env is not None:
-        from reprl.cli.environment import open_named
-
-        shape = next((side.policy.actions.shape for side in sides if side.policy is not None), (None,))
-        return open_named(env, shape[0], {}), []
-    known = [recipe for recipe in recipes if recipe.environment.id is not None]
+    known = [side.recipe for side in sides if side.recipe is not None and side.recipe.environment.id is not None]
     if not known:
         return None, []
     try:
         return known[0].make(), []
     except ReprlError as error:
-        return None, [f"names and values are missing: {error}"]
+        return None, [f"values are missing: {error}"]
+
+
+def _find_names(sides: tuple[Evidence, Evidence]) -> Labels | None:
+    """The names in the receipts, unless these contradict each other."""
+    found = {side.receipt.labels for side in sides if side.receipt is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:

@@ -21,6 +21,8 @@ from reprl.randomness import SharedKey, check_shared_key
 
 GRID = math.log(1.3)
 """Width of the grid of log stretches."""
+BAND = 0.3
+"""Share of ε over which the limit of `is_accurate` is spread."""
 _HALVINGS = 40
 
 
@@ -59,9 +61,7 @@ def widest_stretch(
     check_probability("delta", delta)
 
     def fits(log: float) -> bool:
-        wide = accuracy.stretched(math.exp(log))
-        surely = mechanism == "compact" and worst_loss(counts, tiers, wide) <= epsilon
-        return surely or likely_loss(counts, tiers, wide, delta=delta, mechanism=mechanism) <= epsilon
+        return loss_bound(counts, tiers, accuracy.stretched(math.exp(log)), delta=delta, mechanism=mechanism) <= epsilon
 
     low, high = 0.0, math.log(max(1.0, 2.0 * counts.outcomes.horizon / accuracy.by_tier[0]))
     if fits(high):
@@ -70,6 +70,25 @@ def widest_stretch(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if fits(middle) else (low, middle)
     return math.exp(low)
+
+
+def is_accurate(key: SharedKey, loss: float, epsilon: float) -> bool:
+    """Decide whether a bound on the loss is good enough, alike in two similar runs.
+
+    Guarantee:
+        True for loss ≤ (1 − BAND)·ε, False for loss > ε; two runs whose bounds are d apart decide differently with
+        probability at most d/(BAND·ε).
+
+    Randomness:
+        Shared, at key.
+    """
+    return loss <= epsilon * (1.0 - BAND * float(check_shared_key(key).uniforms(1)[0]))
+
+
+def loss_bound(counts: Counts, tiers: Tiers, accuracy: Accuracy, *, delta: float, mechanism: str) -> float:
+    """Return `likely_loss`, or `worst_loss` where it is smaller; that one holds for windows, so for "compact" alone."""
+    likely = likely_loss(counts, tiers, accuracy, delta=delta, mechanism=mechanism)
+    return min(likely, worst_loss(counts, tiers, accuracy)) if mechanism == "compact" else likely
 
 
 def likely_loss(counts: Counts, tiers: Tiers, accuracy: Accuracy, *, delta: float, mechanism: str) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Induction, tiered_induction
 from reprl.decide.tiers import Tiers
-from reprl.decide.window import shared_stretch
+from reprl.decide.window import is_accurate, loss_bound, shared_stretch
 from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings
 from reprl.explore.rep_explore import Explored, Stage, rep_explore
@@ -22,7 +22,9 @@ from reprl.mdp.gymnasium import GymnasiumModel
 from reprl.randomness import SharedKey, check_shared_key
 
 EPISODES_PER_CELL = 32
-"""K of a practical run, per cell: twice the first quota, so that a cell at half the even share still meets it."""
+"""K of a practical run, per cell, at level 0: four times the ladder's top, 4 times as many at each further level."""
+LEVELS = 4
+"""How often exploration is begun, each time with longer runs, until its own data bound the loss by ε."""
 PARTITION_RUNS = 800
 """m of the practical preset."""
 QUOTAS = ((1, 2, 3, 4, 6, 8),)
@@ -45,9 +47,10 @@ class EpisodicRun(NamedTuple):
     stretch: float
 
 
-def practical_stages(n_states: int, n_actions: int, horizon: int) -> tuple[Stage, ...]:
+def practical_stages(n_states: int, n_actions: int, horizon: int, level: int = 0) -> tuple[Stage, ...]:
     """Return the one stage of the practical preset; the forecast adds data runs to it."""
-    run = RunSettings(episodes=EPISODES_PER_CELL * n_states * n_actions * horizon, bonus=BONUS, guide=GUIDE)
+    episodes = 4**level * EPISODES_PER_CELL * n_states * n_actions * horizon
+    run = RunSettings(episodes=episodes, bonus=BONUS, guide=GUIDE)
     return (Stage(partition=run, partition_runs=PARTITION_RUNS, data=run, data_runs=0, quotas=QUOTAS),)
 
 
@@ -108,8 +111,8 @@ def run_episodic(
         Heuristic: ``practical`` is calibrated, and the paper leaves constants of its exploration open.
 
     Randomness:
-        Shared, at shared_key.derive("explore"), ("window"), ("pilot") and ("decide"). Data: streams of
-        the model's data seed.
+        Shared, at shared_key.derive("explore"), ("enough"), ("window"), ("pilot") and ("decide"). Data:
+        streams of the model's data seed.
     """
     if not isinstance(model, EpisodicModel | GymnasiumModel):
         allowed = "a reprl.EpisodicModel or a reprl.GymnasiumModel"
@@ -117,27 +120,26 @@ def run_episodic(
     key = check_shared_key(shared_key)
     sizes = (model.n_states, model.n_actions, model.horizon)
     settings.check_horizon(model.horizon)
-    partition = settings.decision(model.n_states * model.horizon, 2)
-    stages = practical_stages(*sizes)
+    budget = _Budget(model, max_samples)
+    promise = settings.promise("heuristic", _source(settings))
+    stretch = 1.0
     if settings.constants == "paper":
+        partition = settings.decision(model.n_states * model.horizon, 2)
         stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
-    if settings.runs is not None:
-        stages = tuple(replace(stage, partition_runs=settings.runs, data_runs=0) for stage in stages)
-    budget = _Budget(model, stages, max_samples)
-    sizer = _Sizer(key, model, settings, budget, stages[0]) if settings.constants == "practical" else None
-    explored = rep_explore(
-        key.derive("explore"),
-        model,
-        stages,
-        coupling=partition.coupling,
-        block=partition.block,
-        data_runs=sizer,
-        workers=workers,
-        progress=progress,
-    )
-    accuracy, stretch = settings.accuracy(explored.tiers), 1.0
-    if settings.constants == "practical":
+        explored = _explore(key.derive("explore"), model, stages, settings, budget, workers, progress)
+    else:
+        for level in range(LEVELS if settings.runs is None else 1):
+            begun = key.derive("explore") if level == 0 else key.derive("explore").derive("level", level)
+            stages = practical_stages(*sizes, level)
+            sizer = _Sizer(key, model, settings, budget, stages[0], level)
+            explored = _explore(begun, model, stages, settings, budget, workers, progress, sizer)
+            if sizer.enough:
+                break
+        else:
+            missed = f"exploration missed epsilon={settings.epsilon:g}; its own data bound the loss"
+            promise = replace(promise, epsilon=sizer.loss, source=missed)
         stretch = _stretch(key, explored.counts, explored.tiers, settings)
+    accuracy = settings.accuracy(explored.tiers)
     induction = tiered_induction(
         key.derive("decide"),
         explored.counts,
@@ -146,22 +148,51 @@ def run_episodic(
         delta=settings.failure,
         decision=settings.decision(model.n_states, model.n_actions),
     )
-    calibrated = settings.constants == "practical"
-    source = "docs/calibration.md" if calibrated else "constants that the paper leaves open"
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
     modest = replace(induction.guarantee, status="heuristic")
-    promise = settings.promise("heuristic", source)
     return EpisodicRun(induction._replace(guarantee=modest), explored, promise, stretch)
+
+
+def _source(settings: Settings) -> str:
+    if settings.constants == "paper":
+        return "constants that the paper leaves open"
+    return "docs/calibration.md" if settings.runs is None else "neither proven nor calibrated for this number of runs"
+
+
+def _explore(
+    key: SharedKey,
+    model: Episodic,
+    stages: tuple[Stage, ...],
+    settings: Settings,
+    budget: _Budget,
+    workers: int,
+    progress: Callable[[str, int, int], None] | None,
+    sizer: _Sizer | None = None,
+) -> Explored:
+    """Explore in stages, with as many runs as were asked for, if the budget allows it."""
+    if settings.runs is not None:
+        stages = tuple(replace(stage, partition_runs=settings.runs, data_runs=0) for stage in stages)
+    budget.require(sum(stage.episodes() for stage in stages) * model.samples_per_episode)
+    partition = settings.decision(model.n_states * model.horizon, 2)
+    return rep_explore(
+        key,
+        model,
+        stages,
+        coupling=partition.coupling,
+        block=partition.block,
+        data_runs=sizer,
+        workers=workers,
+        progress=progress,
+    )
 
 
 class _Budget:
     """What the samples may add up to."""
 
-    def __init__(self, model: Episodic, stages: tuple[Stage, ...], max_samples: int | None) -> None:
+    def __init__(self, model: Episodic, max_samples: int | None) -> None:
         self.limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
         self.ledger = model.ledger
         self.start = model.ledger.samples
-        self.require(sum(stage.episodes() for stage in stages) * model.samples_per_episode)
 
     def require(self, samples: int) -> None:
         """Refuse to go on if `samples` more could pass the limit."""
@@ -186,22 +217,36 @@ def _stretch(key: SharedKey, counts: Counts, tiers: Tiers, settings: Settings) -
 
 
 class _Sizer:
-    """Chooses the data runs of a stage from a forecast on its partition runs."""
+    """Looks at the partition runs of a level: are they enough for ε, and how many data runs make them enough for ρ?"""
 
-    def __init__(self, key: SharedKey, model: Episodic, settings: Settings, budget: _Budget, stage: Stage) -> None:
+    def __init__(
+        self, key: SharedKey, model: Episodic, settings: Settings, budget: _Budget, stage: Stage, level: int
+    ) -> None:
         self.key = key
         self.model = model
         self.settings = settings
         self.budget = budget
         self.stage = stage
+        self.level = level
+        self.enough = True
+        self.loss = 0.0
 
     def __call__(self, seen: Exploration, tiers: Tiers) -> int:
-        """Return M, so that all m + M runs together have a forecast disagreement of FORECAST_TARGET·ρ."""
+        """Return M, so that all m + M runs together have a forecast disagreement of FORECAST_TARGET·ρ.
+
+        Where the states that are ignored cost too much, a longer exploration comes next and M is 0, unless this was the
+        last one.
+        """
         settings, model = self.settings, self.model
         if settings.runs is not None:
             return 0
+        accuracy = settings.accuracy(tiers)
+        self.loss = loss_bound(seen.counts, tiers, accuracy, delta=settings.failure, mechanism=settings.mechanism)
+        self.enough = is_accurate(self.key.derive("enough", self.level), self.loss, settings.epsilon)
+        if not self.enough and self.level + 1 < LEVELS:
+            return 0
         decision = settings.decision(model.n_states, model.n_actions)
-        accuracy = settings.accuracy(tiers).stretched(_stretch(self.key, seen.counts, tiers, settings))
+        accuracy = accuracy.stretched(_stretch(self.key, seen.counts, tiers, settings))
         pilot = tiered_induction(
             self.key.derive("pilot"), seen.counts, tiers, accuracy=accuracy, delta=settings.failure, decision=decision
         )

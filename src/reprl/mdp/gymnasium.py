@@ -346,6 +346,7 @@ def _declared_range(env: gymnasium.Env[Any, Any], bounds: Any) -> RewardMap:
     known = getattr(env.unwrapped, "reward_range", None)
     if not isinstance(known, tuple) or len(known) != 2:
         raise ReprlError(
-            "reward_range must be given as (low, high) for an environment that does not publish it, got None"
+            "reward_range must be given as (low, high) for an environment that does not publish it, got None "
+            "(--reward-range LOW HIGH)"
         )
     return check_range((min(0.0, known[0]), max(0.0, known[1])))

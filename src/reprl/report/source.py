@@ -94,7 +94,7 @@ def _run(recipe: Recipe, receipt: Receipt, policy: Policy) -> Run:
         raise ReprlError(f"receipt must belong to its recipe {recipe.digest}, got {receipt.recipe}")
     if receipt.fingerprint != policy.fingerprint:
         raise ReprlError(f"receipt fingerprint must be its policy's {policy.fingerprint}, got {receipt.fingerprint}")
-    world = _rebuild(recipe)
+    world = _rebuild(recipe, receipt.labels)
     shape = (world.horizon, world.n_states)
     for name, table in (("policy", policy.actions), ("receipt tiers", receipt.tiers.level), ("visits", receipt.visits)):
         if table.shape != shape:
@@ -104,10 +104,14 @@ def _run(recipe: Recipe, receipt: Receipt, policy: Policy) -> Run:
     return Run(world, recipe, receipt, policy)
 
 
-def _rebuild(recipe: Recipe) -> World:
-    """Return a recipe's environment, with the names that it has when built again; say why where that cannot be done."""
+def _rebuild(recipe: Recipe, labels: Labels) -> World:
+    """Return a recipe's environment, with names from the receipt or else from building it again, or why it has none."""
     id, options, horizon, n_states, n_actions, _ = recipe.environment
     world = World(id, options, horizon, n_states, n_actions, Labels(name="an environment without an id"), "")
+    if labels != Labels():
+        if len(labels.actions) not in (0, n_actions):
+            raise ReprlError(f"receipt labels.actions must be {n_actions} texts or none, got {len(labels.actions)}")
+        return _named(world, labels)
     if id is None:
         return world._replace(unnamed="the environment has no id to build it again by")
     if id.startswith(PREFIX) and ":" in id.removeprefix(PREFIX):
