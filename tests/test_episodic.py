@@ -163,7 +163,7 @@ def test_a_stretch_moves_no_other_shared_draw(lock: reprl.TabularMDP, monkeypatc
         assert measured.stretch > 1.0
         assert own.count(("window",)) == (1 if options else 2)  # the forecast asks too
         own = [place for place in own if place != ("window",)]
-        assert {place[0] for place in own} == {"explore", "decide"} | ({"pilot"} if not options else set())
+        assert {place[0] for place in own} == {"explore", "decide"} | (set() if options else {"enough", "pilot"})
         for stretch in (1.0, 30.0):
             with monkeypatch.context() as fixed:
                 fixed.setattr(episodic, "shared_stretch", lambda *_, _stretch=stretch, **__: _stretch)
@@ -206,7 +206,7 @@ def test_the_number_of_runs_may_be_set(lock: reprl.TabularMDP) -> None:
 
 
 def test_exploration_goes_on_until_its_own_data_bound_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A far bank that short runs miss: with an accuracy that needs it, runs get four times as long; else they do not."""
+    """A far bank that short runs miss: runs get four times as long if the accuracy needs it, and only then."""
     monkeypatch.setattr(episodic, "PARTITION_RUNS", 40)
     river = reprl.make("river-swim-v0", n_states=6, horizon=8)
     best = river.evaluate(river.solve().policy)
@@ -220,8 +220,8 @@ def test_exploration_goes_on_until_its_own_data_bound_the_loss(monkeypatch: pyte
     missed = run(river, 4, 2, epsilon=0.02)
     assert missed.guarantee.source == "exploration missed epsilon=0.02; its own data bound the loss"
     assert missed.guarantee.epsilon >= best - river.evaluate(missed.policy) > 0.02
+    monkeypatch.setattr(episodic, "LEVELS", 4)
     with pytest.raises(reprl.ReprlError, match=r"^max_samples must be at least \d+ for these settings, got"):
-        monkeypatch.setattr(episodic, "LEVELS", 4)
         run(river, 4, 2, epsilon=0.02, max_samples=2 * 40 * per_run * river.horizon)
 
 
