@@ -31,3 +31,5 @@ def _own_cache() -> Path:
 
 # Numba reads this when it is first imported, which is later than this file.
 os.environ["NUMBA_CACHE_DIR"] = str(_own_cache())
+# Test workers are told a width of 80; what is piped has none.
+os.environ.pop("COLUMNS", None)

@@ -369,10 +369,11 @@ def test_a_receipt_says_what_a_run_produced(episodic):
     assert document["timings"]["seconds"] == episodic.seconds > 0
 
 
-def test_a_receipt_carries_the_names_that_are_given(result, tmp_path):
-    assert Receipt.of(result).labels == reprl.Labels()
+def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
+    assert Receipt.of(result).labels.name == "gridworld-v0"
     labels = reprl.Labels("ice", "slippery", ("a", "b", "c", ""), ("↑", "→", "↓", "←"), (2, 2))
-    receipt = Receipt.of(result, labels)
+    named = result._replace(labels=labels)
+    receipt = Receipt.of(named)
     assert receipt.digest != result.receipt.digest
     assert receipt.as_dict()["labels"] == {
         "name": "ice",
@@ -382,14 +383,14 @@ def test_a_receipt_carries_the_names_that_are_given(result, tmp_path):
         "grid": [2, 2],
     }
     with open_folder(tmp_path, result.recipe) as folder:
-        folder.write(result, labels)
+        folder.write(named)
     assert load_run(tmp_path).receipt == receipt
     assert load_run(tmp_path).receipt.labels == labels
 
 
 def test_whatever_the_names_are_a_receipt_can_be_read_again(result):
     odd = reprl.Labels("x" * 5000, "\x1b[31m\n", (1, "\ud800", None, "ü"), ("too", "few"), (np.int64(2), 2))  # type: ignore[arg-type]
-    receipt = Receipt.from_json(Receipt.of(result, odd).to_json())
+    receipt = Receipt.from_json(Receipt.of(result._replace(labels=odd)).to_json())
     assert receipt.labels == reprl.Labels("x" * 1000, " [31m ", ("1", " ", "None", "ü"), (), (2, 2))
 
 

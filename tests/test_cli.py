@@ -10,7 +10,6 @@ import pytest
 
 import reprl
 from reprl.artifacts.folder import load_run
-from reprl.artifacts.receipt import Receipt
 from reprl.cli.app import app, main
 from reprl.cli.arguments import settings_help
 from reprl.errors import ReprlError
@@ -261,13 +260,7 @@ def test_learn_is_the_library_s_learn(answer):
     _, document = answer("learn", *WORLD, *QUICK, "--shared-seed", 7, "--data-seed", 1, "--rho", "0.05")
     mdp = reprl.make("gridworld-v0", horizon=3, size=2)
     direct = reprl.learn(mdp, shared_seed=7, data_seed=1, rho=0.05, access="generative", calls=2000)
-    assert document["receipt"]["digest"] == Receipt.of(direct, mdp.labels).digest
-    assert {**document["receipt"], "labels": 0, "digest": 0, "timings": 0} == {
-        **direct.receipt.as_dict(),
-        "labels": 0,
-        "digest": 0,
-        "timings": 0,
-    }
+    assert {**document["receipt"], "timings": 0} == {**direct.receipt.as_dict(), "timings": 0}
 
 
 def test_learn_keeps_another_recipe_s_folder_unless_forced(call, folder, tmp_path):

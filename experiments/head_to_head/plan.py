@@ -66,10 +66,10 @@ class Effort:
 
 
 FULL = Effort(
-    pairs={"generative": 40, "episodic": 16},
-    limit={"generative": 2**44, "episodic": 2**23},
+    pairs={"generative": 60, "episodic": 20},
+    limit={"generative": 2**44, "episodic": 2**24},
     scouts=16,
-    around=60,
+    around=120,
     preset_pairs=10,
 )
 QUICK = Effort(

@@ -21,7 +21,6 @@ from reprl.artifacts.recipe import Recipe
 from reprl.errors import ReprlError
 from reprl.learn.learner import LearnResult
 from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import Labels
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 _COMMITTED = ".committed"
@@ -80,9 +79,9 @@ class FolderWriter:
         self.directory = directory
         self._staging = staging
 
-    def write(self, result: LearnResult, labels: Labels | None = None) -> Run:
+    def write(self, result: LearnResult) -> Run:
         """Put a run in the folder, whole or not at all; its receipt has the names that are given."""
-        run = Run(result.recipe, Receipt.of(result, labels), result.policy)
+        run = Run(result.recipe, result.receipt, result.policy)
         with _refusing(self.directory):
             for name, text in (
                 (RECIPE, run.recipe.to_json()),

@@ -99,8 +99,8 @@ class Receipt:
     """How long the run took; not part of the digest."""
 
     @classmethod
-    def of(cls, result: LearnResult, labels: Labels | None = None) -> Receipt:
-        """Return the receipt of a run, with the names of its environment where they are given."""
+    def of(cls, result: LearnResult) -> Receipt:
+        """Return the receipt of a run."""
         recipe = result.recipe.digest
         explored = result.explored
         return cls(
@@ -115,7 +115,7 @@ class Receipt:
             visits=_visits(result.counts),
             values=result.induction.values,
             stretch=float(result.stretch),
-            labels=_printable(labels or Labels(), result.environment),
+            labels=_printable(result.labels, result.environment),
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
             seconds=float(result.seconds),

@@ -19,7 +19,6 @@ from reprl.mdp.tabular import Labels, TabularMDP
 Model = GenerativeModel | EpisodicModel | GymnasiumModel
 TIE = 1e-9
 """Two actions whose optimal values differ by no more than this are an exact tie."""
-_MAX_NAMES = 100_000
 _COLUMNS = 256
 
 
@@ -58,19 +57,9 @@ class World(NamedTuple):
 
 
 def describe(env: TabularMDP | GymnasiumModel) -> World:
-    """Return the record of an environment, with names read off a black box's spaces."""
+    """Return the record of an environment, with its names."""
     id, options, horizon, n_states, n_actions, _ = record(env)
-    labels = env.labels if isinstance(env, TabularMDP) else _names(env, id)
-    return World(id, options, horizon, n_states, n_actions, labels)
-
-
-def _names(model: GymnasiumModel, id: str | None) -> Labels:
-    spec = model.env.spec
-    name = id or (type(model.env.unwrapped).__name__ if spec is None else f"gym:{spec.id}")
-    if max(model.n_states, model.n_actions) > _MAX_NAMES:
-        return Labels(name=name)
-    states = (*(str(model.observations.decode(s)) for s in range(model.ended)), "ended")
-    return Labels(name=name, states=states, actions=tuple(str(model.actions.decode(a)) for a in range(model.n_actions)))
+    return World(id, options, horizon, n_states, n_actions, env.labels)
 
 
 def fresh_model(env: TabularMDP | GymnasiumModel, access: str, data_seed: int) -> Model:

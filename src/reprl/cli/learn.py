@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reprl.artifacts.recipe import Recipe
     from reprl.learn.learner import LearnResult
     from reprl.mdp.gymnasium import GymnasiumModel
-    from reprl.mdp.tabular import Labels, TabularMDP
+    from reprl.mdp.tabular import TabularMDP
 
 
 def learn(
@@ -61,13 +61,6 @@ def learn(
     return Answer(describe_run(result, world, out), lambda console: _show(console, result, world, out, own))
 
 
-def names_of(world: TabularMDP | GymnasiumModel) -> Labels:
-    """The names that a receipt carries."""
-    from reprl.audit.world import describe
-
-    return describe(world).labels
-
-
 def run_recipe(
     recipe: Recipe,
     world: TabularMDP | GymnasiumModel,
@@ -91,15 +84,13 @@ def run_recipe(
             progress=progress_wanted(),
         )
         if folder is not None:
-            folder.write(result, names_of(world))
+            folder.write(result)
     return result
 
 
 def describe_run(result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None) -> dict[str, Any]:
     """Return a run as a JSON document."""
-    from reprl.artifacts.receipt import Receipt
-
-    receipt = Receipt.of(result, names_of(world)).as_dict()
+    receipt = result.receipt.as_dict()
     return {
         "fingerprint": result.policy.fingerprint,
         "samples": result.samples,

@@ -21,7 +21,7 @@ from reprl.mdp.catalogue import make
 from reprl.mdp.counts import Counts
 from reprl.mdp.gymnasium import GymnasiumModel, make_gymnasium
 from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class LearnResult(NamedTuple):
     data_seed: int
     """Private: publish the shared seed, not this one."""
     environment: Environment
+    labels: Labels
+    """Names of states and actions, for people."""
     stretch: float
     """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
     seconds: float
@@ -162,6 +164,7 @@ def learn(
         shared_seed=key.seed,
         data_seed=model.data_seed,
         environment=describe(world),
+        labels=world.labels,
         stretch=stretch,
         seconds=time.perf_counter() - began,
     )

@@ -16,7 +16,7 @@ from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.access import Ledger, Observation
 from reprl.mdp.policy import Policy
 from reprl.mdp.published import dynamics, publishes, reward_hull
-from reprl.mdp.tabular import Origin, RewardMap, TabularMDP
+from reprl.mdp.tabular import Labels, Origin, RewardMap, TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = str | EnvSpec | Callable[[], gymnasium.Env[Any, Any]] | gymnasium.Env[Any, Any]
 
+_MAX_NAMES = 100_000
 REWARD_STEP = 2.0**-20
 """Rescaled rewards of a black box are rounded to multiples of this, so that a table of outcomes stays finite."""
 
@@ -176,6 +177,18 @@ class GymnasiumModel:
         }
         text = json.dumps(fields, sort_keys=True, default=lambda part: getattr(part, "digest", type(part).__qualname__))
         return hashlib.sha256(b"reprl-black-box 1\n" + text.encode()).hexdigest()
+
+    @cached_property
+    def labels(self) -> Labels:
+        """Names read off the spaces, unless there are too many to read."""
+        spec = self.env.spec
+        name = type(self.env.unwrapped).__name__ if spec is None else f"gym:{spec.id}"
+        name = name if self.origin is None else self.origin.id
+        if max(self.n_states, self.n_actions) > _MAX_NAMES:
+            return Labels(name=name)
+        states = (*(str(self.observations.decode(s)) for s in range(self.ended)), "ended")
+        actions = tuple(str(self.actions.decode(a)) for a in range(self.n_actions))
+        return Labels(name=name, states=states, actions=actions)
 
     def with_data_seed(self, data_seed: int | None = None) -> GymnasiumModel:
         """Return the same environment, opened anew, with other samples and an empty ledger."""

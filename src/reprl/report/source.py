@@ -14,9 +14,7 @@ from reprl.artifacts.documents import digest
 from reprl.artifacts.folder import load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.audit.world import describe
 from reprl.errors import ReprlError, check_int, check_real, quote
-from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels
 from reprl.report.reader import Reader, load
@@ -94,7 +92,7 @@ def _run(recipe: Recipe, receipt: Receipt, policy: Policy) -> Run:
         raise ReprlError(f"receipt must belong to its recipe {recipe.digest}, got {receipt.recipe}")
     if receipt.fingerprint != policy.fingerprint:
         raise ReprlError(f"receipt fingerprint must be its policy's {policy.fingerprint}, got {receipt.fingerprint}")
-    world = _rebuild(recipe, receipt.labels)
+    world = _place(recipe, receipt.labels)
     shape = (world.horizon, world.n_states)
     for name, table in (("policy", policy.actions), ("receipt tiers", receipt.tiers.level), ("visits", receipt.visits)):
         if table.shape != shape:
@@ -104,23 +102,12 @@ def _run(recipe: Recipe, receipt: Receipt, policy: Policy) -> Run:
     return Run(world, recipe, receipt, policy)
 
 
-def _rebuild(recipe: Recipe, labels: Labels) -> World:
-    """Return a recipe's environment, with names from the receipt or else from building it again, or why it has none."""
+def _place(recipe: Recipe, labels: Labels) -> World:
+    """Return a recipe's environment with the names that the receipt carries."""
     id, options, horizon, n_states, n_actions, _ = recipe.environment
-    world = World(id, options, horizon, n_states, n_actions, Labels(name="an environment without an id"), "")
-    if labels != Labels():
-        if len(labels.actions) not in (0, n_actions):
-            raise ReprlError(f"receipt labels.actions must be {n_actions} texts or none, got {len(labels.actions)}")
-        return _named(world, labels)
-    if id is None:
-        return world._replace(unnamed="the environment has no id to build it again by")
-    if id.startswith(PREFIX) and ":" in id.removeprefix(PREFIX):
-        return world._replace(unnamed="the id names a Python module, and a report imports none")
-    try:
-        made = recipe.make()
-    except ReprlError as error:
-        return world._replace(unnamed=f"the environment could not be built again ({error})")
-    return _named(world, describe(made).labels)
+    if len(labels.actions) not in (0, n_actions):
+        raise ReprlError(f"receipt labels.actions must be {n_actions} texts or none, got {len(labels.actions)}")
+    return _named(World(id, options, horizon, n_states, n_actions, Labels(), ""), labels)
 
 
 def _sizes(environment: Reader, labels: Labels) -> World:
