@@ -300,6 +300,32 @@ def test_workers_cannot_change_a_byte():
         assert reprl.audit(env, learner, 9, seed=7, workers=2, **options).to_json() == alone.to_json()
 
 
+def fails_late(model: Any, shared_key: Any) -> Any:
+    """Never agrees with itself, and breaks down in a pair that a sequential audit does not need."""
+    if shared_key.seed == int(DataStream(3, "audit/shared").integers(1, 5)[0]) >> 1:
+        raise RuntimeError("late")
+    return np.full((model.horizon, model.n_states), model.data_seed % 2)
+
+
+@pytest.mark.slow
+def test_an_error_in_a_pair_that_is_not_needed_is_not_seen():
+    """Whatever the number of workers: pairs that were begun ahead of need may fail unheard."""
+    options: dict[str, Any] = {"pairs": 8, "seed": 3, "sequential": True}
+    small = reprl.make("gridworld-v0", 2, size=2)
+    one, many = (reprl.audit(small, fails_late, workers=workers, **options) for workers in (1, 4))
+    assert one.as_dict() == many.as_dict()
+    assert one.verdict == "rejected"
+    with pytest.raises(ReprlError, match=r"failed in pair 5, run 0: RuntimeError: late"):
+        reprl.audit(small, fails_late, workers=2, **{**options, "sequential": False})
+
+
+def test_reprl_takes_a_budget_like_its_rivals():
+    small = reprl.make("gridworld-v0", 2, size=2)
+    report = reprl.audit(small, "reprl", pairs=2, samples=32_000, access="generative", seed=1)
+    assert report.samples == 32_000
+    assert report.learner == "reprl"
+
+
 def test_a_report_survives_its_file(tmp_path):
     for report in (
         reprl.audit(GRID, greedy, 4, access="generative", seed=1),

@@ -14,7 +14,7 @@ import pytest
 import reprl
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Accuracy, tiered_induction
-from reprl.decide.window import GRID, shared_stretch
+from reprl.decide.window import GRID, ignored_starts, shared_stretch
 from reprl.explore.qexplore import explore
 from reprl.learn import episodic
 from reprl.learn.settings import Settings
@@ -223,6 +223,36 @@ def test_exploration_goes_on_until_its_own_data_bound_the_loss(monkeypatch: pyte
     monkeypatch.setattr(episodic, "LEVELS", 4)
     with pytest.raises(reprl.ReprlError, match=r"^max_samples must be at least \d+ for these settings, got"):
         run(river, 4, 2, epsilon=0.02, max_samples=2 * 40 * per_run * river.horizon)
+
+
+def test_starts_that_are_ignored_count_in_the_loss() -> None:
+    """39 of 40 start states are rare, and together a fifth of all starts: short runs ignore many of them."""
+    initial = np.full(40, 0.2 / 39)
+    initial[0] = 0.8
+    transition = np.zeros((40, 2, 40))
+    transition[:, :, 0] = 1.0
+    mdp = reprl.TabularMDP(transition, np.tile([0.0, 1.0], (40, 1)), initial, horizon=1)
+    loose, strict = run(mdp, 1, 2, epsilon=0.3), run(mdp, 1, 2, epsilon=0.02)
+    assert loose.level == 0
+    assert loose.explored is not None
+    shares = loose.explored.starts / loose.explored.starts.sum()
+    np.testing.assert_allclose(shares, initial, atol=0.01)
+    missed = initial[loose.tiers.ignorable[0]].sum()
+    assert missed > 0.02
+    assert ignored_starts(loose.counts, loose.tiers, loose.explored.starts) == pytest.approx(missed, abs=0.01)
+    assert strict.level >= 1
+    assert 1.0 - mdp.evaluate(strict.policy) <= 0.02
+
+
+@pytest.mark.parametrize("share", [0.72, 0.99])
+def test_a_promise_is_never_below_what_was_asked_for(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss that the drawn limit refuses although it is below epsilon."""
+    monkeypatch.setattr(episodic, "PARTITION_RUNS", 40)
+    monkeypatch.setattr(episodic, "LEVELS", 1)
+    monkeypatch.setattr(episodic, "is_accurate", lambda *_: False)
+    monkeypatch.setattr(episodic, "loss_bound", lambda *_, **__: 0.3 * share)
+    result = run(reprl.make("gridworld-v0", size=2, horizon=3), 1, 2, epsilon=0.3)
+    assert (result.guarantee.epsilon, result.guarantee.source) == (0.3, "docs/calibration.md")
 
 
 def test_the_same_seeds_give_the_same_bytes_for_any_number_of_workers(lock: reprl.TabularMDP, small: None) -> None:

@@ -137,7 +137,8 @@ def test_data_of_one_tier_move_no_other_tiers_draw() -> None:
 def together(runs: list[Exploration]) -> Exploration:
     """Single runs as one batch."""
     short = np.sum([seen.short for seen in runs], axis=0)
-    return Exploration(len(runs), short, Counts.merge([seen.counts for seen in runs]), np.zeros(len(runs)))
+    starts = np.sum([seen.starts for seen in runs], axis=0)
+    return Exploration(len(runs), short, Counts.merge([seen.counts for seen in runs]), np.zeros(len(runs)), starts)
 
 
 @pytest.mark.parametrize("quotas", [((3,),), ((2, 3, 5),), ((1, 2, 4), (6,), (3, 9))])

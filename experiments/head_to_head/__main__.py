@@ -1,7 +1,7 @@
 """python -m experiments.head_to_head [--quick] [--only TEXT]: measure what is missing, then draw figures and tables.
 
 Every measurement is stored as soon as it is done, and a run that was stopped goes on where it was. The full experiment
-takes about half an hour of one core and rewrites experiments/head_to_head/data.json, docs/figures/head-to-head*.svg and
+takes about an hour of one core and rewrites experiments/head_to_head/data.json, docs/figures/head-to-head*.svg and
 the tables in docs/head-to-head.md. --quick takes under a minute and writes to --out.
 """
 
@@ -35,10 +35,8 @@ def jobs(quick: bool) -> dict[str, Job]:
     sweeps = {entry.name: partial(measure.point, entry, effort) for entry in plan.points(quick)}
     presets = {f"preset/{name}": partial(measure.preset, name, effort) for name in plan.PRESETS[-1 if quick else 0 :]}
     everything = {**table, **sweeps, **presets}
-    slow = [name for name in everything if name.endswith("(correlated)")]
     order = ("table/generative/", "sweep/states/", "table/", "")
-    first = {name: everything[name] for start in order for name in everything if name.startswith(start)}
-    return {name: job for late in (False, True) for name, job in first.items() if (name in slow) is late}
+    return {name: everything[name] for start in order for name in everything if name.startswith(start)}
 
 
 def load(file: Path, quick: bool) -> dict[str, Any]:

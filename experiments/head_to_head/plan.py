@@ -69,7 +69,7 @@ FULL = Effort(
     pairs={"generative": 60, "episodic": 20},
     limit={"generative": 2**44, "episodic": 2**24},
     scouts=16,
-    around=120,
+    around=400,
     preset_pairs=10,
 )
 QUICK = Effort(
@@ -141,8 +141,11 @@ SWEEPS: dict[str, tuple[str, str, tuple[float, ...]]] = {
 """Sweep → (what samples are plotted against, the field that varies, its values)."""
 SWEPT = ("reprl (joint)", "reprl (product)", "rpvi", "karbasi-softmax")
 """The learners of every sweep."""
-MORE = {"states": ("karbasi-grid", "karbasi-gaussian (shared)"), "near": (SOFT.label,)}
-"""More learners of a sweep. Greedy never meets ρ at ties, and correlated Gaussian noise is too slow at these sizes."""
+MORE = {
+    "states": ("karbasi-grid", "karbasi-gaussian (shared)", "karbasi-gaussian (correlated)"),
+    "near": (SOFT.label,),
+}
+"""More learners of a sweep. Greedy never meets ρ at ties."""
 THEORY = {
     "reprl (joint)": {"states": 2, "near": 2, "actions": 1, "epsilon": 2, "rho": 2},
     "reprl (product)": {"states": 3, "near": 3, "actions": 1, "epsilon": 2, "rho": 2},

@@ -74,6 +74,7 @@ def _draw_sweeps(data: Data, path: Path) -> None:
     fits = {(fit["sweep"], fit["learner"]): fit for fit in slopes(data["measured"])}
     figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
     for axis, (sweep, (title, _, _)) in zip(axes.flat, SWEEPS.items(), strict=False):
+        axis.set(xscale="log", yscale="log", xlabel=title, ylabel="samples to disagreement ρ")
         for learner in dict.fromkeys(row["learner"] for row in rows):
             chosen = [row for row in rows if (row["sweep"], row["learner"]) == (sweep, learner)]
             if not chosen:
@@ -89,7 +90,6 @@ def _draw_sweeps(data: Data, path: Path) -> None:
             x = [row["x"] for row in chosen]
             axis.errorbar(x, y, yerr=spread, color=colour, marker=marker, markersize=4, linewidth=1, label=label)
             axis.set_xticks(x, [f"{tick:.3g}" for tick in x])
-        axis.set(xscale="log", yscale="log", xlabel=title, ylabel="samples to disagreement ρ")
         axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
         axis.grid(alpha=0.25, linewidth=0.4)
         if axis.get_legend_handles_labels()[0]:

@@ -80,7 +80,7 @@ class FolderWriter:
         self._staging = staging
 
     def write(self, result: LearnResult) -> Run:
-        """Put a run in the folder, whole or not at all; its receipt has the names that are given."""
+        """Put a run in the folder, whole or not at all."""
         run = Run(result.recipe, result.receipt, result.policy)
         with _refusing(self.directory):
             for name, text in (

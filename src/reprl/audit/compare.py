@@ -62,7 +62,7 @@ class Contender(NamedTuple):
         return made
 
     def least(self, mdp: TabularMDP) -> int:
-        """Return the first budget of a search: a parallel call, an episode for each cell, or one exploration run."""
+        """Return the first budget of a search: a parallel call, an episode for each cell, or two exploration runs."""
         if self.access == "generative":
             return GenerativeModel(mdp, 0).samples_per_call
         each = EpisodicModel(mdp, 0).samples_per_episode

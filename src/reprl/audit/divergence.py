@@ -11,7 +11,7 @@ from reprl.audit.world import TIE, World
 from reprl.learn.learner import LearnResult
 from reprl.mdp.policy import Policy
 
-STAGES = ("partition", "window", "arms", "rounding", "policy")
+STAGES = ("length", "partition", "window", "arms", "rounding", "policy")
 """In the order in which a run passes them; "policy" for learners that show nothing but their policy."""
 
 Pair = tuple[LearnResult, LearnResult]
@@ -44,7 +44,8 @@ def first_divergence(number: int, first: LearnResult, second: LearnResult, world
         world: names.
 
     Returns:
-        None if the policies agree. Otherwise the first of: the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
+        None if the policies agree. Otherwise the first of: the length of exploration (no margin: how close the call was
+        is not kept); the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
         the window (relative distance of the two stretches); then, from the last step back, the arms (gap between the
         scores of the two actions, averaged over the runs) and the rounding of values (their distance). Of the cells
         that part in one draw, the one whose laws lie furthest apart is named.
@@ -52,7 +53,7 @@ def first_divergence(number: int, first: LearnResult, second: LearnResult, world
     if first.policy == second.policy:
         return None
     pair = (first, second)
-    found = _partition(number, pair, world) or _window(number, pair)
+    found = _length(number, pair) or _partition(number, pair, world) or _window(number, pair)
     for h in reversed(range(world.horizon)):
         found = found or _arms(number, pair, h, world) or _rounding(number, pair, h, world)
     return found
@@ -108,6 +109,14 @@ def _partition(number: int, pair: Pair, world: World) -> Divergence | None:
         f"fraction {mu[0][h, s]:.4g} and {mu[1][h, s]:.4g} of their runs{_others(apart)}"
     )
     return Divergence(number, "partition", tier, h, s, margin, None, text)
+
+
+def _length(number: int, pair: Pair) -> Divergence | None:
+    one, two = (run.level for run in pair)
+    if one == two:
+        return None
+    text = f"exploration begun again {one} times in one run and {two} times in the other"
+    return Divergence(number, "length", None, None, None, None, None, text)
 
 
 def _window(number: int, pair: Pair) -> Divergence | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,7 +51,9 @@ def resolve_learner(
         settings = learner.settings if access is None else replace(learner.settings, access=access)
         return Subject(name=_OURS, access=settings.access, options=settings.as_dict(), call=None)
     if isinstance(learner, str) and learner == _OURS:
-        return _ours(env, rho, access, options)
+        if options.get("samples") is None:
+            return _ours(env, rho, access, {name: value for name, value in options.items() if name != "samples"})
+        options = {**options, **({} if access is None else {"access": access})}
     if isinstance(learner, str):
         return _rival(learner, env, rho, access, options)
     if not callable(learner):
@@ -183,13 +187,38 @@ def _reason(error: Exception) -> str:
 
 
 def run_keys(trial: Trial, numbers: range, workers: int, batch: int) -> Iterator[KeyRuns]:
-    """Make the runs of many keys, in order, in `workers` processes; at most `batch` keys are begun ahead of need."""
+    """Make the runs of many keys, in order, in `workers` processes; at most `batch` keys are begun ahead of need.
+
+    The error of a key is raised when its turn comes, so that a reader who stops before never sees it.
+    """
     if workers == 1:
         yield from (run_key(trial, number) for number in numbers)
         return
     from joblib import Parallel, delayed
 
     for low in range(0, len(numbers), batch):
-        jobs = (delayed(run_key)(trial, number) for number in numbers[low : low + batch])
+        jobs = (delayed(_try_key)(trial, number) for number in numbers[low : low + batch])
         found = Parallel(n_jobs=workers, return_as="generator")(jobs)
-        yield from found if batch >= len(numbers) else list(found)  # a reader that may stop leaves no work behind
+        with _closing(found):
+            for item in found if batch >= len(numbers) else list(found):  # who may stop leaves no work behind
+                if isinstance(item, ReprlError):
+                    raise item
+                yield item
+
+
+@contextmanager
+def _closing(jobs: Generator[Any, None, None]) -> Iterator[None]:
+    """Leave no work behind, without joblib's warning that some of it was in vain."""
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            jobs.close()
+
+
+def _try_key(trial: Trial, number: int) -> KeyRuns | ReprlError:
+    try:
+        return run_key(trial, number)
+    except ReprlError as error:
+        return error

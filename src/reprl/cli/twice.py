@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.comparison import Comparison
     from reprl.learn.learner import LearnResult
-    from reprl.mdp.counts import Counts
     from reprl.mdp.gymnasium import GymnasiumModel
-    from reprl.mdp.policy import Policy
     from reprl.mdp.tabular import TabularMDP
 
 DataSeeds = Annotated[
@@ -60,9 +58,10 @@ def twice(
         for seed in seeds
     ]
     from reprl.artifacts.comparison import compare_policies
+    from reprl.peers import empirical_values, greedy_policy
 
     comparison = compare_policies(runs[0].policy, runs[1].policy, world)
-    plain = [_greedy(run.counts) for run in runs]
+    plain = [greedy_policy(empirical_values(run.counts)) for run in runs]
     greedy = int((plain[0].actions != plain[1].actions).sum())
     document = {
         **comparison.as_dict(),
@@ -82,21 +81,6 @@ def _two_seeds(given: list[int] | None) -> tuple[int, int]:
     if len(given) != 2 or given[0] == given[1]:
         raise ReprlError(f"--data-seed must be given for both runs, two different ones, got {given}")
     return given[0], given[1]
-
-
-def _greedy(counts: Counts) -> Policy:
-    """Empirical backward induction, lowest action on ties: what most people run."""
-    import numpy as np
-
-    from reprl.mdp.policy import Policy
-
-    horizon, n_states, _ = counts.outcomes.shape
-    value = np.zeros(n_states)
-    actions = np.empty((horizon, n_states), dtype=np.int64)
-    for h in reversed(range(horizon)):
-        scores = np.nan_to_num(counts.mean_return(h, value))
-        actions[h], value = scores.argmax(axis=1), scores.max(axis=1)
-    return Policy(actions)
 
 
 def _show(

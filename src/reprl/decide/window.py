@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reprl.coupling.rounding import round_vector
 from reprl.decide.best_arm import select
@@ -36,7 +37,8 @@ def shared_stretch(
         counts: data on which the windows are judged.
         tiers: the partition.
         accuracy: the windows to be stretched.
-        epsilon: accuracy that the policies of the stretched windows shall have.
+        epsilon: accuracy that the policies of the stretched windows shall have. `likely_loss` may rise and fall; the
+            factor is rounded down from one at which the bound is ε, and not judged again.
         delta: failure probability of the induction; also the share of the shared randomness that may miss epsilon.
         mechanism: "compact" or "exponential".
 
@@ -56,7 +58,7 @@ def shared_stretch(
 def widest_stretch(
     counts: Counts, tiers: Tiers, *, accuracy: Accuracy, epsilon: float, delta: float, mechanism: str
 ) -> float:
-    """Return a factor ≥ 1 at which the loss, bounded the better of two ways, is ε; at most, every window is H wide."""
+    """Return a factor at which `loss_bound` is ε; 1 if it is more without stretching, H-wide windows if never."""
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     check_probability("delta", delta)
 
@@ -83,6 +85,25 @@ def is_accurate(key: SharedKey, loss: float, epsilon: float) -> bool:
         Shared, at key.
     """
     return loss <= epsilon * (1.0 - BAND * float(check_shared_key(key).uniforms(1)[0]))
+
+
+def ignored_starts(counts: Counts, tiers: Tiers, starts: NDArray[np.int64]) -> float:
+    """Return what ignored states of the first step may cost: their share of the starts times what they may be worth.
+
+    The bounds below speak of decided states alone.
+    """
+    worth = np.where(tiers.ignorable[0], best_values(counts), 0.0)
+    return float(starts @ worth / starts.sum())
+
+
+def best_values(counts: Counts) -> NDArray[np.float64]:
+    """Return the best values of the first step in the empirical MDP; unseen states are worth the steps that remain."""
+    horizon, n_states, _ = counts.outcomes.shape
+    upper = np.zeros(n_states)
+    for h in reversed(range(horizon)):
+        best = np.nan_to_num(counts.mean_return(h, upper)).max(axis=1)
+        upper = np.where(counts.visits[h].min(axis=1) > 0, best, float(horizon - h))
+    return upper
 
 
 def loss_bound(counts: Counts, tiers: Tiers, accuracy: Accuracy, *, delta: float, mechanism: str) -> float:

@@ -55,6 +55,7 @@ class Findings(NamedTuple):
     short: NDArray[np.int64]
     first_value: dict[int, float]
     """By run."""
+    starts: NDArray[np.int64]
 
 
 def explore_black_box(
@@ -84,6 +85,7 @@ def explore_black_box(
         found.records.update(part.records)
         found.first_value.update(part.first_value)
         found.short[...] += part.short
+        found.starts[...] += part.starts
     shape = (model.horizon, model.n_states, model.n_actions)
     for state, reward in model.known.items():
         for row in range(model.horizon):
@@ -91,7 +93,7 @@ def explore_black_box(
             for cell in range(first, first + model.n_actions):
                 found.records[cell, state, reward] = total
     value = np.array([found.first_value[run] for run in range(runs)])
-    return Exploration(runs, found.short, _as_counts(found.records, shape), value)
+    return Exploration(runs, found.short, _as_counts(found.records, shape), value, found.starts)
 
 
 def explore_runs(
@@ -111,7 +113,8 @@ def explore_runs(
         *sizes, episodes=settings.episodes, bonus=settings.bonus, guide=settings.guide, failure=settings.failure
     )
     known = list(model.known)
-    found = Findings(Counter(), np.zeros((orders.levels.size, model.horizon, model.n_states), dtype=np.int64), {})
+    short = np.zeros((orders.levels.size, model.horizon, model.n_states), dtype=np.int64)
+    found = Findings(Counter(), short, {}, np.zeros(model.n_states, dtype=np.int64))
     begin = model.reset if isinstance(model, GymnasiumModel) else lambda seed: model.reset()
     width, choice, value = 2 * model.n_actions, agent.choice, agent.value
 
@@ -136,10 +139,10 @@ def explore_runs(
     for run in runs:
         restart(agent, *sizes)
         value.reshape(-1, model.n_states)[:, known] = 0.0
-        starts = np.zeros(model.n_states)
+        starts = np.zeros(model.n_states, dtype=np.int64)
         for episode, seed in enumerate(_seeds(orders.key, run, settings.episodes)):
             try:
-                starts[play(seed)] += 1.0
+                starts[play(seed)] += 1
             except ReprlError as error:
                 raise ReprlError(f"{error} (run {run}, episode {episode})") from None
             except Exception as error:
@@ -149,6 +152,7 @@ def explore_runs(
                 after_episode()
         mark_short(agent.visits, orders.levels, found.short)
         found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
+        found.starts[...] += starts
     found.short[:, :, known] = 0
     return found
 

@@ -56,6 +56,8 @@ class Exploration(NamedTuple):
     """All recorded outcomes; independent draws given their numbers."""
     first_value: NDArray[np.float64]
     """(runs,): the agent's final V₁ at the start, which bounds the reachability of what is under-explored (l. 1850)."""
+    starts: NDArray[np.int64]
+    """(S,): how many episodes began in each state."""
 
 
 def explore(
@@ -101,11 +103,12 @@ def explore(
     finally:  # what an interrupted batch has drawn is spent too
         model.ledger.episodes += sum(desk.episodes for desk in crew.desks)
         model.ledger.samples += sum(desk.samples for desk in crew.desks)
-    hits, short = crew.desks[0].hits, crew.desks[0].short
+    hits, short, starts = crew.desks[0].hits, crew.desks[0].short, crew.desks[0].starts
     for desk in crew.desks[1:]:
         hits += desk.hits
         short += desk.short
-    return Exploration(runs, short, Counts(model.mdp.outcomes, hits), crew.first_value)
+        starts += desk.starts
+    return Exploration(runs, short, Counts(model.mdp.outcomes, hits), crew.first_value, starts)
 
 
 class _Desk:
@@ -115,6 +118,7 @@ class _Desk:
         self.agent: Agent = make_agent(model.n_states, model.n_actions, model.horizon)
         self.hits = zeros_apart(model.mdp.outcomes.n_slots, np.int64)
         self.short = np.zeros((n_levels, model.horizon, model.n_states), dtype=np.int64)
+        self.starts = np.zeros(model.n_states, dtype=np.int64)
         self.episodes = 0
         self.samples = 0
 
@@ -185,6 +189,8 @@ class _Crew:
             desk.episodes += episodes
             done += episodes
         mark_short(desk.agent.visits, self.levels, desk.short)
+        first = desk.agent.visits[: 2 * model.n_states * model.n_actions]  # an episode takes one action at step 0
+        desk.starts += first.reshape(model.n_states, -1).sum(axis=1)
         self.first_value[run] = model.mdp.initial @ desk.agent.value[: model.n_states]
 
 

@@ -11,7 +11,7 @@ The paper's ladder has one rung, H.
 The records of all m + M runs are kept. Which states are under-explored depends on the numbers of records alone, and
 given these the records are fresh draws, so the paper need not throw those of the m runs away. That supposes an M that
 was fixed beforehand; one that is chosen by what the m runs saw depends on their records, a bias of the kind that
-optional stopping has.
+optional stopping has, and so has a stage that is kept for what it saw.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ class Explored(NamedTuple):
     """(L−1, H, S): the sets I drawn from B(μ̂)."""
     first_value: NDArray[np.float64]
     """The agents' final V₁ in the partition runs, all stages: a bound on under-explored reachability when c = 2."""
+    starts: NDArray[np.int64]
+    """(S,): how many episodes of the partition runs began in each state."""
 
 
 def rep_explore(
@@ -161,7 +163,9 @@ def rep_explore(
             progress=_tell(progress, f"stage {number + 1} of {len(stages)}: data"),
         )
         parts.append(batch.counts)
-    return Explored(tiers, Counts.merge(parts), mu, ignored, np.concatenate([batch.first_value for batch in seen]))
+    first_value = np.concatenate([batch.first_value for batch in seen])
+    starts = np.sum([batch.starts for batch in seen], axis=0)
+    return Explored(tiers, Counts.merge(parts), mu, ignored, first_value, starts)
 
 
 def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: int) -> NDArray[np.bool_]:

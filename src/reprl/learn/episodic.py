@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Induction, tiered_induction
 from reprl.decide.tiers import Tiers
-from reprl.decide.window import is_accurate, loss_bound, shared_stretch
+from reprl.decide.window import ignored_starts, is_accurate, loss_bound, shared_stretch
 from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings
 from reprl.explore.rep_explore import Explored, Stage, rep_explore
@@ -45,6 +48,8 @@ class EpisodicRun(NamedTuple):
     explored: Explored
     guarantee: Guarantee
     stretch: float
+    level: int
+    """How often exploration was begun again with longer runs."""
 
 
 def practical_stages(n_states: int, n_actions: int, horizon: int, level: int = 0) -> tuple[Stage, ...]:
@@ -122,7 +127,7 @@ def run_episodic(
     settings.check_horizon(model.horizon)
     budget = _Budget(model, max_samples)
     promise = settings.promise("heuristic", _source(settings))
-    stretch = 1.0
+    stretch, level = 1.0, 0
     if settings.constants == "paper":
         partition = settings.decision(model.n_states * model.horizon, 2)
         stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
@@ -135,10 +140,10 @@ def run_episodic(
             explored = _explore(begun, model, stages, settings, budget, workers, progress, sizer)
             if sizer.enough:
                 break
-        else:
+        if sizer.loss > settings.epsilon:
             missed = f"exploration missed epsilon={settings.epsilon:g}; its own data bound the loss"
             promise = replace(promise, epsilon=sizer.loss, source=missed)
-        stretch = _stretch(key, explored.counts, explored.tiers, settings)
+        stretch = _stretch(key, explored.counts, explored.tiers, explored.starts, settings)
     accuracy = settings.accuracy(explored.tiers)
     induction = tiered_induction(
         key.derive("decide"),
@@ -150,7 +155,7 @@ def run_episodic(
     )
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
     modest = replace(induction.guarantee, status="heuristic")
-    return EpisodicRun(induction._replace(guarantee=modest), explored, promise, stretch)
+    return EpisodicRun(induction._replace(guarantee=modest), explored, promise, stretch, level)
 
 
 def _source(settings: Settings) -> str:
@@ -201,16 +206,17 @@ class _Budget:
             raise ReprlError(f"max_samples must be at least {total} for these settings, got {self.limit}")
 
 
-def _stretch(key: SharedKey, counts: Counts, tiers: Tiers, settings: Settings) -> float:
+def _stretch(key: SharedKey, counts: Counts, tiers: Tiers, starts: NDArray[np.int64], settings: Settings) -> float:
     """How much wider than ε/H windows may be; rounded values would add errors that windows do not bound."""
-    if settings.rounding != "none":
+    left = settings.epsilon - ignored_starts(counts, tiers, starts)
+    if settings.rounding != "none" or left <= 0.0:
         return 1.0
     return shared_stretch(
         key.derive("window"),
         counts,
         tiers,
         accuracy=settings.accuracy(tiers),
-        epsilon=settings.epsilon,
+        epsilon=left,
         delta=settings.failure,
         mechanism=settings.mechanism,
     )
@@ -241,12 +247,14 @@ class _Sizer:
         if settings.runs is not None:
             return 0
         accuracy = settings.accuracy(tiers)
-        self.loss = loss_bound(seen.counts, tiers, accuracy, delta=settings.failure, mechanism=settings.mechanism)
+        self.loss = ignored_starts(seen.counts, tiers, seen.starts) + loss_bound(
+            seen.counts, tiers, accuracy, delta=settings.failure, mechanism=settings.mechanism
+        )
         self.enough = is_accurate(self.key.derive("enough", self.level), self.loss, settings.epsilon)
         if not self.enough and self.level + 1 < LEVELS:
             return 0
         decision = settings.decision(model.n_states, model.n_actions)
-        accuracy = accuracy.stretched(_stretch(self.key, seen.counts, tiers, settings))
+        accuracy = accuracy.stretched(_stretch(self.key, seen.counts, tiers, seen.starts, settings))
         pilot = tiered_induction(
             self.key.derive("pilot"), seen.counts, tiers, accuracy=accuracy, delta=settings.failure, decision=decision
         )

@@ -76,6 +76,8 @@ class LearnResult(NamedTuple):
     """Names of states and actions, for people."""
     stretch: float
     """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
+    level: int
+    """How often an episodic run began its exploration again, with longer runs, because its own data asked for it."""
     seconds: float
     """How long the run took: the one figure that the seeds do not fix."""
 
@@ -144,12 +146,12 @@ def learn(
         model = GenerativeModel(world, seed)
         drawn = run_generative(model, key, settings, max_samples)
         induction, tiers, counts, explored = drawn.induction, drawn.tiers, drawn.counts, None
-        guarantee, stretch = drawn.guarantee, 1.0
+        guarantee, stretch, level = drawn.guarantee, 1.0, 0
     else:
         model = world.for_run(seed) if isinstance(world, GymnasiumModel) else EpisodicModel(world, seed)
         with _bar(progress) as tell, _closing(model, None if world is env else world):
             played = run_episodic(model, key, settings, max_samples=max_samples, workers=workers, progress=tell)
-        induction, explored, guarantee, stretch = played.induction, played.explored, played.guarantee, played.stretch
+        induction, explored, guarantee, stretch, level = played
         tiers, counts = explored.tiers, explored.counts
     return LearnResult(
         policy=induction.policy,
@@ -166,6 +168,7 @@ def learn(
         environment=describe(world),
         labels=world.labels,
         stretch=stretch,
+        level=level,
         seconds=time.perf_counter() - began,
     )
 
@@ -215,7 +218,7 @@ def _bar(show: bool) -> Iterator[Callable[[str, int, int], None] | None]:
         def tell(phase: str, done: int, total: int) -> None:
             if phase not in tasks:
                 tasks[phase] = bar.add_task(phase, total=total)
-            bar.update(tasks[phase], completed=done)
+            bar.update(tasks[phase], completed=done, total=total)
 
         yield tell
 
