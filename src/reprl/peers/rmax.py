@@ -23,7 +23,7 @@ RMAX_REACH = 1.0
 """Practical β, the share of a round's episodes that makes a pair known: this · ε/(H²·S)."""
 RMAX_WIDTH = 2.0
 """Practical width of the grids of the frozen model: this · ε/H, at most a quarter."""
-RMAX_VISITS = 0.0015
+RMAX_VISITS = 0.0025
 """Practical visits β·n at the threshold: this · (N/(ρ·width))²."""
 RMAX_ROUNDS = 0.25
 """Rounds that a budget is divided over, relative to N."""
