@@ -180,8 +180,6 @@ def _judge(
             if verdict != "undecided":
                 break
     except ReprlError as error:  # a pair without two policies: apart, and worth nothing
-        if workers > 1:  # which had begun more pairs than one process would have
-            return _judge(mdp, learner, access, budget, target, pairs, seed, 1)
         keys, hits, samples, verdict = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
     loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))
     agrees = verdict == "not rejected" or (verdict == "undecided" and hits <= rho * keys)
