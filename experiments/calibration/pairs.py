@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy.stats import beta
 
 import reprl
 from reprl.coupling.correlated import block_size
 from reprl.decide.best_arm import Decision
 from reprl.learn.settings import Settings
+from reprl.peers import empirical_values, greedy_policy
 
 DATA = Path(__file__).parent / "data"
 
@@ -147,14 +147,7 @@ def _run(mdp: reprl.TabularMDP, what: Setting, calls: int, key: reprl.SharedKey,
 
 def greedy(counts: reprl.Counts) -> reprl.Policy:
     """Return the policy that is best in the empirical MDP, the lowest index on ties: no coupling at all."""
-    horizon, n_states, _ = counts.outcomes.shape
-    actions = np.empty((horizon, n_states), dtype=np.int64)
-    value = np.zeros(n_states)
-    for h in reversed(range(horizon)):
-        scores = counts.mean_return(h, value)
-        actions[h] = scores.argmax(axis=1)
-        value = scores.max(axis=1)
-    return reprl.Policy(actions)
+    return greedy_policy(empirical_values(counts))
 
 
 def _seed(purpose: str, what: Setting, calls: int, pair: int, side: str) -> int:

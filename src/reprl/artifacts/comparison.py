@@ -114,11 +114,11 @@ class Comparison:
 
     def state(self, s: int) -> str:
         """The name of a state, or its number."""
-        return self.labels.states[s] if s < len(self.labels.states) else str(s)
+        return self.labels.state(s)
 
     def action(self, a: int) -> str:
         """The name of an action, or its number."""
-        return self.labels.actions[a] if a < len(self.labels.actions) else str(a)
+        return self.labels.action(a)
 
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON document."""

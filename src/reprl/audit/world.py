@@ -34,11 +34,11 @@ class World(NamedTuple):
 
     def state(self, s: int) -> str:
         """The name of a state, or its number."""
-        return self.labels.states[s] if s < len(self.labels.states) else str(s)
+        return self.labels.state(s)
 
     def action(self, a: int) -> str:
         """The name of an action, or its number."""
-        return self.labels.actions[a] if a < len(self.labels.actions) else str(a)
+        return self.labels.action(a)
 
     def cell(self, h: int, s: int) -> str:
         """A step and a state in words."""

@@ -92,17 +92,17 @@ def ignored_starts(counts: Counts, tiers: Tiers, starts: NDArray[np.int64]) -> f
 
     The bounds below speak of decided states alone.
     """
-    worth = np.where(tiers.ignorable[0], best_values(counts), 0.0)
+    worth = np.where(tiers.ignorable[0], best_values(counts)[0], 0.0)
     return float(starts @ worth / starts.sum())
 
 
 def best_values(counts: Counts) -> NDArray[np.float64]:
-    """Return the best values of the first step in the empirical MDP; unseen states are worth the steps that remain."""
+    """Return the best values of the empirical MDP, (H+1, S); unseen states are worth the steps that remain."""
     horizon, n_states, _ = counts.outcomes.shape
-    upper = np.zeros(n_states)
+    upper = np.zeros((horizon + 1, n_states))
     for h in reversed(range(horizon)):
-        best = np.nan_to_num(counts.mean_return(h, upper)).max(axis=1)
-        upper = np.where(counts.visits[h].min(axis=1) > 0, best, float(horizon - h))
+        best = np.nan_to_num(counts.mean_return(h, upper[h + 1])).max(axis=1)
+        upper[h] = np.where(counts.visits[h].min(axis=1) > 0, best, float(horizon - h))
     return upper
 
 
@@ -124,11 +124,9 @@ def likely_loss(counts: Counts, tiers: Tiers, accuracy: Accuracy, *, delta: floa
     Var ≤ Var_a(mean given a) + Σ_a p(a)·(P_a sd)².
     """
     horizon, n_states, _ = counts.outcomes.shape
-    upper, mean, deviation = np.zeros(n_states), np.zeros(n_states), np.zeros(n_states)
+    mean, deviation = np.zeros(n_states), np.zeros(n_states)
     inner = delta / (horizon * len(tiers.decided))
     for h in reversed(range(horizon)):
-        best = np.nan_to_num(counts.mean_return(h, upper)).max(axis=1)
-        upper = np.where(counts.visits[h].min(axis=1) > 0, best, float(horizon - h))
         scores = np.nan_to_num(counts.mean_return(h, mean))
         spread = np.nan_to_num(counts.mean_return(h, deviation) - counts.mean_return(h, np.zeros(n_states)))
         mean, deviation = np.zeros(n_states), np.zeros(n_states)
@@ -140,7 +138,7 @@ def likely_loss(counts: Counts, tiers: Tiers, accuracy: Accuracy, *, delta: floa
             mean[rows] = (law * scores[rows]).sum(axis=1)
             between = (law * (scores[rows] - mean[rows, None]) ** 2).sum(axis=1)
             deviation[rows] = np.sqrt(between + (law * spread[rows] ** 2).sum(axis=1))
-    loss = upper - mean + math.sqrt(1.0 / delta - 1.0) * deviation
+    loss = best_values(counts)[0] - mean + math.sqrt(1.0 / delta - 1.0) * deviation
     return float(loss[~tiers.ignorable[0]].max(initial=0.0))
 
 
@@ -159,14 +157,12 @@ def worst_loss(counts: Counts, tiers: Tiers, accuracy: Accuracy) -> float:
     """
     horizon, n_states, _ = counts.outcomes.shape
     windows = np.append([accuracy.by_tier[tier - 1] / 2.0 for tier in tiers.decided], 0.0)
-    upper, lower = np.zeros(n_states), np.zeros(n_states)
+    upper, lower = best_values(counts), np.zeros(n_states)
     for h in reversed(range(horizon)):
-        high, low = np.nan_to_num(counts.mean_return(h, upper)), np.nan_to_num(counts.mean_return(h, lower))
+        high, low = np.nan_to_num(counts.mean_return(h, upper[h + 1])), np.nan_to_num(counts.mean_return(h, lower))
         floor = low.max(axis=1) - windows[np.minimum(tiers.level[h], windows.size) - 1]
         drawn = high >= floor[:, None]
         lower = np.maximum(np.where(drawn, low, np.inf).min(axis=1), floor)
         lower[tiers.ignorable[h]] = 0.0
-        seen = counts.visits[h].min(axis=1) > 0
-        upper = np.where(seen, high.max(axis=1), float(horizon - h))
     decided = ~tiers.ignorable[0]
-    return float((upper - lower)[decided].max(initial=0.0))
+    return float((upper[0] - lower)[decided].max(initial=0.0))

@@ -44,6 +44,14 @@ class Labels(NamedTuple):
     reward_map: RewardMap = RewardMap()
     """How rewards were brought to [0, 1]; by default they were there already."""
 
+    def state(self, s: int) -> str:
+        """The name of a state, or its number."""
+        return self.states[s] if s < len(self.states) else str(s)
+
+    def action(self, a: int) -> str:
+        """The name of an action, or its number."""
+        return self.actions[a] if a < len(self.actions) else str(a)
+
 
 class Origin(NamedTuple):
     """The call of ``make`` that built an environment, so that a second team can repeat it."""

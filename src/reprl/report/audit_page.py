@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from reprl.audit.divergence import Divergence
 from reprl.report.cells import shade
 from reprl.report.charts import Axis, Line, curves, interval, tally
 from reprl.report.maps import Maps
@@ -22,7 +23,7 @@ from reprl.report.page import (
     table,
     tiles,
 )
-from reprl.report.records import Audit, Divergence
+from reprl.report.records import Audit
 from reprl.report.run_page import ARROW, lead
 
 _TONES = {"rejected": "bad", "not rejected": "plain", "undecided": "warn"}

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
+from reprl.audit.divergence import Divergence
+from reprl.audit.record import Cell
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels
 from reprl.report.reader import Array
@@ -47,32 +49,6 @@ class Point(NamedTuple):
     low: float
     high: float
     suboptimality: float | None = None
-
-
-class Divergence(NamedTuple):
-    """Where a pair first parted."""
-
-    pair: int
-    stage: str
-    tier: int | None
-    step: int | None
-    state: int | None
-    margin: float | None
-    actions: tuple[int, int] | None
-    text: str
-
-
-class Cell(NamedTuple):
-    """A step and state in which runs under one shared seed chose differently."""
-
-    step: int
-    state: int
-    disagreement: float
-    reachability: float | None
-    stake: float | None
-    """How much the choice is worth; 0 is an exact tie."""
-    actions: tuple[tuple[int, float], ...]
-    """(action, share of runs that chose it)."""
 
 
 class Audit(NamedTuple):

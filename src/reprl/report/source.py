@@ -14,11 +14,13 @@ from reprl.artifacts.documents import digest
 from reprl.artifacts.folder import load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
+from reprl.audit.divergence import Divergence
+from reprl.audit.record import Cell
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels
 from reprl.report.reader import Reader, load
-from reprl.report.records import Audit, Cell, Comparison, Divergence, Point, Row, Run, World
+from reprl.report.records import Audit, Comparison, Point, Row, Run, World
 
 VERDICTS = ("rejected", "not rejected", "undecided")
 _RUN = ("recipe", "receipt", "policy")
