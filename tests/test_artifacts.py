@@ -20,14 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.artifacts.comparison import compare_policies, load_evidence
 from reprl.artifacts.documents import canonical
 from reprl.artifacts.folder import load_run, open_folder
 from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
+from reprl.artifacts.verify import compare_policies, load_evidence
 from reprl.errors import ReprlError
-from reprl.learn.learner import LearnResult, describe
-from reprl.learn.settings import Settings
+from reprl.learning.learner import LearnResult, describe
+from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 
 OPTIONS: dict[str, Any] = {"access": "generative", "calls": 2000}

@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 import reprl
-from reprl.audit.audit import curve
-from reprl.audit.record import AuditReport
-from reprl.audit.world import optimal_scores, reachability
+from reprl.auditing.audit import curve
+from reprl.auditing.record import AuditReport
+from reprl.auditing.world import optimal_scores, reachability
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, exceeds

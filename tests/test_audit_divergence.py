@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.audit.divergence import Divergence, first_divergence, policy_divergence
-from reprl.audit.world import describe, optimal_scores
-from reprl.decide.tiers import Tiers
+from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
+from reprl.auditing.world import describe, optimal_scores
+from reprl.mdp.tiers import Tiers
 
 MDP = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=3)
 WORLD = describe(MDP)

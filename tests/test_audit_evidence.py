@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from reprl.audit.evidence import SequentialTest, exact_interval, fewest_to_reject, log_wealth, p_value
+from reprl.auditing.evidence import SequentialTest, exact_interval, fewest_to_reject, log_wealth, p_value
 from reprl.errors import ReprlError
 
 

@@ -20,11 +20,11 @@ from reprl.errors import ReprlError
 from reprl.explore.blackbox import Orders, explore_runs
 from reprl.explore.qexplore import Exploration, RunSettings, explore
 from reprl.explore.rep_explore import Stage, rep_explore
-from reprl.learn.learner import _bar
+from reprl.learning.learner import _bar
 from reprl.mdp.access import EpisodicModel, Ledger, Observation
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import draw_outcome
-from reprl.mdp.gymnasium import GymnasiumModel, to_gymnasium
+from reprl.mdp.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, chi_square
@@ -442,7 +442,7 @@ def test_a_factory_that_cannot_travel_needs_one_worker() -> None:
 _LONG_RUN = """
 import gymnasium
 from reprl.explore.qexplore import RunSettings, explore
-from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.gymnasium.model import GymnasiumModel
 
 model = GymnasiumModel("FrozenLake-v1", 4, data_seed=1)
 told = []

@@ -21,7 +21,7 @@ from reprl.bounds.problems import Algorithm
 from reprl.bounds.simulation import PaddedSource
 from reprl.errors import ReprlError
 from reprl.guarantee import Guarantee
-from reprl.learn.learner import learner
+from reprl.learning.learner import learner
 from reprl.randomness import SharedKey
 from tests.statistics import FALSE_ALARM, exceeds
 

@@ -13,7 +13,7 @@ from reprl.artifacts.folder import load_run
 from reprl.cli.app import app, main
 from reprl.cli.arguments import settings_help
 from reprl.errors import ReprlError
-from reprl.learn.settings import Settings
+from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 
 WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2"]

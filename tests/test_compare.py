@@ -16,11 +16,11 @@ from rich.console import Console
 
 from experiments.head_to_head import __main__ as experiment
 from experiments.head_to_head import measure, plan, present
-from reprl.audit.compare import compare, contenders, run_row
-from reprl.audit.search import Point, crossing, smallest_budget
+from reprl.auditing.compare import compare, contenders, run_row
+from reprl.auditing.search import Point, crossing, smallest_budget
 from reprl.errors import ReprlError
 from reprl.mdp.catalogue import make
-from reprl.mdp.gymnasium import make_gymnasium
+from reprl.mdp.gymnasium.model import make_gymnasium
 from reprl.randomness import DataStream, SharedKey
 from reprl.report.source import read_source
 

@@ -16,8 +16,8 @@ from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Accuracy, tiered_induction
 from reprl.decide.window import GRID, ignored_starts, shared_stretch
 from reprl.explore.qexplore import explore
-from reprl.learn import episodic
-from reprl.learn.settings import Settings
+from reprl.learning import episodic
+from reprl.learning.settings import Settings
 from tests.statistics import FALSE_ALARM, exceeds
 
 RHO = 0.1

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.learn.generative import plan_generative
-from reprl.learn.settings import Settings
+from reprl.learning.generative import plan_generative
+from reprl.learning.settings import Settings
 from tests import naive_decision
 from tests.statistics import FALSE_ALARM, exceeds
 

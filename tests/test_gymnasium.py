@@ -16,11 +16,10 @@ from scipy.stats import binomtest
 from reprl.errors import ReprlError
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.catalogue import catalogue, make
-from reprl.mdp.counts import Counts
-from reprl.mdp.gymnasium import GymnasiumModel, from_gymnasium, to_gymnasium
-from reprl.mdp.spaces import Codec
+from reprl.mdp.counts import Counts, tally
+from reprl.mdp.gymnasium.model import GymnasiumModel, from_gymnasium, to_gymnasium
+from reprl.mdp.gymnasium.spaces import Codec
 from reprl.mdp.tabular import RewardMap, TabularMDP
-from reprl.mdp.tally import tally
 from reprl.randomness import DataStream
 
 PUBLISHED: list[tuple[str, dict[str, Any]]] = [

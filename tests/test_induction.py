@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import reprl
 from reprl.decide.induction import Accuracy, Induction, tiered_induction
-from reprl.mdp.tally import tally
+from reprl.mdp.counts import tally
 from tests import naive, naive_decision
 from tests.naive_decision import Rule
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.learn.learner import ReprlLearner
+from reprl.learning.learner import ReprlLearner
 from reprl.mdp.policy import Policy
 from reprl.peers import LearnerEntry, learners, make_learner
 

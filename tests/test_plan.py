@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.learn.constants import UNPINNED, paper_calls, practical_calls
+from reprl.learning.constants import UNPINNED, paper_calls, practical_calls
 
 GOOD: dict[str, Any] = {"n_states": 6, "n_actions": 3, "horizon": 4, "epsilon": 0.3, "rho": 0.1, "delta": 0.05}
 EXACT = ["reprl joint, paper", "reprl product, paper", "reprl joint, practical", "reprl product, practical"]

@@ -13,13 +13,13 @@ from scipy import stats
 
 import reprl
 from reprl.coupling.correlated import disagreement_bound
-from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError
 from reprl.explore.qexplore import Exploration, RunSettings, explore
 from reprl.explore.rep_explore import Explored, Stage, draw_ignored, rep_explore, stack_tiers
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey
 from tests.statistics import FALSE_ALARM, exceeds
 

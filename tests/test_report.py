@@ -15,12 +15,12 @@ import pytest
 import reprl
 from reprl.mdp.tabular import Labels
 from reprl.report import write_report
-from reprl.report.cells import BLANK, NONE, cells, ranks, shade
 from reprl.report.charts import Axis
 from reprl.report.maps import MAX_CELLS
 from reprl.report.names import short_names
 from reprl.report.page import number
 from reprl.report.records import World
+from reprl.report.shades import BLANK, NONE, cells, ranks, shade
 from tests import report_samples
 
 SIX_MEGABYTES = 6_000_000

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.decide.tiers import first_empty
-from reprl.mdp.tally import tally
+from reprl.mdp.counts import tally
+from reprl.mdp.tiers import first_empty
 from tests import naive_decision
 
 

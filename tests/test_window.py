@@ -21,7 +21,7 @@ from reprl.coupling.rounding import round_vector
 from reprl.decide import window
 from reprl.decide.induction import Accuracy, tiered_induction
 from reprl.decide.window import BAND, GRID, is_accurate, likely_loss, shared_stretch, widest_stretch, worst_loss
-from reprl.mdp.tally import tally
+from reprl.mdp.counts import tally
 from tests import naive_window
 from tests.naive_window import Case, Place
 from tests.statistics import FALSE_ALARM, exceeds

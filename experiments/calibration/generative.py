@@ -28,7 +28,7 @@ from experiments.calibration.sweep import (
     TABLE_RHO,
     TABLE_WORLDS,
 )
-from reprl.learn.constants import GENERATIVE_CONSTANT, practical_calls
+from reprl.learning.constants import GENERATIVE_CONSTANT, practical_calls
 
 CURVE = (120, 3)
 """Pairs at each number of calls, and how many of those, 4 apart."""
@@ -219,7 +219,7 @@ def print_fit(records: list[Record]) -> dict[str, float]:
     print(f"exponents on the hard instances: {exponents}")
     constants = fit_constants(records)
     print(f"GENERATIVE_CONSTANT = {constants}")
-    print("reprl.learn.constants agrees" if constants == GENERATIVE_CONSTANT else f"reprl has {GENERATIVE_CONSTANT}")
+    print("reprl.learning.constants agrees" if constants == GENERATIVE_CONSTANT else f"reprl has {GENERATIVE_CONSTANT}")
     return constants
 
 

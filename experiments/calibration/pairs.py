@@ -15,7 +15,7 @@ from scipy.stats import beta
 import reprl
 from reprl.coupling.correlated import block_size
 from reprl.decide.best_arm import Decision
-from reprl.learn.settings import Settings
+from reprl.learning.settings import Settings
 from reprl.peers import empirical_values, greedy_policy
 
 DATA = Path(__file__).parent / "data"

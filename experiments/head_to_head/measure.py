@@ -9,9 +9,9 @@ import numpy as np
 from scipy import stats
 
 from experiments.head_to_head.plan import EPSILON, INSTANCES, RHO, SEED, SWEEPS, Cell, Effort, Point, hard
-from reprl.audit.audit import audit
-from reprl.audit.compare import run_row
-from reprl.audit.search import crossing
+from reprl.auditing.audit import audit
+from reprl.auditing.compare import run_row
+from reprl.auditing.search import crossing
 from reprl.randomness import DataStream
 
 AROUND = (0.5, 1.0, 2.0)

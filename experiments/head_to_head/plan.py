@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reprl.audit.compare import Contender, contenders
+from reprl.auditing.compare import Contender, contenders
 from reprl.mdp.catalogue import hard_instance, make
 from reprl.mdp.tabular import TabularMDP
 

@@ -18,7 +18,7 @@ from reprl.bounds.solvers import plan_signs, sign_scores, sign_solver
 from reprl.bounds.sources import rademacher
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.mechanisms import compact
-from reprl.learn.learner import learner
+from reprl.learning.learner import learner
 from reprl.randomness import DataStream, SharedKey
 
 INSTANCES = SharedKey(20250917).derive("instances")

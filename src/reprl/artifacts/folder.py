@@ -19,7 +19,7 @@ from typing import NamedTuple
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.errors import ReprlError
-from reprl.learn.learner import LearnResult
+from reprl.learning.learner import LearnResult
 from reprl.mdp.policy import Policy
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"

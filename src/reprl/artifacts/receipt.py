@@ -28,13 +28,13 @@ from reprl.artifacts.documents import (
     read_table,
 )
 from reprl.artifacts.recipe import package_version
-from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.files import read_bounded, write_atomic
 from reprl.guarantee import Guarantee
-from reprl.learn.learner import Environment, LearnResult
+from reprl.learning.learner import Environment, LearnResult
 from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import Labels
+from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
 
 _FORMAT = "reprl-receipt"

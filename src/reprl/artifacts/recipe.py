@@ -23,14 +23,14 @@ from reprl.artifacts.documents import (
 )
 from reprl.errors import ReprlError, check_int, quote
 from reprl.files import read_bounded, write_atomic
-from reprl.learn.learner import Environment, LearnResult, describe, learn
-from reprl.learn.settings import Settings
+from reprl.learning.learner import Environment, LearnResult, describe, learn
+from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import make
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import STREAM_VERSION
 
 if TYPE_CHECKING:
-    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.mdp.gymnasium.model import GymnasiumModel
 
 _FORMAT = "reprl-recipe"
 _VERSION = 1

@@ -20,8 +20,8 @@ from reprl.bounds.solvers import check_dimension
 from reprl.bounds.sources import VectorSource, check_biases
 from reprl.errors import ReprlError, check_int, quote
 from reprl.guarantee import Guarantee
-from reprl.learn.generative import run_generative
-from reprl.learn.learner import ReprlLearner
+from reprl.learning.generative import run_generative
+from reprl.learning.learner import ReprlLearner
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.policy import Policy

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
-from reprl.learn.constants import paper_calls, practical_calls
+from reprl.learning.constants import paper_calls, practical_calls
 
 
 class PlanRow(NamedTuple):

@@ -18,14 +18,14 @@ from reprl.errors import ReprlError, quote
 
 if TYPE_CHECKING:
     from reprl.artifacts.recipe import Recipe
-    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
 
 
 @cache
 def settings_help() -> dict[str, str]:
     """The docstring and default of every field of ``Settings``, read off its source: importing it is slow."""
-    spec = util.find_spec("reprl.learn.settings")
+    spec = util.find_spec("reprl.learning.settings")
     assert spec is not None
     assert spec.origin is not None
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
@@ -169,7 +169,7 @@ def plan_recipe(
     """Open an environment and write down what is to be learned in it."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
-    from reprl.learn.learner import describe, make_settings
+    from reprl.learning.learner import describe, make_settings
     from reprl.randomness import fresh_seed
 
     settings = make_settings(options)

@@ -55,7 +55,7 @@ def audit(
 
     reprl audit plant.py:make_plant --learner mine.py:q_learning -o episodes=1000
     """
-    from reprl.audit.audit import audit as run_audit
+    from reprl.auditing.audit import audit as run_audit
     from reprl.cli.environment import names_object, open_named, read_object
 
     given: dict[str, Any] = {

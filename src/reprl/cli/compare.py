@@ -43,7 +43,7 @@ def compare(
 
     reprl compare river-swim-v0 --learner reprl --learner ucbvi --pairs 20
     """
-    from reprl.audit.compare import compare as run_comparison
+    from reprl.auditing.compare import compare as run_comparison
     from reprl.cli.environment import open_named
 
     given: dict[str, Any] = {

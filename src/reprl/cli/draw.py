@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from reprl.artifacts.comparison import Comparison
-    from reprl.audit.world import World
+    from reprl.artifacts.verify import Comparison
+    from reprl.auditing.world import World
     from reprl.mdp.policy import Policy
 
 MAX_STEPS = 12

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.recipe import Recipe
-    from reprl.learn.learner import LearnResult
-    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.learning.learner import LearnResult
+    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
 
 
@@ -108,7 +108,7 @@ def describe_run(result: LearnResult, world: TabularMDP | GymnasiumModel, out: P
 
 def idle_cells(result: LearnResult, world: TabularMDP | GymnasiumModel) -> NDArray[np.bool_]:
     """(H, S): where a run decided nothing, because a state is ignored or the episode is over."""
-    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.mdp.gymnasium.model import GymnasiumModel
 
     idle = result.tiers.ignorable.copy()
     if isinstance(world, GymnasiumModel):
@@ -125,7 +125,7 @@ def effort(result: LearnResult) -> str:
 def _show(
     console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None, own: str
 ) -> None:
-    from reprl.audit.world import describe
+    from reprl.auditing.world import describe
     from reprl.cli.draw import facts, print_policies
 
     names = describe(world)

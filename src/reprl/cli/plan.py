@@ -29,7 +29,7 @@ def plan(
     reprl plan --states 16 --actions 4 --horizon 6 --epsilon 0.3 --rho 0.1
     """
     from reprl.bounds.planner import plan as tabulate
-    from reprl.learn.settings import Settings
+    from reprl.learning.settings import Settings
 
     asked = {name: value for name, value in (("epsilon", epsilon), ("rho", rho), ("delta", delta)) if value is not None}
     figures = {"epsilon": Settings.epsilon, "rho": Settings.rho, "delta": Settings.delta, **asked}

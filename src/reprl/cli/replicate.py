@@ -15,9 +15,9 @@ from reprl.errors import ReprlError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.artifacts.comparison import Comparison, Evidence
     from reprl.artifacts.recipe import Recipe
-    from reprl.learn.learner import LearnResult
+    from reprl.artifacts.verify import Comparison, Evidence
+    from reprl.learning.learner import LearnResult
 
 
 def replicate(
@@ -41,9 +41,9 @@ def replicate(
 
     reprl replicate run --env plant.py:make_plant
     """
-    from reprl.artifacts.comparison import compare_policies
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
+    from reprl.artifacts.verify import compare_policies
 
     folder = recipe if recipe.is_dir() else recipe.parent
     wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
@@ -69,8 +69,8 @@ def replicate(
 
 def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | None]:
     """What the first team left beside its recipe, or why it does not count."""
-    from reprl.artifacts.comparison import load_evidence
     from reprl.artifacts.folder import RECEIPT, find_file
+    from reprl.artifacts.verify import load_evidence
 
     path = find_file(folder, RECEIPT)
     if not path.exists():

@@ -12,9 +12,9 @@ from reprl.errors import ReprlError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.artifacts.comparison import Comparison
-    from reprl.learn.learner import LearnResult
-    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.artifacts.verify import Comparison
+    from reprl.learning.learner import LearnResult
+    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
 
 DataSeeds = Annotated[
@@ -57,7 +57,7 @@ def twice(
         run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers)
         for seed in seeds
     ]
-    from reprl.artifacts.comparison import compare_policies
+    from reprl.artifacts.verify import compare_policies
     from reprl.peers import empirical_values, greedy_policy
 
     comparison = compare_policies(runs[0].policy, runs[1].policy, world)
@@ -92,7 +92,7 @@ def _show(
 ) -> None:
     from rich.text import Text
 
-    from reprl.audit.world import describe
+    from reprl.auditing.world import describe
     from reprl.cli.draw import facts, print_comparison, print_policies, table_of
     from reprl.mdp.tabular import TabularMDP
 

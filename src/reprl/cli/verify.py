@@ -14,8 +14,8 @@ from reprl.errors import ReprlError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.artifacts.comparison import Comparison, Evidence
-    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.artifacts.verify import Comparison, Evidence
+    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import Labels, TabularMDP
 
 
@@ -40,7 +40,7 @@ def verify(
 
     reprl verify run/policy.json second/policy.json
     """
-    from reprl.artifacts.comparison import compare_policies, load_evidence
+    from reprl.artifacts.verify import compare_policies, load_evidence
 
     sides = (load_evidence(a), load_evidence(b))
     shape = next((side.policy.actions.shape for side in sides if side.policy is not None), (None,))

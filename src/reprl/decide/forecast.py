@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from reprl.coupling.correlated import disagreement_bound
 from reprl.decide.best_arm import Decision, select
 from reprl.decide.induction import Accuracy, Induction
-from reprl.decide.tiers import Tiers
 from reprl.mdp.counts import Counts
+from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream
 
 _COPIES = 12

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.decide.best_arm import Decision, check_decision, multi_best_arm
-from reprl.decide.tiers import Tiers, first_empty
 from reprl.errors import ReprlError, check_probability, check_real
 from reprl.guarantee import Guarantee
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
+from reprl.mdp.tiers import Tiers, first_empty
 from reprl.randomness import SharedKey, check_shared_key
 
 _SOURCE = "docs/proofs/decision.md §3"

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from reprl.coupling.rounding import round_vector
 from reprl.decide.best_arm import select
 from reprl.decide.induction import Accuracy
-from reprl.decide.tiers import Tiers
 from reprl.errors import check_probability, check_real
 from reprl.mdp.counts import Counts
+from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 
 GRID = math.log(1.3)

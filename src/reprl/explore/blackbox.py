@@ -26,9 +26,8 @@ from reprl.errors import ReprlError
 from reprl.explore.qagent import make_agent, make_schedule, restart, update
 from reprl.explore.qexplore import Exploration, RunSettings, mark_short
 from reprl.mdp.access import Episodic
-from reprl.mdp.counts import Counts
-from reprl.mdp.gymnasium import GymnasiumModel
-from reprl.mdp.tally import tally
+from reprl.mdp.counts import Counts, tally
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.randomness import fill_words
 
 _TICK = 0.2

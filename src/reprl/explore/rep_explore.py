@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS, correlated_sample
-from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_choice, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings, explore
 from reprl.mdp.access import Episodic
 from reprl.mdp.counts import Counts
+from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 
 

@@ -14,7 +14,7 @@ from reprl.mdp.tabular import Origin, TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
 
 if TYPE_CHECKING:
-    from reprl.mdp.gymnasium import GymnasiumModel
+    from reprl.mdp.gymnasium.model import GymnasiumModel
 
 PREFIX = "gym:"
 """What an id begins with when Gymnasium builds the environment."""
@@ -102,7 +102,7 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
         A catalogue id with the same options is the same MDP, bit for bit, in every release.
     """
     if isinstance(id, str) and id.startswith(PREFIX):
-        from reprl.mdp.gymnasium import make_gymnasium
+        from reprl.mdp.gymnasium.model import make_gymnasium
 
         made = make_gymnasium(id.removeprefix(PREFIX), horizon, **options)
         made.origin = Origin(id, {name: value for name, value in options.items() if name != "data_seed"})

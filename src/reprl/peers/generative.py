@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.rounding import round_vector
-from reprl.learn.settings import Settings
+from reprl.learning.settings import Settings
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.policy import Policy
 from reprl.peers.budget import calls_within, check_accuracy, check_generative

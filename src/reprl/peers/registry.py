@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
-from reprl.learn.constants import PRESETS
-from reprl.learn.episodic import practical_stages
-from reprl.learn.learner import ReprlLearner, learner
-from reprl.learn.settings import Settings
+from reprl.learning.constants import PRESETS
+from reprl.learning.episodic import practical_stages
+from reprl.learning.learner import ReprlLearner, learner
+from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 from reprl.peers import generative, optimistic, rmax
 from reprl.peers.budget import calls_within, check_episodic, check_generative, most_samples_per_episode

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from reprl.audit.divergence import Divergence
-from reprl.report.cells import shade
+from reprl.auditing.divergence import Divergence
 from reprl.report.charts import Axis, Line, curves, interval, tally
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, state_name
@@ -25,6 +24,7 @@ from reprl.report.page import (
 )
 from reprl.report.records import Audit
 from reprl.report.run_page import ARROW, lead
+from reprl.report.shades import shade
 
 _TONES = {"rejected": "bad", "not rejected": "plain", "undecided": "warn"}
 _SHOWN, _MOST = 6, 100

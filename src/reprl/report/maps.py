@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.report.cells import BLANK, NONE, Levels, Scale, cells
 from reprl.report.names import action_name, directions, short_names, state_name
 from reprl.report.page import escape, figure
 from reprl.report.reader import Array
 from reprl.report.records import World
+from reprl.report.shades import BLANK, NONE, Levels, Scale, cells
 from reprl.report.theme import CATEGORIES, LEVELS
 
 MAX_CELLS = 12_000

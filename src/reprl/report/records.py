@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.audit.divergence import Divergence
-from reprl.audit.record import Cell
+from reprl.auditing.divergence import Divergence
+from reprl.auditing.record import Cell
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels
 from reprl.report.reader import Array

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from reprl.report.cells import ranks, shade
 from reprl.report.maps import Maps
 from reprl.report.names import action_name
 from reprl.report.page import badge, counted, escape, facts, figure, fingerprint, number, page, percent, promises, tiles
 from reprl.report.records import Run, World
+from reprl.report.shades import ranks, shade
 
 
 def run_page(run: Run) -> bytes:

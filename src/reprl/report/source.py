@@ -14,8 +14,8 @@ from reprl.artifacts.documents import digest
 from reprl.artifacts.folder import load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.audit.divergence import Divergence
-from reprl.audit.record import Cell
+from reprl.auditing.divergence import Divergence
+from reprl.auditing.record import Cell
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels

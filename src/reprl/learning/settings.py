@@ -9,10 +9,10 @@ from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS
 from reprl.coupling.mechanisms import MECHANISMS
 from reprl.decide.best_arm import ROUNDINGS, Decision
 from reprl.decide.induction import Accuracy
-from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.guarantee import Guarantee
-from reprl.learn.constants import PRESETS
+from reprl.learning.constants import PRESETS
+from reprl.mdp.tiers import Tiers
 
 ACCESSES = ("episodic", "generative")
 _AUTO_BITS = 40.0

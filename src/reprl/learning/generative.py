@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reprl.decide.induction import Induction, tiered_induction
-from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_int, quote
 from reprl.guarantee import Guarantee
-from reprl.learn.constants import paper_calls, practical_calls
-from reprl.learn.settings import Settings
+from reprl.learning.constants import paper_calls, practical_calls
+from reprl.learning.settings import Settings
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 
 

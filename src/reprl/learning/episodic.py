@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Induction, tiered_induction
-from reprl.decide.tiers import Tiers
 from reprl.decide.window import ignored_starts, is_accurate, loss_bound, shared_stretch
 from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings
 from reprl.explore.rep_explore import Explored, Stage, rep_explore
 from reprl.guarantee import Guarantee
-from reprl.learn.settings import Settings
+from reprl.learning.settings import Settings
 from reprl.mdp.access import Episodic, EpisodicModel
 from reprl.mdp.counts import Counts
-from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 
 EPISODES_PER_CELL = 32

@@ -13,10 +13,10 @@ import numpy as np
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.audit.world import describe
+from reprl.auditing.world import describe
 from reprl.errors import ReprlError, quote
 from reprl.files import read_bounded
-from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
 

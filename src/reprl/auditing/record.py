@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.audit.divergence import Divergence
-from reprl.audit.world import World
+from reprl.auditing.divergence import Divergence
+from reprl.auditing.world import World
 from reprl.errors import ReprlError, quote
 from reprl.files import read_bounded, write_atomic
 from reprl.mdp.tabular import Labels
@@ -188,7 +188,7 @@ class AuditReport:
 
     def __rich__(self) -> Group:
         """Show verdict, cells and first divergences."""
-        from reprl.audit.render import render
+        from reprl.auditing.render import render
 
         return render(self)
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.audit.divergence import Divergence, first_divergence, policy_divergence
-from reprl.audit.world import World, fresh_model
+from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
+from reprl.auditing.world import World, fresh_model
 from reprl.errors import ReprlError, check_choice, quote
-from reprl.learn.learner import LearnResult, ReprlLearner, learn, make_settings
-from reprl.learn.settings import ACCESSES, Settings
-from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.learning.learner import LearnResult, ReprlLearner, learn, make_settings
+from reprl.learning.settings import ACCESSES, Settings
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey

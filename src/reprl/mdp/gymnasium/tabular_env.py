@@ -37,7 +37,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         self.action_space = Discrete(mdp.n_actions)
         self.model: EpisodicModel | None = None
         options = {"mdp": mdp, "data_seed": data_seed}
-        self.spec = EnvSpec("reprl/tabular-v0", "reprl.mdp.export:TabularEnv", kwargs=options)
+        self.spec = EnvSpec("reprl/tabular-v0", "reprl.mdp.gymnasium.tabular_env:TabularEnv", kwargs=options)
         self._data_seed = None if data_seed is None else check_int("data seed", data_seed, 0, 2**64 - 1)
 
     def reset(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.audit.world import TIE, World
-from reprl.learn.learner import LearnResult
+from reprl.auditing.world import TIE, World
+from reprl.learning.learner import LearnResult
 from reprl.mdp.policy import Policy
 
 STAGES = ("length", "partition", "window", "arms", "rounding", "policy")

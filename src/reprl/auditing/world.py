@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError
-from reprl.learn.learner import describe as record
+from reprl.learning.learner import describe as record
 from reprl.mdp.access import EpisodicModel, GenerativeModel
-from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.outcomes import expected_return
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reprl.audit.search import Search, smallest_budget
-from reprl.audit.world import World, describe
+from reprl.auditing.search import Search, smallest_budget
+from reprl.auditing.world import World, describe
 from reprl.errors import ReprlError, check_choice, check_int, quote
 from reprl.files import write_atomic
-from reprl.learn.boosting import Learner
-from reprl.learn.episodic import practical_stages
-from reprl.learn.learner import open_environment
-from reprl.learn.settings import ACCESSES
+from reprl.learning.boosting import Learner
+from reprl.learning.episodic import practical_stages
+from reprl.learning.learner import open_environment
+from reprl.learning.settings import ACCESSES
 from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.audit.divergence import Divergence
-from reprl.audit.evidence import SequentialTest, exact_interval, p_value
-from reprl.audit.pairs import KeyRuns, Trial, resolve_learner, run_keys
-from reprl.audit.record import AuditReport, Cell, CurvePoint, Spread
-from reprl.audit.world import TIE, describe, optimal_scores, reachability
+from reprl.auditing.divergence import Divergence
+from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
+from reprl.auditing.pairs import KeyRuns, Trial, resolve_learner, run_keys
+from reprl.auditing.record import AuditReport, Cell, CurvePoint, Spread
+from reprl.auditing.world import TIE, describe, optimal_scores, reachability
 from reprl.errors import ReprlError, check_int, check_probability, quote
-from reprl.learn.boosting import Learner
-from reprl.learn.learner import open_environment
-from reprl.learn.settings import Settings
-from reprl.mdp.gymnasium import GymnasiumModel
+from reprl.learning.boosting import Learner
+from reprl.learning.learner import open_environment
+from reprl.learning.settings import Settings
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import fresh_seed
 

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reprl.decide.induction import Induction
-from reprl.decide.tiers import Tiers
 from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
-from reprl.learn.episodic import run_episodic
-from reprl.learn.generative import run_generative
-from reprl.learn.settings import Settings
+from reprl.learning.episodic import run_episodic
+from reprl.learning.generative import run_generative
+from reprl.learning.settings import Settings
 from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.catalogue import make
 from reprl.mdp.counts import Counts
-from reprl.mdp.gymnasium import GymnasiumModel, make_gymnasium
+from reprl.mdp.gymnasium.model import GymnasiumModel, make_gymnasium
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, fresh_seed
 
 if TYPE_CHECKING:

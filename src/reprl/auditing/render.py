@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from reprl.audit.divergence import STAGES
-from reprl.audit.evidence import fewest_to_reject
-from reprl.audit.record import AuditReport, Cell
+from reprl.auditing.divergence import STAGES
+from reprl.auditing.evidence import fewest_to_reject
+from reprl.auditing.record import AuditReport, Cell
 
 _ROWS = 10
 _COLOURS = {"rejected": "bold red", "not rejected": "bold green", "undecided": "bold yellow"}

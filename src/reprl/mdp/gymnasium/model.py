@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.access import Ledger, Observation
+from reprl.mdp.gymnasium.dynamics import dynamics, publishes, reward_hull
 from reprl.mdp.policy import Policy
-from reprl.mdp.published import dynamics, publishes, reward_hull
 from reprl.mdp.tabular import Labels, Origin, RewardMap, TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import gymnasium
     from gymnasium.envs.registration import EnvSpec
 
-    from reprl.mdp.export import TabularEnv
+    from reprl.mdp.gymnasium.tabular_env import TabularEnv
 
     Source: TypeAlias = str | EnvSpec | Callable[[], gymnasium.Env[Any, Any]] | gymnasium.Env[Any, Any]
 
@@ -89,7 +89,7 @@ def from_gymnasium(
 
 def to_gymnasium(mdp: TabularMDP, data_seed: int | None = None) -> TabularEnv:
     """Return a Gymnasium environment that plays an MDP; see TabularEnv for what it observes and how it ends."""
-    from reprl.mdp.export import TabularEnv
+    from reprl.mdp.gymnasium.tabular_env import TabularEnv
 
     if not isinstance(mdp, TabularMDP):
         raise ReprlError(f"mdp must be a reprl.TabularMDP, got {quote(mdp)}")
@@ -99,8 +99,8 @@ def to_gymnasium(mdp: TabularMDP, data_seed: int | None = None) -> TabularEnv:
 class GymnasiumModel:
     """A Gymnasium environment with finite spaces, explored by episodes of exactly H steps.
 
-    States and actions are numbered as ``reprl.mdp.spaces`` says; one more state, the last, is "ended": where the
-    environment terminates, the rest of the episode stays there, pays 0 in original units and counts no samples.
+    States and actions are numbered as ``reprl.mdp.gymnasium.spaces`` says; one more state, the last, is "ended": where
+    the environment terminates, the rest of the episode stays there, pays 0 in original units and counts no samples.
 
     Args:
         env: a Gymnasium id, a factory, or an environment. With an id the registered time limit is lifted, because the
@@ -137,7 +137,7 @@ class GymnasiumModel:
         self.horizon = _check_horizon(horizon)
         self.data_seed = check_int("data seed", fresh_seed() if data_seed is None else data_seed, 0, 2**64 - 1)
         self.env = _open(env, env_options)
-        from reprl.mdp.spaces import MAX_SIZE, Codec
+        from reprl.mdp.gymnasium.spaces import MAX_SIZE, Codec
 
         self.observations = Codec(self.env.observation_space, "observation")
         self.actions = Codec(self.env.action_space, "action")
