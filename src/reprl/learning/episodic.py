@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.decide.forecast import forecast_disagreement
-from reprl.decide.induction import Induction, tiered_induction
+from reprl.decide.induction import tiered_induction
 from reprl.decide.window import ignored_starts, is_accurate, loss_bound, shared_stretch
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import ReprlError, check_int
 from reprl.explore.qexplore import Exploration, RunSettings
 from reprl.explore.rep_explore import Explored, Stage, rep_explore
-from reprl.guarantee import Guarantee
+from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
-from reprl.mdp.access import Episodic, EpisodicModel
+from reprl.mdp.access import Episodic, check_model
 from reprl.mdp.counts import Counts
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -39,17 +37,6 @@ FORECAST_SCALE = 0.45
 """Measured disagreement over forecast, which sums upper bounds."""
 FORECAST_TARGET = 0.48
 """Share of ρ that the forecast may use."""
-
-
-class EpisodicRun(NamedTuple):
-    """What an episodic run produced."""
-
-    induction: Induction
-    explored: Explored
-    guarantee: Guarantee
-    stretch: float
-    level: int
-    """How often exploration was begun again with longer runs."""
 
 
 def practical_stages(n_states: int, n_actions: int, horizon: int, level: int = 0) -> tuple[Stage, ...]:
@@ -94,14 +81,14 @@ def paper_stages(
 
 
 def run_episodic(
-    model: EpisodicModel | GymnasiumModel,
+    model: Episodic,
     shared_key: SharedKey,
     settings: Settings,
     *,
     max_samples: int | None = None,
     workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
-) -> EpisodicRun:
+) -> Run:
     """Explore, partition, collect, decide.
 
     Args:
@@ -119,9 +106,7 @@ def run_episodic(
         Shared, at shared_key.derive("explore"), ("enough"), ("window"), ("pilot") and ("decide"). Data:
         streams of the model's data seed.
     """
-    if not isinstance(model, EpisodicModel | GymnasiumModel):
-        allowed = "a reprl.EpisodicModel or a reprl.GymnasiumModel"
-        raise ReprlError(f"model must be {allowed} for access='episodic', got {quote(model)}")
+    check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
     sizes = (model.n_states, model.n_actions, model.horizon)
     settings.check_horizon(model.horizon)
@@ -155,7 +140,17 @@ def run_episodic(
     )
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
     modest = replace(induction.guarantee, status="heuristic")
-    return EpisodicRun(induction._replace(guarantee=modest), explored, promise, stretch, level)
+    return Run(
+        policy=induction.policy,
+        guarantee=promise,
+        settings=settings,
+        tiers=explored.tiers,
+        counts=explored.counts,
+        induction=induction._replace(guarantee=modest),
+        explored=explored,
+        stretch=stretch,
+        level=level,
+    )
 
 
 def _source(settings: Settings) -> str:

@@ -15,9 +15,9 @@ from scipy.special import ndtr, ndtri
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.rounding import round_vector
 from reprl.learning.settings import Settings
-from reprl.mdp.access import GenerativeModel
+from reprl.mdp.access import Parallel, check_model
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import calls_within, check_accuracy, check_generative
+from reprl.peers.budget import calls_within, check_accuracy
 from reprl.peers.planning import empirical_values, greedy_policy
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -42,7 +42,7 @@ SOFTMAX_CALLS = 0.004
 
 
 def greedy(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -60,8 +60,8 @@ def greedy(
         Shared: none. Data: one batch of the model.
     """
     check_shared_key(shared_key)
-    model = check_generative(model, "greedy")
-    horizon = model.mdp.horizon
+    check_model(model, "generative", "greedy")
+    horizon = model.horizon
     check_accuracy(epsilon, horizon)
 
     def preset() -> float:
@@ -73,7 +73,7 @@ def greedy(
 
 
 def rpvi(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -96,8 +96,8 @@ def rpvi(
         Shared: coordinate s·A + a of address ("rpvi", h). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("rpvi")
-    model = check_generative(model, "rpvi")
-    horizon, n_states, n_actions = model.mdp.outcomes.shape
+    check_model(model, "generative", "rpvi")
+    horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
     check_accuracy(epsilon, horizon)
     cells = horizon * n_states * n_actions
     tau, rho_query = epsilon / (2.0 * horizon), rho / cells
@@ -122,7 +122,7 @@ def rpvi(
 
 
 def karbasi_grid(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -144,8 +144,8 @@ def karbasi_grid(
         Shared: coordinate s·A + a of address ("karbasi-grid", h). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-grid")
-    model = check_generative(model, "karbasi-grid")
-    shape = model.mdp.outcomes.shape
+    check_model(model, "generative", "karbasi-grid")
+    shape = (model.horizon, model.n_states, model.n_actions)
     horizon, cells = shape[0], math.prod(shape)
     check_accuracy(epsilon, horizon)
     width = epsilon / horizon / (1.0 + 0.5 * rho / cells)
@@ -163,7 +163,7 @@ def karbasi_grid(
 
 
 def karbasi_gaussian(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -190,8 +190,8 @@ def karbasi_gaussian(
         ("karbasi-gaussian", "policy"), row h·S + s. Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-gaussian")
-    model = check_generative(model, "karbasi-gaussian")
-    shape = model.mdp.outcomes.shape
+    check_model(model, "generative", "karbasi-gaussian")
+    shape = (model.horizon, model.n_states, model.n_actions)
     horizon, cells = shape[0], math.prod(shape)
     check_accuracy(epsilon, horizon)
     if constants == "paper":
@@ -217,7 +217,7 @@ def karbasi_gaussian(
 
 
 def karbasi_softmax(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -241,8 +241,8 @@ def karbasi_softmax(
         Shared: row h·S + s of address ("karbasi-softmax"). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-softmax")
-    model = check_generative(model, "karbasi-softmax")
-    shape = model.mdp.outcomes.shape
+    check_model(model, "generative", "karbasi-softmax")
+    shape = (model.horizon, model.n_states, model.n_actions)
     horizon, rows = shape[0], shape[0] * shape[1]
     check_accuracy(epsilon, horizon)
     scale = 2.0 if constants == "paper" else SOFTMAX_TEMPERATURE
@@ -286,11 +286,11 @@ def _coupled_rows(shape: tuple[int, int, int]) -> float:
     return (-(-rows // size)) ** 2 * float(size)
 
 
-def _hoeffding_calls(model: GenerativeModel, error: float, failure: float) -> float:
+def _hoeffding_calls(model: Parallel, error: float, failure: float) -> float:
     """Calls after which all N estimates of Q* are within `error` except with probability `failure`.
 
     Errors of the steps add up, and step h averages values of range H − h: H(H+1)/2·sqrt(log(2N/failure)/(2n)).
     """
-    shape = model.mdp.outcomes.shape
+    shape = (model.horizon, model.n_states, model.n_actions)
     reach = shape[0] * (shape[0] + 1) / 2.0
     return math.ceil(reach**2 * math.log(2.0 * math.prod(shape) / failure) / (2.0 * error**2))
