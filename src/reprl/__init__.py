@@ -16,6 +16,7 @@ from reprl.decide.best_arm import multi_best_arm as multi_best_arm
 from reprl.errors import ReprlError as ReprlError
 from reprl.guarantee import Guarantee as Guarantee
 from reprl.learning.boosting import boost as boost
+from reprl.learning.check import check_learner as check_learner
 from reprl.learning.learner import LearnResult as LearnResult
 from reprl.learning.learner import learn as learn
 from reprl.learning.learner import learner as learner

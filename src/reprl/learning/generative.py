@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from reprl.decide.induction import tiered_induction
 from reprl.errors import ReprlError, check_int
 from reprl.guarantee import Guarantee
@@ -15,15 +13,8 @@ from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 
 
-class GenerativePlan(NamedTuple):
-    """What a generative run will cost."""
-
-    calls: int
-    samples: int
-
-
-def plan_generative(model: Parallel, settings: Settings, max_samples: int | None = None) -> GenerativePlan:
-    """Return the cost of a run, refusing one that would pass max_samples."""
+def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = None) -> int:
+    """Return the parallel calls of a run, refusing one that would pass max_samples."""
     settings.check_horizon(model.horizon)
     try:
         calls = _calls(model, settings)
@@ -39,7 +30,7 @@ def plan_generative(model: Parallel, settings: Settings, max_samples: int | None
     samples = calls * model.samples_per_call
     if max_samples is not None and samples > check_int("max_samples", max_samples, 1):
         raise ReprlError(f"max_samples must be at least {samples} for these settings, got {max_samples}")
-    return GenerativePlan(calls, samples)
+    return calls
 
 
 def _calls(model: Parallel, settings: Settings) -> int:
@@ -85,7 +76,7 @@ def run_generative(model: Parallel, shared_key: SharedKey, settings: Settings, m
     """
     check_model(model, "generative", "access='generative'")
     key = check_shared_key(shared_key)
-    counts = model.sample(plan_generative(model, settings, max_samples).calls)
+    counts = model.sample(plan_calls(model, settings, max_samples))
     tiers = Tiers.single(model.horizon, model.n_states)
     induction = tiered_induction(
         key.derive("decide"),
