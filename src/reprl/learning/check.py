@@ -62,10 +62,8 @@ def check_learner(
             (policy, samples), (other, others) = (_run(learner, way, world, seeds, state, options) for state in (5, 6))
             if (policy, samples) != (other, others):
                 found = "gave two policies" if policy != other else f"drew {samples} and then {others} samples"
-                raise ReprlError(
-                    f"learner {name} {found} for one key and one data seed: it draws randomness of its own, or remembers "
-                    "earlier calls"
-                )
+                why = "it draws randomness of its own, or remembers earlier calls"
+                raise ReprlError(f"learner {name} {found} for one key and one data seed: {why}")
 
 
 def _run(
