@@ -86,6 +86,20 @@ def test_reprl_within_a_budget_draws_what_it_pays_for() -> None:
         make_learner("reprl", access="episodic", constants="paper", samples=1000)
 
 
+@pytest.mark.parametrize(("name", "access"), [(e.name, access) for e in learners() for access in e.access])
+def test_the_least_budget_is_enough_for_a_run(name: str, access: str) -> None:
+    extra = {"access": access} if name == "reprl" else {}
+    kind = reprl.GenerativeModel if access == "generative" else reprl.EpisodicModel
+    model: Any = kind(small(), 0)
+    least = make_learner(name, **extra).least(model)
+    assert least % (model.samples_per_call if access == "generative" else model.samples_per_episode) == 0
+    if name != "replicable-rmax":  # whose rounds share a budget
+        make_learner(name, samples=least, **extra)(model, reprl.SharedKey(0))
+        assert 0 < model.ledger.samples <= least
+    with pytest.raises(reprl.ReprlError, match=f"model must be .* for {name}"):
+        make_learner(name, **extra).least(small())
+
+
 @pytest.mark.parametrize("bad", ["rpvl", "ucb_h", "", None, 3])
 def test_unknown_names_are_refused(bad: Any) -> None:
     with pytest.raises(reprl.ReprlError, match="learner must be one of reprl, rpvi"):

@@ -24,7 +24,6 @@ class PolicyTester(Model, Protocol):
 
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n fresh episodes."""
-        ...
 
 
 def boost(

@@ -56,25 +56,13 @@ class Learner(Protocol):
 
     def __call__(self, model: Any, shared_key: SharedKey, /, *args: Any, **options: Any) -> Run | Policy | ArrayLike:
         """Learn from fresh samples of the model."""
-        ...
 
 
 class SizedLearner(Learner, Protocol):
     """A learner whose size a budget of samples sets, as those of ``reprl.peers.make_learner`` do."""
 
-    @property
-    def name(self) -> str:
-        """For people."""
-        ...
-
-    @property
-    def access(self) -> str:
-        """The model that it needs."""
-        ...
-
     def least(self, model: Any) -> int:
         """Return the smallest budget that is worth a try on a model."""
-        ...
 
 
 def name_of(learner: object) -> str:

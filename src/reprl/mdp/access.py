@@ -58,11 +58,9 @@ class Parallel(Model, Protocol):
     @property
     def samples_per_call(self) -> int:
         """Samples that a call costs."""
-        ...
 
     def sample(self, n: int) -> Counts:
         """Make n calls and return what they showed."""
-        ...
 
 
 class Episodic(Model, Protocol):
@@ -71,29 +69,23 @@ class Episodic(Model, Protocol):
     @property
     def known(self) -> Mapping[int, float]:
         """States whose law needs no sample: they are never left again, and every action pays this."""
-        ...
 
     @property
     def arrays(self) -> EpisodeArrays | None:
         """Tables that a kernel may play by itself, adding to the ledger what it drew; None for a black box."""
-        ...
 
     @property
     def samples_per_episode(self) -> int:
         """The most samples that an episode can cost."""
-        ...
 
     def fresh_stream(self, purpose: str) -> DataStream:
         """Return a data stream that no earlier batch of this model has read."""
-        ...
 
     def reset(self, seed: int | None = None) -> int:
         """Begin the episode that a seed names, if the model can name episodes, or the next one; return its state."""
-        ...
 
     def step(self, action: int) -> Observation:
         """Take an action and return what is seen."""
-        ...
 
 
 _PARTS = {
@@ -336,9 +328,12 @@ class EpisodicModel:
             seed: names an episode, the same whenever it is named; None takes the model's next one.
         """
         self._h = 0
-        self._episode += seed is None
-        purpose, lane = ("episodic", self._episode) if seed is None else ("episodic/named", seed)
-        self._words = DataStream(self.data_seed, purpose, lane).words
+        if seed is None:
+            self._episode += 1
+            self._words = DataStream(self.data_seed, "episodic", self._episode).words
+        else:
+            named = check_int("seed", seed, 0, 2**64 - 1)
+            self._words = DataStream(self.data_seed, "episodic/named", named).words
         self._state = int(self.arrays.start_state[draw_outcome(self.arrays.start, 0, self._word(0))])
         self.ledger.episodes += 1
         self.ledger.samples += 0 if self.mdp.fixed_start else 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from reprl.errors import ReprlError, check_real
 from reprl.learning.protocol import number_within
-from reprl.mdp.access import Episodic, Parallel
+from reprl.mdp.access import Episodic, Model, Parallel, check_model
 
 MOST = 2**62
 """Samples that a ledger can be charged with."""
@@ -38,6 +38,7 @@ def _preset(preset: Callable[[], float], each: int) -> int:
     return max(1, -int(-number // 1))
 
 
-def check_accuracy(epsilon: float, horizon: int) -> None:
-    """Refuse an accuracy that every policy has."""
-    check_real("epsilon", epsilon, 0.0, float(horizon), open_high=False)
+def check_task(model: Model, access: str, name: str, epsilon: float) -> None:
+    """Refuse a model of the wrong kind, and an accuracy that every policy has."""
+    check_model(model, access, name)
+    check_real("epsilon", epsilon, 0.0, float(model.horizon), open_high=False)

@@ -15,9 +15,9 @@ from scipy.special import ndtr, ndtri
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.rounding import round_vector
 from reprl.learning.settings import Settings
-from reprl.mdp.access import Parallel, check_model
+from reprl.mdp.access import Parallel
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import calls_within, check_accuracy
+from reprl.peers.budget import calls_within, check_task
 from reprl.peers.planning import empirical_values, greedy_policy
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -60,9 +60,8 @@ def greedy(
         Shared: none. Data: one batch of the model.
     """
     check_shared_key(shared_key)
-    check_model(model, "generative", "greedy")
+    check_task(model, "generative", "greedy", epsilon)
     horizon = model.horizon
-    check_accuracy(epsilon, horizon)
 
     def preset() -> float:
         if constants == "paper":
@@ -96,9 +95,8 @@ def rpvi(
         Shared: coordinate s·A + a of address ("rpvi", h). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("rpvi")
-    check_model(model, "generative", "rpvi")
+    check_task(model, "generative", "rpvi", epsilon)
     horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
-    check_accuracy(epsilon, horizon)
     cells = horizon * n_states * n_actions
     tau, rho_query = epsilon / (2.0 * horizon), rho / cells
     delta_query = min(delta / cells, rho_query / 4.0)
@@ -144,10 +142,9 @@ def karbasi_grid(
         Shared: coordinate s·A + a of address ("karbasi-grid", h). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-grid")
-    check_model(model, "generative", "karbasi-grid")
+    check_task(model, "generative", "karbasi-grid", epsilon)
     shape = (model.horizon, model.n_states, model.n_actions)
     horizon, cells = shape[0], math.prod(shape)
-    check_accuracy(epsilon, horizon)
     width = epsilon / horizon / (1.0 + 0.5 * rho / cells)
 
     def preset() -> float:
@@ -190,10 +187,9 @@ def karbasi_gaussian(
         ("karbasi-gaussian", "policy"), row h·S + s. Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-gaussian")
-    check_model(model, "generative", "karbasi-gaussian")
+    check_task(model, "generative", "karbasi-gaussian", epsilon)
     shape = (model.horizon, model.n_states, model.n_actions)
     horizon, cells = shape[0], math.prod(shape)
-    check_accuracy(epsilon, horizon)
     if constants == "paper":
         sigma = epsilon / (4.0 * horizon * math.sqrt(2.0 * math.log(4.0 * cells / delta)))
     else:
@@ -241,10 +237,9 @@ def karbasi_softmax(
         Shared: row h·S + s of address ("karbasi-softmax"). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-softmax")
-    check_model(model, "generative", "karbasi-softmax")
+    check_task(model, "generative", "karbasi-softmax", epsilon)
     shape = (model.horizon, model.n_states, model.n_actions)
     horizon, rows = shape[0], shape[0] * shape[1]
-    check_accuracy(epsilon, horizon)
     scale = 2.0 if constants == "paper" else SOFTMAX_TEMPERATURE
     temperature = scale * horizon * math.log(max(shape[2], 2)) / epsilon
 

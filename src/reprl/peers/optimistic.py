@@ -9,10 +9,10 @@ import numpy as np
 from numba import njit
 
 from reprl.explore.qagent import Agent, Schedule, make_schedule, update
-from reprl.mdp.access import EpisodeArrays, Episodic, check_model
+from reprl.mdp.access import EpisodeArrays, Episodic
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import check_accuracy, episodes_within
+from reprl.peers.budget import check_task, episodes_within
 from reprl.peers.memory import Optimism, explore, plain, plan_policy, word
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -63,9 +63,8 @@ def ucb_h(
         Shared: none. Data: one batch of the model, lane = episode.
     """
     check_shared_key(shared_key)
-    check_model(model, "episodic", "ucb-h")
+    check_task(model, "episodic", "ucb-h", epsilon)
     horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
-    check_accuracy(epsilon, horizon)
 
     def preset() -> float:
         if constants == "paper":
@@ -170,9 +169,8 @@ def ucbvi(
         Shared: none. Data: one batch of the model, lane = episode.
     """
     check_shared_key(shared_key)
-    check_model(model, "episodic", "ucbvi")
+    check_task(model, "episodic", "ucbvi", epsilon)
     horizon, cells = model.horizon, model.horizon * model.n_states * model.n_actions
-    check_accuracy(epsilon, horizon)
 
     def bounded(log: float) -> float:
         return (
@@ -232,10 +230,9 @@ def reward_free_ucbvi(
         Shared: none. Data: one batch of the model, lane = episode.
     """
     check_shared_key(shared_key)
-    check_model(model, "episodic", "reward-free-ucbvi")
+    check_task(model, "episodic", "reward-free-ucbvi", epsilon)
     horizon, n_states = model.horizon, model.n_states
     cells = horizon * n_states * model.n_actions
-    check_accuracy(epsilon, horizon)
 
     def preset() -> float:
         if constants == "paper":

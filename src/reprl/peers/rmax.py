@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from reprl.coupling.rounding import round_vector
 from reprl.errors import ReprlError
-from reprl.mdp.access import Episodic, check_model, walk
+from reprl.mdp.access import Episodic, walk
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import check_accuracy, episodes_within
+from reprl.peers.budget import check_task, episodes_within
 from reprl.peers.planning import greedy_policy
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -89,9 +89,8 @@ def replicable_rmax(
         "model", h, s, a). Data: one batch of the model per round.
     """
     key = check_shared_key(shared_key).derive("replicable-rmax")
-    check_model(model, "episodic", "replicable-rmax")
+    check_task(model, "episodic", "replicable-rmax", epsilon)
     shape = (model.horizon, model.n_states, model.n_actions)
-    check_accuracy(epsilon, shape[0])
     cells = math.prod(shape)
     if cells * shape[1] > _DENSE:
         raise ReprlError(f"replicable-rmax must have H·S²·A of at most {_DENSE}, got {cells * shape[1]}")
