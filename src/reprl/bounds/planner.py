@@ -53,7 +53,7 @@ class Plan:
 
 
 def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: float = 0.1, delta: float = 0.1) -> Plan:
-    """Tabulate the samples that each algorithm needs (Theorems 4.13, 6.1, A.5; comparison of §1).
+    """Tabulate the samples that each algorithm needs (Theorems 4.13, 6.1, A.5; comparison of Section 1).
 
     Args:
         n_states: S.
