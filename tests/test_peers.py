@@ -93,9 +93,8 @@ def test_the_least_budget_is_enough_for_a_run(name: str, access: str) -> None:
     model: Any = kind(small(), 0)
     least = make_learner(name, **extra).least(model)
     assert least % (model.samples_per_call if access == "generative" else model.samples_per_episode) == 0
-    if name != "replicable-rmax":  # whose rounds share a budget
-        make_learner(name, samples=least, **extra)(model, reprl.SharedKey(0))
-        assert 0 < model.ledger.samples <= least
+    make_learner(name, samples=least, **extra)(model, reprl.SharedKey(0))
+    assert 0 < model.ledger.samples <= least
     with pytest.raises(reprl.ReprlError, match=f"model must be .* for {name}"):
         make_learner(name, **extra).least(small())
 

@@ -1,7 +1,8 @@
 """Presets: how many samples, and how ε is shared out. "paper" is proven, "practical" is calibrated.
 
 Every constant that the paper pins is used as it stands; those it leaves as Θ(1) or "sufficiently large" and that a
-formula needs are set to 1 and listed in UNPINNED.
+formula needs are set to 1: that of ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), the polylogarithms hidden in Õ (Theorems
+4.13, 6.1, A.5), and those of the rivals' and the lower bounds' rates.
 """
 
 from __future__ import annotations
@@ -13,13 +14,6 @@ from reprl.decide.best_arm import paper_requirement
 from reprl.decide.induction import Accuracy
 
 PRESETS = ("practical", "paper")
-
-UNPINNED: dict[str, float] = {
-    "ζ ≪ ε/(H² log⁵(SAH/εδ)), Theorem 4.5": 1.0,
-    "polylogarithms hidden in Õ, Theorems 4.13, 6.1, A.5": 1.0,
-    "constants of the rivals' and the lower bounds' rates": 1.0,
-}
-"""Constants that no statement of the paper fixes, with the value used where one is needed."""
 
 GENERATIVE_CONSTANT = {"joint": 3.6, "blocked": 3.6, "product": 0.7}
 """Fitted constants of the practical number of parallel calls; experiments/calibration prints them from its data."""

@@ -73,8 +73,9 @@ def ucb_h(
 
     episodes = episodes_within(model, samples, preset)
     c = bonus if bonus is not None else 2.0 if constants == "paper" else UCB_H_BONUS
-    # make_schedule takes log(2·S·A·K·H/failure), for twice the actions
-    schedule = make_schedule(n_states, n_actions, horizon, episodes=episodes, bonus=c, guide=1.0, failure=2.0 * delta)
+    schedule = make_schedule(
+        n_states, n_actions, horizon, episodes=episodes, bonus=c, guide=1.0, failure=delta, phantoms=False
+    )
     agent = make_learning_agent(n_states, n_actions, horizon)
     arrays = model.arrays
     if arrays is None:
