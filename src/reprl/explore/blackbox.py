@@ -92,7 +92,7 @@ def explore_black_box(
             for cell in range(first, first + model.n_actions):
                 found.records[cell, state, reward] = total
     value = np.array([found.first_value[run] for run in range(runs)])
-    return Exploration(runs, found.short, _as_counts(found.records, shape), value, found.starts)
+    return Exploration(runs, found.short, as_counts(found.records, shape), value, found.starts)
 
 
 def explore_runs(
@@ -139,7 +139,7 @@ def explore_runs(
         restart(agent, *sizes)
         value.reshape(-1, model.n_states)[:, known] = 0.0
         starts = np.zeros(model.n_states, dtype=np.int64)
-        for episode, seed in enumerate(_seeds(orders.key, run, settings.episodes)):
+        for episode, seed in enumerate(seeds(orders.key, run, settings.episodes)):
             try:
                 starts[play(seed)] += 1
             except ReprlError as error:
@@ -230,7 +230,7 @@ def _teller(progress: Callable[[int, int], None] | None, total: int) -> Callable
     return tell
 
 
-def _seeds(key: int, run: int, episodes: int) -> Iterator[int]:
+def seeds(key: int, run: int, episodes: int) -> Iterator[int]:
     """The 63-bit seeds of a run's episodes."""
     for first in range(0, episodes, _CHUNK):
         words = np.empty(min(_CHUNK, episodes - first), dtype=np.uint64)
@@ -238,7 +238,7 @@ def _seeds(key: int, run: int, episodes: int) -> Iterator[int]:
         yield from (words >> np.uint64(1)).tolist()
 
 
-def _as_counts(records: Mapping[tuple[int, int, float], int], shape: tuple[int, int, int]) -> Counts:
+def as_counts(records: Mapping[tuple[int, int, float], int], shape: tuple[int, int, int]) -> Counts:
     """Turn tallies into Counts over the outcomes that were seen, in the order of ``tally``."""
     outcomes = sorted(records)
     rows = np.empty((len(outcomes), 5))

@@ -1,0 +1,131 @@
+"""Dynamics: a model of the world, true or estimated, as every rule reads it; and copies of its data drawn anew."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reprl.mdp.counts import Counts
+from reprl.mdp.draws import multinomial
+from reprl.mdp.outcomes import Outcomes
+from reprl.mdp.tabular import TabularMDP
+
+
+class Dynamics(NamedTuple):
+    """Probabilities of all outcomes, and which actions are known at all."""
+
+    outcomes: Outcomes
+    probability: NDArray[np.float64]
+    """(outcomes.n_slots,): the law of each cell; zeros where there is no sample."""
+    tried: NDArray[np.bool_]
+    """(H, S, A): whether anything is known of a cell. An action that nobody has tried is never chosen."""
+    initial: NDArray[np.float64]
+    """(S,): law of the start."""
+
+
+class Data(NamedTuple):
+    """What a run has seen."""
+
+    counts: Counts
+    starts: NDArray[np.int64]
+    """(S,): how many episodes, or parallel calls, began in each state."""
+
+    def __add__(self, other: object) -> Data:
+        """Add two data sets up."""
+        if not isinstance(other, Data):
+            return NotImplemented
+        return Data(self.counts + other.counts, self.starts + other.starts)
+
+
+def true_dynamics(mdp: TabularMDP) -> Dynamics:
+    """Return the dynamics of a world that is known."""
+    outcomes = mdp.outcomes
+    law = np.tile(mdp.probability, mdp.horizon if outcomes.slot_shift else 1)
+    return Dynamics(outcomes, law, np.ones(outcomes.shape, dtype=np.bool_), np.asarray(mdp.initial))
+
+
+def empirical_dynamics(data: Data) -> Dynamics:
+    """Return the dynamics that data show: relative frequencies."""
+    counts = data.counts
+    return _as_dynamics(counts.outcomes, counts.hits, data.starts)
+
+
+def redraw(data: Data, share: int, key: int) -> Dynamics:
+    """Return the dynamics that a second team would see, if these data were the truth.
+
+    Args:
+        data: of this run.
+        share: the team has one sample for every `share` of this run's, in every cell, and at least one.
+        key: of the private data stream; cell i reads lane i, the starts read lane H·S·A.
+
+    Guarantee:
+        Cells are independent multinomials given their numbers of samples, which are those of this run over `share`.
+    """
+    counts = data.counts
+    hits = np.zeros(counts.outcomes.n_slots, dtype=np.int64)
+    _redraw(counts.outcomes, counts.hits, share, np.uint64(key), hits)
+    starts = np.zeros_like(data.starts)
+    seen = np.flatnonzero(data.starts)
+    law = data.starts[seen] / data.starts.sum()
+    drawn = np.empty(seen.size, dtype=np.int64)
+    number = max(1, int(data.starts.sum()) // share)
+    lane = np.uint64(int(np.prod(counts.outcomes.shape)))
+    multinomial(np.uint64(key), lane, number, law, np.cumsum(law), drawn)
+    starts[seen] = drawn
+    return _as_dynamics(counts.outcomes, hits, starts)
+
+
+def _as_dynamics(outcomes: Outcomes, hits: NDArray[np.int64], starts: NDArray[np.int64]) -> Dynamics:
+    probability = np.empty(outcomes.n_slots)
+    tried = np.empty(outcomes.shape, dtype=np.bool_)
+    _normalise(outcomes, hits, probability, tried)
+    return Dynamics(outcomes, probability, tried, starts / starts.sum())
+
+
+@njit(cache=True, nogil=True)
+def _normalise(
+    outcomes: Outcomes, hits: NDArray[np.int64], probability: NDArray[np.float64], tried: NDArray[np.bool_]
+) -> None:
+    """Fill probability with relative frequencies and tried with whether there are any."""
+    for h in range(outcomes.horizon):
+        shift = h * outcomes.slot_shift
+        for s in range(outcomes.n_states):
+            for a in range(outcomes.n_actions):
+                row = h * outcomes.row_shift + s * outcomes.n_actions + a
+                low, high = outcomes.first[row] + shift, outcomes.first[row + 1] + shift
+                total = 0
+                for e in range(low, high):
+                    total += hits[e]
+                tried[h, s, a] = total > 0
+                for e in range(low, high):
+                    probability[e] = hits[e] / total if total > 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _redraw(
+    outcomes: Outcomes, hits: NDArray[np.int64], share: int, key: np.uint64, out: NDArray[np.int64]
+) -> None:
+    """Fill out with one multinomial per cell, of the cell's own frequencies."""
+    widest = 0
+    for row in range(outcomes.first.size - 1):
+        widest = max(widest, outcomes.first[row + 1] - outcomes.first[row])
+    law, cumulative = np.empty(widest), np.empty(widest)
+    for cell in range(outcomes.horizon * outcomes.n_states * outcomes.n_actions):
+        h = cell // (outcomes.n_states * outcomes.n_actions)
+        row = h * outcomes.row_shift + cell - h * outcomes.n_states * outcomes.n_actions
+        low, high = outcomes.first[row] + h * outcomes.slot_shift, outcomes.first[row + 1] + h * outcomes.slot_shift
+        total = 0
+        for e in range(low, high):
+            total += hits[e]
+        if total == 0:
+            continue
+        running = 0.0
+        for e in range(low, high):
+            law[e - low] = hits[e] / total
+            running += law[e - low]
+            cumulative[e - low] = running
+        number = max(1, total // share)
+        multinomial(key, np.uint64(cell), number, law[: high - low], cumulative[: high - low], out[low:high])

@@ -1,0 +1,176 @@
+"""Gaps: how far every action is from the best one, and how much one sample per cell tells about it.
+
+Q* and V* by plain dynamic programming; no choice enters them, so they are Lipschitz in the model. The spread of a gap is
+an upper bound on the standard deviation of its estimate times √n, when every cell has n samples: a property of the world
+that no sample size enters (docs/proofs/canonical.md §3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reprl.mdp.outcomes import Outcomes
+from reprl.mdp.dynamics import Dynamics
+
+TIE = 1e-12
+"""Gaps and variances below this are rounding: exact ties."""
+
+
+class Gaps(NamedTuple):
+    """V*, the gaps V* − Q*, and their spreads."""
+
+    value: NDArray[np.float64]
+    """(H+1, S): 0 where nothing was tried."""
+    gap: NDArray[np.float64]
+    """(H, S, A): V* − Q*; infinite for an action that nobody has tried."""
+    spread: NDArray[np.float64]
+    """(H, S, A): of the gap, for one sample in every cell."""
+    own: NDArray[np.float64]
+    """(H, S, A): variance of reward plus next value in one sample."""
+    best: NDArray[np.int64]
+    """(H, S): the first best action in the order of preference."""
+
+
+def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
+    """Solve a model.
+
+    Args:
+        dynamics: the model.
+        order: (A,) actions, the most preferred first; it breaks exact ties and nothing else.
+    """
+    horizon, n_states, n_actions = dynamics.outcomes.shape
+    shape = (horizon, n_states, n_actions)
+    gaps = Gaps(
+        np.zeros((horizon + 1, n_states)),
+        np.empty(shape),
+        np.zeros(shape),
+        np.zeros(shape),
+        np.zeros((horizon, n_states), dtype=np.int64),
+    )
+    _solve(dynamics, order, gaps, np.zeros((horizon + 1, n_states)), np.zeros(n_states))
+    return gaps
+
+
+@njit(cache=True, nogil=True)
+def _solve(
+    dynamics: Dynamics,
+    order: NDArray[np.int64],
+    gaps: Gaps,
+    deviation: NDArray[np.float64],
+    scratch: NDArray[np.float64],
+) -> None:
+    """Fill gaps from the last step back; deviation is that of V*, (H+1, S), zeros at the end."""
+    outcomes = dynamics.outcomes
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            best = -1
+            for i in range(order.size):
+                a = order[i]
+                gaps.gap[h, s, a] = math.inf
+                if dynamics.tried[h, s, a]:
+                    mean = _moments(dynamics, gaps, h, s, a)
+                    gaps.gap[h, s, a] = mean
+                    if best < 0 or mean > gaps.gap[h, s, best] + TIE:
+                        best = a
+            if best < 0:
+                gaps.best[h, s] = order[0]
+                continue
+            top = gaps.gap[h, s, best]
+            gaps.best[h, s] = best
+            gaps.value[h, s] = top
+            for a in range(order.size):
+                if dynamics.tried[h, s, a]:
+                    apart = top - gaps.gap[h, s, a]
+                    gaps.gap[h, s, a] = apart if apart > TIE else 0.0
+                    if a != best:
+                        passed = _passed(outcomes, dynamics.probability, h, s, best, a, deviation[h + 1], scratch)
+                        variance = gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed
+                        gaps.spread[h, s, a] = math.sqrt(variance)
+            passed = 0.0
+            row = h * outcomes.row_shift + s * outcomes.n_actions + best
+            for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                passed += dynamics.probability[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
+            deviation[h, s] = math.sqrt(gaps.own[h, s, best] + passed * passed)
+
+
+@njit(cache=True, nogil=True)
+def _moments(dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int) -> float:
+    """Return the mean of reward plus next value in a cell and store the variance."""
+    outcomes = dynamics.outcomes
+    row = h * outcomes.row_shift + s * outcomes.n_actions + a
+    mean = 0.0
+    square = 0.0
+    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+        weight = dynamics.probability[e + h * outcomes.slot_shift]
+        x = outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]]
+        mean += weight * x
+        square += weight * x * x
+    variance = square - mean * mean
+    gaps.own[h, s, a] = variance if variance > TIE else 0.0
+    return mean
+
+
+@njit(cache=True, nogil=True)
+def _passed(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    h: int,
+    s: int,
+    best: int,
+    other: int,
+    deviation: NDArray[np.float64],
+    scratch: NDArray[np.float64],
+) -> float:
+    """Σ_y |P(y | best) − P(y | other)| · deviation(y): what the next values' errors add; scratch is zeros, and stays so."""
+    total = 0.0
+    for sign in (1.0, -1.0):
+        row = h * outcomes.row_shift + s * outcomes.n_actions + (best if sign > 0 else other)
+        for e in range(outcomes.first[row], outcomes.first[row + 1]):
+            scratch[outcomes.next_state[e]] += sign * law[e + h * outcomes.slot_shift]
+    for a in (best, other):
+        row = h * outcomes.row_shift + s * outcomes.n_actions + a
+        for e in range(outcomes.first[row], outcomes.first[row + 1]):
+            y = outcomes.next_state[e]
+            total += abs(scratch[y]) * deviation[y]
+            scratch[y] = 0.0
+    return total
+
+
+def unknown_value(dynamics: Dynamics, unsure: NDArray[np.bool_]) -> float:
+    """Return what cells that are unsure could be worth from the start, at most.
+
+    Args:
+        dynamics: the model.
+        unsure: (H, S, A): cells of which nothing may be believed.
+
+    Guarantee:
+        The best sum over policies of Pr[the first unsure cell is met at step h]·(H − h), in the model elsewhere.
+    """
+    worth = np.zeros(dynamics.outcomes.n_states)
+    _unknown(dynamics, unsure, worth)
+    return float(dynamics.initial @ worth)
+
+
+@njit(cache=True, nogil=True)
+def _unknown(dynamics: Dynamics, unsure: NDArray[np.bool_], worth: NDArray[np.float64]) -> None:
+    """Fill worth, (S,), by dynamic programming; it holds zeros."""
+    outcomes = dynamics.outcomes
+    here = np.zeros(outcomes.n_states)
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            here[s] = 0.0
+            for a in range(outcomes.n_actions):
+                if unsure[h, s, a]:
+                    here[s] = float(outcomes.horizon - h)
+                    break
+                row = h * outcomes.row_shift + s * outcomes.n_actions + a
+                total = 0.0
+                for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                    total += dynamics.probability[e + h * outcomes.slot_shift] * worth[outcomes.next_state[e]]
+                here[s] = max(here[s], total)
+        worth[:] = here
