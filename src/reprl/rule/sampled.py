@@ -1,0 +1,80 @@
+"""sampled: the second kind of candidate, a policy drawn from laws that move little with the data (the paper's way).
+
+The law of a cell has a *plateau*: actions within half a width of the best weigh the same, then the weight falls as cos² to
+0 at the full width. Where arms tie, or lie further apart than the width, two runs have exactly the same law. All cells are
+drawn at once by correlated sampling, so with N cells on the slope the disagreement grows like √N, not like N: the better
+kind for large worlds without structure.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reprl.mdp.dynamics import Dynamics
+from reprl.rule.gaps import Gaps
+
+
+def plateau_laws(
+    dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], width: float, floor: float
+) -> tuple[NDArray[np.float64], float]:
+    """Return the laws of all cells, (H, S, A), and how fast they turn.
+
+    Args:
+        dynamics: the model.
+        gaps: its gaps.
+        order: (A,) actions, the most preferred first.
+        width: gap from which an action has no weight.
+        floor: cells visited with a smaller probability say the most preferred action.
+
+    Returns:
+        The laws, and θ: the angle between the laws' square roots in two models is at most θ·(error of the gaps over
+        their spreads), all cells together (docs/proofs/canonical.md §5).
+    """
+    shape = dynamics.outcomes.shape
+    laws = np.zeros(shape)
+    turn = _fill(dynamics, gaps, order, width, floor, np.zeros(shape[:2]), laws)
+    return laws, math.sqrt(turn)
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    dynamics: Dynamics,
+    gaps: Gaps,
+    order: NDArray[np.int64],
+    width: float,
+    floor: float,
+    visits: NDArray[np.float64],
+    laws: NDArray[np.float64],
+) -> float:
+    """Fill laws, and visits with the laws' occupancy; return the sum of the squared rates of turning."""
+    outcomes = dynamics.outcomes
+    visits[0] = dynamics.initial
+    turn = 0.0
+    for h in range(outcomes.horizon):
+        for s in range(outcomes.n_states):
+            if visits[h, s] < floor or gaps.gap[h, s, gaps.best[h, s]] > 0.0:
+                laws[h, s, order[0]] = 1.0
+            else:
+                square, slopes = 0.0, 0.0
+                for a in range(outcomes.n_actions):
+                    x = 2.0 * gaps.gap[h, s, a] / width - 1.0
+                    weight = 1.0 if x <= 0.0 else (math.cos(0.5 * math.pi * x) if x < 1.0 else 0.0)
+                    if 0.0 < x < 1.0:
+                        slopes += (math.pi / width * math.sin(0.5 * math.pi * x) * gaps.spread[h, s, a]) ** 2
+                    laws[h, s, a] = weight * weight
+                    square += weight * weight
+                for a in range(outcomes.n_actions):
+                    laws[h, s, a] /= square
+                turn += slopes / square
+            if visits[h, s] > 0.0 and h + 1 < outcomes.horizon:
+                for a in range(outcomes.n_actions):
+                    if laws[h, s, a] > 0.0:
+                        row = h * outcomes.row_shift + s * outcomes.n_actions + a
+                        for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                            flow = visits[h, s] * laws[h, s, a] * dynamics.probability[e + h * outcomes.slot_shift]
+                            visits[h + 1, outcomes.next_state[e]] += flow
+    return turn
