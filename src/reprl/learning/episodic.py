@@ -118,25 +118,25 @@ def run_episodic(
         raise ReprlError(f"model must be {allowed} for access='episodic', got {quote(model)}")
     key = check_shared_key(shared_key)
     settings.check_horizon(model.horizon)
-    budget = _Budget.of(model, max_samples)
+    limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
+    before = model.ledger.samples
     adaptive = settings.constants == "practical" and settings.runs is None
-    rule, loss = settings.decision(model.n_states * model.horizon, 2), 0.0
+    rule = settings.decision(model.n_states * model.horizon, 2)
     for attempt in range(ATTEMPTS if adaptive else 1):
         stages = _stages(model, settings, rule.coupling, attempt)
-        budget.require(model, sum(stage.episodes() for stage in stages))
+        _require(model, sum(stage.episodes() for stage in stages), before, limit)
         begun = key.derive("explore") if attempt == 0 else key.derive("explore").derive("level", attempt)
         explored = find_partition(
             begun, model, stages, coupling=rule.coupling, block=rule.block, workers=workers, progress=progress
         )
-        if not adaptive:
-            break
-        loss = _loss(explored, settings)
-        if is_accurate(key.derive("enough", attempt), loss, settings.epsilon):
+        loss = _loss(explored, settings) if adaptive else 0.0
+        if not adaptive or is_accurate(key.derive("enough", attempt), loss, settings.epsilon):
             break
     if adaptive:
         (stage,) = stages
-        stages = (replace(stage, data_runs=_data_runs(key, model, stage, explored, settings)),)
-        budget.require(model, stages[0].data_runs * stage.run.episodes)
+        runs = _data_runs(key, model, stage, explored, settings)
+        _require(model, runs * stage.run.episodes, before, limit)
+        stages = (replace(stage, data_runs=runs),)
     explored = collect_data(explored, model, stages, workers=workers, progress=progress)
     stretch = _stretch(key, explored, settings)
     induction = _decide(key.derive("decide"), explored, settings, stretch)
@@ -145,23 +145,11 @@ def run_episodic(
     return EpisodicRun(induction._replace(guarantee=modest), explored, _promise(settings, loss), stretch, attempt)
 
 
-class _Budget(NamedTuple):
-    """What the samples may add up to."""
-
-    limit: int
-    before: int
-    """What the model's ledger held when the run began."""
-
-    @classmethod
-    def of(cls, model: Episodic, max_samples: int | None) -> _Budget:
-        limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
-        return cls(limit, model.ledger.samples)
-
-    def require(self, model: Episodic, episodes: int) -> None:
-        """Refuse to go on if so many more episodes could pass the limit."""
-        total = model.ledger.samples - self.before + episodes * model.samples_per_episode
-        if total > self.limit:
-            raise ReprlError(f"max_samples must be at least {total} for these settings, got {self.limit}")
+def _require(model: Episodic, episodes: int, before: int, limit: int) -> None:
+    """Refuse to go on if so many more episodes could pass the limit on samples."""
+    total = model.ledger.samples - before + episodes * model.samples_per_episode
+    if total > limit:
+        raise ReprlError(f"max_samples must be at least {total} for these settings, got {limit}")
 
 
 def _stages(model: Episodic, settings: Settings, coupling: str, attempt: int) -> tuple[Stage, ...]:
@@ -220,6 +208,7 @@ def _stretch(key: SharedKey, explored: Explored, settings: Settings) -> float:
 
 
 def _decide(key: SharedKey, explored: Explored, settings: Settings, stretch: float) -> Induction:
+    """Turn what was found into a policy, with windows so much wider than ε/H."""
     _, n_states, n_actions = explored.counts.outcomes.shape
     return tiered_induction(
         key,
