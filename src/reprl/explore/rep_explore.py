@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -171,32 +172,17 @@ def collect_data(
 
 
 def _explore_stages(
-    model: Episodic,
-    stages: tuple[Stage, ...],
-    runs: list[int],
-    phase: str,
-    workers: int,
-    progress: Progress | None,
+    model: Episodic, stages: tuple[Stage, ...], runs: list[int], phase: str, workers: int, progress: Progress | None
 ) -> list[Exploration]:
     """Make a batch of runs for every stage that has any."""
-
-    def tell(number: int) -> Callable[[int, int], None] | None:
-        name = f"stage {number} of {len(stages)}: {phase}"
-        return None if progress is None else lambda done, total: progress(name, done, total)
-
-    return [
-        explore(
-            model,
-            stage.run,
-            runs[i],
-            quotas=stage.rungs,
-            purpose=f"{i}/{phase}",
-            workers=workers,
-            progress=tell(i + 1),
-        )
-        for i, stage in enumerate(stages)
-        if runs[i] > 0
-    ]
+    found = []
+    for i, (stage, n) in enumerate(zip(stages, runs, strict=True)):
+        if n == 0:
+            continue
+        tell = None if progress is None else partial(progress, f"stage {i + 1} of {len(stages)}: {phase}")
+        batch = explore(model, stage.run, n, quotas=stage.rungs, purpose=f"{i}/{phase}", workers=workers, progress=tell)
+        found.append(batch)
+    return found
 
 
 def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: int) -> NDArray[np.bool_]:
