@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,8 +15,9 @@ from scipy import stats
 import reprl
 from reprl.coupling.correlated import disagreement_bound
 from reprl.errors import ReprlError
-from reprl.explore.qexplore import Exploration, RunSettings, explore
-from reprl.explore.rep_explore import Explored, Stage, draw_ignored, rep_explore, stack_tiers
+from reprl.explore.qexplore import explore
+from reprl.explore.rep_explore import Explored, Stage, collect_data, draw_ignored, find_partition, stack_tiers
+from reprl.explore.runs import Exploration, RunSettings
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import TabularMDP
@@ -29,9 +31,7 @@ RUNS = RunSettings(episodes=300, bonus=0.1, guide=0.01)
 
 
 def stage(**options: Any) -> Stage:
-    return Stage(
-        **{"partition": RUNS, "partition_runs": 6, "data": RUNS, "data_runs": 4, "quotas": ((4,), (1,)), **options}
-    )
+    return Stage(**{"run": RUNS, "partition_runs": 6, "data_runs": 4, "quotas": ((4,), (1,)), **options})
 
 
 @cache
@@ -41,6 +41,13 @@ def world() -> TabularMDP:
 
 def model(seed: int = 1) -> EpisodicModel:
     return EpisodicModel(world(), seed)
+
+
+def rep_explore(key: SharedKey, one: EpisodicModel, stages: tuple[Stage, ...], **options: Any) -> Explored:
+    """Both steps, one after the other."""
+    more = {name: options[name] for name in ("workers", "progress") if name in options}
+    found = find_partition(key, one, stages, **{"coupling": "joint", "block": BLOCK, **options})
+    return collect_data(found, one, stages, **more)
 
 
 # Wiring.
@@ -91,38 +98,44 @@ def test_workers_change_nothing() -> None:
 
 
 def test_the_number_of_data_runs_may_be_chosen_late() -> None:
-    """It sees the partition runs of its stage and the tiers, and moves neither."""
+    """By what the partition runs saw, all of which is returned; the choice moves no part of it but the counts."""
     stages = (stage(), stage(quotas=((2,),)))
     fixed = rep_explore(SharedKey(3), model(), stages)
-    asked: list[tuple[int, int]] = []
-
-    def choose(seen: Exploration, tiers: Tiers) -> int:
-        asked.append((seen.runs, len(seen.short)))
-        np.testing.assert_array_equal(tiers.level, fixed.tiers.level)
-        return 4 if len(asked) == 1 else 9
-
     one = model()
-    late = rep_explore(SharedKey(3), one, stages, data_runs=choose)
-    assert asked == [(6, 2), (6, 1)]
-    np.testing.assert_array_equal(late.fractional, fixed.fractional)
+    seen = find_partition(SharedKey(3), one, stages, coupling="joint", block=BLOCK)
+    assert one.ledger.episodes == seen.counts.hits.sum() == seen.starts.sum() == (6 + 6) * RUNS.episodes
+    first = seen.counts.to_bytes()
+    late = collect_data(seen, one, (stages[0], replace(stages[1], data_runs=9)))
     assert one.ledger.episodes == (6 + 6 + 4 + 9) * RUNS.episodes
     assert late.counts.hits.sum() == one.ledger.episodes
+    assert seen.counts.to_bytes() == first, "what was found before is not changed in place"
+    for found in (seen, late):
+        np.testing.assert_array_equal(found.tiers.level, fixed.tiers.level)
+        for field in ("fractional", "ignored", "first_value", "starts"):
+            np.testing.assert_array_equal(getattr(found, field), getattr(fixed, field))
+    batches = [(6, (4, 1), "0/partition"), (6, (2,), "1/partition"), (4, (4, 1), "0/data"), (9, (2,), "1/data")]
+    fresh = model()
+    parts = [explore(fresh, RUNS, runs, quotas=quotas, purpose=purpose).counts for runs, quotas, purpose in batches]
+    assert seen.counts == Counts.merge(parts[:2])
+    assert late.counts == Counts.merge(parts)
 
 
 def test_there_may_be_no_data_runs() -> None:
-    """The records of the partition runs are kept; none but these are made."""
-    for choose in (None, lambda *_: 0):
-        one = model()
-        found = rep_explore(SharedKey(3), one, (stage(data_runs=0 if choose is None else 4),), data_runs=choose)
-        first = explore(model(), RUNS, 6, quotas=(4, 1), purpose="0/partition")
-        assert found.counts == first.counts
-        assert one.ledger.episodes == 6 * RUNS.episodes
+    """The records of the partition runs are kept; none but these are made, and no stream is opened."""
+    one = model()
+    found = rep_explore(SharedKey(3), one, (stage(data_runs=0),))
+    first = explore(model(), RUNS, 6, quotas=(4, 1), purpose="0/partition")
+    assert found.counts == first.counts
+    assert one.ledger.episodes == 6 * RUNS.episodes
+    fresh = model()
+    fresh.fresh_stream("0/partition")
+    assert one.fresh_stream("next").key == fresh.fresh_stream("next").key
 
 
 def test_data_of_one_tier_move_no_other_tiers_draw() -> None:
     """The second stage's data change; what is drawn for the first stage's tiers does not."""
     base = rep_explore(SharedKey(3), model(), (stage(), stage(quotas=((2,),))), coupling="product")
-    other = stage(partition=RunSettings(episodes=17), quotas=((30,),))
+    other = stage(run=RunSettings(episodes=17), quotas=((30,),))
     changed = rep_explore(SharedKey(3), model(), (stage(), other), coupling="product")
     np.testing.assert_array_equal(base.ignored[:2], changed.ignored[:2])
     assert not np.array_equal(base.fractional[2], changed.fractional[2])

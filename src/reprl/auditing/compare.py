@@ -68,7 +68,7 @@ class Contender(NamedTuple):
         each = EpisodicModel(mdp, 0).samples_per_episode
         if self.name == "reprl":
             (stage,) = practical_stages(mdp.n_states, mdp.n_actions, mdp.horizon)
-            return each * (stage.partition.episodes + stage.data.episodes)
+            return 2 * each * stage.run.episodes
         return each * (mdp.horizon * mdp.n_states * mdp.n_actions + 2)
 
 

@@ -187,7 +187,7 @@ class Budgeted:
             sized = replace(self.settings, calls=calls)
         else:
             stages = practical_stages(*(int(n) for n in (model.n_states, model.n_actions, model.horizon)))
-            episodes = sum(stage.partition.episodes for stage in stages)
+            episodes = sum(stage.run.episodes for stage in stages)
             each = episodes * most_samples_per_episode(check_episodic(model, OURS))
             sized = replace(self.settings, runs=check_int("samples", self.samples, each) // each)
         return ReprlLearner(sized)(model, shared_key)
