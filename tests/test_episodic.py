@@ -312,17 +312,17 @@ def test_models_must_fit_the_access(lock: reprl.TabularMDP) -> None:
 
 def test_the_forecast_falls_as_data_grow_and_reads_no_shared_draw() -> None:
     mdp = reprl.make("gridworld-v0", size=3, horizon=4)
-    counts = reprl.GenerativeModel(mdp, 3).sample(2000)
     tiers = reprl.Tiers.single(4, 9)
     accuracy = Accuracy.practical(0.3, 4, 1)
     decision = Settings().decision(9, 4)
-    found = tiered_induction(reprl.SharedKey(1), counts, tiers, accuracy=accuracy, delta=0.1, decision=decision)
-    values = [
-        forecast_disagreement(
-            counts, tiers, found, accuracy=accuracy, decision=decision, delta=0.1, growth=growth, data_seed=9
+    values = []
+    for calls in (2000, 8000, 200_000):
+        counts = reprl.GenerativeModel(mdp, 3).sample(calls)
+        found = tiered_induction(reprl.SharedKey(1), counts, tiers, accuracy=accuracy, delta=0.1, decision=decision)
+        forecast = forecast_disagreement(
+            counts, tiers, found, accuracy=accuracy, decision=decision, delta=0.1, data_seed=9
         )
-        for growth in (1.0, 4.0, 100.0)
-    ]
+        values.append(forecast)
     assert values[0] > values[1] > values[2] > 0.0
     assert values[2] < 0.2 * values[0]
 
@@ -344,7 +344,7 @@ def test_the_forecast_is_the_size_of_the_measured_disagreement() -> None:
         different += found[0].policy != found[1].policy
         if i < 10:
             forecast += 0.1 * forecast_disagreement(
-                data[0], tiers, found[0], accuracy=accuracy, decision=decision, delta=0.1, growth=1.0, data_seed=i
+                data[0], tiers, found[0], accuracy=accuracy, decision=decision, delta=0.1, data_seed=i
             )
     slack = 5.0 * np.sqrt(0.25 / pairs)
     assert 0.1 * forecast - slack <= different / pairs <= forecast + slack

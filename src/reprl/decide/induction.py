@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -69,7 +68,6 @@ def tiered_induction(
     accuracy: Accuracy,
     delta: float,
     decision: Decision | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> Induction:
     """Turn data and a partition into a policy, step by step from the last.
 
@@ -80,7 +78,6 @@ def tiered_induction(
         accuracy: ε_ℓ and pessimism.
         delta: failure probability of the whole induction.
         decision: mechanism, coupling and rounding.
-        progress: called with each step that is done.
 
     Guarantee:
         As returned, computed from the sizes: the sum over (h, ℓ) of the bandits' own. It supposes that both runs have
@@ -134,8 +131,6 @@ def tiered_induction(
             parts.append((tier, found.guarantee))
             wander = max(wander, 2.0 * found.noise)
         drift = drift + wander if decision.rounding == "none" else 0.0
-        if progress is not None:
-            progress(h)
     guarantee = _compose(parts, tiers, accuracy, horizon)
     return Induction(Policy(actions), values, laws, scores, guarantee)
 

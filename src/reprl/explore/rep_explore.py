@@ -23,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS, correlated_sample
-from reprl.errors import ReprlError, check_choice, check_int, quote
+from reprl.coupling.correlated import draw
+from reprl.coupling.grade import JOINT, Grade
+from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.qexplore import Exploration, RunSettings, explore
 from reprl.mdp.access import Episodic
 from reprl.mdp.counts import Counts
@@ -95,8 +96,7 @@ def rep_explore(
     model: Episodic,
     stages: tuple[Stage, ...],
     *,
-    coupling: str = "joint",
-    block: int = DEFAULT_BLOCK,
+    grade: Grade = JOINT,
     data_runs: Callable[[Exploration, Tiers], int] | None = None,
     workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
@@ -107,8 +107,7 @@ def rep_explore(
         key: shared randomness; the same key in both runs.
         model: the MDP in memory or the black box, by episodes.
         stages: what to do; tiers are numbered through all stages.
-        coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
-        block: coordinates per block for "blocked".
+        grade: how the correlated sampling of I couples (h, s), h outermost.
         data_runs: chooses M of a stage, possibly 0, from its partition runs and the tiers; None for the stage's own
             number. Neither the partition nor any shared address depends on it.
         workers: threads, or processes for a black box.
@@ -122,8 +121,6 @@ def rep_explore(
         Shared, at key.derive("ignore", tier). Data: fresh streams of the model, one per batch.
     """
     check_shared_key(key)
-    check_choice("coupling", coupling, METHODS)
-    check_int("block", block, 1)
     if not stages:
         raise ReprlError("exploration needs at least one stage, got none")
     fractional: list[NDArray[np.float64]] = []
@@ -141,7 +138,7 @@ def rep_explore(
         seen.append(batch)
         fractional.extend(stage.fractional(batch))
     mu = np.array(fractional)
-    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling, block) for t in range(len(mu))])
+    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], grade) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
     if np.delete(tiers.ignorable[0], list(model.known)).all():
         made = " and ".join(f"{stage.partition_runs} runs of {stage.partition.episodes} episodes" for stage in stages)
@@ -168,10 +165,10 @@ def rep_explore(
     return Explored(tiers, Counts.merge(parts), mu, ignored, first_value, starts)
 
 
-def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: int) -> NDArray[np.bool_]:
+def draw_ignored(key: SharedKey, mu: NDArray[np.float64], grade: Grade) -> NDArray[np.bool_]:
     """Draw I ~ B(μ̂): every (h, s) with probability mu[h, s], by correlated sampling over all of them."""
     inside = mu.reshape(-1)
-    drawn = correlated_sample(key, np.stack([1.0 - inside, inside], axis=1), coupling, block)
+    drawn = draw(key, np.stack([1.0 - inside, inside], axis=1), grade).choice
     chosen: NDArray[np.bool_] = drawn.reshape(mu.shape) == 1
     return chosen
 

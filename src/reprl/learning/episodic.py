@@ -129,8 +129,8 @@ def run_episodic(
     promise = settings.promise("heuristic", _source(settings))
     stretch, level = 1.0, 0
     if settings.constants == "paper":
-        partition = settings.decision(model.n_states * model.horizon, 2)
-        stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
+        grade = settings.grade(model.n_states * model.horizon, 2)
+        stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=grade.method)
         explored = _explore(key.derive("explore"), model, stages, settings, budget, workers, progress)
     else:
         for level in range(LEVELS if settings.runs is None else 1):
@@ -178,13 +178,12 @@ def _explore(
     if settings.runs is not None:
         stages = tuple(replace(stage, partition_runs=settings.runs, data_runs=0) for stage in stages)
     budget.require(sum(stage.episodes() for stage in stages) * model.samples_per_episode)
-    partition = settings.decision(model.n_states * model.horizon, 2)
+    grade = settings.grade(model.n_states * model.horizon, 2)
     return rep_explore(
         key,
         model,
         stages,
-        coupling=partition.coupling,
-        block=partition.block,
+        grade=grade,
         data_runs=sizer,
         workers=workers,
         progress=progress,
@@ -265,7 +264,6 @@ class _Sizer:
             accuracy=accuracy,
             decision=decision,
             delta=settings.failure,
-            growth=1.0,
             data_seed=model.data_seed,
         )
         growth = (FORECAST_SCALE * forecast / (FORECAST_TARGET * settings.rho)) ** 2
