@@ -16,6 +16,7 @@ import pytest
 from gymnasium import spaces
 
 import reprl
+from reprl.coupling.grade import JOINT
 from reprl.errors import ReprlError
 from reprl.explore.blackbox import explore_runs
 from reprl.explore.qexplore import explore
@@ -394,7 +395,7 @@ def test_exploration_that_sees_nothing_is_an_error() -> None:
     text = r"^exploration must settle some state of step 0, got none after 3 runs of 1 episodes: it starts in too many "
     for model in (stairs(), EpisodicModel(exact_stairs(3), 1)):
         with pytest.raises(ReprlError, match=text):
-            find_partition(reprl.SharedKey(1), model, (stage,), coupling="joint", block=32)
+            find_partition(reprl.SharedKey(1), model, (stage,), grade=JOINT)
         assert model.ledger.episodes == 3
 
 

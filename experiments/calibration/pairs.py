@@ -13,7 +13,6 @@ from typing import Any
 from scipy.stats import beta
 
 import reprl
-from reprl.coupling.correlated import block_size
 from reprl.decide.best_arm import Decision
 from reprl.learning.settings import Settings
 from reprl.peers import empirical_values, greedy_policy
@@ -59,8 +58,7 @@ class Setting:
     @property
     def n_blocks(self) -> int:
         """How many groups of states are coupled separately."""
-        n_states, decision = self.sizes[0], self.decision
-        return -(-n_states // block_size(n_states, decision.coupling, decision.block))
+        return self.decision.grade.count(self.sizes[0])
 
 
 def setting(world: str, options: Mapping[str, Any], epsilon: float, **how: Any) -> Setting:

@@ -17,6 +17,7 @@ from reprl.bounds.problems import cube_instance, sign_excess
 from reprl.bounds.solvers import plan_signs, sign_scores, sign_solver
 from reprl.bounds.sources import rademacher
 from reprl.coupling.correlated import correlated_sample
+from reprl.coupling.grade import Grade
 from reprl.coupling.mechanisms import compact
 from reprl.learning.learner import learner
 from reprl.randomness import DataStream, SharedKey
@@ -55,8 +56,8 @@ def disagreements(point: Point, gap: float, m: int, pairs: range, instance: Inst
             compact(sign_scores(rademacher(p, 2 * i + run), point.n, m), epsilon=gap).probabilities for run in (0, 1)
         ]
         stream = DataStream(i, f"integral/{point.n}/{m}")
-        series = point.series
-        out[j] = race_disagreement(laws[0], laws[1], stream, method=series.coupling, block=series.block, draws=draws)
+        grade = Grade(point.series.coupling, point.series.block)
+        out[j] = race_disagreement(laws[0], laws[1], stream, grade=grade, draws=draws)
     return out
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, DEFAULT_MAX_NODES, METHODS, block_size, correlated_sample
+from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, draw
+from reprl.coupling.grade import DEFAULT_BLOCK, METHODS, Grade
 from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential
 from reprl.coupling.rounding import round_vector, rounding_bound
 from reprl.errors import ReprlError, check_array, check_choice, check_int, check_probability, check_real, quote
@@ -43,6 +44,11 @@ class Decision:
         check_int("block", self.block, 1)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_int("max_nodes", self.max_nodes, 1)
+
+    @property
+    def grade(self) -> Grade:
+        """Coupling and block as one value."""
+        return Grade(self.coupling, self.block)
 
 
 def check_decision(decision: object) -> Decision:
@@ -128,22 +134,14 @@ def multi_best_arm(
 
 
 def paper_requirement(
-    n_instances: int,
-    n_arms: int,
-    *,
-    epsilon: float,
-    rho: float,
-    delta: float,
-    coupling: str,
-    block: int = DEFAULT_BLOCK,
+    n_instances: int, n_arms: int, *, epsilon: float, rho: float, delta: float, grade: Grade
 ) -> float:
     """Return Proposition 3.6's bound on Σ_s 1/m_s with C = 36·256, as many times stricter as there are blocks.
 
     A product has S blocks (Proposition A.3), a joint draw has one.
     """
     log = math.log(3.0 * n_instances * n_arms / delta)
-    blocks = -(-n_instances // block_size(n_instances, coupling, block))
-    return (rho * epsilon) ** 2 / (9216.0 * log**3 * blocks)
+    return (rho * epsilon) ** 2 / (9216.0 * log**3 * grade.count(n_instances))
 
 
 def select(mechanism: str, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
@@ -185,7 +183,7 @@ def _draw(
     spread = np.zeros((inside.size, scores.shape[1]))
     spread[:, 0] = 1.0
     spread[inside] = laws
-    arms = correlated_sample(key.derive("arms"), spread, decision.coupling, decision.block, max_nodes=guard)[inside]
+    arms = draw(key.derive("arms"), spread, decision.grade, max_nodes=guard).choice[inside]
     values = np.zeros(inside.size)
     values[inside] = scores[np.arange(scores.shape[0]), arms]
     width, method = _grid(decision, epsilon)
@@ -205,7 +203,7 @@ def _disagreement(
 ) -> float:
     """Bound the probability that two runs whose scores differ by at most `apart`, row by row, choose differently."""
     n_places = int(places[-1]) + 1
-    home = places // block_size(n_places, decision.coupling, decision.block)
+    home = places // decision.grade.size(n_places)
     total = 0.0
     for block in np.unique(home):
         tv = selection.total_variation(np.where(home == block, apart, 0.0))

@@ -60,7 +60,7 @@ def forecast_disagreement(
                 inner = delta / (horizon * len(tiers.decided))
                 laws.append(select(decision.mechanism, scores, accuracy.by_tier[tier - 1], inner).probabilities)
             pairs = zip(laws[::2], laws[1::2], strict=True)
-            total += float(np.mean([disagreement_bound(p, q, decision.coupling, decision.block) for p, q in pairs]))
+            total += float(np.mean([disagreement_bound(p, q, decision.grade) for p, q in pairs]))
     return total
 
 

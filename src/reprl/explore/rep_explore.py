@@ -24,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.coupling.correlated import METHODS, correlated_sample
-from reprl.errors import ReprlError, check_choice, check_int, quote
+from reprl.coupling.correlated import draw
+from reprl.coupling.grade import Grade
+from reprl.errors import ReprlError, check_int, quote
 from reprl.explore.qexplore import explore
 from reprl.explore.runs import Exploration, RunSettings
 from reprl.mdp.access import Episodic
@@ -98,8 +99,7 @@ def find_partition(
     model: Episodic,
     stages: tuple[Stage, ...],
     *,
-    coupling: str,
-    block: int,
+    grade: Grade,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Explored:
@@ -109,8 +109,7 @@ def find_partition(
         key: shared randomness; the same key in both runs.
         model: the MDP in memory or the black box, by episodes.
         stages: what to do; tiers are numbered through all stages.
-        coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
-        block: coordinates per block for "blocked".
+        grade: how the correlated sampling of I couples (h, s), h outermost.
         workers: threads, or processes for a black box.
         progress: called with the phase, its episodes done and all its episodes.
 
@@ -122,14 +121,12 @@ def find_partition(
         Shared, at key.derive("ignore", tier). Data: fresh streams of the model, one per stage.
     """
     check_shared_key(key)
-    check_choice("coupling", coupling, METHODS)
-    check_int("block", block, 1)
     if not stages:
         raise ReprlError("exploration needs at least one stage, got none")
     runs = [stage.partition_runs for stage in stages]
     seen = _explore_stages(model, stages, runs, "partition", workers, progress)
     mu = np.array([tier for stage, batch in zip(stages, seen, strict=True) for tier in stage.fractional(batch)])
-    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling, block) for t in range(len(mu))])
+    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], grade) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
     if np.delete(tiers.ignorable[0], list(model.known)).all():
         made = " and ".join(f"{stage.partition_runs} runs of {stage.run.episodes} episodes" for stage in stages)
@@ -185,10 +182,10 @@ def _explore_stages(
     return found
 
 
-def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: int) -> NDArray[np.bool_]:
+def draw_ignored(key: SharedKey, mu: NDArray[np.float64], grade: Grade) -> NDArray[np.bool_]:
     """Draw I ~ B(μ̂): every (h, s) with probability mu[h, s], by correlated sampling over all of them."""
     inside = mu.reshape(-1)
-    drawn = correlated_sample(key, np.stack([1.0 - inside, inside], axis=1), coupling, block)
+    drawn = draw(key, np.stack([1.0 - inside, inside], axis=1), grade).choice
     chosen: NDArray[np.bool_] = drawn.reshape(mu.shape) == 1
     return chosen
 

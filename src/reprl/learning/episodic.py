@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
+from reprl.coupling.grade import Grade
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Induction, tiered_induction
 from reprl.decide.window import ignored_starts, is_accurate, loss_bound, shared_stretch
@@ -54,7 +55,7 @@ def practical_stages(n_states: int, n_actions: int, horizon: int, attempt: int =
 
 
 def paper_stages(
-    n_states: int, n_actions: int, horizon: int, *, epsilon: float, delta: float, coupling: str
+    n_states: int, n_actions: int, horizon: int, *, epsilon: float, delta: float, grade: Grade
 ) -> tuple[Stage, ...]:
     """Return RepLevelExplore's stages (Algorithm 6), constants that the paper leaves open set to 1.
 
@@ -67,13 +68,13 @@ def paper_stages(
     tiers = max(2, math.ceil(math.log2(1.0 / zeta)))
     kappa = 0.01 / math.log2(1.0 / zeta)
     log = math.log(max(3.0, cells / kappa))
-    grade = cells if coupling == "product" else 1
-    runs = math.ceil(grade * cells * log / kappa**2)
+    apart = cells if grade.method == "product" else 1
+    runs = math.ceil(apart * cells * log / kappa**2)
     iota = kappa / float(runs) ** 2
     stages = []
     for tier in range(1, tiers):
         beta = 2.0**tier * zeta
-        data_runs = math.ceil(log**2 * runs + grade * cells * log / (kappa**4 * beta**2))
+        data_runs = math.ceil(log**2 * runs + apart * cells * log / (kappa**4 * beta**2))
         accuracy = 2.0**-tier * kappa
         size = n_states * 2 * n_actions * horizon**5 * math.log(n_states * n_actions * horizon / iota)
         episodes = math.ceil(size / accuracy**2)
@@ -121,14 +122,12 @@ def run_episodic(
     limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
     before = model.ledger.samples
     adaptive = settings.constants == "practical" and settings.runs is None
-    rule = settings.decision(model.n_states * model.horizon, 2)
+    grade = settings.grade(model.n_states * model.horizon, 2)
     for attempt in range(ATTEMPTS if adaptive else 1):
-        stages = _stages(model, settings, rule.coupling, attempt)
+        stages = _stages(model, settings, grade, attempt)
         _require(model, sum(stage.episodes() for stage in stages), before, limit)
         begun = key.derive("explore") if attempt == 0 else key.derive("explore").derive("level", attempt)
-        explored = find_partition(
-            begun, model, stages, coupling=rule.coupling, block=rule.block, workers=workers, progress=progress
-        )
+        explored = find_partition(begun, model, stages, grade=grade, workers=workers, progress=progress)
         loss = _loss(explored, settings) if adaptive else 0.0
         if not adaptive or is_accurate(key.derive("enough", attempt), loss, settings.epsilon):
             break
@@ -152,11 +151,11 @@ def _require(model: Episodic, episodes: int, before: int, limit: int) -> None:
         raise ReprlError(f"max_samples must be at least {total} for these settings, got {limit}")
 
 
-def _stages(model: Episodic, settings: Settings, coupling: str, attempt: int) -> tuple[Stage, ...]:
+def _stages(model: Episodic, settings: Settings, grade: Grade, attempt: int) -> tuple[Stage, ...]:
     """Return the stages of the preset, with as many runs as were asked for."""
     sizes = (model.n_states, model.n_actions, model.horizon)
     if settings.constants == "paper":
-        stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=coupling)
+        stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, grade=grade)
     else:
         stages = practical_stages(*sizes, attempt)
     if settings.runs is None:

@@ -53,27 +53,14 @@ def plan_generative(mdp: TabularMDP, settings: Settings, max_samples: int | None
 
 
 def _calls(mdp: TabularMDP, settings: Settings) -> int:
-    decision = settings.decision(mdp.n_states, mdp.n_actions)
-    sizes = (mdp.n_states, mdp.n_actions, mdp.horizon)
     if settings.calls is not None:
         return settings.calls
+    grade = settings.grade(mdp.n_states, mdp.n_actions)
+    sizes = (mdp.n_states, mdp.n_actions, mdp.horizon)
+    epsilon, rho = settings.epsilon, settings.rho
     if settings.constants == "paper":
-        return paper_calls(
-            *sizes,
-            epsilon=settings.epsilon,
-            rho=settings.rho,
-            delta=settings.delta,
-            coupling=decision.coupling,
-            block=decision.block,
-        )
-    return practical_calls(
-        *sizes,
-        epsilon=settings.epsilon,
-        rho=settings.rho,
-        coupling=decision.coupling,
-        block=decision.block,
-        mechanism=settings.mechanism,
-    )
+        return paper_calls(*sizes, epsilon=epsilon, rho=rho, delta=settings.delta, grade=grade)
+    return practical_calls(*sizes, epsilon=epsilon, rho=rho, grade=grade, mechanism=settings.mechanism)
 
 
 def run_generative(
