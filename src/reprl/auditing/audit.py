@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from reprl.auditing.world import TIE, describe, optimal_scores, reachability
 from reprl.errors import ReprlError, check_int, check_probability, quote
 from reprl.learning.boosting import Learner
 from reprl.learning.learner import open_environment
-from reprl.learning.settings import Settings
+from reprl.learning.settings import LearnerOptions, Settings
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import fresh_seed
@@ -28,6 +28,17 @@ MAX_CELLS = 100
 """Disagreeing cells that a report lists."""
 
 Tell = Callable[[int, int], None]
+
+
+class AuditOptions(LearnerOptions, total=False):
+    """What an audited learner may be given: the options of reprl, a sample limit, and what rivals take besides."""
+
+    max_samples: int | None
+    samples: int | None
+    rounds: int | None
+    bonus: float | None
+    replan: str
+    output: str
 
 
 def audit(
@@ -46,7 +57,7 @@ def audit(
     alternative: float | None = None,
     workers: int = 1,
     progress: bool | Tell = False,
-    **learn_options: Any,
+    **learn_options: Unpack[AuditOptions],
 ) -> AuditReport:
     """Run a learner in pairs, one fresh shared key each and independent data, and count how often the policies differ.
 
@@ -67,7 +78,8 @@ def audit(
         alternative: a sequential "not rejected" means that disagreement ≥ alternative is ruled out; None for 2ρ.
         workers: processes; they cannot change the report.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
-        learn_options: the learner's own options; for "reprl" those of ``reprl.learn``.
+        learn_options: the learner's own options; for "reprl" those of ``reprl.learn``. A callable may take others,
+            which type checkers do not know: bind them with functools.partial.
 
     Returns:
         The report; its verdict is "rejected", "not rejected" or, for a sequential test out of pairs, "undecided".
@@ -93,7 +105,7 @@ def audit(
     test = SequentialTest.checked(rho, level, alternative) if sequential else None
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     place = open_environment(env, horizon, reward_range)
-    subject = resolve_learner(learner, place, rho, access, learn_options)
+    subject = resolve_learner(learner, place, rho, access, dict(learn_options))
     mdp = place if isinstance(place, TabularMDP) else None
     scores = None if mdp is None else optimal_scores(mdp)
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, scores=scores)
