@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+_ROUNDING = 1e-9
+"""How far from 1 the sum of a law may be."""
+
 
 class ReprlError(ValueError):
     """The one exception that reprl raises on purpose; its text is a single line for a person."""
@@ -97,10 +100,8 @@ def check_array(name: str, value: object, ndim: int | tuple[int, ...]) -> np.nda
     return array
 
 
-def check_distribution(
-    name: str, rows: np.ndarray[Any, np.dtype[np.float64]], tolerance: float = 1e-9
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Check that the last axis of rows holds probability vectors; return rows unchanged."""
+def check_distribution(name: str, rows: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Check that the last axis of rows holds probability vectors, up to rounding; return rows unchanged."""
     import numpy as np
 
     if (rows < 0).any():
@@ -108,9 +109,9 @@ def check_distribution(
         raise ReprlError(f"{name}{list(where)} must be a probability in [0, 1], got {rows[where]:g}")
     with np.errstate(over="ignore"):
         totals = rows.sum(axis=-1)
-    off = np.abs(totals - 1.0) > tolerance
+    off = np.abs(totals - 1.0) > _ROUNDING
     if off.any():
         position = tuple(int(i) for i in np.argwhere(off)[0])
         label = f"{name}{list(position)}" if position else name
-        raise ReprlError(f"{label} must sum to 1 within {tolerance:g}, got {float(totals[position]):.12g}")
+        raise ReprlError(f"{label} must sum to 1 within {_ROUNDING:g}, got {float(totals[position]):.12g}")
     return rows
