@@ -20,6 +20,7 @@ from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.grade import Grade
 from reprl.coupling.mechanisms import compact
 from reprl.learning.learner import learner
+from reprl.learning.settings import LearnOptions
 from reprl.randomness import DataStream, SharedKey
 
 INSTANCES = SharedKey(20250917).derive("instances")
@@ -150,7 +151,7 @@ def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict
     sizes = [round(centre * step) for step in (0.25, 0.5, 1.0, 2.0, 4.0)]
     counts, vectors, worst = [], [], 0.0
     for k, calls in enumerate(sizes):
-        settings = {
+        settings: LearnOptions = {
             "epsilon": epsilon * horizon / 3.0,
             "rho": rho,
             "delta": DELTA,

@@ -82,7 +82,7 @@ def run_generative(
     Randomness:
         Shared, at shared_key.derive("decide"). Data: one batch of the model.
     """
-    if not isinstance(model, GenerativeModel):
+    if not hasattr(model, "samples_per_call"):
         raise ReprlError(f"model must be a reprl.GenerativeModel for access='generative', got {quote(model)}")
     mdp = model.mdp
     key = check_shared_key(shared_key)

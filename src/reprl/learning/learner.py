@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from reprl.decide.induction import Induction
 from reprl.errors import ReprlError, check_int, quote
@@ -14,7 +14,7 @@ from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
 from reprl.learning.episodic import run_episodic
 from reprl.learning.generative import run_generative
-from reprl.learning.settings import Settings
+from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.catalogue import make
 from reprl.mdp.counts import Counts
@@ -106,7 +106,7 @@ def learn(
     max_samples: int | None = None,
     workers: int = 1,
     progress: bool = False,
-    **options: Any,
+    **options: Unpack[LearnOptions],
 ) -> LearnResult:
     """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
 
@@ -223,7 +223,7 @@ def _bar(show: bool) -> Iterator[Callable[[str, int, int], None] | None]:
         yield tell
 
 
-def make_settings(options: dict[str, Any]) -> Settings:
+def make_settings(options: Mapping[str, Any]) -> Settings:
     """Build Settings from keyword options, naming an unknown one."""
     known = Settings.__dataclass_fields__
     for name in options:
@@ -232,8 +232,8 @@ def make_settings(options: dict[str, Any]) -> Settings:
     return Settings(**options)
 
 
-def learner(**options: Any) -> ReprlLearner:
-    """Bind settings into a callable that maps (model, shared key) to a policy, for boosting and audits."""
+def learner(**options: Unpack[LearnOptions]) -> ReprlLearner:
+    """Bind the fields of ``Settings`` into a callable from (model, shared key) to a policy, for boosting and audits."""
     return ReprlLearner(make_settings(options))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TypedDict
 
 from reprl.coupling.grade import COUPLINGS, DEFAULT_BLOCK, Grade
 from reprl.coupling.mechanisms import MECHANISMS
@@ -15,6 +16,27 @@ from reprl.learning.constants import PRESETS
 from reprl.mdp.tiers import Tiers
 
 ACCESSES = ("episodic", "generative")
+
+
+class LearnerOptions(TypedDict, total=False):
+    """The fields of ``Settings`` that are a learner's own business, as keywords that type checkers and editors know."""
+
+    epsilon: float
+    delta: float
+    coupling: str
+    block: int
+    mechanism: str
+    rounding: str
+    constants: str
+    calls: int | None
+    runs: int | None
+
+
+class LearnOptions(LearnerOptions, total=False):
+    """Every field of ``Settings`` as a keyword; what each means, and its default, is written there."""
+
+    rho: float
+    access: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,11 +53,12 @@ def _preset(preset: Callable[[], float], each: int) -> int:
     return max(1, -int(-number // 1))
 
 
-def check_generative(model: object, name: str) -> GenerativeModel:
+def check_generative(model: Any, name: str) -> GenerativeModel:
     """Return model if it samples in parallel."""
-    if not isinstance(model, GenerativeModel):
+    if not hasattr(model, "samples_per_call"):
         raise ReprlError(f"model must be a reprl.GenerativeModel for {name}, got {quote(model)}")
-    return model
+    sampled: GenerativeModel = model
+    return sampled
 
 
 def check_episodic(model: object, name: str) -> Any:
