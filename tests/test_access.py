@@ -310,3 +310,22 @@ def test_impossible_outcomes_are_never_counted():
         assert (seen[1:11] > 0).all()
         assert seen.sum() == 2**60
     assert (counts.reward_sum == 0.0).all()
+
+
+def test_a_seed_names_an_episode_and_leaves_the_next_one_as_it_was() -> None:
+    mdp = reprl.make("random-mdp-v0", 4, n_states=5, n_actions=2)
+
+    def play(model: reprl.EpisodicModel, seed: int | None = None) -> list[object]:
+        return [model.reset(seed), *(model.step(h % 2) for h in range(4))]
+
+    model, plain = reprl.EpisodicModel(mdp, 3), reprl.EpisodicModel(mdp, 3)
+    named = play(model, 17)
+    assert play(model) == play(plain)
+    assert play(model, 17) == named
+    assert play(model) == play(plain)
+    assert len({tuple(play(model, seed)) for seed in range(20)}) > 1
+    assert play(reprl.EpisodicModel(mdp, 3), 17) == named
+    assert any(play(reprl.EpisodicModel(mdp, seed), 17) != named for seed in range(4, 9))
+    assert model.ledger == Ledger(samples=24 * 4, episodes=24)
+    with pytest.raises(reprl.ReprlError, match=r"^seed must be a whole number from 0"):
+        model.reset(-1)

@@ -372,7 +372,7 @@ def test_a_receipt_says_what_a_run_produced(episodic):
 def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
     assert Receipt.of(result).labels.name == "gridworld-v0"
     labels = reprl.Labels("ice", "slippery", ("a", "b", "c", ""), ("↑", "→", "↓", "←"), (2, 2))
-    named = result._replace(labels=labels)
+    named = replace(result, labels=labels)
     receipt = Receipt.of(named)
     assert receipt.digest != result.receipt.digest
     assert receipt.as_dict()["labels"] == {
@@ -390,7 +390,7 @@ def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
 
 def test_whatever_the_names_are_a_receipt_can_be_read_again(result):
     odd = reprl.Labels("x" * 5000, "\x1b[31m\n", (1, "\ud800", None, "ü"), ("too", "few"), (np.int64(2), 2))  # type: ignore[arg-type]
-    receipt = Receipt.from_json(Receipt.of(result._replace(labels=odd)).to_json())
+    receipt = Receipt.from_json(Receipt.of(replace(result, labels=odd)).to_json())
     assert receipt.labels == reprl.Labels("x" * 1000, " [31m ", ("1", " ", "None", "ü"), (), (2, 2))
 
 

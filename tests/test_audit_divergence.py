@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,18 +42,18 @@ def with_action(run: reprl.LearnResult, h: int, s: int) -> reprl.LearnResult:
     """The same run with the next action at (h, s)."""
     actions = run.policy.actions.copy()
     actions[h, s] = (actions[h, s] + 1) % MDP.n_actions
-    return run._replace(policy=reprl.Policy(actions))
+    return replace(run, policy=reprl.Policy(actions))
 
 
 def with_score(run: reprl.LearnResult, h: int, s: int, a: int, shift: float) -> reprl.LearnResult:
     scores, laws = run.induction.scores.copy(), run.induction.laws.copy()
     scores[h, s, a] += shift
     laws[h, s] = np.eye(MDP.n_actions)[run.policy.actions[h, s]]
-    return run._replace(induction=run.induction._replace(scores=scores, laws=laws))
+    return replace(run, induction=run.induction._replace(scores=scores, laws=laws))
 
 
 def test_equal_policies_do_not_part(generative):
-    assert first_divergence(0, generative, generative._replace(stretch=2.0), WORLD) is None
+    assert first_divergence(0, generative, replace(generative, stretch=2.0), WORLD) is None
     assert policy_divergence(0, generative.policy, generative.policy, WORLD, None) is None
 
 
@@ -73,14 +74,14 @@ def test_of_several_arms_in_one_draw_the_furthest_laws_are_named(generative):
     other = with_action(with_action(generative, 2, 0), 2, 3)
     laws = generative.induction.laws.copy()
     laws[2, 3] = np.roll(np.eye(MDP.n_actions)[generative.policy.actions[2, 3]], 1)
-    other = other._replace(induction=other.induction._replace(laws=laws))
+    other = replace(other, induction=other.induction._replace(laws=laws))
     found = parted(generative, other)
     assert (found.step, found.state) == (2, 3)
     assert "1 more cell of this draw" in found.text
 
 
 def test_window_comes_before_arms(generative):
-    other = with_action(generative, 2, 0)._replace(stretch=1.25)
+    other = replace(with_action(generative, 2, 0), stretch=1.25)
     found = parted(generative, other)
     assert (found.stage, found.step, found.state) == ("window", None, None)
     assert found.margin == pytest.approx(0.2)
@@ -96,14 +97,14 @@ def partitioned(run: reprl.LearnResult, level: Any, fractional: Any) -> reprl.Le
         table[cell] = tier
     for place, fraction in fractional.items():
         mu[place] = fraction
-    return run._replace(tiers=Tiers.from_levels(table, 3), explored=run.explored._replace(fractional=mu))
+    return replace(run, tiers=Tiers.from_levels(table, 3), explored=run.explored._replace(fractional=mu))
 
 
 def test_partition_comes_before_everything_and_names_the_draw(episodic):
     """Tier 2 parts in two cells, (2, 2) moves with neither; the cell with the fractions furthest apart is named."""
     one = partitioned(episodic, {(1, 3): 2, (2, 1): 3, (2, 2): 2}, {(1, 1, 3): 0.125, (1, 2, 1): 0.625})
     two = partitioned(episodic, {(1, 3): 3, (2, 1): 2, (2, 2): 2}, {(1, 1, 3): 0.25, (1, 2, 1): 0.125})
-    found = parted(one, with_action(two, 2, 0)._replace(stretch=9.0))
+    found = parted(one, replace(with_action(two, 2, 0), stretch=9.0))
     assert (found.stage, found.tier, found.step, found.state) == ("partition", 2, 2, 1)
     assert found.margin == pytest.approx(0.5)
     assert "ignored by one run and kept by the other in tier 2" in found.text
@@ -113,7 +114,7 @@ def test_partition_comes_before_everything_and_names_the_draw(episodic):
 def test_the_length_of_exploration_comes_before_the_partition(episodic):
     level = episodic.tiers.level.copy()
     level[0, 0] = 2
-    other = with_action(episodic, 0, 0)._replace(level=1, tiers=Tiers.from_levels(level, 2))
+    other = replace(with_action(episodic, 0, 0), level=1, tiers=Tiers.from_levels(level, 2))
     found = parted(episodic, other)
     assert (found.stage, found.margin, found.state) == ("length", None, None)
     assert found.text == "exploration begun again 0 times in one run and 1 times in the other"
@@ -128,7 +129,7 @@ def test_an_earlier_tier_parts_before_a_later_one(episodic):
 
 def test_sets_that_differ_without_moving_a_tier_do_not_part(episodic):
     ignored = ~episodic.explored.ignored
-    other = with_action(episodic, 2, 0)._replace(explored=episodic.explored._replace(ignored=ignored))
+    other = replace(with_action(episodic, 2, 0), explored=episodic.explored._replace(ignored=ignored))
     assert parted(episodic, other).stage == "arms"
 
 
@@ -136,12 +137,12 @@ def test_rounding_is_named_only_where_values_are_rounded():
     run = reprl.learn(MDP, access="generative", calls=50, shared_seed=1, data_seed=2, rounding="grid")
     values = run.induction.values.copy()
     values[2, 1] += 0.3
-    other = with_action(run, 0, 0)._replace(induction=run.induction._replace(values=values))
+    other = replace(with_action(run, 0, 0), induction=run.induction._replace(values=values))
     found = parted(run, other)
     assert (found.stage, found.step, found.state) == ("rounding", 2, 1)
     assert found.margin == pytest.approx(0.3)
     plain = reprl.learn(MDP, access="generative", calls=50, shared_seed=1, data_seed=2)
-    other = with_action(plain, 0, 0)._replace(induction=plain.induction._replace(values=values))
+    other = replace(with_action(plain, 0, 0), induction=plain.induction._replace(values=values))
     assert parted(plain, other).stage == "arms"
 
 

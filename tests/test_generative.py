@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.learning.generative import plan_generative
+from reprl.learning.generative import plan_calls
 from reprl.learning.settings import Settings
 from tests import naive_decision
 from tests.statistics import FALSE_ALARM, exceeds
@@ -87,7 +87,7 @@ def test_a_greedy_learner_with_as_many_samples_is_rejected(coupling: str) -> Non
     """Control: on the tied gridworld the argmax of empirical means parts in most pairs. False alarm 1e-6."""
     mdp = world("gridworld")
     settings = generative(epsilon=EPSILON, constants="paper", coupling=coupling)
-    calls = plan_generative(mdp, settings).calls
+    calls = plan_calls(reprl.GenerativeModel(mdp, 0), settings)
     policies = [naive_decision.greedy(reprl.GenerativeModel(mdp, i).sample(calls)) for i in range(400)]
     parted = sum(policies[2 * i] != policies[2 * i + 1] for i in range(200))
     assert exceeds(parted, 200, 0.1) < FALSE_ALARM
@@ -135,7 +135,8 @@ def test_practical_constants_are_heuristic_and_say_so(id: str) -> None:
 
 def test_a_promise_is_proven_only_where_every_computed_figure_meets_it() -> None:
     options: dict[str, Any] = {"epsilon": EPSILON, "constants": "paper", "shared_seed": 1, "data_seed": 2}
-    enough = plan_generative(world("random"), generative(epsilon=EPSILON, constants="paper")).calls
+    asked = generative(epsilon=EPSILON, constants="paper")
+    enough = plan_calls(reprl.GenerativeModel(world("random"), 0), asked)
     for calls, status in ((enough, "proven"), (enough // 10**6, "heuristic"), (10, "heuristic")):
         result = learn(world("random"), calls=calls, **options)
         computed = result.induction.guarantee

@@ -80,10 +80,23 @@ def test_reprl_within_a_budget_draws_what_it_pays_for() -> None:
         played = reprl.EpisodicModel(small(), 0)
         make_learner("reprl", access="episodic", samples=samples)(played, reprl.SharedKey(0))
         assert samples / 8 < played.ledger.samples <= samples
-    with pytest.raises(reprl.ReprlError, match="samples must be a whole number of at least"):
+    with pytest.raises(reprl.ReprlError, match=r"samples must be at least \d+, one exploration run, got 100"):
         make_learner("reprl", access="episodic", samples=100)(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
     with pytest.raises(reprl.ReprlError, match="samples must be None for reprl"):
         make_learner("reprl", access="episodic", constants="paper", samples=1000)
+
+
+@pytest.mark.parametrize(("name", "access"), [(e.name, access) for e in learners() for access in e.access])
+def test_the_least_budget_is_enough_for_a_run(name: str, access: str) -> None:
+    extra = {"access": access} if name == "reprl" else {}
+    kind = reprl.GenerativeModel if access == "generative" else reprl.EpisodicModel
+    model: Any = kind(small(), 0)
+    least = make_learner(name, **extra).least(model)
+    assert least % (model.samples_per_call if access == "generative" else model.samples_per_episode) == 0
+    make_learner(name, samples=least, **extra)(model, reprl.SharedKey(0))
+    assert 0 < model.ledger.samples <= least
+    with pytest.raises(reprl.ReprlError, match=f"model must be .* for {name}"):
+        make_learner(name, **extra).least(small())
 
 
 @pytest.mark.parametrize("bad", ["rpvl", "ucb_h", "", None, 3])
@@ -161,7 +174,7 @@ def test_the_wrong_kind_of_model_is_refused(name: str) -> None:
         with pytest.raises(reprl.ReprlError, match=f"model must be .* {name}"):
             make_learner(name, samples=5000)(model, reprl.SharedKey(0))
     with pytest.raises(reprl.ReprlError, match="shared key must be"):
-        make_learner(name, samples=5000)(open_model(name, mdp, 0), 7)
+        make_learner(name, samples=5000)(open_model(name, mdp, 0), 7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", RIVALS)

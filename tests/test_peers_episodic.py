@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,13 +55,20 @@ def loops(mdp: reprl.TabularMDP, key: int) -> tuple[Any, Any]:
 class BlackBox:
     """An MDP behind reset and step alone, fed with the words that the kernels read."""
 
+    known: Mapping[int, float] = {}
+    arrays: None = None
+    data_seed = 7
+
     def __init__(self, mdp: reprl.TabularMDP, key: int) -> None:
         self.horizon, self.n_states, self.n_actions = mdp.outcomes.shape
-        self.ledger = Ledger()
+        self.ledger, self.samples_per_episode = Ledger(), mdp.horizon + 1
         self._start, self._draw = loops(mdp, key)
         self._episode, self._h, self._s = -1, 0, 0
 
-    def reset(self) -> int:
+    def fresh_stream(self, purpose: str) -> reprl.DataStream:
+        return reprl.DataStream(self.data_seed, purpose)
+
+    def reset(self, seed: int | None = None) -> int:
         self._episode, self._h = self._episode + 1, 0
         self._s = self._start(self._episode)
         self.ledger.episodes += 1

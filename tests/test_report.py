@@ -115,7 +115,7 @@ def test_report_imports_no_module_that_an_id_names(run: dict[str, Any], tmp_path
     recipe = reprl.Recipe.from_json(json.dumps(run["recipe"]))
     mdp = reprl.make("gridworld-v0", size=4, horizon=6)
     result = reprl.learn(mdp, access="generative", shared_seed=7, data_seed=1)
-    named = result._replace(environment=recipe.environment._replace(id="gym:antigravity:Evil-v0", options={}))
+    named = replace(result, environment=recipe.environment._replace(id="gym:antigravity:Evil-v0", options={}))
     assert "gym:antigravity:Evil-v0" in written(named, tmp_path)
     import sys
 

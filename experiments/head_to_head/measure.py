@@ -62,7 +62,7 @@ def point(entry: Point, effort: Effort) -> dict[str, Any]:
         return {**out, "samples": None, "limit": row.search.spent}
     budgets = [max(contender.least(mdp), round(row.search.found.budget * part)) for part in AROUND]
     reports = [
-        audit(mdp, contender.make(mdp, budget), effort.around, access="generative", seed=seed + k)
+        audit(mdp, contender.make(budget), effort.around, access="generative", seed=seed + k)
         for k, budget in enumerate(budgets)
     ]
     loss = max(report.suboptimality.mean for report in reports if report.suboptimality)

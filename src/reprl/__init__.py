@@ -24,6 +24,7 @@ _HOMES = {
     "errors": ("ReprlError",),
     "guarantee": ("Guarantee",),
     "learning.boosting": ("boost",),
+    "learning.check": ("check_learner",),
     "learning.learner": ("LearnResult", "learn", "learner"),
     "learning.settings": ("Settings",),
     "mdp.access": ("EpisodicModel", "GenerativeModel"),
@@ -72,6 +73,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.errors import ReprlError as ReprlError
     from reprl.guarantee import Guarantee as Guarantee
     from reprl.learning.boosting import boost as boost
+    from reprl.learning.check import check_learner as check_learner
     from reprl.learning.learner import LearnResult as LearnResult
     from reprl.learning.learner import learn as learn
     from reprl.learning.learner import learner as learner

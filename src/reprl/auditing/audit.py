@@ -17,8 +17,8 @@ from reprl.auditing.pairs import KeyRuns, Subject, Trial, resolve_learner, run_k
 from reprl.auditing.record import AuditReport, Cell, CurvePoint, Spread
 from reprl.auditing.world import TIE, describe, optimal_scores, reachability
 from reprl.errors import ReprlError, check_int, check_probability, quote
-from reprl.learning.boosting import Learner
 from reprl.learning.learner import open_environment
+from reprl.learning.protocol import Learner
 from reprl.learning.settings import LearnerOptions, Settings
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
@@ -188,7 +188,7 @@ def _report(asked: _Asked, trial: Trial, tally: _Tally, verdict: str) -> AuditRe
         by_cell=by_cell,
         by_cell_weighted=None if weights is None else by_cell * weights,
         value_gap=None if mdp is None else _spread(tally.gaps),
-        suboptimality=None if mdp is None else _spread([_optimum(mdp) - value for value in tally.values]),
+        suboptimality=None if mdp is None else _loss(mdp, tally.values),
         first_divergence=tuple(tally.divergences),
         samples=tally.samples / (keys * runs),
         cells=tally.cells(by_cell, weights),
@@ -288,8 +288,9 @@ class _Tally:
         return Cell(h, s, float(by_cell[h, s]), None if weights is None else float(weights[h, s]), stake, actions)
 
 
-def _optimum(mdp: TabularMDP) -> float:
-    return float(mdp.initial @ mdp.solve().values[0])
+def _loss(mdp: TabularMDP, values: list[float]) -> Spread:
+    best = float(mdp.initial @ mdp.solve().values[0])
+    return _spread([best - value for value in values])
 
 
 def _spread(figures: list[float]) -> Spread:

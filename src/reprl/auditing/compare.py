@@ -14,11 +14,9 @@ from reprl.auditing.search import Search, smallest_budget
 from reprl.auditing.world import World, describe
 from reprl.errors import ReprlError, check_choice, check_int, quote
 from reprl.files import write_atomic
-from reprl.learning.boosting import Learner
-from reprl.learning.episodic import practical_stages
 from reprl.learning.learner import open_environment
+from reprl.learning.protocol import SizedLearner, fresh_model
 from reprl.learning.settings import ACCESSES
-from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 
@@ -53,23 +51,17 @@ class Contender(NamedTuple):
     access: str
     options: Mapping[str, Any]
 
-    def make(self, mdp: TabularMDP, budget: int) -> Learner:
+    def make(self, budget: int | None = None) -> SizedLearner:
         """Return the learner that spends at most a budget."""
         from reprl.peers import make_learner
 
         extra = {"access": self.access} if self.name == "reprl" else {}
-        made: Learner = make_learner(self.name, samples=budget, **extra, **self.options)
-        return made
+        return make_learner(self.name, samples=budget, **extra, **self.options)
 
     def least(self, mdp: TabularMDP) -> int:
-        """Return the first budget of a search: a parallel call, an episode for each cell, or two exploration runs."""
-        if self.access == "generative":
-            return GenerativeModel(mdp, 0).samples_per_call
-        each = EpisodicModel(mdp, 0).samples_per_episode
-        if self.name == "reprl":
-            (stage,) = practical_stages(mdp.n_states, mdp.n_actions, mdp.horizon)
-            return 2 * each * stage.run.episodes
-        return each * (mdp.horizon * mdp.n_states * mdp.n_actions + 2)
+        """Return the first budget of a search, as the learner says."""
+        with fresh_model(mdp, self.access, 0) as model:
+            return self.make().least(model)
 
 
 def contenders(
@@ -286,7 +278,7 @@ def run_row(
     own = int(DataStream(seed, f"compare/{contender.access}/{contender.label}").integers(1)[0])
     search = smallest_budget(
         mdp,
-        lambda budget: contender.make(mdp, budget),
+        contender.make,
         access=contender.access,
         epsilon=epsilon,
         rho=rho,

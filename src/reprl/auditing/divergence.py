@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.world import TIE, World
-from reprl.learning.learner import LearnResult
+from reprl.learning.protocol import Run
 from reprl.mdp.policy import Policy
 
 STAGES = ("length", "partition", "window", "arms", "rounding", "policy")
 """In the order in which a run passes them; "policy" for learners that show nothing but their policy."""
 
-Pair = tuple[LearnResult, LearnResult]
+Pair = tuple[Run, Run]
 
 
 class Divergence(NamedTuple):
@@ -34,8 +34,8 @@ class Divergence(NamedTuple):
     """The same for people."""
 
 
-def first_divergence(number: int, first: LearnResult, second: LearnResult, world: World) -> Divergence | None:
-    """Compare two runs of the reprl learner stage by stage, in the order in which they decide.
+def first_divergence(number: int, first: Run, second: Run, world: World) -> Divergence | None:
+    """Compare two runs of a learner that shows its stages, one by one, in the order in which they decide.
 
     Args:
         number: of the pair.

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
-from reprl.auditing.world import World, fresh_model
+from reprl.auditing.world import World
 from reprl.errors import ReprlError, check_choice, quote
-from reprl.learning.learner import LearnResult, ReprlLearner, learn, make_settings
-from reprl.learning.settings import ACCESSES, Settings
+from reprl.learning.learner import ReprlLearner, make_settings
+from reprl.learning.protocol import Learner, Run, access_of, check_access, fresh_model, name_of, policy_of
+from reprl.learning.settings import ACCESSES
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-
-_OURS = "reprl"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +32,8 @@ class Subject:
     name: str
     access: str
     options: Mapping[str, Any]
-    call: Callable[..., Any] | None
-    """From (model, shared key) to a policy; None for reprl itself, which is run by ``learn`` and shows its stages."""
+    call: Learner
+    """From (model, shared key) to a policy, or to a Run, whose stages are then compared."""
     theirs: bool = False
     """Whether a user wrote it, whose errors are then told apart from ours."""
 
@@ -49,25 +48,33 @@ def resolve_learner(
         if options:
             raise ReprlError(f"options must be left out for a learner with its settings bound, got {quote(options)}")
         settings = learner.settings if access is None else replace(learner.settings, access=access)
-        return Subject(name=_OURS, access=settings.access, options=settings.as_dict(), call=None)
-    if isinstance(learner, str) and learner == _OURS:
+        sizes = {"samples": learner.samples, "max_samples": learner.max_samples}
+        given = {name: number for name, number in sizes.items() if number is not None}
+        return _ours(replace(learner, settings=settings), given)
+    if isinstance(learner, str) and learner == ReprlLearner.name:
         if options.get("samples") is None:
-            return _ours(env, rho, access, {name: value for name, value in options.items() if name != "samples"})
+            return _named(env, rho, access, {name: value for name, value in options.items() if name != "samples"})
         options = {**options, **({} if access is None else {"access": access})}
     if isinstance(learner, str):
         return _rival(learner, env, rho, access, options)
     if not callable(learner):
         raise ReprlError(f"learner must be a name or a callable learner(model, shared_key), got {quote(learner)}")
-    access = _access(learner, env, access)
-    return Subject(name=_name(learner), access=access, options=options, call=learner, theirs=True)
+    access, name = access_of(learner, access), name_of(learner)
+    check_access(env, access, name)
+    return Subject(name=name, access=access, options=options, call=cast(Learner, learner), theirs=True)
 
 
-def _ours(env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]) -> Subject:
+def _ours(learner: ReprlLearner, sizes: Mapping[str, Any]) -> Subject:
+    options = {**learner.settings.as_dict(), **sizes}
+    return Subject(name=learner.name, access=learner.access, options=options, call=learner.run)
+
+
+def _named(env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]) -> Subject:
     access = access or ("episodic" if isinstance(env, GymnasiumModel) else None)
     limit = {name: options[name] for name in ("max_samples",) if name in options}
     given = {name: value for name, value in options.items() if name not in limit}
-    settings: Settings = make_settings({"rho": rho, **given, **({} if access is None else {"access": access})})
-    return Subject(name=_OURS, access=settings.access, options={**settings.as_dict(), **limit}, call=None)
+    settings = make_settings({"rho": rho, **given, **({} if access is None else {"access": access})})
+    return _ours(ReprlLearner(settings, **limit), limit)
 
 
 def _rival(
@@ -78,24 +85,9 @@ def _rival(
     known = {entry.name: entry.options for entry in learners()}
     bound = {**({"rho": rho} if "rho" in known.get(name, ()) else {}), **options}
     call = make_learner(name, **bound)
-    return Subject(name=name, access=_access(call, env, access), options=bound, call=call)
-
-
-def _access(learner: object, env: TabularMDP | GymnasiumModel, asked: str | None) -> str:
-    """The access that a learner says it needs, or was asked for; episodes where nobody says."""
-    needed = getattr(learner, "access", None)
-    needed = needed if needed in ACCESSES else None
-    if needed is not None and asked is not None and asked != needed:
-        raise ReprlError(f"access must be {needed!r} for {_name(learner)}, got {asked!r}")
-    access = asked or needed or "episodic"
-    if isinstance(env, GymnasiumModel) and access == "generative":
-        raise ReprlError(f"access must be 'episodic' for a black box, got 'generative' for {_name(learner)}")
-    return access
-
-
-def _name(learner: object) -> str:
-    name = getattr(learner, "name", None) or getattr(learner, "__name__", None)
-    return name if isinstance(name, str) else type(learner).__name__
+    access = access_of(call, access)
+    check_access(env, access, name)
+    return Subject(name=name, access=access, options=bound, call=call)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,19 +127,15 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
     seeds = [int(word) >> 1 for word in DataStream(trial.seed, "audit/data", number).integers(trial.runs)]
     policies: list[Policy] = []
     samples: list[int] = []
-    results: list[LearnResult] = []
+    outputs: list[object] = []
     for run, seed in enumerate(seeds):
-        if trial.subject.call is None:
-            result = learn(trial.env, shared_seed=shared, data_seed=seed, **trial.subject.options)
-            policies.append(result.policy)
-            samples.append(result.samples)
-            results = [*results, result][:2]
-        else:
-            policy, spent = _call(trial, SharedKey(shared), seed, f"pair {number}, run {run}")
-            policies.append(policy)
-            samples.append(spent)
-    if results:
-        divergence = first_divergence(number, results[0], results[1], trial.world)
+        output, policy, spent = _call(trial, SharedKey(shared), seed, f"pair {number}, run {run}")
+        policies.append(policy)
+        samples.append(spent)
+        outputs = [*outputs, output][:2]
+    one, two = outputs
+    if isinstance(one, Run) and isinstance(two, Run):
+        divergence = first_divergence(number, one, two, trial.world)
     else:
         divergence = policy_divergence(number, policies[0], policies[1], trial.world, trial.scores)
     values = None
@@ -158,22 +146,18 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
     return KeyRuns(actions, tuple(samples), values, divergence)
 
 
-def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[Policy, int]:
-    """Run a callable once on a fresh model; its errors say in which pair and run they came."""
+def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[object, Policy, int]:
+    """Run a learner once on a fresh model; errors of a user's own say in which pair and run they came."""
     subject = trial.subject
-    assert subject.call is not None
-    model = fresh_model(trial.env, subject.access, data_seed)
+    with fresh_model(trial.env, subject.access, data_seed) as model:
+        try:
+            output = subject.call(model, key, **subject.options) if subject.theirs else subject.call(model, key)
+        except Exception as error:
+            if not subject.theirs:
+                raise
+            raise ReprlError(f"learner {subject.name} failed in {where}: {_reason(error)}") from error
     try:
-        output = subject.call(model, key, **subject.options) if subject.theirs else subject.call(model, key)
-    except Exception as error:
-        if not subject.theirs:
-            raise
-        raise ReprlError(f"learner {subject.name} failed in {where}: {_reason(error)}") from error
-    finally:
-        if isinstance(model, GymnasiumModel) and model.reopens:
-            model.close()
-    try:
-        return trial.world.check_policy(output), model.ledger.samples
+        return output, policy_of(output, model), model.ledger.samples
     except ReprlError as error:
         raise ReprlError(f"learner {subject.name} in {where}: {error}") from None
 

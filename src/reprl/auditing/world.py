@@ -1,4 +1,4 @@
-"""The environment of an audit: names for people, fresh models, and exact facts where the dynamics are known."""
+"""The environment of an audit: names for people, and exact facts where the dynamics are known."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from reprl.errors import ReprlError
 from reprl.learning.learner import describe as record
-from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.outcomes import expected_return
-from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
 
-Model = GenerativeModel | EpisodicModel | GymnasiumModel
 TIE = 1e-9
 """Two actions whose optimal values differ by no more than this are an exact tie."""
 _COLUMNS = 256
@@ -44,29 +40,11 @@ class World(NamedTuple):
         """A step and a state in words."""
         return f"step {h}, state {self.state(s)}"
 
-    def check_policy(self, output: Policy | ArrayLike) -> Policy:
-        """Return a learner's output as a policy that fits."""
-        policy = output if isinstance(output, Policy) else Policy(output)
-        shape = (self.horizon, self.n_states)
-        if policy.actions.shape != shape:
-            raise ReprlError(f"policy must have shape (H, S) = {shape}, got {policy.actions.shape}")
-        if policy.actions.max() >= self.n_actions:
-            h, s = (int(i) for i in np.argwhere(policy.actions >= self.n_actions)[0])
-            raise ReprlError(f"action [{h}, {s}] must be from 0 to {self.n_actions - 1}, got {policy.actions[h, s]}")
-        return policy
-
 
 def describe(env: TabularMDP | GymnasiumModel) -> World:
     """Return the record of an environment, with its names."""
     id, options, horizon, n_states, n_actions, _ = record(env)
     return World(id, options, horizon, n_states, n_actions, env.labels)
-
-
-def fresh_model(env: TabularMDP | GymnasiumModel, access: str, data_seed: int) -> Model:
-    """Open the environment with a private data seed and an empty ledger."""
-    if isinstance(env, GymnasiumModel):
-        return env.for_run(data_seed)
-    return GenerativeModel(env, data_seed) if access == "generative" else EpisodicModel(env, data_seed)
 
 
 def optimal_scores(mdp: TabularMDP) -> NDArray[np.float64]:

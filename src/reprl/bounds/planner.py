@@ -66,7 +66,7 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
 
     Guarantee:
         Rows marked exact equal what reprl's learner draws from an environment with a fixed start. Other rows are rates
-        with unstated constants and polylogarithms set to 1 (`reprl.learning.constants`): orders of magnitude only.
+        with unstated constants and polylogarithms set to 1: orders of magnitude only.
     """
     s = check_int("n_states", n_states, 1)
     a = check_int("n_actions", n_actions, 1)

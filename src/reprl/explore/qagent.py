@@ -58,10 +58,19 @@ class Agent(NamedTuple):
 
 
 def make_schedule(
-    n_states: int, n_actions: int, horizon: int, *, episodes: int, bonus: float, guide: float, failure: float
+    n_states: int,
+    n_actions: int,
+    horizon: int,
+    *,
+    episodes: int,
+    bonus: float,
+    guide: float,
+    failure: float,
+    phantoms: bool = True,
 ) -> Schedule:
-    """Tabulate rates and bonuses: c = bonus (2 in theory), ι = failure, K = episodes."""
-    scale = bonus * math.sqrt(horizon**3 * math.log(2.0 * n_states * n_actions * episodes * horizon / failure))
+    """Tabulate rates and bonuses: c = bonus (2 in theory), ι = failure, K = episodes; phantoms double the actions."""
+    offered = 2.0 if phantoms else 1.0
+    scale = bonus * math.sqrt(horizon**3 * math.log(offered * n_states * n_actions * episodes * horizon / failure))
     t = np.arange(1, _TABLE + 1)
     return Schedule(horizon, scale, guide, (horizon + 1.0) / (horizon + t), scale / np.sqrt(t))
 

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from numpy.typing import ArrayLike
+from typing import Any, Protocol
 
 from reprl.coupling.heavy_hitters import HeavyHittersPlan, heavy_hitters, plan_heavy_hitters
 from reprl.decide.best_arm import ArmPlan, best_arm, plan_best_arm
 from reprl.errors import ReprlError, check_int, check_real
 from reprl.guarantee import Guarantee
-from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.learning.protocol import Learner, policy_of
+from reprl.mdp.access import Model
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key
 
-Model = GenerativeModel | EpisodicModel
-Learner = Callable[..., Policy | ArrayLike]
-"""learner(model, shared_key) → a policy: draws fresh samples from the model, its shared randomness from the key."""
-
 _THRESHOLD = 0.6
 _TOLERANCE = 0.05
+
+
+class PolicyTester(Model, Protocol):
+    """A model that also shows what a policy returns, as all of reprl's own do."""
+
+    def mean_return(self, policy: Policy, n: int) -> float:
+        """Return the mean return of a policy over n fresh episodes."""
 
 
 def boost(
@@ -99,7 +100,7 @@ class Boosted:
             source=f"docs/proofs/decision.md §4{reason}",
         )
 
-    def __call__(self, model: Model, shared_key: SharedKey, **options: Any) -> Policy:
+    def __call__(self, model: PolicyTester, shared_key: SharedKey, **options: Any) -> Policy:
         """Learn a policy; a ReprlError says so when no seed has a heavy hitter.
 
         Randomness:
@@ -130,13 +131,13 @@ class Boosted:
         )
         return found[arm]
 
-    def _heavy(self, model: Model, key: SharedKey, i: int, options: dict[str, Any]) -> list[Policy]:
+    def _heavy(self, model: PolicyTester, key: SharedKey, i: int, options: dict[str, Any]) -> list[Policy]:
         """The policy, if any, that seed i leads to most of the time."""
         seed = key.derive("seed", i)
         rho, delta = self.rho / (2 * self.seeds), self.delta / (3 * self.seeds)
         return heavy_hitters(
             key.derive("heavy", i),
-            lambda n: [Policy(self.learner(model, seed, **options)) for _ in range(n)],
+            lambda n: [policy_of(self.learner(model, seed, **options), model) for _ in range(n)],
             threshold=_THRESHOLD,
             tolerance=_TOLERANCE,
             rho=rho,

@@ -2,7 +2,7 @@
 
 Every constant that the paper pins is used as it stands; those it leaves as Θ(1) or "sufficiently large" and that a
 formula needs are set to 1: that of ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), the polylogarithms hidden in Õ (Theorems
-4.13, 6.1, A.5), and the constants of the rivals' and the lower bounds' rates.
+4.13, 6.1, A.5), and those of the rivals' and the lower bounds' rates.
 """
 
 from __future__ import annotations

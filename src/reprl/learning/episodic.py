@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 from reprl.coupling.grade import Grade
 from reprl.decide.forecast import forecast_disagreement
 from reprl.decide.induction import Induction, tiered_induction
 from reprl.decide.window import ignored_starts, is_accurate, loss_bound, shared_stretch
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import ReprlError, check_int
 from reprl.explore.rep_explore import Explored, Progress, Stage, collect_data, find_partition
 from reprl.explore.runs import RunSettings
 from reprl.guarantee import Guarantee
+from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
-from reprl.mdp.access import Episodic, EpisodicModel
-from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.mdp.access import Episodic, check_model
 from reprl.randomness import SharedKey, check_shared_key
 
 EPISODES_PER_CELL = 32
@@ -34,17 +33,6 @@ FORECAST_SCALE = 0.45
 """Measured disagreement over forecast, which sums upper bounds."""
 FORECAST_TARGET = 0.48
 """Share of ρ that the forecast may use."""
-
-
-class EpisodicRun(NamedTuple):
-    """What an episodic run produced."""
-
-    induction: Induction
-    explored: Explored
-    guarantee: Guarantee
-    stretch: float
-    level: int
-    """How often exploration was begun again with longer runs."""
 
 
 def practical_stages(n_states: int, n_actions: int, horizon: int, attempt: int = 0) -> tuple[Stage, ...]:
@@ -89,14 +77,14 @@ def paper_stages(
 
 
 def run_episodic(
-    model: EpisodicModel | GymnasiumModel,
+    model: Episodic,
     shared_key: SharedKey,
     settings: Settings,
     *,
     max_samples: int | None = None,
     workers: int = 1,
     progress: Progress | None = None,
-) -> EpisodicRun:
+) -> Run:
     """Explore until the data bound the loss by ε, collect until they forecast agreement, decide.
 
     Args:
@@ -114,9 +102,7 @@ def run_episodic(
         Shared, at shared_key.derive("explore"), ("enough"), ("window"), ("pilot") and ("decide"). Data:
         streams of the model's data seed.
     """
-    if not isinstance(model, EpisodicModel | GymnasiumModel):
-        allowed = "a reprl.EpisodicModel or a reprl.GymnasiumModel"
-        raise ReprlError(f"model must be {allowed} for access='episodic', got {quote(model)}")
+    check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
     settings.check_horizon(model.horizon)
     limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
@@ -141,7 +127,17 @@ def run_episodic(
     induction = _decide(key.derive("decide"), explored, settings, stretch)
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
     modest = replace(induction.guarantee, status="heuristic")
-    return EpisodicRun(induction._replace(guarantee=modest), explored, _promise(settings, loss), stretch, attempt)
+    return Run(
+        policy=induction.policy,
+        guarantee=_promise(settings, loss),
+        settings=settings,
+        tiers=explored.tiers,
+        counts=explored.counts,
+        induction=induction._replace(guarantee=modest),
+        explored=explored,
+        stretch=stretch,
+        level=attempt,
+    )
 
 
 def _require(model: Episodic, episodes: int, before: int, limit: int) -> None:

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from reprl.decide.induction import Induction, tiered_induction
-from reprl.errors import ReprlError, check_int, quote
+from reprl.decide.induction import tiered_induction
+from reprl.errors import ReprlError, check_int
 from reprl.guarantee import Guarantee
 from reprl.learning.constants import paper_calls, practical_calls
+from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
-from reprl.mdp.access import GenerativeModel
-from reprl.mdp.counts import Counts
-from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.access import Parallel, check_model
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 
 
-class GenerativePlan(NamedTuple):
-    """What a generative run will cost."""
-
-    calls: int
-    samples: int
-
-
-class GenerativeRun(NamedTuple):
-    """What a generative run produced."""
-
-    induction: Induction
-    tiers: Tiers
-    counts: Counts
-    guarantee: Guarantee
-
-
-def plan_generative(mdp: TabularMDP, settings: Settings, max_samples: int | None = None) -> GenerativePlan:
-    """Return the cost of a run, refusing one that would pass max_samples."""
-    settings.check_horizon(mdp.horizon)
+def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = None) -> int:
+    """Return the parallel calls of a run, refusing one that would pass max_samples."""
+    settings.check_horizon(model.horizon)
     try:
-        calls = _calls(mdp, settings)
+        calls = _calls(model, settings)
     except (OverflowError, ZeroDivisionError):
         raise ReprlError(
             f"these settings need more parallel calls than a float can hold: relax epsilon={settings.epsilon:g}, "
@@ -46,26 +27,24 @@ def plan_generative(mdp: TabularMDP, settings: Settings, max_samples: int | None
         raise ReprlError(
             f"these settings need {calls:.3g} parallel calls; at most 2**62 can be drawn: relax epsilon or rho"
         )
-    samples = calls * GenerativeModel(mdp, 0).samples_per_call
+    samples = calls * model.samples_per_call
     if max_samples is not None and samples > check_int("max_samples", max_samples, 1):
         raise ReprlError(f"max_samples must be at least {samples} for these settings, got {max_samples}")
-    return GenerativePlan(calls, samples)
+    return calls
 
 
-def _calls(mdp: TabularMDP, settings: Settings) -> int:
+def _calls(model: Parallel, settings: Settings) -> int:
     if settings.calls is not None:
         return settings.calls
-    grade = settings.grade(mdp.n_states, mdp.n_actions)
-    sizes = (mdp.n_states, mdp.n_actions, mdp.horizon)
+    grade = settings.grade(model.n_states, model.n_actions)
+    sizes = (model.n_states, model.n_actions, model.horizon)
     epsilon, rho = settings.epsilon, settings.rho
     if settings.constants == "paper":
         return paper_calls(*sizes, epsilon=epsilon, rho=rho, delta=settings.delta, grade=grade)
     return practical_calls(*sizes, epsilon=epsilon, rho=rho, grade=grade, mechanism=settings.mechanism)
 
 
-def run_generative(
-    model: GenerativeModel, shared_key: SharedKey, settings: Settings, max_samples: int | None = None
-) -> GenerativeRun:
+def run_generative(model: Parallel, shared_key: SharedKey, settings: Settings, max_samples: int | None = None) -> Run:
     """Draw parallel samples and decide.
 
     Args:
@@ -82,24 +61,29 @@ def run_generative(
     Randomness:
         Shared, at shared_key.derive("decide"). Data: one batch of the model.
     """
-    if not hasattr(model, "samples_per_call"):
-        raise ReprlError(f"model must be a reprl.GenerativeModel for access='generative', got {quote(model)}")
-    mdp = model.mdp
+    check_model(model, "generative", "access='generative'")
     key = check_shared_key(shared_key)
-    calls = plan_generative(mdp, settings, max_samples).calls
-    counts = model.sample(calls)
-    tiers = Tiers.single(mdp.horizon, mdp.n_states)
+    counts = model.sample(plan_calls(model, settings, max_samples))
+    tiers = Tiers.single(model.horizon, model.n_states)
     induction = tiered_induction(
         key.derive("decide"),
         counts,
         tiers,
         accuracy=settings.accuracy(tiers),
         delta=settings.failure,
-        decision=settings.decision(mdp.n_states, mdp.n_actions),
+        decision=settings.decision(model.n_states, model.n_actions),
     )
     calibrated = settings.constants == "practical" and settings.calls is None
     source = "docs/calibration.md" if calibrated else "neither proven nor calibrated for this number of calls"
-    return GenerativeRun(induction, tiers, counts, promise(settings, induction.guarantee, source))
+    guarantee = promise(settings, induction.guarantee, source)
+    return Run(
+        policy=induction.policy,
+        guarantee=guarantee,
+        settings=settings,
+        tiers=tiers,
+        counts=counts,
+        induction=induction,
+    )
 
 
 def promise(settings: Settings, computed: Guarantee, unproven: str) -> Guarantee:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
-from reprl.decide.induction import Induction
 from reprl.errors import ReprlError, check_int, quote
-from reprl.explore.rep_explore import Explored
-from reprl.guarantee import Guarantee
-from reprl.learning.episodic import run_episodic
+from reprl.learning.episodic import practical_stages, run_episodic
 from reprl.learning.generative import run_generative
+from reprl.learning.protocol import Run, fresh_model, number_within
 from reprl.learning.settings import LearnOptions, Settings
-from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.mdp.access import check_model
 from reprl.mdp.catalogue import make
-from reprl.mdp.counts import Counts
 from reprl.mdp.gymnasium.model import GymnasiumModel, make_gymnasium
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
-from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, fresh_seed
 
 if TYPE_CHECKING:
@@ -52,32 +48,20 @@ def describe(env: TabularMDP | GymnasiumModel) -> Environment:
     return Environment(id, options, env.horizon, env.n_states, env.n_actions, env.digest)
 
 
-class LearnResult(NamedTuple):
-    """What one run produced."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearnResult(Run):
+    """What one run of ``learn`` produced, and what it was made with."""
 
-    policy: Policy
     samples: int
     """Observed (next state, reward) pairs, every one counted."""
     episodes: int
     """Episodes, for access "episodic"; 0 for parallel sampling."""
-    guarantee: Guarantee
-    tiers: Tiers
-    counts: Counts
-    induction: Induction
-    """Values, laws and scores behind the policy, for inspection."""
-    explored: Explored | None
-    """Fractional and drawn ignorable sets, for access "episodic"."""
-    settings: Settings
     shared_seed: int
     data_seed: int
     """Private: publish the shared seed, not this one."""
     environment: Environment
     labels: Labels
     """Names of states and actions, for people."""
-    stretch: float
-    """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
-    level: int
-    """How often an episodic run began its exploration again, with longer runs, because its own data asked for it."""
     seconds: float
     """How long the run took: the one figure that the seeds do not fix."""
 
@@ -139,36 +123,21 @@ def learn(
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     seed = fresh_seed() if data_seed is None else data_seed
-    model: GenerativeModel | EpisodicModel | GymnasiumModel
-    if settings.access == "generative":
-        if isinstance(world, GymnasiumModel):
-            raise ReprlError(f"access must be 'episodic' for a black box, got 'generative' for {quote(world)}")
-        model = GenerativeModel(world, seed)
-        drawn = run_generative(model, key, settings, max_samples)
-        induction, tiers, counts, explored = drawn.induction, drawn.tiers, drawn.counts, None
-        guarantee, stretch, level = drawn.guarantee, 1.0, 0
-    else:
-        model = world.for_run(seed) if isinstance(world, GymnasiumModel) else EpisodicModel(world, seed)
-        with _bar(progress) as tell, _closing(model, None if world is env else world):
-            played = run_episodic(model, key, settings, max_samples=max_samples, workers=workers, progress=tell)
-        induction, explored, guarantee, stretch, level = played
-        tiers, counts = explored.tiers, explored.counts
+    bound = ReprlLearner(settings, max_samples=max_samples)
+    with (
+        _closing(None if world is env else world),
+        fresh_model(world, settings.access, seed) as model,
+        _bar(progress and settings.access == "episodic") as tell,
+    ):
+        run = bound.run(model, key, workers=workers, progress=tell)
     return LearnResult(
-        policy=induction.policy,
+        **{field.name: getattr(run, field.name) for field in fields(run)},
         samples=model.ledger.samples,
         episodes=model.ledger.episodes,
-        guarantee=guarantee,
-        tiers=tiers,
-        counts=counts,
-        induction=induction,
-        explored=explored,
-        settings=settings,
         shared_seed=key.seed,
         data_seed=model.data_seed,
         environment=describe(world),
         labels=world.labels,
-        stretch=stretch,
-        level=level,
         seconds=time.perf_counter() - began,
     )
 
@@ -191,14 +160,13 @@ def open_environment(
 
 
 @contextmanager
-def _closing(*opened: object) -> Iterator[None]:
-    """Close the environments that this run has opened; one that came open stays so."""
+def _closing(opened: TabularMDP | GymnasiumModel | None) -> Iterator[None]:
+    """Close the environment that this call has opened; one that came open stays so."""
     try:
         yield
     finally:
-        for model in opened:
-            if isinstance(model, GymnasiumModel) and model.reopens:
-                model.close()
+        if isinstance(opened, GymnasiumModel) and opened.reopens:
+            opened.close()
 
 
 @contextmanager
@@ -242,9 +210,60 @@ class ReprlLearner:
     """The reprl learner with its settings bound."""
 
     settings: Settings
+    samples: int | None = None
+    """A budget that sets the parallel calls or exploration runs, whatever the settings would ask for. Episodes are paid
+    for in full beforehand; exploration ends many of them early, so less than the budget is spent."""
+    max_samples: int | None = None
+    """A run that needs more is refused."""
+    name: ClassVar[str] = "reprl"
+    replicable: ClassVar[bool] = True
 
-    def __call__(self, model: GenerativeModel | EpisodicModel | GymnasiumModel, shared_key: SharedKey) -> Policy:
+    def __post_init__(self) -> None:
+        """Refuse a budget for a preset that has no size to set."""
+        if self.samples is not None:
+            check_int("samples", self.samples, 1)
+            if self.access == "episodic" and self.settings.constants == "paper":
+                raise ReprlError("samples must be None for reprl with access='episodic' and constants='paper'")
+
+    @property
+    def access(self) -> str:
+        """The models that it learns from, "generative" or "episodic"."""
+        return self.settings.access
+
+    def __call__(self, model: Any, shared_key: SharedKey) -> Policy:
         """Learn from fresh samples of the model, whose kind must be the settings' access."""
-        if self.settings.access == "generative":
-            return run_generative(model, shared_key, self.settings).induction.policy  # type: ignore[arg-type]
-        return run_episodic(model, shared_key, self.settings).induction.policy  # type: ignore[arg-type]
+        return self.run(model, shared_key).policy
+
+    def run(
+        self,
+        model: Any,
+        shared_key: SharedKey,
+        *,
+        workers: int = 1,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Run:
+        """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
+        settings = self.settings if self.samples is None else self.within(model, self.samples)
+        if self.access == "generative":
+            return run_generative(model, shared_key, settings, self.max_samples)
+        return run_episodic(
+            model, shared_key, settings, max_samples=self.max_samples, workers=workers, progress=progress
+        )
+
+    def within(self, model: Any, samples: int) -> Settings:
+        """Return the settings with as many parallel calls or exploration runs as a budget pays for."""
+        if self.access == "generative":
+            return replace(self.settings, calls=number_within(samples, self._unit(model), "one parallel call"))
+        return replace(self.settings, runs=number_within(samples, self._unit(model), "one exploration run"))
+
+    def least(self, model: Any) -> int:
+        """Return the smallest budget that is worth a try: a parallel call, or two exploration runs."""
+        return self._unit(model) * (1 if self.access == "generative" else 2)
+
+    def _unit(self, model: Any) -> int:
+        """Samples of a parallel call, or of an exploration run with all its episodes in full."""
+        check_model(model, self.access, self.name)
+        if self.access == "generative":
+            return int(model.samples_per_call)
+        (stage,) = practical_stages(model.n_states, model.n_actions, model.horizon)
+        return stage.run.episodes * int(model.samples_per_episode)

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_int
+from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import AliasTable, alias_table, cumulate, draw_outcome, multinomial
 from reprl.mdp.outcomes import Outcomes
@@ -42,8 +42,8 @@ class Observation(NamedTuple):
     done: bool
 
 
-class Episodic(Protocol):
-    """Anything that can be explored by episodes: an MDP in memory or a black-box environment."""
+class Model(Protocol):
+    """Where samples come from, whichever way."""
 
     n_states: int
     n_actions: int
@@ -51,31 +51,63 @@ class Episodic(Protocol):
     ledger: Ledger
     data_seed: int
 
+
+class Parallel(Model, Protocol):
+    """Anything that can be sampled in parallel, one outcome of every cell a call."""
+
+    @property
+    def samples_per_call(self) -> int:
+        """Samples that a call costs."""
+
+    def sample(self, n: int) -> Counts:
+        """Make n calls and return what they showed."""
+
+
+class Episodic(Model, Protocol):
+    """Anything that can be explored by episodes: an MDP in memory or a black-box environment."""
+
     @property
     def known(self) -> Mapping[int, float]:
         """States whose law needs no sample: they are never left again, and every action pays this."""
-        ...
+
+    @property
+    def arrays(self) -> EpisodeArrays | None:
+        """Tables that a kernel may play by itself, adding to the ledger what it drew; None for a black box."""
 
     @property
     def samples_per_episode(self) -> int:
         """The most samples that an episode can cost."""
-        ...
 
     def fresh_stream(self, purpose: str) -> DataStream:
         """Return a data stream that no earlier batch of this model has read."""
-        ...
 
-    def reset(self) -> int:
-        """Begin an episode and return its first state."""
-        ...
+    def reset(self, seed: int | None = None) -> int:
+        """Begin the episode that a seed names, if the model can name episodes, or the next one; return its state."""
 
     def step(self, action: int) -> Observation:
         """Take an action and return what is seen."""
-        ...
+
+
+_PARTS = {
+    "generative": ("a reprl.GenerativeModel", ("sample", "samples_per_call")),
+    "episodic": (
+        "a reprl.EpisodicModel or a reprl.GymnasiumModel",
+        ("reset", "step", "known", "arrays", "samples_per_episode", "fresh_stream"),
+    ),
+}
+
+
+def check_model(model: object, access: str, whom: str) -> None:
+    """Refuse a model that does not offer what its access asks for: Parallel for "generative", or Episodic."""
+    allowed, own = _PARTS[access]
+    offered = dir(model)  # reads no property: tables are built when a kernel asks for them
+    for part in (*own, "n_states", "n_actions", "horizon", "ledger", "data_seed"):
+        if part not in offered:
+            raise ReprlError(f"model must be {allowed} for {whom}, got {quote(model)}: it has no {part}")
 
 
 class EpisodeArrays(NamedTuple):
-    """The flat arrays that an exploration kernel samples from.
+    """The flat arrays that a kernel samples episodes from.
 
     Word w draws outcome ``draw_outcome(table, row, w)`` with row = h·row_shift + s·A + a, and start state
     ``start_state[draw_outcome(start, 0, w)]``.
@@ -85,6 +117,10 @@ class EpisodeArrays(NamedTuple):
     table: AliasTable
     start_state: NDArray[np.int64]
     start: AliasTable
+    probability: NDArray[np.float64]
+    """Of every outcome."""
+    initial: NDArray[np.float64]
+    """(S,)"""
 
 
 class GenerativeModel:
@@ -102,6 +138,7 @@ class GenerativeModel:
     def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
         """Open the model with an empty ledger."""
         self.mdp = mdp
+        self.n_states, self.n_actions, self.horizon = mdp.n_states, mdp.n_actions, mdp.horizon
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
         self.ledger = Ledger()
         self._batches = 0
@@ -113,8 +150,7 @@ class GenerativeModel:
     @property
     def samples_per_call(self) -> int:
         """S·A·H, and S·A more when the start is random."""
-        cells = self.mdp.n_states * self.mdp.n_actions
-        return cells * (self.mdp.horizon + (0 if self.mdp.fixed_start else 1))
+        return self.n_states * self.n_actions * (self.horizon + (0 if self.mdp.fixed_start else 1))
 
     def sample(self, n: int) -> Counts:
         """Make n parallel-sampling calls and return what they showed.
@@ -132,8 +168,8 @@ class GenerativeModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
         n = check_int("n", n, 1, 2**62)
-        policy = self.mdp.check_policy(policy)
-        return _mean_return(self.mdp, policy, n, self._spend(n))
+        actions = self.mdp.check_policy(policy).actions
+        return _mean_return(self.mdp, actions, n, self._spend(n))
 
     def _spend(self, n: int) -> DataStream:
         """Charge n calls and return the data stream of their batch, which no other has read."""
@@ -165,51 +201,84 @@ def _multinomials(
         multinomial(key, np.uint64(cell), n, law[low:high], cumulative[low:high], hits[low + shift : high + shift])
 
 
+def walk(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    initial: NDArray[np.float64],
+    actions: NDArray[np.int64],
+    n: int,
+    key: int,
+) -> NDArray[np.int64]:
+    """Tally the outcomes of n fresh episodes of a policy, drawn as counts in time that does not depend on n.
+
+    Args:
+        outcomes: what can be seen.
+        law: probability of every outcome.
+        initial: (S,) law of the start.
+        actions: (H, S) what is played.
+        n: episodes.
+        key: of the data stream: lane h·S + s moves the episodes of a cell, lane H·S starts them.
+
+    Returns:
+        (outcomes.n_slots,) tallies.
+
+    Guarantee:
+        Exactly the law of n independent episodes: those that share a state are exchangeable, so only their number
+        matters.
+    """
+    starts = np.flatnonzero(initial)
+    counts = np.empty(starts.size, dtype=np.int64)
+    lane = np.uint64(outcomes.horizon * outcomes.n_states)
+    multinomial(np.uint64(key), lane, n, initial[starts], np.cumsum(initial[starts]), counts)
+    here = np.zeros(outcomes.n_states, dtype=np.int64)
+    here[starts] = counts
+    hits = np.zeros(outcomes.n_slots, dtype=np.int64)
+    _walk(outcomes, law, cumulate(law, outcomes.first), np.uint64(key), actions, here, hits)
+    return hits
+
+
 @njit(cache=True)
-def _total_return(
+def _walk(
     outcomes: Outcomes,
     law: NDArray[np.float64],
     cumulative: NDArray[np.float64],
     key: np.uint64,
     actions: NDArray[np.int64],
     here: NDArray[np.int64],
-) -> float:
-    """Move here[s] episodes through the MDP as multinomial counts and return the sum of all their rewards."""
-    total = 0.0
+    hits: NDArray[np.int64],
+) -> None:
+    """Move here[s] episodes through the MDP as multinomial counts and fill hits with what they see."""
     there = np.empty_like(here)
-    counts = np.empty(law.size, dtype=np.int64)
     for h in range(outcomes.horizon):
         there[:] = 0
+        shift = h * outcomes.slot_shift
         for s in range(outcomes.n_states):
             row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
             low, high = outcomes.first[row], outcomes.first[row + 1]
             lane = np.uint64(h * outcomes.n_states + s)
-            multinomial(key, lane, here[s], law[low:high], cumulative[low:high], counts[low:high])
-            for e in range(high - 1, low - 1, -1):
-                there[outcomes.next_state[e]] += counts[e]
-                total += counts[e] * outcomes.reward[e]
+            seen = hits[low + shift : high + shift]
+            multinomial(key, lane, here[s], law[low:high], cumulative[low:high], seen)
+            for e in range(low, high):
+                there[outcomes.next_state[e]] += seen[e - low]
         here[:] = there
+
+
+@njit(cache=True)
+def _total_reward(outcomes: Outcomes, actions: NDArray[np.int64], hits: NDArray[np.int64]) -> float:
+    """Add up the rewards of a walk, cell by cell, the last outcome of each first."""
+    total = 0.0
+    for h in range(outcomes.horizon):
+        for s in range(outcomes.n_states):
+            row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
+            for e in range(outcomes.first[row + 1] - 1, outcomes.first[row] - 1, -1):
+                total += hits[e + h * outcomes.slot_shift] * outcomes.reward[e]
     return total
 
 
-def _mean_return(mdp: TabularMDP, policy: Policy, n: int, stream: DataStream) -> float:
-    """Return the mean return of n fresh episodes of a policy, drawn as counts in time that does not depend on n.
-
-    Guarantee:
-        Exactly the law of the mean of n independent returns: episodes that share a state are exchangeable, so only
-        their number matters.
-    """
-    actions = mdp.check_policy(policy).actions
-    starts = np.flatnonzero(mdp.initial)
-    cumulative = np.cumsum(mdp.initial[starts])
-    counts = np.empty(starts.size, dtype=np.int64)
-    lane = np.uint64(mdp.horizon * mdp.n_states)
-    multinomial(np.uint64(stream.key), lane, n, mdp.initial[starts], cumulative, counts)
-    here = np.zeros(mdp.n_states, dtype=np.int64)
-    here[starts] = counts
-    law = mdp.probability
-    total = _total_return(mdp.outcomes, law, cumulate(law, mdp.outcomes.first), np.uint64(stream.key), actions, here)
-    return float(total) / n
+def _mean_return(mdp: TabularMDP, actions: NDArray[np.int64], n: int, stream: DataStream) -> float:
+    """The mean return of n fresh episodes of a policy."""
+    hits = walk(mdp.outcomes, mdp.probability, mdp.initial, actions, n, stream.key)
+    return float(_total_reward(mdp.outcomes, actions, hits)) / n
 
 
 class EpisodicModel:
@@ -221,7 +290,7 @@ class EpisodicModel:
 
     Randomness:
         Data stream (data_seed, "episodic"), one lane per episode; word 0 draws the start and word h + 1 the outcome of
-        step h.
+        step h. An episode that a seed names reads lane `seed` of (data_seed, "episodic/named").
     """
 
     def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
@@ -230,11 +299,8 @@ class EpisodicModel:
         self.n_states, self.n_actions, self.horizon = mdp.n_states, mdp.n_actions, mdp.horizon
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
         self.ledger = Ledger()
-        self._key = np.uint64(DataStream(self.data_seed, "episodic").key)
-        self._h = self.horizon
-        self._state = -1
-        self._episode = -1
-        self._batches = 0
+        self._h, self._state, self._episode, self._batches = self.horizon, -1, -1, 0
+        self._words = DataStream(self.data_seed, "episodic").words
 
     @property
     def known(self) -> Mapping[int, float]:
@@ -252,12 +318,22 @@ class EpisodicModel:
         outcomes = self.mdp.outcomes
         start_state = np.flatnonzero(self.mdp.initial)
         start = alias_table(self.mdp.initial[start_state], np.array([0, start_state.size]))
-        return EpisodeArrays(outcomes, alias_table(self.mdp.probability, outcomes.first), start_state, start)
+        law = self.mdp.probability
+        return EpisodeArrays(outcomes, alias_table(law, outcomes.first), start_state, start, law, self.mdp.initial)
 
-    def reset(self) -> int:
-        """Begin an episode and return its first state; an unfinished episode is abandoned."""
+    def reset(self, seed: int | None = None) -> int:
+        """Begin an episode and return its first state; an unfinished episode is abandoned.
+
+        Args:
+            seed: names an episode, the same whenever it is named; None takes the model's next one.
+        """
         self._h = 0
-        self._episode += 1
+        if seed is None:
+            self._episode += 1
+            self._words = DataStream(self.data_seed, "episodic", self._episode).words
+        else:
+            named = check_int("seed", seed, 0, 2**64 - 1)
+            self._words = DataStream(self.data_seed, "episodic/named", named).words
         self._state = int(self.arrays.start_state[draw_outcome(self.arrays.start, 0, self._word(0))])
         self.ledger.episodes += 1
         self.ledger.samples += 0 if self.mdp.fixed_start else 1
@@ -279,7 +355,8 @@ class EpisodicModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n fresh episodes."""
         n = check_int("n", n, 1, 2**62)
-        mean = _mean_return(self.mdp, policy, n, self.fresh_stream("returns"))
+        actions = self.mdp.check_policy(policy).actions
+        mean = _mean_return(self.mdp, actions, n, self.fresh_stream("returns"))
         self.ledger.episodes += n
         self.ledger.samples += n * self.samples_per_episode
         return mean
@@ -291,5 +368,5 @@ class EpisodicModel:
 
     def _word(self, number: int) -> np.uint64:
         """The word that decides the start (0) or step number − 1 of the current episode."""
-        first, second = philox(self._key, np.uint64(self._episode), np.uint64(number >> 1))
+        first, second = philox(*self._words, np.uint64(number >> 1))
         return np.uint64(second if number & 1 else first)

@@ -15,9 +15,9 @@ from scipy.special import ndtr, ndtri
 from reprl.coupling.correlated import correlated_sample, draw
 from reprl.coupling.grade import Grade
 from reprl.coupling.rounding import round_vector
-from reprl.mdp.access import GenerativeModel
+from reprl.mdp.access import Parallel
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import calls_within, check_accuracy, check_generative
+from reprl.peers.budget import calls_within, check_task
 from reprl.peers.planning import empirical_values, greedy_policy
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -42,7 +42,7 @@ SOFTMAX_CALLS = 0.004
 
 
 def greedy(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -60,9 +60,8 @@ def greedy(
         Shared: none. Data: one batch of the model.
     """
     check_shared_key(shared_key)
-    model = check_generative(model, "greedy")
-    horizon = model.mdp.horizon
-    check_accuracy(epsilon, horizon)
+    check_task(model, "generative", "greedy", epsilon)
+    horizon = model.horizon
 
     def preset() -> float:
         if constants == "paper":
@@ -73,7 +72,7 @@ def greedy(
 
 
 def rpvi(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -96,9 +95,8 @@ def rpvi(
         Shared: coordinate s·A + a of address ("rpvi", h). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("rpvi")
-    model = check_generative(model, "rpvi")
-    horizon, n_states, n_actions = model.mdp.outcomes.shape
-    check_accuracy(epsilon, horizon)
+    check_task(model, "generative", "rpvi", epsilon)
+    horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
     cells = horizon * n_states * n_actions
     tau, rho_query = epsilon / (2.0 * horizon), rho / cells
     delta_query = min(delta / cells, rho_query / 4.0)
@@ -122,7 +120,7 @@ def rpvi(
 
 
 def karbasi_grid(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -144,10 +142,9 @@ def karbasi_grid(
         Shared: coordinate s·A + a of address ("karbasi-grid", h). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-grid")
-    model = check_generative(model, "karbasi-grid")
-    shape = model.mdp.outcomes.shape
+    check_task(model, "generative", "karbasi-grid", epsilon)
+    shape = (model.horizon, model.n_states, model.n_actions)
     horizon, cells = shape[0], math.prod(shape)
-    check_accuracy(epsilon, horizon)
     width = epsilon / horizon / (1.0 + 0.5 * rho / cells)
 
     def preset() -> float:
@@ -163,7 +160,7 @@ def karbasi_grid(
 
 
 def karbasi_gaussian(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -190,10 +187,9 @@ def karbasi_gaussian(
         ("karbasi-gaussian", "policy"), row h·S + s. Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-gaussian")
-    model = check_generative(model, "karbasi-gaussian")
-    shape = model.mdp.outcomes.shape
+    check_task(model, "generative", "karbasi-gaussian", epsilon)
+    shape = (model.horizon, model.n_states, model.n_actions)
     horizon, cells = shape[0], math.prod(shape)
-    check_accuracy(epsilon, horizon)
     if constants == "paper":
         sigma = epsilon / (4.0 * horizon * math.sqrt(2.0 * math.log(4.0 * cells / delta)))
     else:
@@ -216,7 +212,7 @@ def karbasi_gaussian(
 
 
 def karbasi_softmax(
-    model: GenerativeModel,
+    model: Parallel,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -240,10 +236,9 @@ def karbasi_softmax(
         Shared: row h·S + s of address ("karbasi-softmax"). Data: one batch of the model.
     """
     key = check_shared_key(shared_key).derive("karbasi-softmax")
-    model = check_generative(model, "karbasi-softmax")
-    shape = model.mdp.outcomes.shape
+    check_task(model, "generative", "karbasi-softmax", epsilon)
+    shape = (model.horizon, model.n_states, model.n_actions)
     horizon, rows = shape[0], shape[0] * shape[1]
-    check_accuracy(epsilon, horizon)
     scale = 2.0 if constants == "paper" else SOFTMAX_TEMPERATURE
     temperature = scale * horizon * math.log(max(shape[2], 2)) / epsilon
 
@@ -284,11 +279,11 @@ def _coupled_rows(shape: tuple[int, int, int]) -> float:
     return grade.count(rows) ** 2 * float(grade.size(rows))
 
 
-def _hoeffding_calls(model: GenerativeModel, error: float, failure: float) -> float:
+def _hoeffding_calls(model: Parallel, error: float, failure: float) -> float:
     """Calls after which all N estimates of Q* are within `error` except with probability `failure`.
 
     Errors of the steps add up, and step h averages values of range H − h: H(H+1)/2·sqrt(log(2N/failure)/(2n)).
     """
-    shape = model.mdp.outcomes.shape
+    shape = (model.horizon, model.n_states, model.n_actions)
     reach = shape[0] * (shape[0] + 1) / 2.0
     return math.ceil(reach**2 * math.log(2.0 * math.prod(shape) / failure) / (2.0 * error**2))

@@ -1,20 +1,20 @@
 """What a model-based episodic rival has seen and plans: kernels over flat arrays, and the same by reset and step.
 
-A kernel plays an EpisodicModel from its own tables; anything else that has reset and step is played from Python with
-the same `record` and `replan`, its outcomes tallied by next state.
+A kernel plays a model that has tables; a black box is played from Python with the same `record` and `replan`, its
+outcomes tallied by next state.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
-from reprl.mdp.access import EpisodeArrays, EpisodicModel
+from reprl.mdp.access import EpisodeArrays, Episodic
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy
@@ -77,11 +77,11 @@ def make_memory(outcomes: Outcomes) -> Memory:
     )
 
 
-def table_of(model: Any) -> Outcomes:
+def table_of(model: Episodic) -> Outcomes:
     """Return the table that a model's outcomes are tallied in: its own, or one row entry per next state."""
-    if isinstance(model, EpisodicModel):
-        return model.mdp.outcomes
-    horizon, n_states, n_actions = int(model.horizon), int(model.n_states), int(model.n_actions)
+    if model.arrays is not None:
+        return model.arrays.outcomes
+    horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
     cells = n_states * n_actions
     if horizon * cells * n_states > _DENSE:
         raise ReprlError(
@@ -181,18 +181,19 @@ def _play(
     return episodes
 
 
-def explore(model: Any, optimism: Optimism, episodes: int, purpose: str) -> tuple[Outcomes, Memory]:
+def explore(model: Episodic, optimism: Optimism, episodes: int, purpose: str) -> tuple[Outcomes, Memory]:
     """Play up to `episodes` episodes of a model, always the choices of the current plan, and charge them.
 
     Randomness:
         Data stream (data seed, purpose + number of the model's batch), lane = episode; or the model's own reset and
-        step where it is not an EpisodicModel.
+        step where it is a black box.
     """
     outcomes = table_of(model)
     memory = make_memory(outcomes)
     scores = np.empty(memory.visits.size)
     replan(outcomes, memory, optimism, scores)
-    if not isinstance(model, EpisodicModel):
+    arrays = model.arrays
+    if arrays is None:
         _play_by_steps(model, outcomes, memory, optimism, scores, episodes)
         return outcomes, memory
     key = np.uint64(model.fresh_stream(purpose).key)
@@ -200,7 +201,7 @@ def explore(model: Any, optimism: Optimism, episodes: int, purpose: str) -> tupl
     done = 0
     while done < episodes:
         wanted = min(per_slice, episodes - done)
-        played = _play(model.arrays, memory, optimism, scores, key, done, wanted)
+        played = _play(arrays, memory, optimism, scores, key, done, wanted)
         model.ledger.episodes += played
         model.ledger.samples += played * model.samples_per_episode
         done += played
@@ -210,12 +211,12 @@ def explore(model: Any, optimism: Optimism, episodes: int, purpose: str) -> tupl
 
 
 def _play_by_steps(
-    model: Any, outcomes: Outcomes, memory: Memory, optimism: Optimism, scores: NDArray[np.float64], episodes: int
+    model: Episodic, outcomes: Outcomes, memory: Memory, optimism: Optimism, scores: NDArray[np.float64], episodes: int
 ) -> None:
     """The kernel's loop for a black box, which charges its own ledger."""
     horizon, n_states, n_actions = outcomes.shape
     for _ in range(episodes):
-        s = int(model.reset())
+        s = model.reset()
         memory.started[s] = True
         due = False
         for h in range(horizon):
@@ -223,7 +224,7 @@ def _play_by_steps(
             seen = model.step(a)
             slot = h * outcomes.slot_shift + (s * n_actions + a) * n_states + seen.state
             due |= record(memory, (h * n_states + s) * n_actions + a, slot, seen.reward)
-            s = int(seen.state)
+            s = seen.state
         if due:
             replan(outcomes, memory, optimism, scores)
             if satisfied(memory, optimism.stop):

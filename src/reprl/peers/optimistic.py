@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
 
 from reprl.explore.qagent import Agent, Schedule, make_schedule, update
-from reprl.mdp.access import EpisodeArrays, EpisodicModel
+from reprl.mdp.access import EpisodeArrays, Episodic
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import check_accuracy, check_episodic, episodes_within
+from reprl.peers.budget import check_task, episodes_within
 from reprl.peers.memory import Optimism, explore, plain, plan_policy, word
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -32,7 +32,7 @@ _SLICE = 2_000_000
 
 
 def ucb_h(
-    model: Any,
+    model: Episodic,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -46,7 +46,7 @@ def ucb_h(
     QAgent with the real reward: α_t = (H+1)/(H+t), b_t = c·sqrt(H³ log(SAHK/δ)/t).
 
     Args:
-        model: an EpisodicModel, or anything with reset and step.
+        model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
         shared_key: not read.
         epsilon: accuracy that sets the number of episodes.
         delta: failure probability, inside the logarithm.
@@ -63,9 +63,8 @@ def ucb_h(
         Shared: none. Data: one batch of the model, lane = episode.
     """
     check_shared_key(shared_key)
-    model = check_episodic(model, "ucb-h")
-    horizon, n_states, n_actions = int(model.horizon), int(model.n_states), int(model.n_actions)
-    check_accuracy(epsilon, horizon)
+    check_task(model, "episodic", "ucb-h", epsilon)
+    horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
 
     def preset() -> float:
         if constants == "paper":
@@ -74,18 +73,20 @@ def ucb_h(
 
     episodes = episodes_within(model, samples, preset)
     c = bonus if bonus is not None else 2.0 if constants == "paper" else UCB_H_BONUS
-    # make_schedule takes log(2·S·A·K·H/failure), for twice the actions
-    schedule = make_schedule(n_states, n_actions, horizon, episodes=episodes, bonus=c, guide=1.0, failure=2.0 * delta)
+    schedule = make_schedule(
+        n_states, n_actions, horizon, episodes=episodes, bonus=c, guide=1.0, failure=delta, phantoms=False
+    )
     agent = make_learning_agent(n_states, n_actions, horizon)
-    if isinstance(model, EpisodicModel):
+    arrays = model.arrays
+    if arrays is None:
+        _learn_by_steps(model, agent, schedule, episodes)
+    else:
         key = np.uint64(model.fresh_stream("ucb-h").key)
         for first in range(0, episodes, max(1, _SLICE // horizon)):
             count = min(episodes - first, max(1, _SLICE // horizon))
-            _learn_episodes(model.arrays, agent, schedule, key, first, count)
+            _learn_episodes(arrays, agent, schedule, key, first, count)
             model.ledger.episodes += count
             model.ledger.samples += count * model.samples_per_episode
-    else:
-        _learn_by_steps(model, agent, schedule, episodes)
     return Policy(agent.choice.reshape(horizon, n_states).copy())
 
 
@@ -118,21 +119,21 @@ def _learn_episodes(
             update(agent, schedule, cell, a, n_actions, future)
 
 
-def _learn_by_steps(model: Any, agent: Agent, schedule: Schedule, episodes: int) -> None:
+def _learn_by_steps(model: Episodic, agent: Agent, schedule: Schedule, episodes: int) -> None:
     """The kernel's loop for a black box, which charges its own ledger."""
-    n_states, n_actions = int(model.n_states), int(model.n_actions)
     for _ in range(episodes):
-        s = int(model.reset())
-        for h in range(int(model.horizon)):
-            cell = h * n_states + s
+        s = model.reset()
+        for h in range(model.horizon):
+            cell = h * model.n_states + s
             a = int(agent.choice[cell])
             seen = model.step(a)
-            s = int(seen.state)
-            update(agent, schedule, cell, a, n_actions, seen.reward + float(agent.value[(h + 1) * n_states + s]))
+            s = seen.state
+            future = seen.reward + float(agent.value[(h + 1) * model.n_states + s])
+            update(agent, schedule, cell, a, model.n_actions, future)
 
 
 def ucbvi(
-    model: Any,
+    model: Episodic,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -148,7 +149,7 @@ def ucbvi(
     Q_h = r̂ + P̂V_{h+1} + b, V_h = min(H − h, max Q_h) with no running minimum; what exceeds the cap breaks ties there.
 
     Args:
-        model: an EpisodicModel, or anything with reset and step.
+        model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
         shared_key: not read.
         epsilon: accuracy that sets the number of episodes.
         delta: failure probability, inside the logarithm.
@@ -166,14 +167,13 @@ def ucbvi(
         Shared: none. Data: one batch of the model, lane = episode.
     """
     check_shared_key(shared_key)
-    model = check_episodic(model, "ucbvi")
-    horizon, cells = int(model.horizon), int(model.horizon) * int(model.n_states) * int(model.n_actions)
-    check_accuracy(epsilon, horizon)
+    check_task(model, "episodic", "ucbvi", epsilon)
+    horizon, cells = model.horizon, model.horizon * model.n_states * model.n_actions
 
     def bounded(log: float) -> float:
         return (
             1600.0 * horizon**3 * cells * (log / epsilon) ** 2
-            + 500.0 * horizon**3 * cells * int(model.n_states) * log**2 / epsilon
+            + 500.0 * horizon**3 * cells * model.n_states * log**2 / epsilon
         )
 
     def preset() -> float:
@@ -194,7 +194,7 @@ def ucbvi(
 
 
 def reward_free_ucbvi(
-    model: Any,
+    model: Episodic,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -210,7 +210,7 @@ def reward_free_ucbvi(
     β(n) = log(2SAH/δ) + (S−1)·log(e(1 + n/(S−1))), until E is at most ε/2 at every start that was seen.
 
     Args:
-        model: an EpisodicModel, or anything with reset and step.
+        model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
         shared_key: not read.
         epsilon: accuracy; sets the stop and the most episodes.
         delta: failure probability, inside β.
@@ -227,10 +227,9 @@ def reward_free_ucbvi(
         Shared: none. Data: one batch of the model, lane = episode.
     """
     check_shared_key(shared_key)
-    model = check_episodic(model, "reward-free-ucbvi")
-    horizon, n_states = int(model.horizon), int(model.n_states)
-    cells = horizon * n_states * int(model.n_actions)
-    check_accuracy(epsilon, horizon)
+    check_task(model, "episodic", "reward-free-ucbvi", epsilon)
+    horizon, n_states = model.horizon, model.n_states
+    cells = horizon * n_states * model.n_actions
 
     def preset() -> float:
         if constants == "paper":
@@ -248,10 +247,10 @@ def reward_free_ucbvi(
     return plan_policy(outcomes, memory, plain(horizon))
 
 
-def _fixed_point(episodes_for: Any, model: Any, delta: float) -> float:
+def _fixed_point(episodes_for: Callable[[float], float], model: Episodic, delta: float) -> float:
     """Return K with K = episodes_for(log(S·A·H·K/δ)), which grows with K more slowly than K itself."""
-    cells = int(model.horizon) * int(model.n_states) * int(model.n_actions)
+    cells = model.horizon * model.n_states * model.n_actions
     episodes = 1.0
     for _ in range(64):
-        episodes = float(episodes_for(math.log(cells * episodes / delta)))
+        episodes = episodes_for(math.log(cells * episodes / delta))
     return episodes

@@ -6,21 +6,20 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.constants import PRESETS
-from reprl.learning.episodic import practical_stages
-from reprl.learning.learner import ReprlLearner, learner
+from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.settings import Settings
+from reprl.mdp.access import check_model
 from reprl.mdp.policy import Policy
 from reprl.peers import generative, optimistic, rmax
-from reprl.peers.budget import calls_within, check_episodic, check_generative, most_samples_per_episode
 from reprl.randomness import SharedKey
 
-OURS = "reprl"
+OURS = ReprlLearner.name
 
 
 class LearnerEntry(NamedTuple):
@@ -129,7 +128,7 @@ def learners() -> list[LearnerEntry]:
     return [ours, *(_entry(name) for name in _RIVALS)]
 
 
-def make_learner(name: str, **options: Any) -> Any:
+def make_learner(name: str, **options: Any) -> ReprlLearner | Rival:
     """Return a learner by its name: a callable from (model, shared key) to a policy.
 
     Args:
@@ -143,8 +142,7 @@ def make_learner(name: str, **options: Any) -> Any:
     """
     if name == OURS:
         samples = options.pop("samples", None)
-        ours = learner(**options)
-        return ours if samples is None else Budgeted(ours.settings, check_int("samples", samples, 1))
+        return ReprlLearner(make_settings(options), samples)
     if not isinstance(name, str) or name not in _RIVALS:
         names = [OURS, *_RIVALS]
         raise ReprlError(f"learner must be one of {', '.join(names)}; got {quote(name)}{_hint(name, names)}")
@@ -156,41 +154,6 @@ def make_learner(name: str, **options: Any) -> Any:
             )
         _CHECKS[option](option, value)
     return Rival(name, MappingProxyType(options))
-
-
-@dataclass(frozen=True)
-class Budgeted:
-    """Reprl with as many parallel calls or exploration runs as a budget pays for, whatever its settings would ask for.
-
-    Episodes are paid for in full beforehand; exploration ends many of them early, so less than the budget is spent.
-    """
-
-    settings: Settings
-    samples: int
-    name: ClassVar[str] = OURS
-    replicable: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Refuse a budget for a preset that has no size to set."""
-        if self.settings.access == "episodic" and self.settings.constants == "paper":
-            raise ReprlError("samples must be None for reprl with access='episodic' and constants='paper'")
-
-    @property
-    def access(self) -> str:
-        """The models that it learns from, "generative" or "episodic"."""
-        return self.settings.access
-
-    def __call__(self, model: Any, shared_key: SharedKey) -> Policy:
-        """Learn from fresh samples of the model."""
-        if self.access == "generative":
-            calls = calls_within(check_generative(model, OURS), self.samples, lambda: 1.0)
-            sized = replace(self.settings, calls=calls)
-        else:
-            stages = practical_stages(*(int(n) for n in (model.n_states, model.n_actions, model.horizon)))
-            episodes = sum(stage.run.episodes for stage in stages)
-            each = episodes * most_samples_per_episode(check_episodic(model, OURS))
-            sized = replace(self.settings, runs=check_int("samples", self.samples, each) // each)
-        return ReprlLearner(sized)(model, shared_key)
 
 
 @dataclass(frozen=True)
@@ -214,12 +177,19 @@ class Rival:
         """Learn from fresh samples of the model."""
         return _RIVALS[self.name].run(model, shared_key, **self.options)
 
+    def least(self, model: Any) -> int:
+        """Return the smallest budget that is worth a try: a parallel call, or an episode for each cell and two more."""
+        check_model(model, self.access, self.name)
+        if self.access == "generative":
+            return int(model.samples_per_call)
+        return int(model.samples_per_episode * (model.horizon * model.n_states * model.n_actions + 2))
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name and options, for worker processes."""
         return _rebuild, (self.name, dict(self.options))
 
 
-def _rebuild(name: str, options: dict[str, Any]) -> Any:
+def _rebuild(name: str, options: dict[str, Any]) -> ReprlLearner | Rival:
     return make_learner(name, **options)
 
 

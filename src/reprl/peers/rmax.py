@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from reprl.coupling.rounding import round_vector
 from reprl.errors import ReprlError
-from reprl.mdp.access import EpisodicModel
-from reprl.mdp.draws import cumulate, multinomial
+from reprl.mdp.access import Episodic, walk
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import check_accuracy, check_episodic, episodes_within
+from reprl.peers.budget import check_task, episodes_within
 from reprl.peers.planning import greedy_policy
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -52,7 +51,7 @@ class _Model(NamedTuple):
 
 
 def replicable_rmax(
-    model: Any,
+    model: Episodic,
     shared_key: SharedKey,
     *,
     epsilon: float = 0.3,
@@ -70,7 +69,7 @@ def replicable_rmax(
     Stop when nothing becomes known, and return the last plan.
 
     Args:
-        model: an EpisodicModel, or anything with reset and step.
+        model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
         shared_key: ξ.
         epsilon: accuracy.
         rho: allowed disagreement.
@@ -89,9 +88,8 @@ def replicable_rmax(
         "model", h, s, a). Data: one batch of the model per round.
     """
     key = check_shared_key(shared_key).derive("replicable-rmax")
-    model = check_episodic(model, "replicable-rmax")
-    shape = (int(model.horizon), int(model.n_states), int(model.n_actions))
-    check_accuracy(epsilon, shape[0])
+    check_task(model, "episodic", "replicable-rmax", epsilon)
+    shape = (model.horizon, model.n_states, model.n_actions)
     cells = math.prod(shape)
     if cells * shape[1] > _DENSE:
         raise ReprlError(f"replicable-rmax must have H·S²·A of at most {_DENSE}, got {cells * shape[1]}")
@@ -124,66 +122,50 @@ def plan(found: _Model) -> Policy:
     return greedy_policy(scores)
 
 
-def play(model: Any, policy: Policy, episodes: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def play(model: Episodic, policy: Policy, episodes: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Play fresh episodes of a policy; return next-state tallies (H, S, S) and reward sums (H, S) of its cells.
 
     Guarantee:
-        For an EpisodicModel exactly the law of the tallies of so many independent episodes, in time that does not
-        depend on their number: episodes that share a state are exchangeable, so only their number matters.
+        Where the model has tables, exactly the law of the tallies of so many independent episodes, in time that does
+        not depend on their number.
     """
     horizon, n_states = policy.actions.shape
     following = np.zeros((horizon, n_states, n_states), dtype=np.int64)
     paid = np.zeros((horizon, n_states))
-    if not isinstance(model, EpisodicModel):
+    arrays = model.arrays
+    if arrays is None:
         for _ in range(episodes):
-            s = int(model.reset())
+            s = model.reset()
             for h in range(horizon):
                 seen = model.step(int(policy.actions[h, s]))
                 following[h, s, seen.state] += 1
                 paid[h, s] += seen.reward
-                s = int(seen.state)
+                s = seen.state
         return following, paid
-    mdp = model.mdp
-    key = np.uint64(model.fresh_stream("replicable-rmax").key)
-    starts = np.flatnonzero(mdp.initial)
-    first = np.empty(starts.size, dtype=np.int64)
-    law = mdp.initial[starts]
-    multinomial(key, np.uint64(horizon * n_states), episodes, law, np.cumsum(law), first)
-    here = np.zeros(n_states, dtype=np.int64)
-    here[starts] = first
-    cumulative = cumulate(mdp.probability, mdp.outcomes.first)
-    _flow(mdp.outcomes, mdp.probability, cumulative, key, policy.actions, here, following, paid)
+    key = model.fresh_stream("replicable-rmax").key
+    hits = walk(arrays.outcomes, arrays.probability, arrays.initial, policy.actions, episodes, key)
+    _read_walk(arrays.outcomes, policy.actions, hits, following, paid)
     model.ledger.episodes += episodes
     model.ledger.samples += episodes * model.samples_per_episode
     return following, paid
 
 
 @njit(cache=True)
-def _flow(
+def _read_walk(
     outcomes: Outcomes,
-    law: NDArray[np.float64],
-    cumulative: NDArray[np.float64],
-    key: np.uint64,
     actions: NDArray[np.int64],
-    here: NDArray[np.int64],
+    hits: NDArray[np.int64],
     following: NDArray[np.int64],
     paid: NDArray[np.float64],
 ) -> None:
-    """Move here[s] episodes through the MDP as multinomial counts, tallying what they show."""
-    counts = np.empty(law.size, dtype=np.int64)
+    """Sort what a walk saw by cell and next state, and add up the rewards of each cell in table order."""
     for h in range(outcomes.horizon):
         for s in range(outcomes.n_states):
             row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
-            low, high = outcomes.first[row], outcomes.first[row + 1]
-            lane = np.uint64(h * outcomes.n_states + s)
-            multinomial(key, lane, here[s], law[low:high], cumulative[low:high], counts[low:high])
-            for e in range(low, high):
-                following[h, s, outcomes.next_state[e]] += counts[e]
-                paid[h, s] += counts[e] * outcomes.reward[e]
-        here[:] = 0
-        for s in range(outcomes.n_states):
-            for t in range(outcomes.n_states):
-                here[t] += following[h, s, t]
+            for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                seen = hits[e + h * outcomes.slot_shift]
+                following[h, s, outcomes.next_state[e]] += seen
+                paid[h, s] += seen * outcomes.reward[e]
 
 
 def _freeze(

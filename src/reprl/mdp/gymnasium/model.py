@@ -123,6 +123,8 @@ class GymnasiumModel:
 
     origin: Origin | None = None
     """Set by ``make``."""
+    arrays: None = None
+    """No kernel can play a black box."""
 
     def __init__(
         self,

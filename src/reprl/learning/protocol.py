@@ -1,0 +1,122 @@
+"""What a learner is, what it returns, and the fresh model that it learns from.
+
+A learner is anything that can be called as learner(model, shared_key): it draws its samples from the model and its
+shared randomness from the key. ``reprl.check_learner`` tells whether one keeps to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reprl.decide.induction import Induction
+from reprl.errors import ReprlError, quote
+from reprl.explore.rep_explore import Explored
+from reprl.guarantee import Guarantee
+from reprl.learning.settings import ACCESSES, Settings
+from reprl.mdp.access import EpisodicModel, GenerativeModel, Model
+from reprl.mdp.counts import Counts
+from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.tiers import Tiers
+from reprl.randomness import SharedKey
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """A policy with the way to it, from a learner that shows its stages; one that has none returns the policy alone."""
+
+    policy: Policy
+    guarantee: Guarantee
+    settings: Settings
+    tiers: Tiers
+    counts: Counts
+    induction: Induction
+    """Values, laws and scores behind the policy, for inspection."""
+    explored: Explored | None = None
+    """Fractional and drawn ignorable sets, for access "episodic"."""
+    stretch: float = 1.0
+    """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
+    level: int = 0
+    """How often an episodic run began its exploration again, with longer runs, because its own data asked for it."""
+
+
+class Learner(Protocol):
+    """learner(model, shared_key) → a policy, an (H, S) table of actions, or a Run.
+
+    It may say more of itself: ``name``, for people, and ``access``, the model that it needs ("generative" for Parallel,
+    "episodic" for Episodic, which is also what is taken for granted).
+    """
+
+    def __call__(self, model: Any, shared_key: SharedKey, /, *args: Any, **options: Any) -> Run | Policy | ArrayLike:
+        """Learn from fresh samples of the model."""
+
+
+class SizedLearner(Learner, Protocol):
+    """A learner whose size a budget of samples sets, as those of ``reprl.peers.make_learner`` do."""
+
+    def least(self, model: Any) -> int:
+        """Return the smallest budget that is worth a try on a model."""
+
+
+def name_of(learner: object) -> str:
+    """Return the name that people know a learner by."""
+    name = getattr(learner, "name", None) or getattr(learner, "__name__", None)
+    return name if isinstance(name, str) else type(learner).__name__
+
+
+def access_of(learner: object, asked: str | None = None) -> str:
+    """Return the access that a learner says it needs, or was asked for; episodes where nobody says."""
+    needed = getattr(learner, "access", None)
+    needed = needed if needed in ACCESSES else None
+    if needed is not None and asked is not None and asked != needed:
+        raise ReprlError(f"access must be {needed!r} for {name_of(learner)}, got {asked!r}")
+    return asked or needed or "episodic"
+
+
+def policy_of(output: Run | Policy | ArrayLike, model: Model) -> Policy:
+    """Return what a learner came to as a policy that fits its model."""
+    policy = output.policy if isinstance(output, Run) else Policy(output)
+    shape = (model.horizon, model.n_states)
+    if policy.actions.shape != shape:
+        raise ReprlError(f"policy must have shape (H, S) = {shape}, got {policy.actions.shape}")
+    if policy.actions.max() >= model.n_actions:
+        h, s = (int(i) for i in np.argwhere(policy.actions >= model.n_actions)[0])
+        raise ReprlError(f"action [{h}, {s}] must be from 0 to {model.n_actions - 1}, got {policy.actions[h, s]}")
+    return policy
+
+
+@contextmanager
+def fresh_model(
+    env: TabularMDP | GymnasiumModel, access: str, data_seed: int
+) -> Iterator[GenerativeModel | EpisodicModel | GymnasiumModel]:
+    """Open an environment with a private data seed and an empty ledger; close what was opened for it."""
+    if isinstance(env, TabularMDP):
+        yield GenerativeModel(env, data_seed) if access == "generative" else EpisodicModel(env, data_seed)
+        return
+    check_access(env, access, quote(env))
+    model = env.for_run(data_seed)
+    try:
+        yield model
+    finally:
+        if model.reopens:  # one that came open stays so
+            model.close()
+
+
+def check_access(env: TabularMDP | GymnasiumModel, access: str, whom: str) -> None:
+    """Refuse to sample a black box in parallel."""
+    if access == "generative" and isinstance(env, GymnasiumModel):
+        raise ReprlError(f"access must be 'episodic' for a black box, got 'generative' for {whom}")
+
+
+def number_within(samples: int, each: int, what: str) -> int:
+    """Return how many units of `each` samples a budget pays for, at least one."""
+    if samples < each:
+        raise ReprlError(f"samples must be at least {each}, {what}, got {samples}")
+    return min(samples, 2**62) // each
