@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.coupling.correlated import Draw, draw
+from reprl.coupling.grade import METHODS, PRODUCT, Grade
 from reprl.coupling.gumbel_field import child_address
 from reprl.errors import ReprlError
 from reprl.randomness import SharedKey, philox
@@ -28,6 +29,7 @@ Row = dict[str, Any]
 
 FAMILIES = ("0.5", "0.7", "0.9", "0.99", "random")
 NODE_CAP = 3 * 10**7
+BLOCKED = Grade("blocked", 32)
 CAP_GROWTH = 3.0  # stop a family when the next size would pass the cap by its own growth
 
 
@@ -52,7 +54,7 @@ def effort(laws: Laws, keys: int, **options: Any) -> Effort:
         result: Draw = draw(SharedKey(i).derive("benchmark"), laws, **options)
         found.append((result.nodes, time.perf_counter() - start))
     seconds = [s for _, s in found]
-    typical = min(seconds) if options.get("method") == "product" else statistics.median(seconds)
+    typical = min(seconds) if options.get("grade") == PRODUCT else statistics.median(seconds)
     return Effort(int(statistics.median(n for n, _ in found)), typical)
 
 
@@ -132,11 +134,11 @@ def _families() -> list[Row]:
 
 
 def _wide() -> list[Row]:
-    rows = [_row("blocked 32, 0.9^1000", effort(laws_of("0.9", 1000), 5, method="blocked", block=32), 1.0)]
-    rows.append(_row("blocked 32, random^1000", effort(laws_of("random", 1000), 5, method="blocked", block=32)))
+    rows = [_row("blocked 32, 0.9^1000", effort(laws_of("0.9", 1000), 5, grade=BLOCKED), 1.0)]
+    rows.append(_row("blocked 32, random^1000", effort(laws_of("random", 1000), 5, grade=BLOCKED)))
     for k in (2, 5):
         laws = np.random.default_rng(k).dirichlet(np.ones(k), 10**6)
-        rows.append(_row(f"product k={k}, n=10^6", effort(laws, 7, method="product"), 0.2))
+        rows.append(_row(f"product k={k}, n=10^6", effort(laws, 7, grade=PRODUCT), 0.2))
     return rows
 
 
@@ -158,7 +160,7 @@ def _peak_megabytes() -> float:
 def run() -> list[Row]:
     """Return the rows of the table."""
     for k in (2, 5):  # compile
-        for method in ("joint", "blocked", "product"):
-            draw(SharedKey(0), np.full((4, k), 1.0 / k), method, 2)
+        for method in METHODS:
+            draw(SharedKey(0), np.full((4, k), 1.0 / k), Grade(method, 2))
     parts: list[Callable[[], list[Row]]] = [_joint, _families, _wide, _against_best_first]
     return [row for part in parts for row in part()]

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.explore.qagent import Agent, Schedule, explore_episodes, make_agent, make_schedule, restart
-from reprl.explore.qexplore import RunSettings, explore
+from reprl.explore.qexplore import explore
+from reprl.explore.runs import RunSettings
 from reprl.mdp.access import EpisodeArrays, EpisodicModel
 from reprl.mdp.catalogue import make
 from reprl.mdp.tabular import TabularMDP

@@ -136,7 +136,7 @@ def test_rivals_go_by_name_and_aim_for_the_rho_that_is_tested():
 
 
 def test_ten_lines_of_q_learning_can_be_audited():
-    report = reprl.audit(GRID, q_learning, 20, seed=1, episodes=30)
+    report = reprl.audit(GRID, q_learning, 20, seed=1, episodes=30)  # type: ignore[call-arg]
     assert (report.learner, report.access) == ("q_learning", "episodic")
     assert report.samples == 30 * 6
     assert report.verdict == "rejected"

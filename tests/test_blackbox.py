@@ -16,10 +16,12 @@ import pytest
 from gymnasium import spaces
 
 import reprl
+from reprl.coupling.grade import JOINT
 from reprl.errors import ReprlError
-from reprl.explore.blackbox import Orders, explore_runs
-from reprl.explore.qexplore import Exploration, RunSettings, explore
-from reprl.explore.rep_explore import Stage, rep_explore
+from reprl.explore.blackbox import explore_runs
+from reprl.explore.qexplore import explore
+from reprl.explore.rep_explore import Stage, find_partition
+from reprl.explore.runs import Exploration, Orders, RunSettings
 from reprl.learning.learner import _bar
 from reprl.mdp.access import EpisodicModel, Ledger, Observation
 from reprl.mdp.counts import Counts
@@ -389,11 +391,11 @@ def test_the_horizon_cuts_an_environment_that_never_ends() -> None:
 
 def test_exploration_that_sees_nothing_is_an_error() -> None:
     few = RunSettings(episodes=1)
-    stage = Stage(partition=few, partition_runs=3, data=few, data_runs=3, quotas=((5,),))
+    stage = Stage(run=few, partition_runs=3, data_runs=3, quotas=((5,),))
     text = r"^exploration must settle some state of step 0, got none after 3 runs of 1 episodes: it starts in too many "
     for model in (stairs(), EpisodicModel(exact_stairs(3), 1)):
         with pytest.raises(ReprlError, match=text):
-            rep_explore(reprl.SharedKey(1), model, (stage,))
+            find_partition(reprl.SharedKey(1), model, (stage,), grade=JOINT)
         assert model.ledger.episodes == 3
 
 
@@ -441,7 +443,8 @@ def test_a_factory_that_cannot_travel_needs_one_worker() -> None:
 
 _LONG_RUN = """
 import gymnasium
-from reprl.explore.qexplore import RunSettings, explore
+from reprl.explore.qexplore import explore
+from reprl.explore.runs import RunSettings
 from reprl.mdp.gymnasium.model import GymnasiumModel
 
 model = GymnasiumModel("FrozenLake-v1", 4, data_seed=1)

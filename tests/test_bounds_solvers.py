@@ -16,6 +16,7 @@ from reprl.bounds import problems, solvers, sources
 from reprl.bounds.disagreement import race_disagreement
 from reprl.bounds.problems import Algorithm
 from reprl.coupling.correlated import correlated_sample, disagreement_bound
+from reprl.coupling.grade import Grade
 from reprl.coupling.mechanisms import compact
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream, SharedKey
@@ -208,7 +209,7 @@ def test_integrated_race_is_the_enumerated_race() -> None:
         estimate = race_disagreement(p, q, DataStream(i, "race"), draws=20_000)
         assert estimate == pytest.approx(exact_race(p, q), abs=0.03)
         assert estimate <= disagreement_bound(p, q) + 0.03
-        blocked = race_disagreement(p, q, DataStream(i, "race"), method="blocked", block=3, draws=20_000)
+        blocked = race_disagreement(p, q, DataStream(i, "race"), grade=Grade("blocked", 3), draws=20_000)
         parts = [exact_race(p[low : low + 3], q[low : low + 3]) for low in range(0, len(p), 3)]
         assert blocked == pytest.approx(1 - np.prod(1 - np.array(parts)), abs=0.04)
 
@@ -220,7 +221,7 @@ def test_integrated_race_is_what_the_coupling_does(method: str) -> None:
     p = rng.uniform(0.02, 0.98, 10)
     q = np.clip(p + rng.normal(0, 0.06, 10), 0, 1)
     laws = [np.stack([1 - x, x], axis=1) for x in (p, q)]
-    predicted = race_disagreement(laws[0], laws[1], DataStream(1, "race"), method=method, block=5, draws=200_000)
+    predicted = race_disagreement(laws[0], laws[1], DataStream(1, "race"), grade=Grade(method, 5), draws=200_000)
     seen = 0
     for i in range(4000):
         one, two = (correlated_sample(ROOT.derive("race", i), law, method, 5) for law in laws)

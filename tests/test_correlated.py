@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reprl.coupling.correlated import correlated_sample, disagreement_bound, draw
+from reprl.coupling.grade import METHODS, PRODUCT, Grade
 from reprl.coupling.gumbel_field import SLICE, begin, child_address, find_winner, make_search
 from reprl.coupling.rounding import round_vector
 from reprl.errors import ReprlError
@@ -31,7 +32,6 @@ from tests import naive_coupling as naive
 from tests.naive import words
 from tests.statistics import FALSE_ALARM, chi_square, exceeds
 
-METHODS = ("joint", "blocked", "product")
 Laws = NDArray[np.float64]
 
 
@@ -331,7 +331,7 @@ def two_products(draw_from: Callable[..., Any]) -> tuple[Laws, Laws]:
 @given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
 def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], method: str, block: int) -> None:
     first, second = pair
-    bound = disagreement_bound(first, second, method, block)
+    bound = disagreement_bound(first, second, Grade(method, block))
     size = {"joint": len(first), "blocked": block, "product": 1}[method]
     cuts = range(0, len(first), size)
     if method == "product" and first.shape[1] == 2:
@@ -344,7 +344,7 @@ def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], meth
 @settings(max_examples=200, deadline=None)
 @given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
 def test_disagreement_bound_of_equal_laws_is_zero(pair: tuple[Laws, Laws], method: str, block: int) -> None:
-    assert disagreement_bound(pair[0], pair[0], method, block) == 0.0
+    assert disagreement_bound(pair[0], pair[0], Grade(method, block)) == 0.0
 
 
 def test_disagreement_bound_is_not_idle() -> None:
@@ -353,8 +353,8 @@ def test_disagreement_bound_is_not_idle() -> None:
     near = disagreement_bound(np.full((100, 2), 0.5), np.tile([0.5 - 1e-10, 0.5 + 1e-10], (100, 1)))
     assert 1e-9 < near < 1e-8
     coins = np.full((20, 2), 0.5), np.tile([0.48, 0.52], (20, 1))
-    assert disagreement_bound(*coins, "joint") < 0.7 * disagreement_bound(*coins, "product")
-    assert disagreement_bound(*coins, "blocked", 10**30) == disagreement_bound(*coins, "joint")
+    assert disagreement_bound(*coins) < 0.7 * disagreement_bound(*coins, PRODUCT)
+    assert disagreement_bound(*coins, Grade("blocked", 10**30)) == disagreement_bound(*coins)
 
 
 # ---------------------------------------------------------------------------------------------- addresses
@@ -500,9 +500,9 @@ def test_the_guard_names_the_block_and_the_method_and_nothing_falls_back() -> No
     with pytest.raises(
         ReprlError, match=r"^coupling of rows 12 to 23 passed max_nodes=13: .*method='blocked', block=12"
     ):
-        draw(SharedKey(1), laws, "blocked", 12, max_nodes=13)
+        draw(SharedKey(1), laws, Grade("blocked", 12), max_nodes=13)
     with pytest.raises(ReprlError, match=r"^coupling of rows 36 to 47 passed max_nodes=13: choose method='blocked'"):
-        draw(SharedKey(1), laws, "blocked", 12, max_nodes=13, first=24)
+        draw(SharedKey(1), laws, Grade("blocked", 12), max_nodes=13, first=24)
 
 
 def test_the_guard_is_sharp() -> None:
@@ -577,17 +577,15 @@ def test_keys_of_another_stream_version_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "options", "message"),
+    ("second", "message"),
     [
-        ([[0.5, 0.5]] * 2, {}, "both products must have one shape, got (1, 2) and (2, 2)"),
-        ([[0.5, 0.6]], {}, "must sum to 1"),
-        (HALF, {"method": "grid"}, "method must be one of joint, blocked, product; got 'grid'"),
-        (HALF, {"method": "blocked", "block": 0}, "block must be a whole number of at least 1, got 0"),
+        ([[0.5, 0.5]] * 2, "both products must have one shape, got (1, 2) and (2, 2)"),
+        ([[0.5, 0.6]], "must sum to 1"),
     ],
 )
-def test_disagreement_bound_refuses_bad_input(second: Any, options: dict[str, Any], message: str) -> None:
+def test_disagreement_bound_refuses_bad_input(second: Any, message: str) -> None:
     with pytest.raises(ReprlError) as caught:
-        disagreement_bound(HALF, second, **options)
+        disagreement_bound(HALF, second)
     assert message in str(caught.value)
 
 

@@ -110,7 +110,7 @@ def test_the_stretch_is_settled_on_the_data_that_it_is_used_on(
     result = run(mdp, 5, 6, runs=runs, rho=0.005)
     stage = episodic.practical_stages(mdp.n_states, mdp.n_actions, mdp.horizon)[0]
     made = 40 if runs is None else runs
-    first = explore(reprl.EpisodicModel(mdp, 6), stage.partition, made, quotas=stage.rungs, purpose="0/partition")
+    first = explore(reprl.EpisodicModel(mdp, 6), stage.run, made, quotas=stage.rungs, purpose="0/partition")
     counts, options, found = calls[-1]
     assert counts == result.counts
     assert result.stretch == found > 1.0
@@ -216,11 +216,11 @@ def test_exploration_goes_on_until_its_own_data_bound_the_loss(monkeypatch: pyte
     assert hard.episodes >= 40 * (1 + 4) * per_run
     assert best - river.evaluate(easy.policy) > 0.02 >= best - river.evaluate(hard.policy)
     assert hard.guarantee.epsilon == 0.02
-    monkeypatch.setattr(episodic, "LEVELS", 1)
+    monkeypatch.setattr(episodic, "ATTEMPTS", 1)
     missed = run(river, 4, 2, epsilon=0.02)
     assert missed.guarantee.source == "exploration missed epsilon=0.02; its own data bound the loss"
     assert missed.guarantee.epsilon >= best - river.evaluate(missed.policy) > 0.02
-    monkeypatch.setattr(episodic, "LEVELS", 4)
+    monkeypatch.setattr(episodic, "ATTEMPTS", 4)
     with pytest.raises(reprl.ReprlError, match=r"^max_samples must be at least \d+ for these settings, got"):
         run(river, 4, 2, epsilon=0.02, max_samples=2 * 40 * per_run * river.horizon)
 
@@ -248,7 +248,7 @@ def test_starts_that_are_ignored_count_in_the_loss() -> None:
 def test_a_promise_is_never_below_what_was_asked_for(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loss that the drawn limit refuses although it is below epsilon."""
     monkeypatch.setattr(episodic, "PARTITION_RUNS", 40)
-    monkeypatch.setattr(episodic, "LEVELS", 1)
+    monkeypatch.setattr(episodic, "ATTEMPTS", 1)
     monkeypatch.setattr(episodic, "is_accurate", lambda *_: False)
     monkeypatch.setattr(episodic, "loss_bound", lambda *_, **__: 0.3 * share)
     result = run(reprl.make("gridworld-v0", size=2, horizon=3), 1, 2, epsilon=0.3)
@@ -317,12 +317,12 @@ def test_the_forecast_falls_as_data_grow_and_reads_no_shared_draw() -> None:
     accuracy = Accuracy.practical(0.3, 4, 1)
     decision = Settings().decision(9, 4)
     found = tiered_induction(reprl.SharedKey(1), counts, tiers, accuracy=accuracy, delta=0.1, decision=decision)
-    values = [
-        forecast_disagreement(
-            counts, tiers, found, accuracy=accuracy, decision=decision, delta=0.1, growth=growth, data_seed=9
+    values = []
+    for growth in (1, 4, 100):  # the same shares of so many times as many data
+        more = reprl.Counts(counts.outcomes, growth * counts.hits)
+        values.append(
+            forecast_disagreement(more, tiers, found, accuracy=accuracy, decision=decision, delta=0.1, data_seed=9)
         )
-        for growth in (1.0, 4.0, 100.0)
-    ]
     assert values[0] > values[1] > values[2] > 0.0
     assert values[2] < 0.2 * values[0]
 
@@ -344,7 +344,7 @@ def test_the_forecast_is_the_size_of_the_measured_disagreement() -> None:
         different += found[0].policy != found[1].policy
         if i < 10:
             forecast += 0.1 * forecast_disagreement(
-                data[0], tiers, found[0], accuracy=accuracy, decision=decision, delta=0.1, growth=1.0, data_seed=i
+                data[0], tiers, found[0], accuracy=accuracy, decision=decision, delta=0.1, data_seed=i
             )
     slack = 5.0 * np.sqrt(0.25 / pairs)
     assert 0.1 * forecast - slack <= different / pairs <= forecast + slack

@@ -320,4 +320,4 @@ def test_a_learner_needs_a_generative_model_and_a_key() -> None:
     with pytest.raises(reprl.ReprlError, match=r"^shared key must be a reprl.SharedKey, got 1$"):
         learner(reprl.GenerativeModel(world("random"), 1), 1)  # type: ignore[arg-type]
     with pytest.raises(reprl.ReprlError, match=r"^option must be one of .*; got 'call'$"):
-        learner_of(call=1)
+        learner_of(call=1)  # type: ignore[call-arg]

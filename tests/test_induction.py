@@ -135,15 +135,6 @@ def test_ignored_states_take_action_0_and_are_worth_nothing() -> None:
     assert (found.laws[tiers.ignorable] == [1.0, 0.0, 0.0]).all()
 
 
-def test_progress_hears_of_every_step_from_the_last() -> None:
-    shape, steps = (3, 2, 2), []  # type: ignore[var-annotated]
-    rows = sample_rows(np.random.default_rng(4), shape, 5)
-    accuracy = Accuracy(by_tier=(0.3,), pessimism=0.0)
-    options: dict[str, Any] = {"accuracy": accuracy, "delta": 0.1, "progress": steps.append}
-    tiered_induction(reprl.SharedKey(1), tally(rows, shape), reprl.Tiers.single(3, 2), **options)
-    assert steps == [2, 1, 0]
-
-
 # Addresses: what can move a draw.
 
 

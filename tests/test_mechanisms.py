@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.mechanisms import Selection, compact, exponential, paper_temperature
+from reprl.coupling.mechanisms import Selection, compact, exponential
 from reprl.errors import ReprlError
 from tests import naive_coupling as naive
 
@@ -97,7 +97,8 @@ def test_compact_values() -> None:
 def test_exponential_values() -> None:
     p = exponential([[math.log(2.0), math.log(6.0)]], epsilon=1.0, delta=0.1, temperature=1.0).probabilities
     assert p[0] == pytest.approx([0.25, 0.75])
-    assert paper_temperature(4, 3, 0.5, 0.1) == pytest.approx(2 * math.log(360.0) / 0.5)
+    papers = exponential([[0.1, 0.0, 0.0]] * 4, epsilon=0.5, delta=0.1).probabilities
+    assert np.log(papers[:, 0] / papers[:, 1]) == pytest.approx(0.1 * 2 * math.log(360.0) / 0.5)  # 360 = 3·4·3/0.1
     selection = exponential(np.zeros((4, 3)), epsilon=0.5, delta=0.1)
     assert selection.loss == pytest.approx(0.25)
     assert selection.failure == pytest.approx(0.1 / 3)

@@ -20,7 +20,8 @@ import reprl
 from reprl.errors import ReprlError
 from reprl.explore import qexplore
 from reprl.explore.qagent import explore_episodes, make_agent, make_schedule, restart
-from reprl.explore.qexplore import Exploration, RunSettings, explore
+from reprl.explore.qexplore import explore
+from reprl.explore.runs import Exploration, RunSettings
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
@@ -90,8 +91,8 @@ def test_a_batch_is_the_sum_of_naive_runs_and_the_ledger_is_exact(name: str) -> 
     found = batch(model, 3, quotas=(1, 3, 30), progress=lambda *news: told.append(news))
     slow = naive_runs(name, 11, "test", 3)
     assert found.counts.hits.tolist() == np.sum([one.hits for one in slow], axis=0).tolist()
-    for level, quota in enumerate((1, 3, 30)):
-        assert found.short[level].tolist() == np.sum([one.short(quota) for one in slow], axis=0).tolist()
+    for i, quota in enumerate((1, 3, 30)):
+        assert found.short[i].tolist() == np.sum([one.short(quota) for one in slow], axis=0).tolist()
     expected = [sum(p * v for p, v in zip(world(name).initial, one.value[0], strict=True)) for one in slow]
     np.testing.assert_allclose(found.first_value, expected, rtol=1e-12)
     samples = sum(one.samples for one in slow)
@@ -159,7 +160,8 @@ def test_an_exception_in_progress_stops_everything_and_is_charged() -> None:
 _LONG_RUN = """
 import threading
 import reprl
-from reprl.explore.qexplore import RunSettings, explore
+from reprl.explore.qexplore import explore
+from reprl.explore.runs import RunSettings
 from reprl.mdp.access import EpisodicModel
 
 model = EpisodicModel(reprl.make("random-mdp-v0", horizon=4), 1)

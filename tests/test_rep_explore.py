@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -13,9 +14,11 @@ from scipy import stats
 
 import reprl
 from reprl.coupling.correlated import disagreement_bound
+from reprl.coupling.grade import JOINT, METHODS, PRODUCT, Grade
 from reprl.errors import ReprlError
-from reprl.explore.qexplore import Exploration, RunSettings, explore
-from reprl.explore.rep_explore import Explored, Stage, draw_ignored, rep_explore, stack_tiers
+from reprl.explore.qexplore import explore
+from reprl.explore.rep_explore import Explored, Stage, collect_data, draw_ignored, find_partition, stack_tiers
+from reprl.explore.runs import Exploration, RunSettings
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import TabularMDP
@@ -23,15 +26,12 @@ from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey
 from tests.statistics import FALSE_ALARM, exceeds
 
-METHODS = ("joint", "blocked", "product")
 BLOCK = 16
 RUNS = RunSettings(episodes=300, bonus=0.1, guide=0.01)
 
 
 def stage(**options: Any) -> Stage:
-    return Stage(
-        **{"partition": RUNS, "partition_runs": 6, "data": RUNS, "data_runs": 4, "quotas": ((4,), (1,)), **options}
-    )
+    return Stage(**{"run": RUNS, "partition_runs": 6, "data_runs": 4, "quotas": ((4,), (1,)), **options})
 
 
 @cache
@@ -43,6 +43,13 @@ def model(seed: int = 1) -> EpisodicModel:
     return EpisodicModel(world(), seed)
 
 
+def rep_explore(key: SharedKey, one: EpisodicModel, stages: tuple[Stage, ...], **options: Any) -> Explored:
+    """Both steps, one after the other."""
+    more = {name: options[name] for name in ("workers", "progress") if name in options}
+    found = find_partition(key, one, stages, **{"grade": JOINT, **options})
+    return collect_data(found, one, stages, **more)
+
+
 # Wiring.
 
 
@@ -52,7 +59,7 @@ def test_parts_of_the_result_are_those_of_its_batches(coupling: str) -> None:
     one, key = model(), SharedKey(3)
     told: list[tuple[str, int, int]] = []
     found = rep_explore(
-        key, one, stages, coupling=coupling, block=BLOCK, workers=2, progress=lambda *news: told.append(news)
+        key, one, stages, grade=Grade(coupling, BLOCK), workers=2, progress=lambda *news: told.append(news)
     )
     fresh = model()
     batches = [
@@ -69,7 +76,7 @@ def test_parts_of_the_result_are_those_of_its_batches(coupling: str) -> None:
     np.testing.assert_array_equal(found.fractional[2], batches[1].short.sum(axis=0) / (3 * 5))
     np.testing.assert_array_equal(found.first_value, np.concatenate([batches[0].first_value, batches[1].first_value]))
     for t in range(3):
-        again = draw_ignored(key.derive("ignore", t + 1), found.fractional[t], coupling, BLOCK)
+        again = draw_ignored(key.derive("ignore", t + 1), found.fractional[t], Grade(coupling, BLOCK))
         np.testing.assert_array_equal(found.ignored[t], again)
     np.testing.assert_array_equal(found.tiers.level, stack_tiers(found.ignored).level)
     assert found.tiers.count == 4
@@ -91,43 +98,49 @@ def test_workers_change_nothing() -> None:
 
 
 def test_the_number_of_data_runs_may_be_chosen_late() -> None:
-    """It sees the partition runs of its stage and the tiers, and moves neither."""
+    """By what the partition runs saw, all of which is returned; the choice moves no part of it but the counts."""
     stages = (stage(), stage(quotas=((2,),)))
     fixed = rep_explore(SharedKey(3), model(), stages)
-    asked: list[tuple[int, int]] = []
-
-    def choose(seen: Exploration, tiers: Tiers) -> int:
-        asked.append((seen.runs, len(seen.short)))
-        np.testing.assert_array_equal(tiers.level, fixed.tiers.level)
-        return 4 if len(asked) == 1 else 9
-
     one = model()
-    late = rep_explore(SharedKey(3), one, stages, data_runs=choose)
-    assert asked == [(6, 2), (6, 1)]
-    np.testing.assert_array_equal(late.fractional, fixed.fractional)
+    seen = find_partition(SharedKey(3), one, stages, grade=JOINT)
+    assert one.ledger.episodes == seen.counts.hits.sum() == seen.starts.sum() == (6 + 6) * RUNS.episodes
+    first = seen.counts.to_bytes()
+    late = collect_data(seen, one, (stages[0], replace(stages[1], data_runs=9)))
     assert one.ledger.episodes == (6 + 6 + 4 + 9) * RUNS.episodes
     assert late.counts.hits.sum() == one.ledger.episodes
+    assert seen.counts.to_bytes() == first, "what was found before is not changed in place"
+    for found in (seen, late):
+        np.testing.assert_array_equal(found.tiers.level, fixed.tiers.level)
+        for field in ("fractional", "ignored", "first_value", "starts"):
+            np.testing.assert_array_equal(getattr(found, field), getattr(fixed, field))
+    batches = [(6, (4, 1), "0/partition"), (6, (2,), "1/partition"), (4, (4, 1), "0/data"), (9, (2,), "1/data")]
+    fresh = model()
+    parts = [explore(fresh, RUNS, runs, quotas=quotas, purpose=purpose).counts for runs, quotas, purpose in batches]
+    assert seen.counts == Counts.merge(parts[:2])
+    assert late.counts == Counts.merge(parts)
 
 
 def test_there_may_be_no_data_runs() -> None:
-    """The records of the partition runs are kept; none but these are made."""
-    for choose in (None, lambda *_: 0):
-        one = model()
-        found = rep_explore(SharedKey(3), one, (stage(data_runs=0 if choose is None else 4),), data_runs=choose)
-        first = explore(model(), RUNS, 6, quotas=(4, 1), purpose="0/partition")
-        assert found.counts == first.counts
-        assert one.ledger.episodes == 6 * RUNS.episodes
+    """The records of the partition runs are kept; none but these are made, and no stream is opened."""
+    one = model()
+    found = rep_explore(SharedKey(3), one, (stage(data_runs=0),))
+    first = explore(model(), RUNS, 6, quotas=(4, 1), purpose="0/partition")
+    assert found.counts == first.counts
+    assert one.ledger.episodes == 6 * RUNS.episodes
+    fresh = model()
+    fresh.fresh_stream("0/partition")
+    assert one.fresh_stream("next").key == fresh.fresh_stream("next").key
 
 
 def test_data_of_one_tier_move_no_other_tiers_draw() -> None:
     """The second stage's data change; what is drawn for the first stage's tiers does not."""
-    base = rep_explore(SharedKey(3), model(), (stage(), stage(quotas=((2,),))), coupling="product")
-    other = stage(partition=RunSettings(episodes=17), quotas=((30,),))
-    changed = rep_explore(SharedKey(3), model(), (stage(), other), coupling="product")
+    base = rep_explore(SharedKey(3), model(), (stage(), stage(quotas=((2,),))), grade=PRODUCT)
+    other = stage(run=RunSettings(episodes=17), quotas=((30,),))
+    changed = rep_explore(SharedKey(3), model(), (stage(), other), grade=PRODUCT)
     np.testing.assert_array_equal(base.ignored[:2], changed.ignored[:2])
     assert not np.array_equal(base.fractional[2], changed.fractional[2])
     mu = np.full((3, 5), 0.5)
-    draws = [draw_ignored(SharedKey(3).derive("ignore", t), mu, "product", BLOCK).tobytes() for t in range(1, 30)]
+    draws = [draw_ignored(SharedKey(3).derive("ignore", t), mu, PRODUCT).tobytes() for t in range(1, 30)]
     assert len(set(draws)) > 25, "tiers must not share their words"
 
 
@@ -182,7 +195,7 @@ def test_sure_states_are_never_a_matter_of_chance() -> None:
     mu = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.0]])
     for method in METHODS:
         for i in range(50):
-            drawn = draw_ignored(SharedKey(i), mu, method, 2)
+            drawn = draw_ignored(SharedKey(i), mu, Grade(method, 2))
             assert drawn[mu == 1.0].all()
             assert not drawn[mu == 0.0].any()
 
@@ -212,7 +225,7 @@ def test_rounding_keeps_the_expected_reachability(method: str, ladder: tuple[int
     policies = np.random.default_rng(0).integers(2, size=(5, mdp.horizon, mdp.n_states))
     total = np.zeros(mu.shape)
     for i in range(keys):
-        total += draw_ignored(SharedKey(i), mu, method, 8)
+        total += draw_ignored(SharedKey(i), mu, Grade(method, 8))
     for policy in policies:
         mean, variance = average(mdp, policy, mu)
         assert mean == pytest.approx(np.mean([mdp.reachability(inside, policy) for inside in batches]), abs=1e-12)
@@ -269,12 +282,10 @@ def laws(mu: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def disagreements(method: str, *, shared: bool = True) -> int:
-    pairs, found = hard_pairs(), 0
+    pairs, grade, found = hard_pairs(), Grade(method, BLOCK), 0
     for i, (one, other) in enumerate(zip(pairs.first, pairs.second, strict=True)):
         keys = SharedKey(i), SharedKey(i if shared else 10**6 + i)
-        drawn = [
-            draw_ignored(key, mu.reshape(4, -1), method, BLOCK) for key, mu in zip(keys, (one, other), strict=True)
-        ]
+        drawn = [draw_ignored(key, mu.reshape(4, -1), grade) for key, mu in zip(keys, (one, other), strict=True)]
         found += not np.array_equal(drawn[0], drawn[1])
     return found
 
@@ -304,8 +315,8 @@ def test_partitions_disagree_no_more_than_their_bound_and_joint_beats_product() 
     assert pairs.fractional.mean() >= 30
     found = {method: disagreements(method) for method in METHODS}
     for method in METHODS:
-        rows = zip(pairs.first, pairs.second, strict=True)
-        measured = float(np.mean([disagreement_bound(laws(one), laws(other), method, BLOCK) for one, other in rows]))
+        rows, grade = zip(pairs.first, pairs.second, strict=True), Grade(method, BLOCK)
+        measured = float(np.mean([disagreement_bound(laws(one), laws(other), grade) for one, other in rows]))
         assert measured <= theory(method)
         assert exceeds(found[method], n, measured) > FALSE_ALARM
         assert exceeds(disagreements(method, shared=False), n, measured) < FALSE_ALARM
@@ -335,12 +346,7 @@ def test_a_ladder_steadies_the_fractions() -> None:
     assert variance[0] == pytest.approx(binomial[0], rel=0.3)
     assert binomial[1] > binomial[0]
     bounds = [
-        np.mean(
-            [
-                disagreement_bound(laws(one), laws(other), "joint")
-                for one, other in zip(row[::2], row[1::2], strict=True)
-            ]
-        )
+        np.mean([disagreement_bound(laws(one), laws(other)) for one, other in zip(row[::2], row[1::2], strict=True)])
         for row in mu.swapaxes(0, 1)
     ]
     assert bounds[1] < 0.6 * bounds[0]
@@ -391,8 +397,6 @@ def test_a_start_that_no_run_explores_is_refused() -> None:
     [
         ({"key": 3}, "shared key must be a reprl.SharedKey, got 3"),
         ({"stages": ()}, "exploration needs at least one stage, got none"),
-        ({"coupling": "both"}, "coupling must be one of joint, blocked, product; got 'both'"),
-        ({"block": 0}, "block must be a whole number"),
         ({"workers": 0}, "workers must be a whole number"),
     ],
 )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reprl.coupling.correlated import disagreement_bound
+from reprl.coupling.grade import Grade
 from reprl.coupling.rounding import ROUNDINGS, round_vector, rounding_bound
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream, SharedKey
@@ -198,7 +199,7 @@ def test_rounding_bound_is_above_the_exact_disagreement_within_a_cell(
         ]
     )
     assert exact <= bound * (1.0 + 1e-9) + 1e-15
-    assert disagreement_bound(one, two, method, 2) <= 1.0
+    assert disagreement_bound(one, two, Grade(method, 2)) <= 1.0
 
 
 def test_rounding_bound_values() -> None:

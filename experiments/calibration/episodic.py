@@ -10,12 +10,13 @@ import argparse
 import json
 from typing import Any, NamedTuple
 
-from scipy.stats import binomtest
-
 import reprl
 from experiments.calibration.pairs import DATA
+from reprl.learning.episodic import run_episodic
 
 STORE = DATA / "episodic.json"
+SEED = 0
+"""Of every audit: shared keys and data follow from it."""
 
 
 class World(NamedTuple):
@@ -60,44 +61,33 @@ QUICK = {
 
 
 def measure(world: World, workers: int) -> dict[str, Any]:
-    """Run pairs with fresh shared seeds and independent data."""
+    """Audit the learner, and note of every run what an audit does not keep: its partition, windows and steps."""
     mdp, pairs = reprl.make(world.id, **world.options), world.pairs
     assert isinstance(mdp, reprl.TabularMDP)
-    best = mdp.evaluate(mdp.solve().policy)
-    different = parted = stretched = 0
-    worst, steps = 0.0, []
-    for pair in range(pairs):
-        runs = [
-            reprl.learn(
-                mdp,
-                access="episodic",
-                epsilon=world.epsilon,
-                rho=world.rho,
-                shared_seed=pair,
-                data_seed=2 * pair + half,
-                workers=workers,
-            )
-            for half in range(2)
-        ]
-        different += runs[0].policy != runs[1].policy
-        parted += bool((runs[0].tiers.level != runs[1].tiers.level).any())
-        stretched += runs[0].stretch != runs[1].stretch
-        worst = max(worst, *(best - mdp.evaluate(run.policy) for run in runs))
-        steps += [run.samples for run in runs]
-    interval = binomtest(different, pairs).proportion_ci(0.95, "exact")
+    settings = reprl.Settings(access="episodic", epsilon=world.epsilon, rho=world.rho)
+    runs: list[tuple[bytes, float, int]] = []
+
+    def noted(model: reprl.EpisodicModel, shared_key: reprl.SharedKey) -> reprl.Policy:
+        run = run_episodic(model, shared_key, settings, workers=workers)
+        runs.append((run.explored.tiers.level.tobytes(), run.stretch, model.ledger.samples))
+        return run.induction.policy
+
+    report = reprl.audit(mdp, noted, pairs, rho=world.rho, access="episodic", seed=SEED)
+    assert report.suboptimality is not None
+    both = list(zip(runs[::2], runs[1::2], strict=True))
     return {
         "pairs": pairs,
-        "disagreements": different,
-        "interval": [interval.low, interval.high],
-        "p_value": binomtest(different, pairs, world.rho, alternative="greater").pvalue,
-        "partitions_apart": parted,
-        "stretches_apart": stretched,
-        "worst_loss": worst,
-        "best_value": best,
+        "disagreements": report.disagreements,
+        "interval": list(report.interval),
+        "p_value": report.p_value,
+        "partitions_apart": sum(one[0] != two[0] for one, two in both),
+        "stretches_apart": sum(one[1] != two[1] for one, two in both),
+        "worst_loss": report.suboptimality.max,
+        "best_value": mdp.evaluate(mdp.solve().policy),
         "epsilon": world.epsilon,
         "rho": world.rho,
-        "mean_steps": sum(steps) / len(steps),
-        "most_steps": max(steps),
+        "mean_steps": report.samples,
+        "most_steps": max(steps for _, _, steps in runs),
     }
 
 

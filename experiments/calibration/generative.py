@@ -145,8 +145,7 @@ def validate(held_out: Iterable[tuple[Setting, float]], pairs: int = CHECK_PAIRS
 
 def preset_calls(what: Setting, rho: float) -> int:
     """Return what constants="practical" would draw."""
-    decision = what.decision
-    return practical_calls(*what.sizes, epsilon=what.epsilon, rho=rho, coupling=decision.coupling, block=decision.block)
+    return practical_calls(*what.sizes, epsilon=what.epsilon, rho=rho, grade=what.decision.grade)
 
 
 def threshold(what: Setting, rho: float, pairs: int = CHECK_PAIRS, largest: int = LARGEST) -> list[Record]:

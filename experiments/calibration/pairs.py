@@ -1,4 +1,4 @@
-"""Pairs of runs: how often two learners with one shared key and independent data end in different policies."""
+"""What is measured and what came out; the ruler is ``reprl.audit``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import beta
-
 import reprl
-from reprl.coupling.correlated import block_size
+from reprl.auditing.evidence import exact_interval
 from reprl.decide.best_arm import Decision
 from reprl.learning.settings import Settings
-from reprl.peers import empirical_values, greedy_policy
 
 DATA = Path(__file__).parent / "data"
 
@@ -59,8 +56,7 @@ class Setting:
     @property
     def n_blocks(self) -> int:
         """How many groups of states are coupled separately."""
-        n_states, decision = self.sizes[0], self.decision
-        return -(-n_states // block_size(n_states, decision.coupling, decision.block))
+        return self.decision.grade.count(self.sizes[0])
 
 
 def setting(world: str, options: Mapping[str, Any], epsilon: float, **how: Any) -> Setting:
@@ -87,10 +83,7 @@ class Record:
     @property
     def interval(self) -> tuple[float, float]:
         """Exact (Clopper–Pearson) 95 % interval for the disagreement."""
-        k, n = self.disagreements, self.pairs
-        low = 0.0 if k == 0 else float(beta.ppf(0.025, k, n - k + 1))
-        high = 1.0 if k == n else float(beta.ppf(0.975, k + 1, n - k))
-        return low, high
+        return exact_interval(self.disagreements, self.pairs)
 
 
 @cache
@@ -101,58 +94,31 @@ def build(world: str, options: str) -> reprl.TabularMDP:
     return mdp
 
 
-@cache
-def best_value(world: str, options: str) -> float:
-    """Return the optimal value from the initial law."""
-    mdp = build(world, options)
-    return mdp.evaluate(mdp.solve().policy)
-
-
 def measure(what: Setting, calls: int, pairs: int, purpose: str) -> Record:
-    """Run pairs at one number of calls.
+    """Audit a setting at one number of calls.
 
     Randomness:
-        A fresh shared key in every pair and fresh data in every run, both digests of (purpose, setting, calls, number):
-        the order of measurements cannot change one.
+        The audit's seed is a digest of (purpose, setting, calls): the order of measurements cannot change one.
     """
     mdp = build(what.world, what.options)
-    disagreements = 0
-    policies = set()
-    for i in range(pairs):
-        key = reprl.SharedKey(_seed(purpose, what, calls, i, "shared"))
-        first, second = (_run(mdp, what, calls, key, _seed(purpose, what, calls, i, side)) for side in ("a", "b"))
-        disagreements += first != second
-        policies |= {first, second}
-    best = best_value(what.world, what.options)
-    worst = max(best - mdp.evaluate(policy) for policy in policies)
-    return Record(
-        setting=what, calls=calls, pairs=pairs, disagreements=disagreements, worst_loss=round(max(worst, 0.0), 6)
-    )
-
-
-def _run(mdp: reprl.TabularMDP, what: Setting, calls: int, key: reprl.SharedKey, data_seed: int) -> reprl.Policy:
-    model = reprl.GenerativeModel(mdp, data_seed)
+    address = json.dumps([purpose, asdict(what), calls], sort_keys=True)
+    seed = int.from_bytes(hashlib.blake2b(address.encode(), digest_size=8).digest(), "little")
     if what.coupling == "greedy":
-        return greedy(model.sample(calls))
-    learner = reprl.learner(
-        access="generative",
-        epsilon=what.epsilon,
-        calls=calls,
-        coupling=what.coupling,
-        mechanism=what.mechanism,
-        block=what.block,
-    )
-    return learner(model, key)
-
-
-def greedy(counts: reprl.Counts) -> reprl.Policy:
-    """Return the policy that is best in the empirical MDP, the lowest index on ties: no coupling at all."""
-    return greedy_policy(empirical_values(counts))
-
-
-def _seed(purpose: str, what: Setting, calls: int, pair: int, side: str) -> int:
-    address = json.dumps([purpose, asdict(what), calls, pair, side], sort_keys=True)
-    return int.from_bytes(hashlib.blake2b(address.encode(), digest_size=8).digest(), "little")
+        each = reprl.GenerativeModel(mdp, 0).samples_per_call
+        report = reprl.audit(mdp, "greedy", pairs, seed=seed, samples=calls * each)
+    else:
+        learner = reprl.learner(
+            access="generative",
+            epsilon=what.epsilon,
+            calls=calls,
+            coupling=what.coupling,
+            mechanism=what.mechanism,
+            block=what.block,
+        )
+        report = reprl.audit(mdp, learner, pairs, seed=seed)
+    assert report.suboptimality is not None
+    worst = round(max(report.suboptimality.max, 0.0), 6)
+    return Record(setting=what, calls=calls, pairs=pairs, disagreements=report.disagreements, worst_loss=worst)
 
 
 def save(name: str, records: list[Record]) -> None:

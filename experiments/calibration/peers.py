@@ -23,7 +23,9 @@ import reprl
 from reprl.peers import generative, make_learner, optimistic, rmax
 from reprl.peers.registry import Rival
 
-RHO, DELTA, PAIRS, RUNS = 0.1, 0.1, 60, 20
+RHO, DELTA, SEED = 0.1, 0.1, 0
+PAIRS = {True: 60, False: 10}
+"""Pairs of runs at every budget, for the replicable rivals and for the others, of which only the loss is asked."""
 EPSILON = {True: 0.3, False: 0.1}
 """Accuracy asked for, of the replicable rivals and of the others, which would have it for nothing at 0.3."""
 DATA = Path(__file__).parent / "data" / "peers.json"
@@ -80,21 +82,19 @@ class Outcome(NamedTuple):
     """Mean samples per run: a rival may stop before its budget."""
 
 
-def measure(mdp: reprl.TabularMDP, learner: Rival, runs: int) -> Outcome:
-    """Run a learner on fresh data, in pairs that share a key if it is meant to replicate."""
+def measure(mdp: reprl.TabularMDP, learner: Rival, pairs: int) -> Outcome:
+    """Audit a rival, and note of every run how much its policy loses."""
     best = mdp.evaluate(mdp.solve().policy)
-    open_model: Callable[..., Any] = reprl.GenerativeModel if learner.access == "generative" else reprl.EpisodicModel
-    apart, losses, spent = 0, [], []
-    for i in range(runs):
-        found = []
-        for side in range(2 if learner.replicable else 1):
-            model = open_model(mdp, 2 * i + side)
-            found.append(learner(model, reprl.SharedKey(i)))
-            losses.append(best - mdp.evaluate(found[-1]))
-            spent.append(model.ledger.samples)
-        apart += found[0] != found[-1]
+    losses: list[float] = []
+
+    def noted(model: Any, shared_key: reprl.SharedKey) -> reprl.Policy:
+        policy = learner(model, shared_key)
+        losses.append(best - mdp.evaluate(policy))
+        return policy
+
+    report = reprl.audit(mdp, noted, pairs, access=learner.access, seed=SEED)
     missed = np.mean(np.array(losses) > EPSILON[learner.replicable])
-    return Outcome(apart / runs, float(missed), float(np.mean(losses)), float(np.mean(spent)))
+    return Outcome(report.disagreement, float(missed), float(np.mean(losses)), report.samples)
 
 
 def least(meets: Callable[[int], tuple[bool, Outcome]], low: int, high: int) -> tuple[int | None, Outcome]:
@@ -165,8 +165,8 @@ def sweep(name: str) -> list[dict[str, Any]]:
             ) -> tuple[bool, Outcome]:
                 asked = EPSILON[replicable]
                 learner = make_learner(plain, epsilon=asked, samples=2**exponent, **trial.options)
-                seen = measure(mdp, learner, PAIRS if replicable else RUNS)
-                return seen.missed <= DELTA and seen.disagreement <= RHO, seen
+                seen = measure(mdp, learner, PAIRS[replicable])
+                return seen.missed <= DELTA and (not replicable or seen.disagreement <= RHO), seen
 
             cells = math.prod(mdp.outcomes.shape)
             low = math.ceil(math.log2(cells * 2 * (cells if plain == "replicable-rmax" else 1)))

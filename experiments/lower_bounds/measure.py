@@ -17,8 +17,10 @@ from reprl.bounds.problems import cube_instance, sign_excess
 from reprl.bounds.solvers import plan_signs, sign_scores, sign_solver
 from reprl.bounds.sources import rademacher
 from reprl.coupling.correlated import correlated_sample
+from reprl.coupling.grade import Grade
 from reprl.coupling.mechanisms import compact
 from reprl.learning.learner import learner
+from reprl.learning.settings import LearnOptions
 from reprl.randomness import DataStream, SharedKey
 
 INSTANCES = SharedKey(20250917).derive("instances")
@@ -55,8 +57,8 @@ def disagreements(point: Point, gap: float, m: int, pairs: range, instance: Inst
             compact(sign_scores(rademacher(p, 2 * i + run), point.n, m), epsilon=gap).probabilities for run in (0, 1)
         ]
         stream = DataStream(i, f"integral/{point.n}/{m}")
-        series = point.series
-        out[j] = race_disagreement(laws[0], laws[1], stream, method=series.coupling, block=series.block, draws=draws)
+        grade = Grade(point.series.coupling, point.series.block)
+        out[j] = race_disagreement(laws[0], laws[1], stream, grade=grade, draws=draws)
     return out
 
 
@@ -149,7 +151,7 @@ def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict
     sizes = [round(centre * step) for step in (0.25, 0.5, 1.0, 2.0, 4.0)]
     counts, vectors, worst = [], [], 0.0
     for k, calls in enumerate(sizes):
-        settings = {
+        settings: LearnOptions = {
             "epsilon": epsilon * horizon / 3.0,
             "rho": rho,
             "delta": DELTA,

@@ -1,42 +1,115 @@
-"""reprl: reinforcement learning whose policies replicate on fresh data."""
+"""reprl: reinforcement learning whose policies replicate on fresh data.
 
-from reprl.artifacts.receipt import Receipt as Receipt
-from reprl.artifacts.recipe import Recipe as Recipe
-from reprl.auditing.audit import audit as audit
-from reprl.auditing.record import AuditReport as AuditReport
-from reprl.bounds.planner import Plan as Plan
-from reprl.bounds.planner import plan as plan
-from reprl.coupling.correlated import correlated_sample as correlated_sample
-from reprl.coupling.heavy_hitters import heavy_hitters as heavy_hitters
-from reprl.coupling.rounding import round_vector as round_vector
-from reprl.coupling.statistical_query import statistical_query as statistical_query
-from reprl.decide.best_arm import Decision as Decision
-from reprl.decide.best_arm import best_arm as best_arm
-from reprl.decide.best_arm import multi_best_arm as multi_best_arm
-from reprl.errors import ReprlError as ReprlError
-from reprl.guarantee import Guarantee as Guarantee
-from reprl.learning.boosting import boost as boost
-from reprl.learning.check import check_learner as check_learner
-from reprl.learning.learner import LearnResult as LearnResult
-from reprl.learning.learner import learn as learn
-from reprl.learning.learner import learner as learner
-from reprl.mdp.access import EpisodicModel as EpisodicModel
-from reprl.mdp.access import GenerativeModel as GenerativeModel
-from reprl.mdp.catalogue import catalogue as catalogue
-from reprl.mdp.catalogue import hard_instance as hard_instance
-from reprl.mdp.catalogue import make as make
-from reprl.mdp.counts import Counts as Counts
-from reprl.mdp.gymnasium.model import GymnasiumModel as GymnasiumModel
-from reprl.mdp.gymnasium.model import from_gymnasium as from_gymnasium
-from reprl.mdp.gymnasium.model import to_gymnasium as to_gymnasium
-from reprl.mdp.policy import Policy as Policy
-from reprl.mdp.tabular import Labels as Labels
-from reprl.mdp.tabular import Solution as Solution
-from reprl.mdp.tabular import TabularMDP as TabularMDP
-from reprl.mdp.tiers import Tiers as Tiers
-from reprl.mdp.tiers import check_niceness as check_niceness
-from reprl.randomness import STREAM_VERSION as STREAM_VERSION
-from reprl.randomness import DataStream as DataStream
-from reprl.randomness import SharedKey as SharedKey
+Public names are loaded when they are first used, so that ``import reprl`` and ``reprl --help`` cost next to nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "artifacts.folder": ("load_run",),
+    "artifacts.receipt": ("Receipt",),
+    "artifacts.recipe": ("Recipe",),
+    "auditing.audit": ("audit",),
+    "auditing.compare": ("Comparison", "compare"),
+    "auditing.record": ("AuditReport",),
+    "bounds.planner": ("Plan", "plan"),
+    "coupling.correlated": ("correlated_sample",),
+    "coupling.heavy_hitters": ("heavy_hitters",),
+    "coupling.rounding": ("round_vector",),
+    "coupling.statistical_query": ("statistical_query",),
+    "decide.best_arm": ("Decision", "best_arm", "multi_best_arm"),
+    "errors": ("ReprlError",),
+    "guarantee": ("Guarantee",),
+    "learning.boosting": ("boost",),
+    "learning.check": ("check_learner",),
+    "learning.learner": ("LearnResult", "learn", "learner"),
+    "learning.settings": ("Settings",),
+    "mdp.access": ("EpisodicModel", "GenerativeModel"),
+    "mdp.catalogue": ("catalogue", "hard_instance", "make"),
+    "mdp.counts": ("Counts",),
+    "mdp.gymnasium.model": ("GymnasiumModel", "from_gymnasium", "to_gymnasium"),
+    "mdp.policy": ("Policy",),
+    "mdp.tabular": ("Labels", "Solution", "TabularMDP"),
+    "mdp.tiers": ("Tiers", "check_niceness"),
+    "peers.registry": ("learners",),
+    "randomness": ("STREAM_VERSION", "DataStream", "SharedKey"),
+    "report.write": ("write_report",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_ROOMS = ("artifacts", "auditing", "bounds", "coupling", "decide", "explore", "learning", "mdp", "peers", "report")
+
+__all__ = sorted(_HOME_OF)
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from reprl import artifacts as artifacts
+    from reprl import auditing as auditing
+    from reprl import bounds as bounds
+    from reprl import coupling as coupling
+    from reprl import decide as decide
+    from reprl import explore as explore
+    from reprl import learning as learning
+    from reprl import mdp as mdp
+    from reprl import peers as peers
+    from reprl import report as report
+    from reprl.artifacts.folder import load_run as load_run
+    from reprl.artifacts.receipt import Receipt as Receipt
+    from reprl.artifacts.recipe import Recipe as Recipe
+    from reprl.auditing.audit import audit as audit
+    from reprl.auditing.compare import Comparison as Comparison
+    from reprl.auditing.compare import compare as compare
+    from reprl.auditing.record import AuditReport as AuditReport
+    from reprl.bounds.planner import Plan as Plan
+    from reprl.bounds.planner import plan as plan
+    from reprl.coupling.correlated import correlated_sample as correlated_sample
+    from reprl.coupling.heavy_hitters import heavy_hitters as heavy_hitters
+    from reprl.coupling.rounding import round_vector as round_vector
+    from reprl.coupling.statistical_query import statistical_query as statistical_query
+    from reprl.decide.best_arm import Decision as Decision
+    from reprl.decide.best_arm import best_arm as best_arm
+    from reprl.decide.best_arm import multi_best_arm as multi_best_arm
+    from reprl.errors import ReprlError as ReprlError
+    from reprl.guarantee import Guarantee as Guarantee
+    from reprl.learning.boosting import boost as boost
+    from reprl.learning.check import check_learner as check_learner
+    from reprl.learning.learner import LearnResult as LearnResult
+    from reprl.learning.learner import learn as learn
+    from reprl.learning.learner import learner as learner
+    from reprl.learning.settings import Settings as Settings
+    from reprl.mdp.access import EpisodicModel as EpisodicModel
+    from reprl.mdp.access import GenerativeModel as GenerativeModel
+    from reprl.mdp.catalogue import catalogue as catalogue
+    from reprl.mdp.catalogue import hard_instance as hard_instance
+    from reprl.mdp.catalogue import make as make
+    from reprl.mdp.counts import Counts as Counts
+    from reprl.mdp.gymnasium.model import GymnasiumModel as GymnasiumModel
+    from reprl.mdp.gymnasium.model import from_gymnasium as from_gymnasium
+    from reprl.mdp.gymnasium.model import to_gymnasium as to_gymnasium
+    from reprl.mdp.policy import Policy as Policy
+    from reprl.mdp.tabular import Labels as Labels
+    from reprl.mdp.tabular import Solution as Solution
+    from reprl.mdp.tabular import TabularMDP as TabularMDP
+    from reprl.mdp.tiers import Tiers as Tiers
+    from reprl.mdp.tiers import check_niceness as check_niceness
+    from reprl.peers.registry import learners as learners
+    from reprl.randomness import STREAM_VERSION as STREAM_VERSION
+    from reprl.randomness import DataStream as DataStream
+    from reprl.randomness import SharedKey as SharedKey
+    from reprl.report.write import write_report as write_report
+else:  # hidden from type checkers, which would take every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name, or a room, when it is first asked for."""
+        if name in _ROOMS:
+            return importlib.import_module(f"reprl.{name}")
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'reprl' has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"reprl.{_HOME_OF[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        """Every public name and room, loaded or not."""
+        return sorted({*globals(), *_HOME_OF, *_ROOMS})

@@ -1,6 +1,7 @@
 """ReprlError and the checks that public functions make on their arguments.
 
 Every check returns the value in its canonical type, or raises one line that quotes what came and says what is allowed.
+The command line needs this module for its help page, so NumPy is loaded by the first check that meets an array.
 """
 
 from __future__ import annotations
@@ -8,9 +9,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
+
+_ROUNDING = 1e-9
+"""How far from 1 the sum of a law may be."""
 
 
 class ReprlError(ValueError):
@@ -30,9 +35,9 @@ def check_int(name: str, value: object, low: int, high: int | None = None) -> in
     """Return value as an int in [low, high]; booleans, floats and text are refused."""
     allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
     try:
-        if isinstance(value, bool | np.bool_):
+        if isinstance(value, bool):
             raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]  # NumPy's truth values are no index
     except TypeError:
         raise ReprlError(f"{name} must be {allowed}, got {quote(value)}") from None
     if number < low or (high is not None and number > high):
@@ -44,6 +49,8 @@ def check_real(
     name: str, value: object, low: float, high: float, *, open_low: bool = True, open_high: bool = True
 ) -> float:
     """Return value as a float in the interval from low to high; an infinite end is not printed as a bound."""
+    import numpy as np
+
     left, right = "(" if open_low else "[", ")" if open_high or math.isinf(high) else "]"
     allowed = f"lie in {left}{low:g}, {high:g}{right}"
     try:
@@ -73,6 +80,8 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
 
 def check_array(name: str, value: object, ndim: int | tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return value as a finite float64 array with one of the allowed numbers of axes."""
+    import numpy as np
+
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     try:
         array = np.asarray(value)
@@ -91,18 +100,18 @@ def check_array(name: str, value: object, ndim: int | tuple[int, ...]) -> np.nda
     return array
 
 
-def check_distribution(
-    name: str, rows: np.ndarray[Any, np.dtype[np.float64]], tolerance: float = 1e-9
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Check that the last axis of rows holds probability vectors; return rows unchanged."""
+def check_distribution(name: str, rows: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Check that the last axis of rows holds probability vectors, up to rounding; return rows unchanged."""
+    import numpy as np
+
     if (rows < 0).any():
         where = tuple(int(i) for i in np.argwhere(rows < 0)[0])
         raise ReprlError(f"{name}{list(where)} must be a probability in [0, 1], got {rows[where]:g}")
     with np.errstate(over="ignore"):
         totals = rows.sum(axis=-1)
-    off = np.abs(totals - 1.0) > tolerance
+    off = np.abs(totals - 1.0) > _ROUNDING
     if off.any():
         position = tuple(int(i) for i in np.argwhere(off)[0])
         label = f"{name}{list(position)}" if position else name
-        raise ReprlError(f"{label} must sum to 1 within {tolerance:g}, got {float(totals[position]):.12g}")
+        raise ReprlError(f"{label} must sum to 1 within {_ROUNDING:g}, got {float(totals[position]):.12g}")
     return rows

@@ -207,11 +207,11 @@ def _plain(settings: Settings) -> dict[str, Any]:
 
 def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
     """What "auto" chose for these sizes: for the arms, and for the partition of an episodic run."""
-    arms = settings.decision(environment.n_states, environment.n_actions)
-    chosen: dict[str, Any] = {"coupling": arms.coupling, "block": int(arms.block), "partition": None}
+    arms = settings.grade(environment.n_states, environment.n_actions)
+    chosen: dict[str, Any] = {"coupling": arms.method, "block": arms.block, "partition": None}
     if settings.access == "episodic":
-        sets = settings.decision(environment.n_states * environment.horizon, 2)
-        chosen["partition"] = {"coupling": sets.coupling, "block": int(sets.block)}
+        sets = settings.grade(environment.n_states * environment.horizon, 2)
+        chosen["partition"] = {"coupling": sets.method, "block": sets.block}
     return chosen
 
 

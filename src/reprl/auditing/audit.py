@@ -6,20 +6,20 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
-from reprl.auditing.pairs import KeyRuns, Trial, resolve_learner, run_keys
+from reprl.auditing.pairs import KeyRuns, Subject, Trial, resolve_learner, run_keys
 from reprl.auditing.record import AuditReport, Cell, CurvePoint, Spread
 from reprl.auditing.world import TIE, describe, optimal_scores, reachability
 from reprl.errors import ReprlError, check_int, check_probability, quote
 from reprl.learning.learner import open_environment
 from reprl.learning.protocol import Learner
-from reprl.learning.settings import Settings
+from reprl.learning.settings import LearnerOptions, Settings
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import fresh_seed
@@ -28,6 +28,17 @@ MAX_CELLS = 100
 """Disagreeing cells that a report lists."""
 
 Tell = Callable[[int, int], None]
+
+
+class AuditOptions(LearnerOptions, total=False):
+    """What an audited learner may be given: the options of reprl, a sample limit, and what rivals take besides."""
+
+    max_samples: int | None
+    samples: int | None
+    rounds: int | None
+    bonus: float | None
+    replan: str
+    output: str
 
 
 def audit(
@@ -46,12 +57,12 @@ def audit(
     alternative: float | None = None,
     workers: int = 1,
     progress: bool | Tell = False,
-    **learn_options: Any,
+    **learn_options: Unpack[AuditOptions],
 ) -> AuditReport:
-    """Run a learner in pairs, one fresh shared key each and independent data, and count how often the policies differ.
+    """Run a learner in pairs, a fresh shared key each and independent data, and count how often the policies differ.
 
     Args:
-        env: as in ``reprl.learn``: a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one.
+        env: as in ``reprl.learn``.
         learner: a name in ``reprl.peers.learners()``, or any callable learner(model, shared_key, **learn_options) that
             returns a Policy or an (H, S) table of actions; its ``access`` attribute, if any, says which model it needs.
         pairs: shared keys to try.
@@ -62,12 +73,13 @@ def audit(
         runs_per_key: runs under each key. The first two are the designated pair, which test and interval count; the
             rest sharpen the estimate and show how many distinct policies one key leads to.
         access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
-        seed: of the audit: shared keys and data seeds follow from it. None draws one, to be read off the report.
+        seed: shared keys and data seeds follow from it. None draws one, to be read off the report.
         sequential: look after every pair and stop as soon as the verdict is certain.
         alternative: a sequential "not rejected" means that disagreement ≥ alternative is ruled out; None for 2ρ.
         workers: processes; they cannot change the report.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
-        learn_options: the learner's own options; for "reprl" those of ``reprl.learn``.
+        learn_options: the learner's own options; for "reprl" those of ``reprl.learn``. A callable may take others,
+            which type checkers do not know: bind them with functools.partial.
 
     Returns:
         The report; its verdict is "rejected", "not rejected" or, for a sequential test out of pairs, "undecided".
@@ -81,6 +93,36 @@ def audit(
         Data streams (seed, "audit/shared") and (seed, "audit/data") give the seeds of every run. A callable should draw
         its samples from the model and its shared randomness from the key; what else it draws counts as private.
     """
+    flags = (sequential, alternative, progress)
+    asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags)
+    place = open_environment(env, horizon, reward_range)
+    subject = resolve_learner(learner, place, asked.rho, access, dict(learn_options))
+    return _measure(asked, place, subject, progress)
+
+
+class _Asked(NamedTuple):
+    """The figures of an audit, checked."""
+
+    rho: float
+    level: float
+    pairs: int
+    runs: int
+    workers: int
+    seed: int
+    test: SequentialTest | None
+
+
+def _check(
+    rho: float,
+    level: float,
+    pairs: int,
+    runs_per_key: int,
+    workers: int,
+    seed: int | None,
+    flags: tuple[bool, float | None, bool | Tell],
+) -> _Asked:
+    """Check what an audit is asked for, and draw its seed where none is given."""
+    sequential, alternative, progress = flags
     rho, level = check_probability("rho", rho), check_probability("level", level)
     pairs = check_int("pairs", pairs, 1, 10**7)
     runs = check_int("runs_per_key", runs_per_key, 2, 10**4)
@@ -92,8 +134,12 @@ def audit(
         raise ReprlError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
     test = SequentialTest.checked(rho, level, alternative) if sequential else None
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
-    place = open_environment(env, horizon, reward_range)
-    subject = resolve_learner(learner, place, rho, access, learn_options)
+    return _Asked(rho, level, pairs, runs, workers, seed, test)
+
+
+def _measure(asked: _Asked, place: TabularMDP | GymnasiumModel, subject: Subject, progress: bool | Tell) -> AuditReport:
+    """Run the pairs, until a sequential test decides or they are used up."""
+    pairs, runs, workers, seed, test = asked[2:]
     mdp = place if isinstance(place, TabularMDP) else None
     scores = None if mdp is None else optimal_scores(mdp)
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, scores=scores)
@@ -107,6 +153,13 @@ def audit(
             verdict = "undecided" if test is None else test.decide(tally.hits, tally.keys)
             if verdict != "undecided":
                 break
+    return _report(asked, trial, tally, verdict)
+
+
+def _report(asked: _Asked, trial: Trial, tally: _Tally, verdict: str) -> AuditReport:
+    """Judge what the pairs showed."""
+    rho, level, pairs, runs, _, seed, test = asked
+    subject, mdp = trial.subject, trial.env if isinstance(trial.env, TabularMDP) else None
     hits, keys = tally.hits, tally.keys
     chance = p_value(hits, keys, rho) if test is None else None
     if chance is not None:
@@ -128,7 +181,7 @@ def audit(
         interval=exact_interval(hits, keys) if test is None else test.interval(hits, keys),
         verdict=verdict,
         p_value=chance,
-        sequential=sequential,
+        sequential=test is not None,
         alternative=None if test is None else test.alternative,
         runs_per_key=runs,
         distinct=tuple(tally.distinct),

@@ -90,10 +90,6 @@ def smallest_budget(
 ) -> Search:
     """Find the smallest budget with disagreement ≤ ρ and mean suboptimality ≤ ε, to a factor of √2.
 
-    Budgets are doubled from `low` until one passes and the next one passes too; disagreement need not fall with the
-    budget, and a lucky pass is thus not taken for an answer (at the limit there is no next one). Then the bracket is
-    split once, at its geometric middle. A search also ends where a doubled budget is not used.
-
     Args:
         mdp: the environment; its dynamics give exact values.
         make: from a budget to a learner(model, shared_key) that draws at most so many samples.
@@ -133,22 +129,34 @@ def smallest_budget(
             tell(point)
         return point
 
-    failed = found = None
+    found, failed = _climb(judge, low, limit)
+    if all(point.verdict not in VERDICTS for point in points):
+        raise ReprlError(points[-1].verdict)
+    return Search(found, failed, tuple(sorted(points)))
+
+
+def _climb(judge: Callable[[int], Point], low: int, limit: int) -> tuple[Point | None, Point | None]:
+    """Return the smallest budget that passed and the largest below it that failed.
+
+    Budgets are doubled from `low` until one passes and the next one passes too; disagreement need not fall with the
+    budget, and a lucky pass is thus not taken for an answer (at the limit there is no next one). Then the bracket is
+    split once, at its geometric middle. A search also ends where a doubled budget is not used.
+    """
+    failed = found = last = None
     budget = low
     while budget <= limit:
         point = judge(budget)
         if point.passed and found is not None:
             break
         found, failed = (point, failed) if point.passed else (None, point)
-        if len(points) > 1 and points[-1].samples <= 1.01 * points[-2].samples:
+        if last is not None and point.samples <= 1.01 * last.samples:
             break
+        last = point
         budget = round(STEP * budget)
     while found is not None and failed is not None and found.budget > 1.01 * RESOLUTION * failed.budget:
         point = judge(round(math.sqrt(found.budget * failed.budget)))
         found, failed = (point, failed) if point.passed else (found, point)
-    if all(point.verdict not in VERDICTS for point in points):
-        raise ReprlError(points[-1].verdict)
-    return Search(found, failed, tuple(sorted(points)))
+    return found, failed
 
 
 def _judge(

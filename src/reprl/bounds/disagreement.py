@@ -11,19 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS
-from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int
+from reprl.coupling.grade import JOINT, Grade
+from reprl.errors import ReprlError, check_array, check_distribution, check_int
 from reprl.randomness import DataStream
 
 
 def race_disagreement(
-    first: ArrayLike,
-    second: ArrayLike,
-    stream: DataStream,
-    *,
-    method: str = "joint",
-    block: int = DEFAULT_BLOCK,
-    draws: int = 1024,
+    first: ArrayLike, second: ArrayLike, stream: DataStream, *, grade: Grade = JOINT, draws: int = 1024
 ) -> float:
     """Estimate the probability, over the shared key, that `correlated_sample` gives two runs different choices.
 
@@ -31,8 +25,7 @@ def race_disagreement(
         first: (n, 2) laws of one run.
         second: (n, 2) laws of the other.
         stream: private randomness of the estimate.
-        method: as in correlated_sample.
-        block: as in correlated_sample.
+        grade: how the rows are coupled.
         draws: points behind each sum, half of them from each law; rounded up to an even number.
 
     Guarantee:
@@ -45,17 +38,14 @@ def race_disagreement(
     p, q = _coins("first", first), _coins("second", second)
     if p.shape != q.shape:
         raise ReprlError(f"both products must have one shape, got {p.shape} and {q.shape}")
-    method = check_choice("method", method, METHODS)
-    if method == "product":
+    if grade.method == "product":
         return float(1.0 - np.prod(1.0 - np.abs(p - q)))
-    size = p.size if method == "joint" else min(p.size, check_int("block", block, 1))
     draws = check_int("draws", draws, 2, 2**24)
     half = (draws + 1) // 2
     uniforms = stream.uniforms(2 * half * p.size).reshape(2, half, p.size)
     heads = np.concatenate([uniforms[0] < p, uniforms[1] < q])
     agree = 1.0
-    for low in range(0, p.size, size):
-        part = slice(low, low + size)
+    for part in grade.blocks(p.size):
         agree *= _agreement(p[part], q[part], heads[:, part])
     return max(0.0, 1.0 - agree)
 

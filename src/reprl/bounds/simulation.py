@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ _CONSOLATION = 1.0 / 3.0
 """Probability that −1 pays 1 after rewards are mapped from [−2, 1] to [0, 1]."""
 
 
-class SimulatedParallel(GenerativeModel):
+class SimulatedParallel:
     """Parallel sampling of the hard MDP from vector samples, two per call (Theorem 1.4), as the model of any learner.
 
     One vector pays a₊ in every (s, h), the other a₋; transitions and dummies need none.
@@ -45,22 +46,22 @@ class SimulatedParallel(GenerativeModel):
 
     def __init__(self, source: VectorSource, *, n_states: int, n_actions: int = 2) -> None:
         """Open the model with an empty ledger; the data seed that counts is the source's."""
-        super().__init__(hard_instance(as_table(np.zeros(source.n), n_states), n_actions), 0)
+        self.mdp = hard_instance(as_table(np.zeros(source.n), n_states), n_actions)
+        self.horizon, self.n_states, self.n_actions = self.mdp.outcomes.shape
+        self.samples_per_call = GenerativeModel(self.mdp, 0).samples_per_call
         self.source = source
+        self.data_seed = 0
+        self.ledger = Ledger()
 
     def sample(self, n: int) -> Counts:
         """Make n parallel-sampling calls out of 2n vectors."""
         n = check_int("n", n, 1, 2**61)
-        horizon, states, actions = self.mdp.outcomes.shape
-        paid = np.zeros((horizon * states, actions), dtype=np.int64)
+        paid = np.zeros((self.horizon * self.n_states, self.n_actions), dtype=np.int64)
         paid[:, 0] = self.source.tally(n)
         paid[:, 1] = n - self.source.tally(n)
-        coin = np.array([1.0 - _CONSOLATION, _CONSOLATION])
-        unpaid = n - paid[:, :2].reshape(-1)
-        paid[:, :2] += self._draw("rewards", unpaid, coin)[:, 1].reshape(-1, 2)
-        uniform = np.full(states, 1.0 / states)
+        paid[:, :2] += self._console(n - paid[:, :2].reshape(-1)).reshape(-1, 2)
         cells = np.stack([n - paid.reshape(-1), paid.reshape(-1)])
-        moved = self._draw("states", cells.reshape(-1), uniform).reshape(2, -1, states)
+        moved = self._move(cells.reshape(-1)).reshape(2, -1, self.n_states)
         self._charge(n)
         return Counts(self.mdp.outcomes, self._hits(moved))
 
@@ -68,18 +69,27 @@ class SimulatedParallel(GenerativeModel):
         """Return the mean return over n fresh episodes; vectors are used as in SimulatedEpisodes."""
         n = check_int("n", n, 1, 2**62)
         actions = self.mdp.check_policy(policy).actions
-        horizon, states = actions.shape
-        visits = self._draw("states", np.full(horizon, n), np.full(states, 1.0 / states))
+        visits = self._move(np.full(self.horizon, n))
         read = np.where(actions < 2, visits, 0).reshape(-1)
         plus = self.source.tally(read) if read.any() else read
         paid = np.where(actions.reshape(-1) == 0, plus, read - plus)
-        coin = np.array([1.0 - _CONSOLATION, _CONSOLATION])
-        total = int(paid.sum()) + int(self._draw("rewards", read - paid, coin)[:, 1].sum())
+        total = int(paid.sum()) + int(self._console(read - paid).sum())
         self._charge(n)
         return total / n
 
-    def _draw(self, purpose: str, totals: Sizes, law: Vector) -> Sizes:
-        return multinomials(self.source.stream(purpose), totals, np.tile(law, (totals.size, 1)))
+    def _console(self, unpaid: Sizes) -> Sizes:
+        """How many of the −1 in each cell pay 1 nevertheless."""
+        laws = np.tile([1.0 - _CONSOLATION, _CONSOLATION], (unpaid.size, 1))
+        return multinomials(self.source.stream("rewards"), unpaid, laws)[:, 1]
+
+    def _move(self, totals: Sizes) -> Sizes:
+        """Next states of each cell's visits, uniform."""
+        laws = np.full((totals.size, self.n_states), 1.0 / self.n_states)
+        return multinomials(self.source.stream("states"), totals, laws)
+
+    def _charge(self, n: int) -> None:
+        self.ledger.calls += n
+        self.ledger.samples += n * self.samples_per_call
 
     def _hits(self, moved: Sizes) -> Sizes:
         """Lay counts [reward, cell, next state] out over the slots of the outcome table."""
@@ -115,6 +125,7 @@ class SimulatedEpisodes:
         self.horizon, self.n_states = as_table(np.zeros(source.n), n_states).shape
         self.n_actions = check_int("n_actions", n_actions, 2)
         self.source = source
+        self.data_seed = 0
         self.ledger = Ledger()
         self._visits = np.zeros(source.n, dtype=np.int64)
         self._vectors: deque[NDArray[np.bool_]] = deque()
@@ -122,8 +133,26 @@ class SimulatedEpisodes:
         self._h, self._state = self.horizon, -1
         self._uniforms = np.empty(0)
 
-    def reset(self) -> int:
-        """Begin an episode and return its first state, uniform."""
+    @property
+    def known(self) -> Mapping[int, float]:
+        """No state: every law is learned from samples."""
+        return {}
+
+    @property
+    def arrays(self) -> None:
+        """No tables: p is hidden, so a learner plays step by step."""
+
+    @property
+    def samples_per_episode(self) -> int:
+        """H, and one more when the start is random."""
+        return int(self.horizon + (0 if self.n_states == 1 else 1))
+
+    def fresh_stream(self, purpose: str) -> DataStream:
+        """Open private randomness of the source."""
+        return self.source.stream(purpose)
+
+    def reset(self, seed: int | None = None) -> int:
+        """Begin the next episode and return its first state, uniform; vectors come in order, so no seed names one."""
         self._uniforms = self.source.stream("episodes").uniforms(2 * self.horizon + 1)
         self._h, self._state = 0, int(self._uniforms[0] * self.n_states)
         self.ledger.episodes += 1

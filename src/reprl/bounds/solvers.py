@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from reprl.bounds.problems import Algorithm, Vector, check_hypotheses
 from reprl.bounds.sources import ExampleSource, VectorSource
-from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS, block_size, correlated_sample
+from reprl.coupling.correlated import correlated_sample
+from reprl.coupling.grade import DEFAULT_BLOCK, METHODS, Grade
 from reprl.coupling.mechanisms import MECHANISMS, compact
 from reprl.coupling.rounding import round_vector
 from reprl.decide.best_arm import Decision, best_arm, multi_best_arm, plan_best_arm
@@ -66,9 +67,8 @@ def plan_signs(
     epsilon = check_real("epsilon", epsilon, 0.0, 2.0, open_high=False)
     rho, delta = check_probability("rho", rho), check_probability("delta", delta)
     target = check_choice("target", target, TARGETS)
-    method = check_choice("coupling", coupling, METHODS)
-    blocks = -(-n // block_size(n, method, check_int("block", block, 1)))
-    weight = 2.0 * math.pi**2 * n * n if method == "product" else 8.0 * math.pi**2 * n * blocks
+    grade = Grade(check_choice("coupling", coupling, METHODS), block)
+    weight = 2.0 * math.pi**2 * n * n if coupling == "product" else 8.0 * math.pi**2 * n * grade.count(n)
     log = math.log(2.0 * n / delta) if target == "every" else math.log(2.0 / delta)
     share = min(1.0, MEAN_LOSS + math.sqrt(log / (2.0 * n))) if target == "average" else 1.0
     # Sampling error in units of ρ·gap, at the m below: of one coordinate at worst, or of all on average.

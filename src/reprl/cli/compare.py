@@ -46,23 +46,11 @@ def compare(
     from reprl.auditing.compare import compare as run_comparison
     from reprl.cli.environment import open_named
 
-    given: dict[str, Any] = {
-        "epsilon": epsilon,
-        "rho": rho,
-        "access": access,
-        "pairs": pairs,
-        "limit": limit,
-        "seed": seed,
-    }
+    asked = {"epsilon": epsilon, "rho": rho, "access": access, "pairs": pairs, "limit": limit, "seed": seed}
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
     with _status() as tell:
-        found = run_comparison(
-            world,
-            learner or None,
-            workers=args.count_workers(workers),
-            progress=tell,
-            **{name: value for name, value in given.items() if value is not None},
-        )
+        found = run_comparison(world, learner or None, workers=args.count_workers(workers), progress=tell, **given)
     if out is not None:
         found.save(out)
     return Answer(found.as_dict(), lambda console: console.print(found))

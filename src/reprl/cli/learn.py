@@ -58,7 +58,7 @@ def learn(
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
     own = "" if recipe.environment.id else again
-    return Answer(describe_run(result, world, out), lambda console: _show(console, result, world, out, own))
+    return Answer(describe_run(result, out), lambda console: _show(console, result, world, out, own))
 
 
 def run_recipe(
@@ -88,7 +88,7 @@ def run_recipe(
     return result
 
 
-def describe_run(result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None) -> dict[str, Any]:
+def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
     """Return a run as a JSON document."""
     receipt = result.receipt.as_dict()
     return {

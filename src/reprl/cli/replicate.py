@@ -58,7 +58,7 @@ def replicate(
         if first.receipt.data_commitment == result.receipt.data_commitment:
             remark = "both runs used one data seed: equal policies show determinism, not replicability"
     document = {
-        **describe_run(result, world, out),
+        **describe_run(result, out),
         "same": None if comparison is None else comparison.same,
         "comparison": None if comparison is None else comparison.as_dict(),
         "remark": remark,

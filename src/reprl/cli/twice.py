@@ -67,7 +67,7 @@ def twice(
         **comparison.as_dict(),
         "shared_seed": recipe.shared_seed,
         "greedy_different": greedy,
-        "runs": [describe_run(run, world, None) for run in runs],
+        "runs": [describe_run(run, None) for run in runs],
     }
     code = FINE if comparison.same else DIFFERENT
     return Answer(document, lambda console: _show(console, runs, world, comparison, greedy), code)

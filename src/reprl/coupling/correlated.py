@@ -13,18 +13,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from reprl.coupling.grade import DEFAULT_BLOCK, JOINT, Grade
 from reprl.coupling.gumbel_field import find_winners, make_search
-from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int
+from reprl.errors import ReprlError, check_array, check_distribution, check_int
 from reprl.randomness import SharedKey, check_shared_key, philox, unit
 
-METHODS = ("joint", "blocked", "product")
-DEFAULT_BLOCK = 32
 DEFAULT_MAX_NODES = 10**9
-
-
-def block_size(n: int, method: str, block: int) -> int:
-    """Rows that are coupled together when n rows are drawn with a method: all, a block, or one."""
-    return {"joint": n, "blocked": min(n, block), "product": 1}[method]
 
 
 class Draw(NamedTuple):
@@ -68,59 +62,57 @@ def correlated_sample(
         Shared only: product reads words of `key` by row number, the others nodes of a tree per block number. Neither
         data nor the order or split of calls can move a draw.
     """
-    return draw(key, probabilities, method, block, first=first, max_nodes=max_nodes).choice
+    return draw(key, probabilities, Grade(method, block), first=first, max_nodes=max_nodes).choice
 
 
 def draw(
     key: SharedKey,
     probabilities: ArrayLike,
-    method: str = "joint",
-    block: int = DEFAULT_BLOCK,
+    grade: Grade = JOINT,
     *,
     first: int = 0,
     max_nodes: int = DEFAULT_MAX_NODES,
 ) -> Draw:
     """Like correlated_sample, and also report the work."""
     words = check_shared_key(key).words
-    method = check_choice("method", method, METHODS)
-    block = check_int("block", block, 1)
     first = check_int("first", first, 0, 2**62)
     max_nodes = check_int("max_nodes", max_nodes, 1, 2**62)
     laws = _laws(probabilities)
-    choice = np.zeros(laws.shape[0], dtype=np.int64)
-    if method == "product":
+    n, k = laws.shape
+    choice = np.zeros(n, dtype=np.int64)
+    if grade.method == "product":
         _draw_rows(words[0], words[1], np.uint64(first), laws, choice)
         return Draw(choice, 0)
-    size = laws.shape[0] if method == "joint" else block
-    if first % size if method == "blocked" else first:
-        allowed = f"a multiple of block={block}" if method == "blocked" else "0 for method='joint'"
-        raise ReprlError(f"first must be {allowed}, got {first}")
+    if grade.method == "joint" and first:
+        raise ReprlError(f"first must be 0 for method='joint', got {first}")
+    first_block, inside = divmod(first, grade.block)
+    if inside:
+        raise ReprlError(f"first must be a multiple of block={grade.block}, got {first}")
     with np.errstate(divide="ignore"):
         penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
-    first_block, size = first // size, min(size, laws.shape[0])
-    nodes = np.full(-(-laws.shape[0] // size), -1, dtype=np.int64)
-    search = make_search(size, laws.shape[1])
+    size = grade.size(n)
+    nodes = np.full(grade.count(n), -1, dtype=np.int64)
+    search = make_search(size, k)
     while nodes[-1] < 0:
         find_winners(words[0], words[1], first_block, size, penalty, search, choice, nodes)
         expanded = np.where(nodes < 0, -1 - nodes, nodes)
         if expanded.max() > max_nodes:
             low = first + int(np.argmax(expanded > max_nodes)) * size
-            high = min(low + size, first + laws.shape[0]) - 1
+            high = min(low + size, first + n) - 1
             raise ReprlError(
                 f"coupling of rows {low} to {high} passed max_nodes={max_nodes}: choose method='blocked' with a "
-                f"smaller block (now method={method!r}, block={size}) or method='product'"
+                f"smaller block (now method={grade.method!r}, block={size}) or method='product'"
             )
     return Draw(choice, int(nodes.sum()))
 
 
-def disagreement_bound(first: ArrayLike, second: ArrayLike, method: str = "joint", block: int = DEFAULT_BLOCK) -> float:
+def disagreement_bound(first: ArrayLike, second: ArrayLike, grade: Grade = JOINT) -> float:
     """Bound the probability that two runs with these two products of laws choose differently.
 
     Args:
         first: (n, k) laws of one run.
         second: (n, k) laws of the other.
-        method: as in correlated_sample.
-        block: as in correlated_sample.
+        grade: how the rows are coupled.
 
     Guarantee:
         An upper bound. TV of a block is bounded by sqrt(1 − affinity²), at most Σ TV of its rows (coupling.md §3).
@@ -128,17 +120,15 @@ def disagreement_bound(first: ArrayLike, second: ArrayLike, method: str = "joint
     p, q = _laws(first), _laws(second)
     if p.shape != q.shape:
         raise ReprlError(f"both products must have one shape, got {p.shape} and {q.shape}")
-    method = check_choice("method", method, METHODS)
     n, k = p.shape
     tv = 0.5 * np.abs(p - q).sum(axis=1)
-    if method == "product" and k == 2:
+    if grade.method == "product" and k == 2:
         return float(1.0 - np.prod(1.0 - tv))
-    size = block_size(n, method, check_int("block", block, 1))
     # 1 − affinity = ½ Σ (√p − √q)², written so that nearly equal laws keep their distance.
     root = np.where((p == 0.0) & (q == 0.0), 1.0, np.sqrt(p) + np.sqrt(q))
     with np.errstate(divide="ignore"):
         log_affinity = np.log1p(-np.minimum(0.5 * (((p - q) / root) ** 2).sum(axis=1), 1.0))
-    starts = np.arange(0, n, size)
+    starts = grade.starts(n)
     hellinger = np.sqrt(-np.expm1(2.0 * np.add.reduceat(log_affinity, starts)))
     block_tv = np.minimum(np.minimum(hellinger, np.add.reduceat(tv, starts)), 1.0)
     return float(1.0 - np.prod(1.0 - 2.0 * block_tv / (1.0 + block_tv)))

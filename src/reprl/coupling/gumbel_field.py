@@ -102,6 +102,53 @@ def begin(search: Search, key: np.uint64, lane: np.uint64, root: np.uint64, k: i
     search.tally[1] = 0
 
 
+@njit(cache=True, inline="always")
+def _expand(
+    key: np.uint64,
+    lane: np.uint64,
+    penalty: NDArray[np.float64],
+    log_k: float,
+    search: Search,
+    floor: int,
+    best: float,
+) -> int:
+    """Put the children of the node at `floor` that may still win in its place, the best one last; return the height."""
+    depth, choice, address = search.depth, search.choice, search.address
+    time, cost, bound = search.time, search.cost, search.bound
+    k = penalty.shape[1]
+    d, here, reached = depth[floor], address[floor], bound[floor]
+    inherited = time[floor] / k
+    spent = cost[floor] + log_k
+    first, second = philox(key, lane, here)
+    block = 0
+    heir = min(int(unit(first) * k), k - 1)
+    top = floor
+    for child in range(k):
+        total = spent + penalty[d, child]
+        if total == math.inf:
+            continue
+        arrival = inherited
+        score = reached + penalty[d, child]
+        if child != heir:
+            number = child + 1 if child < heir else child
+            if number >> 1 != block:
+                block = number >> 1
+                first, second = philox(key, lane + np.uint64(block), here)
+            arrival -= math.log(unit(second if number & 1 else first))
+            score = math.log(arrival) + total
+        if score >= best:
+            continue
+        slot = top
+        while slot > floor and bound[slot - 1] < score:
+            depth[slot], choice[slot], address[slot] = depth[slot - 1], choice[slot - 1], address[slot - 1]
+            time[slot], cost[slot], bound[slot] = time[slot - 1], cost[slot - 1], bound[slot - 1]
+            slot -= 1
+        depth[slot], choice[slot], address[slot] = d + 1, child, child_address(here, child)
+        time[slot], cost[slot], bound[slot] = arrival, total, score
+        top += 1
+    return top
+
+
 @njit(cache=True)
 def find_winner(
     key: np.uint64,
@@ -128,8 +175,7 @@ def find_winner(
     """
     n, k = penalty.shape
     log_k = math.log(k)
-    depth, choice, address = search.depth, search.choice, search.address
-    time, cost, bound, path = search.time, search.cost, search.bound, search.path
+    depth, choice, bound, path = search.depth, search.choice, search.bound, search.path
     best = search.best[0]
     top, nodes = search.tally
     while top > 0 and nodes < pause:
@@ -144,37 +190,7 @@ def find_winner(
             out[:] = path[:n]
             continue
         nodes += 1
-        here = address[top]
-        reached = bound[top]
-        inherited = time[top] / k
-        spent = cost[top] + log_k
-        first, second = philox(key, lane, here)
-        block = 0
-        heir = min(int(unit(first) * k), k - 1)
-        floor = top
-        for child in range(k):
-            total = spent + penalty[d, child]
-            if total == math.inf:
-                continue
-            arrival = inherited
-            score = reached + penalty[d, child]
-            if child != heir:
-                number = child + 1 if child < heir else child
-                if number >> 1 != block:
-                    block = number >> 1
-                    first, second = philox(key, lane + np.uint64(block), here)
-                arrival -= math.log(unit(second if number & 1 else first))
-                score = math.log(arrival) + total
-            if score >= best:
-                continue
-            slot = top
-            while slot > floor and bound[slot - 1] < score:
-                depth[slot], choice[slot], address[slot] = depth[slot - 1], choice[slot - 1], address[slot - 1]
-                time[slot], cost[slot], bound[slot] = time[slot - 1], cost[slot - 1], bound[slot - 1]
-                slot -= 1
-            depth[slot], choice[slot], address[slot] = d + 1, child, child_address(here, child)
-            time[slot], cost[slot], bound[slot] = arrival, total, score
-            top += 1
+        top = _expand(key, lane, penalty, log_k, search, top, best)
     search.best[0] = best
     search.tally[0] = top
     search.tally[1] = nodes

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_int, check_probability, check_real
+from reprl.errors import ReprlError, check_array, check_probability, check_real
 
 MECHANISMS = ("compact", "exponential")
 
@@ -65,7 +65,7 @@ def exponential(scores: ArrayLike, *, epsilon: float, delta: float, temperature:
         scores: (n, k) empirical utilities.
         epsilon: accuracy that sets the temperature.
         delta: failure probability that sets the temperature.
-        temperature: t itself; None for the paper's 2·log(3nk/δ)/ε.
+        temperature: t itself; None for the paper's 2·log(3nk/δ)/ε (Algorithm 1).
 
     Guarantee:
         loss = log(nk/failure)/t with failure = δ/3; at the paper's t that is ε/2. If two runs' scores differ by at
@@ -75,7 +75,7 @@ def exponential(scores: ArrayLike, *, epsilon: float, delta: float, temperature:
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     delta = check_probability("delta", delta)
     n, k = values.shape
-    t = paper_temperature(n, k, epsilon, delta) if temperature is None else temperature
+    t = 2.0 * math.log(3.0 * n * k / delta) / epsilon if temperature is None else temperature
     t = check_real("temperature", t, 0.0, math.inf)
     weights = np.exp(t * (values - values.max(axis=1, keepdims=True)))
 
@@ -88,13 +88,6 @@ def exponential(scores: ArrayLike, *, epsilon: float, delta: float, temperature:
     return Selection(
         weights / weights.sum(axis=1, keepdims=True), math.log(n * k / failure) / t, failure, total_variation
     )
-
-
-def paper_temperature(n: int, k: int, epsilon: float, delta: float) -> float:
-    """Return the paper's inverse temperature for n instances of k arms, 2·log(3nk/δ)/ε (Algorithm 1, RepVarBandit)."""
-    check_int("n", n, 1)
-    check_int("k", k, 1)
-    return 2.0 * math.log(3.0 * n * k / delta) / epsilon
 
 
 def _scores(scores: ArrayLike) -> NDArray[np.float64]:

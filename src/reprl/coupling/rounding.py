@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, DEFAULT_MAX_NODES, METHODS, correlated_sample
-from reprl.errors import ReprlError, check_array, check_choice, check_int, check_real
+from reprl.coupling.correlated import DEFAULT_MAX_NODES, draw
+from reprl.coupling.grade import DEFAULT_BLOCK, METHODS, Grade
+from reprl.errors import ReprlError, check_array, check_choice, check_real
 from reprl.randomness import SharedKey, check_shared_key
 
 ROUNDINGS = (*METHODS, "grid")
@@ -66,7 +67,7 @@ def round_vector(
     # common corner.
     odd_below = below % 2.0
     odd = np.where(odd_below == 1.0, 1.0 - up, up)
-    parity = correlated_sample(key, np.stack([1.0 - odd, odd], axis=1), method, block, max_nodes=max_nodes)
+    parity = draw(key, np.stack([1.0 - odd, odd], axis=1), Grade(method, block), max_nodes=max_nodes).choice
     rounded: NDArray[np.float64] = width * (below + (parity != odd_below))
     return rounded
 
@@ -86,13 +87,12 @@ def rounding_bound(difference: ArrayLike, *, width: float, method: str = "joint"
     gap = np.abs(check_array("difference", difference, 1))
     width = check_real("width", width, 0.0, math.inf)
     method = check_choice("method", method, ROUNDINGS)
-    block = check_int("block", block, 1)
     with np.errstate(over="ignore"):
         cells = np.minimum(gap / width, 1.0)  # a gap of one cell or more leaves nothing to promise
     if method == "grid":
         return min(1.0, float(cells.sum()))
+    grade = Grade(method, block)
     if method == "product":
         return min(1.0, 0.5 * math.pi * float(cells.sum()))
-    size = cells.size if method == "joint" else min(block, cells.size)
-    norms = np.sqrt(np.add.reduceat(cells**2, np.arange(0, cells.size, size))) if cells.size else cells
+    norms = np.sqrt(np.add.reduceat(cells**2, grade.starts(cells.size)))
     return min(1.0, math.pi * float(norms.sum()))

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, DEFAULT_MAX_NODES, METHODS, block_size, correlated_sample
+from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, draw
+from reprl.coupling.grade import DEFAULT_BLOCK, METHODS, Grade
 from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential
 from reprl.coupling.rounding import round_vector, rounding_bound
 from reprl.errors import ReprlError, check_array, check_choice, check_int, check_probability, check_real, quote
@@ -43,6 +44,11 @@ class Decision:
         check_int("block", self.block, 1)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_int("max_nodes", self.max_nodes, 1)
+
+    @property
+    def grade(self) -> Grade:
+        """Coupling and block as one value."""
+        return Grade(self.coupling, self.block)
 
 
 def check_decision(decision: object) -> Decision:
@@ -110,26 +116,15 @@ def multi_best_arm(
     fewest = _fewest(sizes, scores.shape)
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     delta = check_probability("delta", delta)
-    places, n_places = _places(among, scores.shape[0])
+    inside = _inside(among, scores.shape[0])
     selection = select(decision.mechanism, scores, epsilon, delta)
-    laws = np.zeros((n_places, scores.shape[1]))
-    laws[:, 0] = 1.0
-    laws[places] = selection.probabilities
-    guard = decision.max_nodes
-    arms = correlated_sample(key.derive("arms"), laws, decision.coupling, decision.block, max_nodes=guard)[places]
-    values = scores[np.arange(scores.shape[0]), arms]
-    width, method = _grid(decision, epsilon)
-    if method:
-        spread = np.zeros(n_places)
-        spread[places] = values
-        values = round_vector(
-            key.derive("rounding"), spread, width=width, method=method, block=decision.block, max_nodes=guard
-        )[places]
+    arms, values = _draw(key, scores, selection.probabilities, inside, decision, epsilon)
     noise = scale * np.sqrt(math.log(6.0 * scores.size / delta) / (2.0 * fewest))
     apart = 2.0 * noise + check_real("drift", drift, 0.0, math.inf, open_low=False)
+    width, method = _grid(decision, epsilon)
     reach = width if method != "grid" else width / 2.0
     guarantee = Guarantee(
-        rho=min(1.0, _disagreement(decision, selection, apart, epsilon, places) + 2.0 * delta / 3.0),
+        rho=min(1.0, _disagreement(decision, selection, apart, epsilon, np.flatnonzero(inside)) + 2.0 * delta / 3.0),
         delta=delta / 3.0 + selection.failure,
         epsilon=float(max(selection.loss + 2.0 * noise.max(), reach + noise.max())),
         status="proven",
@@ -139,22 +134,14 @@ def multi_best_arm(
 
 
 def paper_requirement(
-    n_instances: int,
-    n_arms: int,
-    *,
-    epsilon: float,
-    rho: float,
-    delta: float,
-    coupling: str,
-    block: int = DEFAULT_BLOCK,
+    n_instances: int, n_arms: int, *, epsilon: float, rho: float, delta: float, grade: Grade
 ) -> float:
     """Return Proposition 3.6's bound on Σ_s 1/m_s with C = 36·256, as many times stricter as there are blocks.
 
     A product has S blocks (Proposition A.3), a joint draw has one.
     """
     log = math.log(3.0 * n_instances * n_arms / delta)
-    blocks = -(-n_instances // block_size(n_instances, coupling, block))
-    return (rho * epsilon) ** 2 / (9216.0 * log**3 * blocks)
+    return (rho * epsilon) ** 2 / (9216.0 * log**3 * grade.count(n_instances))
 
 
 def select(mechanism: str, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
@@ -173,14 +160,38 @@ def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
     return epsilon / 2.0, decision.coupling
 
 
-def _places(among: ArrayLike | None, n: int) -> tuple[NDArray[np.int64], int]:
-    """The coordinates of the instances, and how many coordinates there are."""
+def _inside(among: ArrayLike | None, n: int) -> NDArray[np.bool_]:
+    """Which coordinates hold the instances."""
     if among is None:
-        return np.arange(n), n
+        return np.ones(n, dtype=np.bool_)
     mask = np.asarray(among)
     if mask.ndim != 1 or mask.dtype.kind != "b" or mask.sum() != n:
         raise ReprlError(f"among must be booleans, {n} of them true, got {quote(among)}")
-    return np.flatnonzero(mask), mask.size
+    return mask
+
+
+def _draw(
+    key: SharedKey,
+    scores: NDArray[np.float64],
+    laws: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+    decision: Decision,
+    epsilon: float,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Draw an arm for every instance and round its score, each at its own coordinate."""
+    guard = decision.max_nodes
+    spread = np.zeros((inside.size, scores.shape[1]))
+    spread[:, 0] = 1.0
+    spread[inside] = laws
+    arms = draw(key.derive("arms"), spread, decision.grade, max_nodes=guard).choice[inside]
+    values = np.zeros(inside.size)
+    values[inside] = scores[np.arange(scores.shape[0]), arms]
+    width, method = _grid(decision, epsilon)
+    if method:
+        values = round_vector(
+            key.derive("rounding"), values, width=width, method=method, block=decision.block, max_nodes=guard
+        )
+    return arms, values[inside]
 
 
 def _disagreement(
@@ -192,7 +203,7 @@ def _disagreement(
 ) -> float:
     """Bound the probability that two runs whose scores differ by at most `apart`, row by row, choose differently."""
     n_places = int(places[-1]) + 1
-    home = places // block_size(n_places, decision.coupling, decision.block)
+    home = places // decision.grade.size(n_places)
     total = 0.0
     for block in np.unique(home):
         tv = selection.total_variation(np.where(home == block, apart, 0.0))

@@ -27,10 +27,9 @@ def forecast_disagreement(
     accuracy: Accuracy,
     decision: Decision,
     delta: float,
-    growth: float,
     data_seed: int,
 ) -> float:
-    """Estimate the disagreement of two runs whose data are `growth` times as many as these.
+    """Estimate the disagreement of two runs with as many data as these.
 
     Args:
         counts: data of one run.
@@ -39,13 +38,12 @@ def forecast_disagreement(
         accuracy: as in tiered_induction.
         decision: as in tiered_induction.
         delta: as in tiered_induction.
-        growth: how much more data the two runs would have.
         data_seed: seeds the perturbations, which are private to this run.
 
     Randomness:
         Data stream (data_seed, "forecast"). No shared address is read.
     """
-    spread = _spread(counts, tiers, found) / growth
+    spread = _spread(counts, tiers, found)
     horizon = counts.outcomes.horizon
     cells = spread[0].size
     total = 0.0
@@ -62,7 +60,7 @@ def forecast_disagreement(
                 inner = delta / (horizon * len(tiers.decided))
                 laws.append(select(decision.mechanism, scores, accuracy.by_tier[tier - 1], inner).probabilities)
             pairs = zip(laws[::2], laws[1::2], strict=True)
-            total += float(np.mean([disagreement_bound(p, q, decision.coupling, decision.block) for p, q in pairs]))
+            total += float(np.mean([disagreement_bound(p, q, decision.grade) for p, q in pairs]))
     return total
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -62,14 +61,7 @@ class Induction(NamedTuple):
 
 
 def tiered_induction(
-    key: SharedKey,
-    counts: Counts,
-    tiers: Tiers,
-    *,
-    accuracy: Accuracy,
-    delta: float,
-    decision: Decision | None = None,
-    progress: Callable[[int], None] | None = None,
+    key: SharedKey, counts: Counts, tiers: Tiers, *, accuracy: Accuracy, delta: float, decision: Decision | None = None
 ) -> Induction:
     """Turn data and a partition into a policy, step by step from the last.
 
@@ -80,7 +72,6 @@ def tiered_induction(
         accuracy: ε_ℓ and pessimism.
         delta: failure probability of the whole induction.
         decision: mechanism, coupling and rounding.
-        progress: called with each step that is done.
 
     Guarantee:
         As returned, computed from the sizes: the sum over (h, ℓ) of the bandits' own. It supposes that both runs have
@@ -91,14 +82,7 @@ def tiered_induction(
         Shared, at key.derive("induction", h, tier), one coordinate per state, whatever the data and the partition.
     """
     check_shared_key(key)
-    empty = first_empty(counts, tiers)
-    if empty is not None:
-        raise ReprlError(
-            f"cell (h={empty[0]}, s={empty[1]}, a={empty[2]}) of tier {tiers.level[empty[:2]]} must have a sample, "
-            f"got 0: collect more data or move the state to the ignored tier {tiers.count}"
-        )
-    if len(accuracy.by_tier) < len(tiers.decided):
-        raise ReprlError(f"accuracy must be given for {len(tiers.decided)} tiers, got {len(accuracy.by_tier)}")
+    _check_fit(counts, tiers, accuracy)
     delta = check_probability("delta", delta)
     decision = Decision(rounding="none") if decision is None else check_decision(decision)
     horizon, n_states, n_actions = counts.outcomes.shape
@@ -113,31 +97,41 @@ def tiered_induction(
         scores[h] = counts.mean_return(h, values[h + 1])
         wander = 0.0
         for tier in tiers.decided:
-            rows = np.flatnonzero(tiers.level[h] == tier)
-            if rows.size == 0:
+            inside = tiers.level[h] == tier
+            if not inside.any():
                 continue
             epsilon = check_real("accuracy", accuracy.by_tier[tier - 1], 0.0, float("inf"))
             found = multi_best_arm(
                 key.derive("induction", h, tier),
-                scores[h, rows],
-                counts.visits[h, rows],
+                scores[h, inside],
+                counts.visits[h, inside],
                 epsilon=epsilon,
                 delta=delta / (horizon * len(tiers.decided)),
                 decision=decision,
                 scale=float(horizon - h),
                 drift=drift,
-                among=tiers.level[h] == tier,
+                among=inside,
             )
-            actions[h, rows] = found.arms
-            laws[h, rows] = found.probabilities
-            values[h, rows] = np.clip(found.values - accuracy.pessimism * epsilon, 0.0, horizon - h)
+            actions[h, inside] = found.arms
+            laws[h, inside] = found.probabilities
+            values[h, inside] = np.clip(found.values - accuracy.pessimism * epsilon, 0.0, horizon - h)
             parts.append((tier, found.guarantee))
             wander = max(wander, 2.0 * found.noise)
         drift = drift + wander if decision.rounding == "none" else 0.0
-        if progress is not None:
-            progress(h)
     guarantee = _compose(parts, tiers, accuracy, horizon)
     return Induction(Policy(actions), values, laws, scores, guarantee)
+
+
+def _check_fit(counts: Counts, tiers: Tiers, accuracy: Accuracy) -> None:
+    """Refuse data that miss a cell of a decided tier, and an accuracy that misses a tier."""
+    empty = first_empty(counts, tiers)
+    if empty is not None:
+        raise ReprlError(
+            f"cell (h={empty[0]}, s={empty[1]}, a={empty[2]}) of tier {tiers.level[empty[:2]]} must have a sample, "
+            f"got 0: collect more data or move the state to the ignored tier {tiers.count}"
+        )
+    if len(accuracy.by_tier) < len(tiers.decided):
+        raise ReprlError(f"accuracy must be given for {len(tiers.decided)} tiers, got {len(accuracy.by_tier)}")
 
 
 def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accuracy, horizon: int) -> Guarantee:

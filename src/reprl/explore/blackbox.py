@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
-from reprl.explore.qagent import make_agent, make_schedule, restart, update
-from reprl.explore.qexplore import Exploration, RunSettings, mark_short
+from reprl.explore.qagent import make_agent, mark_short, restart, update
+from reprl.explore.runs import Exploration, Orders
 from reprl.mdp.access import Episodic
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.gymnasium.model import GymnasiumModel
@@ -34,16 +34,6 @@ _TICK = 0.2
 """Seconds between two reports of progress."""
 _CHUNK = 1024
 """Seeds that are drawn at a time."""
-
-
-class Orders(NamedTuple):
-    """What every run of a batch does."""
-
-    settings: RunSettings
-    levels: NDArray[np.int64]
-    """Quotas of records."""
-    key: int
-    """Philox key of the data stream: word k of lane r seeds episode k of run r."""
 
 
 class Findings(NamedTuple):
@@ -108,11 +98,9 @@ def explore_runs(
     """
     sizes, settings = (model.n_states, model.n_actions, model.horizon), orders.settings
     agent = make_agent(*sizes)
-    schedule = make_schedule(
-        *sizes, episodes=settings.episodes, bonus=settings.bonus, guide=settings.guide, failure=settings.failure
-    )
+    schedule = settings.schedule(*sizes)
     known = list(model.known)
-    short = np.zeros((orders.levels.size, model.horizon, model.n_states), dtype=np.int64)
+    short = np.zeros((orders.quotas.size, model.horizon, model.n_states), dtype=np.int64)
     found = Findings(Counter(), short, {}, np.zeros(model.n_states, dtype=np.int64))
     begin = model.reset if isinstance(model, GymnasiumModel) else lambda seed: model.reset()
     width, choice, value = 2 * model.n_actions, agent.choice, agent.value
@@ -149,7 +137,7 @@ def explore_runs(
                 raise
             if after_episode is not None:
                 after_episode()
-        mark_short(agent.visits, orders.levels, found.short)
+        mark_short(agent.visits, orders.quotas, found.short)
         found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
         found.starts[...] += starts
     found.short[:, :, known] = 0

@@ -197,3 +197,19 @@ def explore_episodes(
             s = outcomes.next_state[e]
             update(agent, schedule, cell, action, width, agent.value[(h + 1) * n_states + s])
     return position, samples
+
+
+@njit(cache=True, nogil=True)
+def mark_short(visits: NDArray[np.int64], quotas: NDArray[np.int64], short: NDArray[np.int64]) -> None:
+    """Add 1 to short[i, h, s] where some phantom action of (h, s) was taken fewer than quotas[i] times."""
+    horizon, n_states = short.shape[1], short.shape[2]
+    width = visits.size // (horizon * n_states)
+    for h in range(horizon):
+        for s in range(n_states):
+            base = (h * n_states + s) * width
+            fewest = visits[base + width // 2]
+            for a in range(width // 2 + 1, width):
+                fewest = min(fewest, visits[base + a])
+            for i in range(quotas.size):
+                if fewest < quotas[i]:
+                    short[i, h, s] += 1

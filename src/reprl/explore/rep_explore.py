@@ -1,8 +1,8 @@
 """RepExplore (Algorithm 5) and RepLevelExplore (Algorithm 6): a partition that replicates, and data for it.
 
 A *stage* makes m runs to see which states are under-explored, how often (the fractional set μ̂), draws the set I
-from the product of Bernoullis B(μ̂) by correlated sampling, and makes M more runs for data. The paper has one stage per
-tier. A stage may also settle several tiers from one set of runs.
+from the product of Bernoullis B(μ̂) by correlated sampling (`find_partition`), and makes M more runs for data
+(`collect_data`). The paper has one stage per tier. A stage may also settle several tiers from one set of runs.
 
 Each tier has a *ladder* of quotas: a run's set is then the one of a quota drawn at random from the ladder, averaged
 over that draw, which leaves the law of I what it was and its fractions far steadier from one batch of runs to the next.
@@ -18,32 +18,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS, correlated_sample
-from reprl.errors import ReprlError, check_choice, check_int, quote
-from reprl.explore.qexplore import Exploration, RunSettings, explore
+from reprl.coupling.correlated import draw
+from reprl.coupling.grade import Grade
+from reprl.errors import ReprlError, check_int, quote
+from reprl.explore.qexplore import explore
+from reprl.explore.runs import Exploration, RunSettings
 from reprl.mdp.access import Episodic
 from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
+
+Progress = Callable[[str, int, int], None]
+"""Told of a phase: its name, its episodes done, all its episodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
     """One stage of exploration: which runs, how many, and the quotas of the tiers that it settles."""
 
-    partition: RunSettings
-    """Behaviour of the runs that estimate μ̂."""
+    run: RunSettings
+    """How every run behaves."""
     partition_runs: int
-    """m."""
-    data: RunSettings
-    """Behaviour of the runs that only collect data."""
+    """m: runs that estimate μ̂."""
     data_runs: int
-    """M."""
+    """M: further runs, which only collect data."""
     quotas: tuple[tuple[int, ...], ...]
     """One ladder per tier settled: records per action below which a state is under-explored; (H,) in the paper."""
 
@@ -71,15 +75,15 @@ class Stage:
 
     def episodes(self) -> int:
         """Episodes that the stage plays."""
-        return self.partition_runs * self.partition.episodes + self.data_runs * self.data.episodes
+        return (self.partition_runs + self.data_runs) * self.run.episodes
 
 
 class Explored(NamedTuple):
-    """What exploration found."""
+    """What exploration has found."""
 
     tiers: Tiers
     counts: Counts
-    """Records of all runs. The partition depends on how many there are, never on what they show."""
+    """Records of all runs so far. The partition depends on how many there are, never on what they show."""
     fractional: NDArray[np.float64]
     """(L−1, H, S): μ̂ of each tier, the fraction of runs (and rungs) for which a state was under-explored."""
     ignored: NDArray[np.bool_]
@@ -90,27 +94,22 @@ class Explored(NamedTuple):
     """(S,): how many episodes of the partition runs began in each state."""
 
 
-def rep_explore(
+def find_partition(
     key: SharedKey,
     model: Episodic,
     stages: tuple[Stage, ...],
     *,
-    coupling: str = "joint",
-    block: int = DEFAULT_BLOCK,
-    data_runs: Callable[[Exploration, Tiers], int] | None = None,
+    grade: Grade,
     workers: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Explored:
-    """Explore an MDP by episodes; return a partition into tiers and data.
+    """Make the m runs of every stage; return the partition into tiers that they give, and their records.
 
     Args:
         key: shared randomness; the same key in both runs.
         model: the MDP in memory or the black box, by episodes.
         stages: what to do; tiers are numbered through all stages.
-        coupling: grade of the correlated sampling of I, over (h, s) with h outermost.
-        block: coordinates per block for "blocked".
-        data_runs: chooses M of a stage, possibly 0, from its partition runs and the tiers; None for the stage's own
-            number. Neither the partition nor any shared address depends on it.
+        grade: how the correlated sampling of I couples (h, s), h outermost.
         workers: threads, or processes for a black box.
         progress: called with the phase, its episodes done and all its episodes.
 
@@ -119,59 +118,74 @@ def rep_explore(
         policy. Two runs draw different I with probability at most the coupling's bound at their μ̂.
 
     Randomness:
-        Shared, at key.derive("ignore", tier). Data: fresh streams of the model, one per batch.
+        Shared, at key.derive("ignore", tier). Data: fresh streams of the model, one per stage.
     """
     check_shared_key(key)
-    check_choice("coupling", coupling, METHODS)
-    check_int("block", block, 1)
     if not stages:
         raise ReprlError("exploration needs at least one stage, got none")
-    fractional: list[NDArray[np.float64]] = []
-    seen: list[Exploration] = []
-    for number, stage in enumerate(stages):
-        batch = explore(
-            model,
-            stage.partition,
-            stage.partition_runs,
-            quotas=stage.rungs,
-            purpose=f"{number}/partition",
-            workers=workers,
-            progress=_tell(progress, f"stage {number + 1} of {len(stages)}: partition"),
-        )
-        seen.append(batch)
-        fractional.extend(stage.fractional(batch))
-    mu = np.array(fractional)
-    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling, block) for t in range(len(mu))])
+    runs = [stage.partition_runs for stage in stages]
+    seen = _explore_stages(model, stages, runs, "partition", workers, progress)
+    mu = np.array([tier for stage, batch in zip(stages, seen, strict=True) for tier in stage.fractional(batch)])
+    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], grade) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
     if np.delete(tiers.ignorable[0], list(model.known)).all():
-        made = " and ".join(f"{stage.partition_runs} runs of {stage.partition.episodes} episodes" for stage in stages)
+        made = " and ".join(f"{stage.partition_runs} runs of {stage.run.episodes} episodes" for stage in stages)
         raise ReprlError(
             f"exploration must settle some state of step 0, got none after {made}: it starts in too many states"
         )
-    parts = [batch.counts for batch in seen]
-    for number, stage in enumerate(stages):
-        runs = stage.data_runs if data_runs is None else data_runs(seen[number], tiers)
-        if runs == 0:
+    return Explored(
+        tiers,
+        Counts.merge([batch.counts for batch in seen]),
+        mu,
+        ignored,
+        first_value=np.concatenate([batch.first_value for batch in seen]),
+        starts=np.sum([batch.starts for batch in seen], axis=0),
+    )
+
+
+def collect_data(
+    explored: Explored,
+    model: Episodic,
+    stages: tuple[Stage, ...],
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Explored:
+    """Make the M further runs of every stage; return what was found before with their records added.
+
+    Args:
+        explored: what the partition runs found.
+        model: as in find_partition.
+        stages: as in find_partition, but M may have been chosen since, by what was found.
+        workers: threads, or processes for a black box.
+        progress: called with the phase, its episodes done and all its episodes.
+
+    Randomness:
+        Data: fresh streams of the model, one per stage with M > 0. No shared address is read.
+    """
+    runs = [stage.data_runs for stage in stages]
+    more = _explore_stages(model, stages, runs, "data", workers, progress)
+    return explored._replace(counts=Counts.merge([explored.counts, *(batch.counts for batch in more)]))
+
+
+def _explore_stages(
+    model: Episodic, stages: tuple[Stage, ...], runs: list[int], phase: str, workers: int, progress: Progress | None
+) -> list[Exploration]:
+    """Make a batch of runs for every stage that has any."""
+    found = []
+    for i, (stage, n) in enumerate(zip(stages, runs, strict=True)):
+        if n == 0:
             continue
-        batch = explore(
-            model,
-            stage.data,
-            runs,
-            quotas=stage.rungs,
-            purpose=f"{number}/data",
-            workers=workers,
-            progress=_tell(progress, f"stage {number + 1} of {len(stages)}: data"),
-        )
-        parts.append(batch.counts)
-    first_value = np.concatenate([batch.first_value for batch in seen])
-    starts = np.sum([batch.starts for batch in seen], axis=0)
-    return Explored(tiers, Counts.merge(parts), mu, ignored, first_value, starts)
+        tell = None if progress is None else partial(progress, f"stage {i + 1} of {len(stages)}: {phase}")
+        batch = explore(model, stage.run, n, quotas=stage.rungs, purpose=f"{i}/{phase}", workers=workers, progress=tell)
+        found.append(batch)
+    return found
 
 
-def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: str, block: int) -> NDArray[np.bool_]:
+def draw_ignored(key: SharedKey, mu: NDArray[np.float64], grade: Grade) -> NDArray[np.bool_]:
     """Draw I ~ B(μ̂): every (h, s) with probability mu[h, s], by correlated sampling over all of them."""
     inside = mu.reshape(-1)
-    drawn = correlated_sample(key, np.stack([1.0 - inside, inside], axis=1), coupling, block)
+    drawn = draw(key, np.stack([1.0 - inside, inside], axis=1), grade).choice
     chosen: NDArray[np.bool_] = drawn.reshape(mu.shape) == 1
     return chosen
 
@@ -183,7 +197,3 @@ def stack_tiers(ignored: NDArray[np.bool_]) -> Tiers:
     for tier in range(count - 1, 0, -1):
         level[~ignored[tier - 1]] = tier
     return Tiers.from_levels(level, count)
-
-
-def _tell(progress: Callable[[str, int, int], None] | None, phase: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(phase, done, total)

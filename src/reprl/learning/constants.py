@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, block_size
+from reprl.coupling.grade import Grade
 from reprl.decide.best_arm import paper_requirement
 from reprl.decide.induction import Accuracy
 
@@ -23,15 +23,7 @@ EXPONENTIAL_FACTOR = 8.0
 
 
 def paper_calls(
-    n_states: int,
-    n_actions: int,
-    horizon: int,
-    *,
-    epsilon: float,
-    rho: float,
-    delta: float,
-    coupling: str,
-    block: int = DEFAULT_BLOCK,
+    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float, delta: float, grade: Grade
 ) -> int:
     """Return the parallel calls m at which the paper's induction is ρ-replicable and ε-optimal with probability 1 − δ.
 
@@ -40,15 +32,8 @@ def paper_calls(
     Proposition 3.6 asks.
     """
     accuracy = Accuracy.paper(epsilon, horizon, 1).by_tier[0] / horizon
-    bound = paper_requirement(
-        n_states,
-        n_actions,
-        epsilon=accuracy,
-        rho=rho / horizon,
-        delta=min(delta, rho) / horizon,
-        coupling=coupling,
-        block=block,
-    )
+    share, failure = rho / horizon, min(delta, rho) / horizon
+    bound = paper_requirement(n_states, n_actions, epsilon=accuracy, rho=share, delta=failure, grade=grade)
     return math.ceil(n_states / bound)
 
 
@@ -59,8 +44,7 @@ def practical_calls(
     *,
     epsilon: float,
     rho: float,
-    coupling: str,
-    block: int = DEFAULT_BLOCK,
+    grade: Grade,
     mechanism: str = "compact",
 ) -> int:
     """Return a calibrated number of parallel calls: constant · S·B·H⁴/(ε²ρ²), at least 100.
@@ -69,8 +53,8 @@ def practical_calls(
     four powers of H two come from the window ε/H inside which arms are drawn and two from adding up H steps. The number
     of actions does not enter; n_actions is there so that every rule is called alike. docs/calibration.md has the fit.
     """
-    groups = -(-n_states // block_size(n_states, coupling, block))
-    size = GENERATIVE_CONSTANT[coupling] * n_states * groups * horizon**4 / (epsilon * rho) ** 2
+    groups = grade.count(n_states)
+    size = GENERATIVE_CONSTANT[grade.method] * n_states * groups * horizon**4 / (epsilon * rho) ** 2
     if mechanism == "exponential":
         size *= EXPONENTIAL_FACTOR
     return max(100, math.ceil(size))

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reprl.coupling.grade import Grade
 from reprl.decide.forecast import forecast_disagreement
-from reprl.decide.induction import tiered_induction
+from reprl.decide.induction import Induction, tiered_induction
 from reprl.decide.window import ignored_starts, is_accurate, loss_bound, shared_stretch
 from reprl.errors import ReprlError, check_int
-from reprl.explore.qexplore import Exploration, RunSettings
-from reprl.explore.rep_explore import Explored, Stage, rep_explore
+from reprl.explore.rep_explore import Explored, Progress, Stage, collect_data, find_partition
+from reprl.explore.runs import RunSettings
+from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
 from reprl.mdp.access import Episodic, check_model
-from reprl.mdp.counts import Counts
-from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 
 EPISODES_PER_CELL = 32
-"""K of a practical run, per cell, at level 0: four times the ladder's top, 4 times as many at each further level."""
-LEVELS = 4
+"""K of a practical run, per cell, in the first attempt, four times the ladder's top; 4 times as many in each next."""
+ATTEMPTS = 4
 """How often exploration is begun, each time with longer runs, until its own data bound the loss by ε."""
 PARTITION_RUNS = 800
 """m of the practical preset."""
@@ -39,15 +35,15 @@ FORECAST_TARGET = 0.48
 """Share of ρ that the forecast may use."""
 
 
-def practical_stages(n_states: int, n_actions: int, horizon: int, level: int = 0) -> tuple[Stage, ...]:
+def practical_stages(n_states: int, n_actions: int, horizon: int, attempt: int = 0) -> tuple[Stage, ...]:
     """Return the one stage of the practical preset; the forecast adds data runs to it."""
-    episodes = 4**level * EPISODES_PER_CELL * n_states * n_actions * horizon
+    episodes = 4**attempt * EPISODES_PER_CELL * n_states * n_actions * horizon
     run = RunSettings(episodes=episodes, bonus=BONUS, guide=GUIDE)
-    return (Stage(partition=run, partition_runs=PARTITION_RUNS, data=run, data_runs=0, quotas=QUOTAS),)
+    return (Stage(run=run, partition_runs=PARTITION_RUNS, data_runs=0, quotas=QUOTAS),)
 
 
 def paper_stages(
-    n_states: int, n_actions: int, horizon: int, *, epsilon: float, delta: float, coupling: str
+    n_states: int, n_actions: int, horizon: int, *, epsilon: float, delta: float, grade: Grade
 ) -> tuple[Stage, ...]:
     """Return RepLevelExplore's stages (Algorithm 6), constants that the paper leaves open set to 1.
 
@@ -57,16 +53,16 @@ def paper_stages(
     zeta = epsilon / (horizon**2 * math.log(n_states * n_actions * horizon / (epsilon * delta)) ** 5)
     if zeta > 0.5:
         raise ReprlError(f"epsilon must be small enough for two tiers (ζ ≤ 1/2) at these sizes, got ζ = {zeta:.3g}")
-    levels = max(2, math.ceil(math.log2(1.0 / zeta)))
+    tiers = max(2, math.ceil(math.log2(1.0 / zeta)))
     kappa = 0.01 / math.log2(1.0 / zeta)
     log = math.log(max(3.0, cells / kappa))
-    grade = cells if coupling == "product" else 1
-    runs = math.ceil(grade * cells * log / kappa**2)
+    apart = cells if grade.method == "product" else 1
+    runs = math.ceil(apart * cells * log / kappa**2)
     iota = kappa / float(runs) ** 2
     stages = []
-    for tier in range(1, levels):
+    for tier in range(1, tiers):
         beta = 2.0**tier * zeta
-        data_runs = math.ceil(log**2 * runs + grade * cells * log / (kappa**4 * beta**2))
+        data_runs = math.ceil(log**2 * runs + apart * cells * log / (kappa**4 * beta**2))
         accuracy = 2.0**-tier * kappa
         size = n_states * 2 * n_actions * horizon**5 * math.log(n_states * n_actions * horizon / iota)
         episodes = math.ceil(size / accuracy**2)
@@ -76,7 +72,7 @@ def paper_stages(
                 "alone; at most 2**62 can be counted: use constants='practical'"
             )
         run = RunSettings(episodes=episodes, bonus=2.0, guide=1.0, failure=iota)
-        stages.append(Stage(partition=run, partition_runs=runs, data=run, data_runs=data_runs, quotas=((horizon,),)))
+        stages.append(Stage(run=run, partition_runs=runs, data_runs=data_runs, quotas=((horizon,),)))
     return tuple(stages)
 
 
@@ -87,9 +83,9 @@ def run_episodic(
     *,
     max_samples: int | None = None,
     workers: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Run:
-    """Explore, partition, collect, decide.
+    """Explore until the data bound the loss by ε, collect until they forecast agreement, decide.
 
     Args:
         model: where episodes are played.
@@ -108,103 +104,92 @@ def run_episodic(
     """
     check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
-    sizes = (model.n_states, model.n_actions, model.horizon)
     settings.check_horizon(model.horizon)
-    budget = _Budget(model, max_samples)
-    promise = settings.promise("heuristic", _source(settings))
-    stretch, level = 1.0, 0
-    if settings.constants == "paper":
-        partition = settings.decision(model.n_states * model.horizon, 2)
-        stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, coupling=partition.coupling)
-        explored = _explore(key.derive("explore"), model, stages, settings, budget, workers, progress)
-    else:
-        for level in range(LEVELS if settings.runs is None else 1):
-            begun = key.derive("explore") if level == 0 else key.derive("explore").derive("level", level)
-            stages = practical_stages(*sizes, level)
-            sizer = _Sizer(key, model, settings, budget, stages[0], level)
-            explored = _explore(begun, model, stages, settings, budget, workers, progress, sizer)
-            if sizer.enough:
-                break
-        if sizer.loss > settings.epsilon:
-            missed = f"exploration missed epsilon={settings.epsilon:g}; its own data bound the loss"
-            promise = replace(promise, epsilon=sizer.loss, source=missed)
-        stretch = _stretch(key, explored.counts, explored.tiers, explored.starts, settings)
-    accuracy = settings.accuracy(explored.tiers)
-    induction = tiered_induction(
-        key.derive("decide"),
-        explored.counts,
-        explored.tiers,
-        accuracy=accuracy.stretched(stretch),
-        delta=settings.failure,
-        decision=settings.decision(model.n_states, model.n_actions),
-    )
+    limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
+    before = model.ledger.samples
+    adaptive = settings.constants == "practical" and settings.runs is None
+    grade = settings.grade(model.n_states * model.horizon, 2)
+    for attempt in range(ATTEMPTS if adaptive else 1):
+        stages = _stages(model, settings, grade, attempt)
+        _require(model, sum(stage.episodes() for stage in stages), before, limit)
+        begun = key.derive("explore") if attempt == 0 else key.derive("explore").derive("level", attempt)
+        explored = find_partition(begun, model, stages, grade=grade, workers=workers, progress=progress)
+        loss = _loss(explored, settings) if adaptive else 0.0
+        if not adaptive or is_accurate(key.derive("enough", attempt), loss, settings.epsilon):
+            break
+    if adaptive:
+        (stage,) = stages
+        runs = _data_runs(key, model, stage, explored, settings)
+        _require(model, runs * stage.run.episodes, before, limit)
+        stages = (replace(stage, data_runs=runs),)
+    explored = collect_data(explored, model, stages, workers=workers, progress=progress)
+    stretch = _stretch(key, explored, settings)
+    induction = _decide(key.derive("decide"), explored, settings, stretch)
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
     modest = replace(induction.guarantee, status="heuristic")
     return Run(
         policy=induction.policy,
-        guarantee=promise,
+        guarantee=_promise(settings, loss),
         settings=settings,
         tiers=explored.tiers,
         counts=explored.counts,
         induction=induction._replace(guarantee=modest),
         explored=explored,
         stretch=stretch,
-        level=level,
+        level=attempt,
     )
 
 
-def _source(settings: Settings) -> str:
+def _require(model: Episodic, episodes: int, before: int, limit: int) -> None:
+    """Refuse to go on if so many more episodes could pass the limit on samples."""
+    total = model.ledger.samples - before + episodes * model.samples_per_episode
+    if total > limit:
+        raise ReprlError(f"max_samples must be at least {total} for these settings, got {limit}")
+
+
+def _stages(model: Episodic, settings: Settings, grade: Grade, attempt: int) -> tuple[Stage, ...]:
+    """Return the stages of the preset, with as many runs as were asked for."""
+    sizes = (model.n_states, model.n_actions, model.horizon)
     if settings.constants == "paper":
-        return "constants that the paper leaves open"
-    return "docs/calibration.md" if settings.runs is None else "neither proven nor calibrated for this number of runs"
+        stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, grade=grade)
+    else:
+        stages = practical_stages(*sizes, attempt)
+    if settings.runs is None:
+        return stages
+    return tuple(replace(stage, partition_runs=settings.runs, data_runs=0) for stage in stages)
 
 
-def _explore(
-    key: SharedKey,
-    model: Episodic,
-    stages: tuple[Stage, ...],
-    settings: Settings,
-    budget: _Budget,
-    workers: int,
-    progress: Callable[[str, int, int], None] | None,
-    sizer: _Sizer | None = None,
-) -> Explored:
-    """Explore in stages, with as many runs as were asked for, if the budget allows it."""
-    if settings.runs is not None:
-        stages = tuple(replace(stage, partition_runs=settings.runs, data_runs=0) for stage in stages)
-    budget.require(sum(stage.episodes() for stage in stages) * model.samples_per_episode)
-    partition = settings.decision(model.n_states * model.horizon, 2)
-    return rep_explore(
-        key,
-        model,
-        stages,
-        coupling=partition.coupling,
-        block=partition.block,
-        data_runs=sizer,
-        workers=workers,
-        progress=progress,
+def _loss(explored: Explored, settings: Settings) -> float:
+    """Bound what the policy may lose, by the data themselves: what is ignored, and what windows let through."""
+    counts, tiers, accuracy = explored.counts, explored.tiers, settings.accuracy(explored.tiers)
+    return ignored_starts(counts, tiers, explored.starts) + loss_bound(
+        counts, tiers, accuracy, delta=settings.failure, mechanism=settings.mechanism
     )
 
 
-class _Budget:
-    """What the samples may add up to."""
+def _data_runs(key: SharedKey, model: Episodic, stage: Stage, explored: Explored, settings: Settings) -> int:
+    """Return M, so that all m + M runs together have a forecast disagreement of FORECAST_TARGET·ρ."""
+    stretch = _stretch(key, explored, settings)
+    forecast = forecast_disagreement(
+        explored.counts,
+        explored.tiers,
+        _decide(key.derive("pilot"), explored, settings, stretch),
+        accuracy=settings.accuracy(explored.tiers).stretched(stretch),
+        decision=settings.decision(model.n_states, model.n_actions),
+        delta=settings.failure,
+        data_seed=model.data_seed,
+    )
+    growth = (FORECAST_SCALE * forecast / (FORECAST_TARGET * settings.rho)) ** 2
+    return max(0, math.ceil(stage.partition_runs * (growth - 1.0)))
 
-    def __init__(self, model: Episodic, max_samples: int | None) -> None:
-        self.limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
-        self.ledger = model.ledger
-        self.start = model.ledger.samples
 
-    def require(self, samples: int) -> None:
-        """Refuse to go on if `samples` more could pass the limit."""
-        total = self.ledger.samples - self.start + samples
-        if total > self.limit:
-            raise ReprlError(f"max_samples must be at least {total} for these settings, got {self.limit}")
-
-
-def _stretch(key: SharedKey, counts: Counts, tiers: Tiers, starts: NDArray[np.int64], settings: Settings) -> float:
+def _stretch(key: SharedKey, explored: Explored, settings: Settings) -> float:
     """How much wider than ε/H windows may be; rounded values would add errors that windows do not bound."""
-    left = settings.epsilon - ignored_starts(counts, tiers, starts)
-    if settings.rounding != "none" or left <= 0.0:
+    if settings.constants == "paper" or settings.rounding != "none":
+        return 1.0
+    counts, tiers = explored.counts, explored.tiers
+    left = settings.epsilon - ignored_starts(counts, tiers, explored.starts)
+    if left <= 0.0:
         return 1.0
     return shared_stretch(
         key.derive("window"),
@@ -217,53 +202,27 @@ def _stretch(key: SharedKey, counts: Counts, tiers: Tiers, starts: NDArray[np.in
     )
 
 
-class _Sizer:
-    """Looks at the partition runs of a level: are they enough for ε, and how many data runs make them enough for ρ?"""
+def _decide(key: SharedKey, explored: Explored, settings: Settings, stretch: float) -> Induction:
+    """Turn what was found into a policy, with windows so much wider than ε/H."""
+    _, n_states, n_actions = explored.counts.outcomes.shape
+    return tiered_induction(
+        key,
+        explored.counts,
+        explored.tiers,
+        accuracy=settings.accuracy(explored.tiers).stretched(stretch),
+        delta=settings.failure,
+        decision=settings.decision(n_states, n_actions),
+    )
 
-    def __init__(
-        self, key: SharedKey, model: Episodic, settings: Settings, budget: _Budget, stage: Stage, level: int
-    ) -> None:
-        self.key = key
-        self.model = model
-        self.settings = settings
-        self.budget = budget
-        self.stage = stage
-        self.level = level
-        self.enough = True
-        self.loss = 0.0
 
-    def __call__(self, seen: Exploration, tiers: Tiers) -> int:
-        """Return M, so that all m + M runs together have a forecast disagreement of FORECAST_TARGET·ρ.
-
-        Where the states that are ignored cost too much, a longer exploration comes next and M is 0, unless this was the
-        last one.
-        """
-        settings, model = self.settings, self.model
-        if settings.runs is not None:
-            return 0
-        accuracy = settings.accuracy(tiers)
-        self.loss = ignored_starts(seen.counts, tiers, seen.starts) + loss_bound(
-            seen.counts, tiers, accuracy, delta=settings.failure, mechanism=settings.mechanism
-        )
-        self.enough = is_accurate(self.key.derive("enough", self.level), self.loss, settings.epsilon)
-        if not self.enough and self.level + 1 < LEVELS:
-            return 0
-        decision = settings.decision(model.n_states, model.n_actions)
-        accuracy = accuracy.stretched(_stretch(self.key, seen.counts, tiers, seen.starts, settings))
-        pilot = tiered_induction(
-            self.key.derive("pilot"), seen.counts, tiers, accuracy=accuracy, delta=settings.failure, decision=decision
-        )
-        forecast = forecast_disagreement(
-            seen.counts,
-            tiers,
-            pilot,
-            accuracy=accuracy,
-            decision=decision,
-            delta=settings.failure,
-            growth=1.0,
-            data_seed=model.data_seed,
-        )
-        growth = (FORECAST_SCALE * forecast / (FORECAST_TARGET * settings.rho)) ** 2
-        runs = max(0, math.ceil(seen.runs * (growth - 1.0)))
-        self.budget.require(runs * self.stage.data.episodes * model.samples_per_episode)
-        return runs
+def _promise(settings: Settings, loss: float) -> Guarantee:
+    """Return what was asked for, or the loss that exploration could not avoid."""
+    if settings.constants == "paper":
+        source = "constants that the paper leaves open"
+    elif settings.runs is not None:
+        source = "neither proven nor calibrated for this number of runs"
+    elif loss > settings.epsilon:
+        source = f"exploration missed epsilon={settings.epsilon:g}; its own data bound the loss"
+    else:
+        source = "docs/calibration.md"
+    return replace(settings.promise("heuristic", source), epsilon=max(settings.epsilon, loss))

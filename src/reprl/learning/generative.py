@@ -34,27 +34,14 @@ def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = No
 
 
 def _calls(model: Parallel, settings: Settings) -> int:
-    decision = settings.decision(model.n_states, model.n_actions)
-    sizes = (model.n_states, model.n_actions, model.horizon)
     if settings.calls is not None:
         return settings.calls
+    grade = settings.grade(model.n_states, model.n_actions)
+    sizes = (model.n_states, model.n_actions, model.horizon)
+    epsilon, rho = settings.epsilon, settings.rho
     if settings.constants == "paper":
-        return paper_calls(
-            *sizes,
-            epsilon=settings.epsilon,
-            rho=settings.rho,
-            delta=settings.delta,
-            coupling=decision.coupling,
-            block=decision.block,
-        )
-    return practical_calls(
-        *sizes,
-        epsilon=settings.epsilon,
-        rho=settings.rho,
-        coupling=decision.coupling,
-        block=decision.block,
-        mechanism=settings.mechanism,
-    )
+        return paper_calls(*sizes, epsilon=epsilon, rho=rho, delta=settings.delta, grade=grade)
+    return practical_calls(*sizes, epsilon=epsilon, rho=rho, grade=grade, mechanism=settings.mechanism)
 
 
 def run_generative(model: Parallel, shared_key: SharedKey, settings: Settings, max_samples: int | None = None) -> Run:

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 from reprl.errors import ReprlError, check_int, quote
 from reprl.learning.episodic import practical_stages, run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.protocol import Run, fresh_model, number_within
-from reprl.learning.settings import Settings
+from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.access import check_model
 from reprl.mdp.catalogue import make
 from reprl.mdp.gymnasium.model import GymnasiumModel, make_gymnasium
@@ -90,7 +90,7 @@ def learn(
     max_samples: int | None = None,
     workers: int = 1,
     progress: bool = False,
-    **options: Any,
+    **options: Unpack[LearnOptions],
 ) -> LearnResult:
     """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
 
@@ -191,7 +191,7 @@ def _bar(show: bool) -> Iterator[Callable[[str, int, int], None] | None]:
         yield tell
 
 
-def make_settings(options: dict[str, Any]) -> Settings:
+def make_settings(options: Mapping[str, Any]) -> Settings:
     """Build Settings from keyword options, naming an unknown one."""
     known = Settings.__dataclass_fields__
     for name in options:
@@ -200,8 +200,8 @@ def make_settings(options: dict[str, Any]) -> Settings:
     return Settings(**options)
 
 
-def learner(**options: Any) -> ReprlLearner:
-    """Bind settings into a callable that maps (model, shared key) to a policy, for boosting and audits."""
+def learner(**options: Unpack[LearnOptions]) -> ReprlLearner:
+    """Bind the fields of ``Settings`` into a callable from (model, shared key) to a policy, for boosting and audits."""
     return ReprlLearner(make_settings(options))
 
 
@@ -266,4 +266,4 @@ class ReprlLearner:
         if self.access == "generative":
             return int(model.samples_per_call)
         (stage,) = practical_stages(model.n_states, model.n_actions, model.horizon)
-        return stage.partition.episodes * int(model.samples_per_episode)
+        return stage.run.episodes * int(model.samples_per_episode)

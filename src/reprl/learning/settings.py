@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TypedDict
 
-from reprl.coupling.correlated import DEFAULT_BLOCK, METHODS
+from reprl.coupling.grade import COUPLINGS, DEFAULT_BLOCK, Grade
 from reprl.coupling.mechanisms import MECHANISMS
 from reprl.decide.best_arm import ROUNDINGS, Decision
 from reprl.decide.induction import Accuracy
@@ -15,7 +16,27 @@ from reprl.learning.constants import PRESETS
 from reprl.mdp.tiers import Tiers
 
 ACCESSES = ("episodic", "generative")
-_AUTO_BITS = 40.0
+
+
+class LearnerOptions(TypedDict, total=False):
+    """The fields of ``Settings`` that are a learner's own business, as keywords that type checkers and editors know."""
+
+    epsilon: float
+    delta: float
+    coupling: str
+    block: int
+    mechanism: str
+    rounding: str
+    constants: str
+    calls: int | None
+    runs: int | None
+
+
+class LearnOptions(LearnerOptions, total=False):
+    """Every field of ``Settings`` as a keyword; what each means, and its default, is written there."""
+
+    rho: float
+    access: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +72,7 @@ class Settings:
         check_probability("rho", self.rho)
         check_probability("delta", self.delta)
         check_choice("access", self.access, ACCESSES)
-        check_choice("coupling", self.coupling, ("auto", *METHODS))
+        check_choice("coupling", self.coupling, COUPLINGS)
         check_int("block", self.block, 1)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
@@ -68,14 +89,14 @@ class Settings:
         if self.epsilon > horizon:
             raise ReprlError(f"epsilon must lie in (0, {horizon}], as values lie in [0, H], got {self.epsilon:g}")
 
+    def grade(self, n_coordinates: int, n_outcomes: int) -> Grade:
+        """Return the grade of the coupling, with "auto" resolved by the sizes."""
+        return Grade.resolve(self.coupling, self.block, n_coordinates, n_outcomes)
+
     def decision(self, n_coordinates: int, n_outcomes: int) -> Decision:
-        """Return the decision rule; "auto" is joint while kⁿ ≤ 2⁴⁰, else blocks of that size, whatever the data."""
-        coupling, block = self.coupling, self.block
-        if coupling == "auto":
-            bits = math.log2(max(n_outcomes, 2))
-            coupling = "joint" if n_coordinates * bits <= _AUTO_BITS else "blocked"
-            block = max(1, int(_AUTO_BITS / bits))
-        return Decision(mechanism=self.mechanism, coupling=coupling, block=block, rounding=self.rounding)
+        """Return the decision rule, with "auto" resolved by the sizes."""
+        grade = self.grade(n_coordinates, n_outcomes)
+        return Decision(mechanism=self.mechanism, coupling=grade.method, block=grade.block, rounding=self.rounding)
 
     @property
     def failure(self) -> float:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from reprl.coupling.correlated import correlated_sample
+from reprl.coupling.correlated import correlated_sample, draw
+from reprl.coupling.grade import Grade
 from reprl.coupling.rounding import round_vector
-from reprl.learning.settings import Settings
 from reprl.mdp.access import Parallel
 from reprl.mdp.policy import Policy
 from reprl.peers.budget import calls_within, check_task
@@ -207,8 +207,7 @@ def karbasi_gaussian(
         noise = [ndtri(key.derive("noise", h).uniforms(scores[h].size)) for h in range(horizon)]
         return greedy_policy(scores + sigma * np.reshape(noise, shape))
     laws = argmax_laws(scores.reshape(-1, shape[2]) / sigma)
-    decision = Settings().decision(*laws.shape)
-    drawn = correlated_sample(key.derive("policy"), laws, decision.coupling, decision.block)
+    drawn = draw(key.derive("policy"), laws, Grade.auto(*laws.shape)).choice
     return Policy(drawn.reshape(shape[:2]))
 
 
@@ -276,9 +275,8 @@ def argmax_laws(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def _coupled_rows(shape: tuple[int, int, int]) -> float:
     """Square of the sum over blocks of the root of a block's rows: what the samples of a blocked draw grow with."""
     rows = shape[0] * shape[1]
-    decision = Settings().decision(rows, shape[2])
-    size = rows if decision.coupling == "joint" else min(rows, decision.block)
-    return (-(-rows // size)) ** 2 * float(size)
+    grade = Grade.auto(rows, shape[2])
+    return grade.count(rows) ** 2 * float(grade.size(rows))
 
 
 def _hoeffding_calls(model: Parallel, error: float, failure: float) -> float:

@@ -146,8 +146,7 @@ def ucbvi(
 ) -> Policy:
     """Value iteration with upper confidence bounds (Azar, Osband, Munos 2017), Hoeffding bonus, stage-dependent.
 
-    Q_h = r̂ + P̂V_{h+1} + b, V_h = min(H − h, max Q_h): actions that tie at the cap are told apart by what exceeds it.
-    The running minimum over episodes that the paper also takes is left out.
+    Q_h = r̂ + P̂V_{h+1} + b, V_h = min(H − h, max Q_h) with no running minimum; what exceeds the cap breaks ties there.
 
     Args:
         model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
@@ -157,14 +156,12 @@ def ucbvi(
         constants: "practical" (b = c·(H−h)·sqrt(L/n)) or "paper" (b = 7·H·L/sqrt(n), L = log(5·SAH·KH/δ), K from
             the regret bound of Theorem 1 with S·H states).
         bonus: c, or what replaces 7; None for the preset's.
-        replan: "episode" plans anew after every episode, as the paper does; "doubling" when the visits of some cell
-            have doubled, which costs S·A·H·log K plans in all.
+        replan: after every "episode", as the paper does, or at each "doubling" of a cell's visits: S·A·H·log K plans.
         output: greedy in the final "empirical" model or in the final "optimistic" one.
         samples: budget; None for the preset's number of episodes.
 
     Guarantee:
-        The paper bounds the regret of the policies played; the last one has no bound there. Nothing is promised about
-        two runs.
+        The paper bounds the regret of the policies played, not of the last one. Nothing is promised about two runs.
 
     Randomness:
         Shared: none. Data: one batch of the model, lane = episode.
@@ -185,12 +182,11 @@ def ucbvi(
         return UCBVI_EPISODES * cells * horizon**2 / epsilon**2
 
     episodes = episodes_within(model, samples, preset)
-    left = np.arange(horizon, 0, -1.0)
     if constants == "paper":
         scale = np.full(horizon, (7.0 if bonus is None else bonus) * horizon)
         fixed = math.log(5.0 * cells * horizon * episodes / delta) ** 2
     else:
-        scale = (UCBVI_BONUS if bonus is None else bonus) * left
+        scale = (UCBVI_BONUS if bonus is None else bonus) * np.arange(horizon, 0, -1.0)
         fixed = math.log(cells * episodes / delta)
     optimism = Optimism(scale, fixed, 0.0, 1.0, 1.0, math.inf, 0.0 if replan == "episode" else 2.0, -1.0)
     outcomes, memory = explore(model, optimism, episodes, "ucbvi")

@@ -75,8 +75,7 @@ def replicable_rmax(
         rho: allowed disagreement.
         delta: allowed failure.
         constants: "practical" or "paper".
-        rounds: most rounds; None for N = H·S·A of them, which cannot be passed, or for a share of N that the rounds
-            needed in practice if there is a budget.
+        rounds: most rounds; None for N = H·S·A, which cannot be passed, or with a budget for what practice needed of N.
         samples: budget, divided evenly over the rounds beforehand: n must not depend on data. None: the preset's n.
 
     Guarantee:

@@ -1,0 +1,50 @@
+"""The front door: seconds until `import reprl` and help pages are done, beside loading everything.
+
+Every figure is the median of fresh processes, taken in turns. REPRL_BEFORE=path/to/an/older/src adds a column for that
+version and the quotient of the two.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+REPEATS = 9
+SOURCE = Path(__file__).parents[1] / "src"
+COMMANDS = {
+    "python -c pass": ["-c", "pass"],
+    "import reprl": ["-c", "import reprl"],
+    "reprl --help": ["-m", "reprl", "--help"],
+    "reprl envs --help": ["-m", "reprl", "envs", "--help"],
+    "every public name": ["-c", "import reprl; [getattr(reprl, name) for name in dir(reprl)]"],
+}
+
+
+def _seconds(arguments: list[str], source: Path) -> float:
+    start = time.perf_counter()
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    subprocess.run([sys.executable, *arguments], env=environment, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def run() -> list[dict[str, Any]]:
+    older = os.environ.get("REPRL_BEFORE")
+    versions = {"now": SOURCE} | ({"before": Path(older)} if older else {})
+    for version in versions.values():  # bytecode and file cache
+        _seconds(COMMANDS["every public name"], version)
+    rows = []
+    for name, arguments in COMMANDS.items():
+        taken: dict[str, list[float]] = {version: [] for version in versions}
+        for _ in range(REPEATS):
+            for version, source in versions.items():
+                taken[version].append(_seconds(arguments, source))
+        row = {"command": name} | {f"{version} (s)": statistics.median(taken[version]) for version in versions}
+        if older:
+            row["before / now"] = row["before (s)"] / row["now (s)"]
+        rows.append(row)
+    return rows
