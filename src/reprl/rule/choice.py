@@ -1,8 +1,8 @@
 """The choice among candidates: the rule whole, f(ξ, M).
 
 Every tolerance prints a policy. Tolerances that print the same one need no separation, so it is policies that are
-compared: a policy's weight is the sum of the margins of the tolerances that print it, each less what it loses. The
-policy with the largest weight, up to a little shared noise of its own, is the world's.
+compared: a policy's weight is the sum of the margins of the tolerances that print it, each less what it loses. Policies
+drawn from laws compete by the same ruler. The heaviest, up to a little shared noise of its own, is the world's policy.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.coupling.correlated import correlated_sample
+from reprl.coupling.grade import Grade
 from reprl.errors import ReprlError, quote
+from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
-from reprl.mdp.dynamics import Dynamics
-from reprl.rule.gaps import find_gaps
-from reprl.rule.preferred import weigh_tolerances
+from reprl.rule.gaps import Gaps, find_gaps
+from reprl.rule.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
+from reprl.rule.sampled import plateau_laws
 
 TOLERANCES = 24
-"""J: candidates on a log grid with a shared offset, from 2⁻⁷·ε/H to H."""
+"""J: tolerances on a log grid with a shared offset, from 2⁻⁷·ε/H to H."""
+WIDTHS = (1.0, 2.0, 4.0)
+"""Widths of plateau laws, in ε/H times a shared factor in [1, 2)."""
 NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
 ROOM = 0.95
 """Share of ε that a candidate's loss must stay below."""
+TURN = 0.15
+"""Margin of a sampled candidate, times θ: where its disagreement is about what a preferred one's is at that margin."""
 
 
 class Rule(NamedTuple):
@@ -41,7 +48,9 @@ class Rule(NamedTuple):
     order: NDArray[np.int64]
     """(A,): actions, the most preferred first."""
     tolerances: NDArray[np.float64]
-    """(J,), rising."""
+    """(J,), rising: candidates of the kind "preferred"."""
+    widths: NDArray[np.float64]
+    """Candidates of the kind "sampled"."""
     floor: float
     """τ: where a policy comes with a smaller probability, it says the most preferred action."""
 
@@ -50,26 +59,24 @@ class Choice(NamedTuple):
     """What the rule makes of a model."""
 
     policy: Policy
+    kind: str
+    """"preferred" or "sampled"."""
     tolerance: float
-    """u: of the tolerances that print this policy, the one with the widest margin."""
+    """u: of the tolerances that print this policy, the one with the widest margin; the width of a sampled one."""
     margin: float
     """Its margin: (z/margin)² samples of every cell put z standard deviations between the world and a boundary."""
     lead: float
-    """How far its log weight is ahead of the next policy's; infinite if every tolerance prints this one."""
+    """How far its log weight is ahead of the next policy's; infinite if there is no other."""
     loss: float
     """V* − V^π in the model."""
     value: float
     """V^π in the model."""
     tightest: tuple[int, int, int] | None
-    """The comparison (h, s, a) that the margin is of; None where none is near."""
+    """The comparison (h, s, a) that the margin is of; None where none is near, or for a sampled one."""
 
 
 def make_rule(
-    key: SharedKey,
-    shape: tuple[int, int, int],
-    *,
-    epsilon: float,
-    preference: str | Sequence[int] | None = None,
+    key: SharedKey, shape: tuple[int, int, int], *, epsilon: float, preference: str | Sequence[int] | None = None
 ) -> Rule:
     """Draw the rule's shared parts.
 
@@ -80,15 +87,23 @@ def make_rule(
         preference: None by index, "shared" for a random order, or the actions, best first.
 
     Randomness:
-        Shared, at key.derive("tolerance"), ("floor") and ("preference"); ``choose`` reads ("policy", fingerprint).
+        Shared, at key.derive("tolerance"), ("width"), ("floor") and ("preference"); ``choose`` reads
+        ("policy", fingerprint) and ("sampled", number).
     """
     horizon, n_states, n_actions = shape
-    low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
-    offset = float(key.derive("tolerance").uniforms(1)[0])
-    tolerances = np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset))
-    floor = epsilon / (16.0 * horizon * n_states) * 2.0 ** -float(key.derive("floor").uniforms(1)[0])
     asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
-    return Rule(key, shape, epsilon, asked, preference_order(key, n_actions, asked), tolerances, floor)
+    low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
+    offset, factor, part = (float(key.derive(name).uniforms(1)[0]) for name in ("tolerance", "width", "floor"))
+    return Rule(
+        key=key,
+        shape=shape,
+        epsilon=epsilon,
+        preference=asked,
+        order=preference_order(key, n_actions, asked),
+        tolerances=np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset)),
+        widths=np.array(WIDTHS) * (epsilon / horizon * 2.0**factor),
+        floor=epsilon / (16.0 * horizon * n_states) * 2.0**-part,
+    )
 
 
 def with_key(rule: Rule, key: SharedKey) -> Rule:
@@ -104,10 +119,18 @@ def preference_order(key: SharedKey, n_actions: int, preference: str | Sequence[
         if preference != "shared":
             raise ReprlError(f"preference must be None, 'shared' or a list of all actions, got {quote(preference)}")
         return np.argsort(key.derive("preference").uniforms(n_actions), kind="stable")
-    order = list(preference)
-    if sorted(order) != list(range(n_actions)):
-        raise ReprlError(f"preference must name each of the {n_actions} actions once, got {quote(preference)}")
-    return np.array(order, dtype=np.int64)
+    if sorted(preference) != list(range(n_actions)):
+        raise ReprlError(f"preference must name each of the {n_actions} actions once, got {quote(list(preference))}")
+    return np.array(preference, dtype=np.int64)
+
+
+class _Entry(NamedTuple):
+    """A policy that may be chosen."""
+
+    score: float
+    policy: Policy
+    kind: str
+    candidate: int
 
 
 def choose(rule: Rule, dynamics: Dynamics) -> Choice:
@@ -122,35 +145,76 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
         tolerance does unless the floor costs that much.
 
     Randomness:
-        Shared, at rule.key.derive("policy", fingerprint): the address is the policy, not how it was found.
+        Shared, at rule.key.derive("policy", fingerprint), whose address is the policy and not how it was found, and at
+        rule.key.derive("sampled", number of the width).
     """
     gaps = find_gaps(dynamics, rule.order)
     found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
-    share = found.loss / (ROOM * rule.epsilon)
+    entries = _preferred(rule, found)
+    entries += _sampled(rule, dynamics, gaps, max(entry.score for entry in entries))
+    entries.sort(key=lambda entry: -entry.score)  # stable: equal scores keep the order of candidates
+    first = entries[0]
+    ahead = first.score - entries[1].score if len(entries) > 1 and math.isfinite(first.score) else math.inf
+    worth = float(dynamics.initial @ gaps.value[0])
+    if first.kind == "sampled":
+        width, loss = float(rule.widths[first.candidate]), policy_loss(dynamics, gaps.value[0], first.policy.actions)
+        margin = math.exp(first.score)
+        return Choice(first.policy, "sampled", width, margin, ahead, loss, worth - loss, None)
+    j = first.candidate
+    h, s, a = (int(i) for i in found.tightest[j])
+    loss = float(found.loss[j])
+    return Choice(
+        policy=first.policy,
+        kind="preferred",
+        tolerance=float(rule.tolerances[j]),
+        margin=float(found.margin[j]),
+        lead=ahead,
+        loss=loss,
+        value=worth - loss,
+        tightest=None if h < 0 else (h, s, a),
+    )
+
+
+def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log weights of candidates: log margin + ½·log(1 − loss/(0.95·ε))."""
+    left = 1.0 - loss / (ROOM * rule.epsilon)
     with np.errstate(divide="ignore", invalid="ignore"):
-        weights = np.where(share < 1.0, np.log(np.maximum(found.margin, 1e-9)) + 0.5 * np.log1p(-share), -np.inf)
+        weight: NDArray[np.float64] = np.where(
+            left > 0.0, np.log(np.clip(margin, 1e-9, CLEAR)) + 0.5 * np.log(left), -np.inf
+        )
+    return weight
+
+
+def _noise(rule: Rule, policy: Policy) -> float:
+    return NOISE * float(rule.key.derive("policy", policy.fingerprint).uniforms(1)[0])
+
+
+def _preferred(rule: Rule, found: Candidates) -> list[_Entry]:
+    """The policies that tolerances print, each with the tolerance of the largest weight."""
+    weights = _weight(rule, found.margin, found.loss)
     printed: dict[bytes, list[int]] = {}
     for j in range(rule.tolerances.size):
         printed.setdefault(found.actions[j].tobytes(), []).append(j)
-    groups = list(printed.values())
-    policies = [Policy(found.actions[group[0]]) for group in groups]
-    scores = np.array(
-        [
-            np.logaddexp.reduce(weights[group]) + NOISE * float(rule.key.derive("policy", policy.fingerprint).uniforms(1)[0])
-            for group, policy in zip(groups, policies, strict=True)
-        ]
-    )
-    ranked = np.argsort(-scores, kind="stable")
-    group = groups[ranked[0]]
-    j = group[int(np.argmax(weights[group]))]
-    lead = float(scores[ranked[0]] - scores[ranked[1]]) if len(groups) > 1 else math.inf
-    tightest = tuple(int(i) for i in found.tightest[j])
-    return Choice(
-        policy=policies[ranked[0]],
-        tolerance=float(rule.tolerances[j]),
-        margin=float(found.margin[j]),
-        lead=lead if not math.isnan(lead) else 0.0,
-        loss=float(found.loss[j]),
-        value=float(dynamics.initial @ gaps.value[0] - found.loss[j]),
-        tightest=None if tightest[0] < 0 else tightest,  # type: ignore[arg-type]
-    )
+    entries = []
+    for group in printed.values():
+        policy = Policy(found.actions[group[0]])
+        score = float(np.logaddexp.reduce(weights[group])) + _noise(rule, policy)
+        entries.append(_Entry(score, policy, "preferred", group[int(np.argmax(weights[group]))]))
+    return entries
+
+
+def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_Entry]:
+    """The policies drawn from plateau laws; a width that cannot beat the rival's score is not drawn from at all."""
+    horizon, n_states, n_actions = rule.shape
+    grade = Grade.auto(horizon * n_states, n_actions)
+    entries = []
+    for number, width in enumerate(rule.widths):
+        laws, theta = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
+        margin = np.array([TURN / max(theta, TURN / CLEAR)])
+        if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE <= rival:
+            continue
+        drawn = correlated_sample(rule.key.derive("sampled", number), laws.reshape(-1, n_actions), grade.method, grade.block)
+        policy = Policy(drawn.reshape(horizon, n_states))
+        loss = np.array([policy_loss(dynamics, gaps.value[0], policy.actions)])
+        entries.append(_Entry(float(_weight(rule, margin, loss)[0]) + _noise(rule, policy), policy, "sampled", number))
+    return entries
