@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
-from reprl.auditing.world import World, fresh_model
 from reprl.errors import ReprlError, check_choice, quote
 from reprl.learning.learner import LearnResult, ReprlLearner, learn, make_settings
 from reprl.learning.settings import ACCESSES, Settings
+from reprl.mdp.environment import Environment, fresh_model
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -103,7 +103,7 @@ class Trial:
     """Everything that a key's runs depend on, so that any worker can make them."""
 
     env: TabularMDP | GymnasiumModel
-    world: World
+    world: Environment
     subject: Subject
     seed: int
     runs: int

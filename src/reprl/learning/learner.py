@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,40 +16,18 @@ from reprl.learning.episodic import run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.settings import Settings
 from reprl.mdp.access import EpisodicModel, GenerativeModel
-from reprl.mdp.catalogue import make
 from reprl.mdp.counts import Counts
-from reprl.mdp.gymnasium.model import GymnasiumModel, make_gymnasium
+from reprl.mdp.environment import Environment, describe, open_environment
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.tiers import Tiers
+from reprl.progress import progress_bar
 from reprl.randomness import SharedKey, fresh_seed
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from reprl.artifacts.receipt import Receipt
     from reprl.artifacts.recipe import Recipe
-
-
-class Environment(NamedTuple):
-    """What a run was made on, as a recipe names it."""
-
-    id: str | None
-    """For ``make``; None for an environment that was built by hand."""
-    options: Mapping[str, Any]
-    horizon: int
-    n_states: int
-    n_actions: int
-    digest: str
-    """SHA-256 of the dynamics, or of the spaces of a black box."""
-
-
-def describe(env: TabularMDP | GymnasiumModel) -> Environment:
-    """Return the record of an environment."""
-    origin = env.origin
-    options = {} if origin is None else dict(origin.options)
-    id = None if origin is None else origin.id
-    return Environment(id, options, env.horizon, env.n_states, env.n_actions, env.digest)
 
 
 class LearnResult(NamedTuple):
@@ -72,8 +50,6 @@ class LearnResult(NamedTuple):
     data_seed: int
     """Private: publish the shared seed, not this one."""
     environment: Environment
-    labels: Labels
-    """Names of states and actions, for people."""
     stretch: float
     """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
     level: int
@@ -149,7 +125,7 @@ def learn(
         guarantee, stretch, level = drawn.guarantee, 1.0, 0
     else:
         model = world.for_run(seed) if isinstance(world, GymnasiumModel) else EpisodicModel(world, seed)
-        with _bar(progress) as tell, _closing(model, None if world is env else world):
+        with progress_bar(progress, "episodes") as tell, _closing(model, None if world is env else world):
             played = run_episodic(model, key, settings, max_samples=max_samples, workers=workers, progress=tell)
         induction, explored, guarantee, stretch, level = played
         tiers, counts = explored.tiers, explored.counts
@@ -166,28 +142,10 @@ def learn(
         shared_seed=key.seed,
         data_seed=model.data_seed,
         environment=describe(world),
-        labels=world.labels,
         stretch=stretch,
         level=level,
         seconds=time.perf_counter() - began,
     )
-
-
-def open_environment(
-    env: Any, horizon: int | None = None, reward_range: tuple[float, float] | None = None
-) -> TabularMDP | GymnasiumModel:
-    """Return the environment that ``learn`` would learn in; see there."""
-    if isinstance(env, TabularMDP | GymnasiumModel):
-        for name, value in (("horizon", horizon), ("reward_range", reward_range)):
-            if value is not None:
-                raise ReprlError(f"{name} must be left out for an environment that has one, got {quote(value)}")
-        return env
-    if not isinstance(env, str):
-        if not (callable(env) or hasattr(env, "reset")):
-            allowed = "a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one"
-            raise ReprlError(f"env must be {allowed}, got {quote(env)}")
-        return make_gymnasium(env, horizon, reward_range=reward_range)
-    return make(env, horizon, **({} if reward_range is None else {"reward_range": reward_range}))
 
 
 @contextmanager
@@ -199,28 +157,6 @@ def _closing(*opened: object) -> Iterator[None]:
         for model in opened:
             if isinstance(model, GymnasiumModel) and model.reopens:
                 model.close()
-
-
-@contextmanager
-def _bar(show: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A progress bar on standard error: phase, episodes done of all, time left in the phase."""
-    if not show:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    count = TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes")
-    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def tell(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bar.add_task(phase, total=total)
-            bar.update(tasks[phase], completed=done, total=total)
-
-        yield tell
 
 
 def make_settings(options: dict[str, Any]) -> Settings:

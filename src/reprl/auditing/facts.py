@@ -1,72 +1,18 @@
-"""The environment of an audit: names for people, fresh models, and exact facts where the dynamics are known."""
+"""Exact facts about an environment whose dynamics are known: what actions are worth, how well cells can be reached."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from reprl.errors import ReprlError
-from reprl.learning.learner import describe as record
-from reprl.mdp.access import EpisodicModel, GenerativeModel
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.outcomes import expected_return
-from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.tabular import TabularMDP
 
-Model = GenerativeModel | EpisodicModel | GymnasiumModel
 TIE = 1e-9
 """Two actions whose optimal values differ by no more than this are an exact tie."""
 _COLUMNS = 256
-
-
-class World(NamedTuple):
-    """What was audited, with the names that people read."""
-
-    id: str | None
-    options: Mapping[str, Any]
-    horizon: int
-    n_states: int
-    n_actions: int
-    labels: Labels
-
-    def state(self, s: int) -> str:
-        """The name of a state, or its number."""
-        return self.labels.state(s)
-
-    def action(self, a: int) -> str:
-        """The name of an action, or its number."""
-        return self.labels.action(a)
-
-    def cell(self, h: int, s: int) -> str:
-        """A step and a state in words."""
-        return f"step {h}, state {self.state(s)}"
-
-    def check_policy(self, output: Policy | ArrayLike) -> Policy:
-        """Return a learner's output as a policy that fits."""
-        policy = output if isinstance(output, Policy) else Policy(output)
-        shape = (self.horizon, self.n_states)
-        if policy.actions.shape != shape:
-            raise ReprlError(f"policy must have shape (H, S) = {shape}, got {policy.actions.shape}")
-        if policy.actions.max() >= self.n_actions:
-            h, s = (int(i) for i in np.argwhere(policy.actions >= self.n_actions)[0])
-            raise ReprlError(f"action [{h}, {s}] must be from 0 to {self.n_actions - 1}, got {policy.actions[h, s]}")
-        return policy
-
-
-def describe(env: TabularMDP | GymnasiumModel) -> World:
-    """Return the record of an environment, with its names."""
-    id, options, horizon, n_states, n_actions, _ = record(env)
-    return World(id, options, horizon, n_states, n_actions, env.labels)
-
-
-def fresh_model(env: TabularMDP | GymnasiumModel, access: str, data_seed: int) -> Model:
-    """Open the environment with a private data seed and an empty ledger."""
-    if isinstance(env, GymnasiumModel):
-        return env.for_run(data_seed)
-    return GenerativeModel(env, data_seed) if access == "generative" else EpisodicModel(env, data_seed)
 
 
 def optimal_scores(mdp: TabularMDP) -> NDArray[np.float64]:
@@ -78,7 +24,7 @@ def optimal_scores(mdp: TabularMDP) -> NDArray[np.float64]:
     return scores
 
 
-def reachability(mdp: TabularMDP, cells: NDArray[np.bool_]) -> NDArray[np.float64]:
+def largest_reach(mdp: TabularMDP, cells: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return max_π Pr[x_h = s] of every marked cell, (H, S); 0 elsewhere."""
     most = np.zeros(cells.shape)
     columns = np.flatnonzero(cells.any(axis=0))
