@@ -20,12 +20,12 @@ from reprl.errors import ReprlError
 from reprl.explore.blackbox import Orders, explore_runs
 from reprl.explore.qexplore import Exploration, RunSettings, explore
 from reprl.explore.rep_explore import Stage, rep_explore
-from reprl.learning.learner import _bar
 from reprl.mdp.access import EpisodicModel, Ledger, Observation
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.mdp.tabular import TabularMDP
+from reprl.progress import progress_bar
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, chi_square
 from tests.test_qexplore import dependence, fork
@@ -306,15 +306,15 @@ def test_boosting_measures_policies_by_playing_them() -> None:
 def test_the_bar_shows_phase_episodes_and_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with _bar(False) as silent:
+    with progress_bar(False, "episodes") as silent:
         assert silent is None
-    with _bar(True) as tell:
+    with progress_bar(True, "episodes") as tell:
         assert tell is not None
         tell("stage 1 of 1: partition", 1, 2)
     assert capsys.readouterr().err.strip() == "", "nothing when piped"
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
-    with _bar(True) as tell:
+    with progress_bar(True, "episodes") as tell:
         assert tell is not None
         for done in (0, 500, 1500):
             tell("stage 1 of 1: partition", done, 2000)

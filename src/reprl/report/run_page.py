@@ -17,7 +17,8 @@ from reprl.report.shades import ranks, shade
 
 def run_page(run: Run) -> bytes:
     """Return the page."""
-    maps = Maps(run.environment, run.receipt.visits.astype(np.float64))
+    world = run.environment
+    maps = Maps(world, run.receipt.visits.astype(np.float64))
     settings = facts("Settings", run.recipe.settings.as_dict())
     body = [
         f'<section class="card top">{_guarantee(run)}{_fingerprint(run)}</section>',
@@ -27,7 +28,7 @@ def run_page(run: Run) -> bytes:
         f'<div class="figures">{settings}{facts("Recipe and receipt", _papers(run))}</div>',
         _promises(),
     ]
-    return page("run", run.environment.title, lead(run.environment), ARROW + "".join(body), maps.data())
+    return page("run", world.title, lead(world, world.labels.description), ARROW + "".join(body), maps.data())
 
 
 ARROW = (
@@ -36,11 +37,11 @@ ARROW = (
 )
 
 
-def lead(world: Environment) -> str:
-    """Describe an environment in a line."""
+def lead(world: Environment, description: str = "") -> str:
+    """Describe an environment in a line; audits and comparisons carry no words of its own for it."""
     options = ", ".join(f"{name} {value}" for name, value in plain(world.options).items())
     sizes = f"{world.n_states:,} states, {world.n_actions:,} actions, horizon {world.horizon:,}"
-    parts = (world.labels.description, sizes, options)
+    parts = (description, sizes, options)
     return " · ".join(part for part in parts if part)
 
 
