@@ -1,6 +1,6 @@
 """Slow, obvious versions of the decision stage, written from the text of the paper and of docs/proofs/decision.md.
 
-RepVarBandit (Alg. l. 935), RepRLBandit (Alg. l. 1240), niceness (Def. l. 1188) and truncated MDPs (Def. l. 1370), with
+RepVarBandit (Algorithm 1), RepRLBandit (Algorithm 2), niceness (Definition 4.4), truncated MDPs (Definition 4.8), with
 dictionaries, lists and loops. Laws are formulas, joint couplings are enumerated; only the product coupling is the
 package's own, which has references elsewhere.
 """
@@ -96,7 +96,7 @@ def multi_best_arm(
     rule: Rule,
     among: Sequence[bool] | None = None,
 ) -> Arms:
-    """RepVarBandit, Alg. l. 935; coordinates that hold no instance have nothing to choose and are worth 0."""
+    """RepVarBandit, Algorithm 1; coordinates that hold no instance have nothing to choose and are worth 0."""
     among = [True] * len(means) if among is None else among
     table = laws(means, epsilon, delta, rule.mechanism)
     nothing = [1.0] + [0.0] * (len(means[0]) - 1)
@@ -170,7 +170,7 @@ def tiered_induction(
     delta: float,
     rule: Rule,
 ) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], float]]:
-    """RepRLBandit, Alg. l. 1240: action and value V̄ of every (h, s)."""
+    """RepRLBandit, Algorithm 2: action and value V̄ of every (h, s)."""
     horizon, n_states, n_actions = shape
     decided = 1 if tiers.count == 1 else tiers.count - 1
     policy: dict[tuple[int, int], int] = {}

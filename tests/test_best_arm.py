@@ -238,7 +238,7 @@ def rho_at_the_requirement(case: dict[str, Any]) -> float:
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(MECHANISMS).flatmap(requirement_cases))
 def test_the_papers_requirement_suffices(case: dict[str, Any]) -> None:
-    """Prop. l. 920 and l. 3185 with C = 9216, for both mechanisms, up to 16 arms, in every grade."""
+    """Propositions 3.6 and A.3 with C = 9216, for both mechanisms, up to 16 arms, in every grade."""
     assert rho_at_the_requirement(case) <= case["rho"]
 
 

@@ -45,7 +45,7 @@ def test_value_gap_of_a_policy_is_a_third_of_h_times_the_sign_error() -> None:
 
 
 def test_dummies_only_lose() -> None:
-    """The inequality of l. 3006: with dummies the signs are at least as good as the policy."""
+    """The inequality in the proof of Theorem 1.4: with dummies the signs are at least as good as the policy."""
     rng = np.random.default_rng(2)
     for _ in range(200):
         p = rng.uniform(-1, 1, 6)
@@ -144,7 +144,7 @@ def test_mean_return_of_the_simulation_is_the_value() -> None:
 
 
 class PerAction(SimulatedEpisodes):
-    """The paper's own count (l. 3038), wrong: (s, a₊, h) and (s, a₋, h) each read the vectors from the first one on."""
+    """The count of Theorem 1.5's proof, wrong: (s, a₊, h) and (s, a₋, h) each read the vectors from the first on."""
 
     def step(self, action: int) -> Any:
         if not hasattr(self, "per_action"):

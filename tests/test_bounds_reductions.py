@@ -65,7 +65,7 @@ def compare(
 
 
 def test_rounding_to_signs_at_most_doubles_the_error() -> None:
-    """Lemma l. 3335, and it can: v = (0, …) is wrong by |p| and sgn(v) by 2|p|."""
+    """Lemma B.1, and it can: v = (0, …) is wrong by |p| and sgn(v) by 2|p|."""
     rng = np.random.default_rng(1)
     for n in rng.integers(1, 30, 500):
         p, v = rng.uniform(-1, 1, n), rng.uniform(-1, 1, n) * rng.choice([0, 0.01, 1])
@@ -78,7 +78,7 @@ def test_rounding_to_signs_at_most_doubles_the_error() -> None:
 
 
 def test_infinity_answers_are_sign_answers_at_twice_the_accuracy_and_not_once() -> None:
-    """Remark l. 3371 says once; all coordinates wrong just below ε is the counterexample."""
+    """The remark after Definition B.2 says once; all coordinates wrong just below ε is the counterexample."""
     rng = np.random.default_rng(2)
     for n in rng.integers(1, 30, 300):
         p, v = rng.uniform(-1, 1, n), rng.choice([-1.0, 1.0], n)
@@ -102,7 +102,7 @@ def test_coins_and_infinity_testing_are_one_problem() -> None:
 
 
 def test_signs_of_means_lose_at_most_twice_the_l1_error_over_n() -> None:
-    """Thm l. 3616 with the 1/n of Def. l. 2943, and equality where an estimate is 0 on the wrong side."""
+    """Theorem B.8 with the 1/n of Definition 7.1, and equality where an estimate is 0 on the wrong side."""
     rng = np.random.default_rng(4)
     for n in rng.integers(1, 30, 500):
         mu = rng.uniform(-1, 1, n)

@@ -1,4 +1,4 @@
-"""Tiered induction: against Alg. l. 1240 in plain loops, its addresses, and its analysis (l. 1370–1600) exactly."""
+"""Tiered induction: against Algorithm 2 in plain loops, its addresses, and its analysis (Section 4.1) exactly."""
 
 from __future__ import annotations
 
@@ -289,12 +289,12 @@ def layered(count: int) -> reprl.Tiers:
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", ["compact", "exponential"])
 def test_the_analysis_of_truncated_mdps_holds(mechanism: str) -> None:
-    """l. 1390–1600 with V̄ of real runs; 30 MDPs × DELTA: false alarm below 1e-6. Control: inflated values."""
+    """Lemmas 4.9–4.11 with V̄ of real runs; 30 MDPs × DELTA: false alarm below 1e-6. Control: inflated values."""
     epsilon, horizon, count = 1.0, 3, 6
     tiers, accuracy = layered(count), Accuracy.paper(epsilon, horizon, count)
     inflated = Accuracy(by_tier=accuracy.by_tier, pessimism=-1.0)
     for seed in range(30):
-        # Ignored: at most ε/(2H²L) visits, as the choice of ζ in Thm l. 1228 would have it.
+        # Ignored: at most ε/(2H²L) visits, as the choice of ζ in Theorem 4.5 would have it.
         case = Layered(seed, rare=epsilon / (2 * horizon**2 * count))
         assert case.visits(2) <= 2.0 ** (1 - 2)
         assert 0.0 < case.visits(3) <= min(2.0 ** (1 - count), epsilon / (2 * horizon**2 * count))
@@ -302,7 +302,7 @@ def test_the_analysis_of_truncated_mdps_holds(mechanism: str) -> None:
         best, learned = case.best.policy.actions, found.policy.actions
         assert case.excess(found) <= 1e-12
         assert (found.values[:3] <= case.mdp.values(found.policy)[:3] + 1e-12).all()
-        for h in range(horizon):  # l. 1461: utilities are not underestimated by much, either
+        for h in range(horizon):  # Proof of Lemma 4.9: utilities are not underestimated by much, either
             u = np.array(naive_decision.utilities(case.p, case.r, found.values, h))
             for s in (0, 1, 2):
                 tier = int(tiers.level[h, s])
@@ -359,7 +359,7 @@ class Lure:
 
 
 def test_without_pessimism_a_rare_tier_can_lure_the_policy_so_nothing_is_called_proven() -> None:
-    """l. 486: values rounded up draw the policy to a tier whose weight 2^(1−ℓ) is that of the optimal policy."""
+    """Section 1.3.2: values rounded up draw the policy to a tier whose weight 2^(1−ℓ) is that of the optimal policy."""
     lure = Lure(less=0.12)
     careless = [lure.run(0.0, seed) for seed in range(40)]
     assert max(lure.loss(found) for found in careless) > careless[0].guarantee.epsilon

@@ -1,4 +1,4 @@
-"""The exploration kernel: every step against the loop in naive_explore.py, and V ≥ reachability (l. 1850)."""
+"""The exploration kernel: every step against the loop in naive_explore.py, and V ≥ reachability (Lemma 5.6)."""
 
 from __future__ import annotations
 

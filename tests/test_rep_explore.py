@@ -200,7 +200,7 @@ def average(mdp: TabularMDP, policy: NDArray[np.int64], mu: NDArray[np.float64])
 def test_rounding_keeps_the_expected_reachability(method: str, ladder: tuple[int, ...]) -> None:
     """6000 keys, 5 policies, two-sided, false alarm 1e-6 for all. Control: each (h, s) rounded to the nearer end.
 
-    What is kept is the average over runs and rungs (l. 2007).
+    What is kept is the average over runs and rungs (Lemma 5.10).
     """
     mdp, m, keys = hard_world(8), 60, 6000
     settings = RunSettings(episodes=130, bonus=0.1, guide=0.01)

@@ -1,4 +1,4 @@
-"""The hard MDP of the lower bounds (proof l. 2974): biases → MDP, policy → signs, and learners as sign solvers.
+"""The hard MDP of the lower bounds (proof of Theorem 1.4): biases → MDP, policy → signs, and learners as sign solvers.
 
 Coordinate i = h·S + s of a bias vector is the pair (s, h). Action 0 is a₊ with reward of mean p[s, h], action 1 is a₋
 with mean −p[s, h], every other action pays −2; rewards are mapped from [−2, 1] to [0, 1]. A ±1 draw becomes a 0/1
@@ -30,7 +30,7 @@ from reprl.randomness import SharedKey
 
 
 def make_hard_mdp(biases: ArrayLike, *, n_states: int, n_actions: int = 2) -> TabularMDP:
-    """Build the hard MDP of a bias vector (proof l. 2974, items 1–5, item 4 read for a₋).
+    """Build the hard MDP of a bias vector (proof of Theorem 1.4, items 1–5, item 4 read for a₋).
 
     Args:
         biases: p, (H·S,) in [−1, 1].
@@ -51,7 +51,7 @@ def signs_to_policy(signs: ArrayLike, *, n_states: int) -> Policy:
 
 
 def value_of_signs(biases: ArrayLike, signs: ArrayLike, *, n_states: int) -> float:
-    """Return the value, rewards in [0, 1], of the policy of a sign vector: (2H + (1/S)·Σ v_i p_i)/3 (l. 3004).
+    """Return the value, rewards in [0, 1], of the policy of a sign vector: (2H + (1/S)·Σ v_i p_i)/3 (Theorem 1.4).
 
     Guarantee:
         Equal to ``make_hard_mdp(biases).evaluate(signs_to_policy(signs))``: V* − V = (H/3)·sign_excess.
@@ -71,7 +71,7 @@ def signs_from_learner(
     horizon: int,
     n_actions: int = 2,
 ) -> Algorithm:
-    """Turn a learner from parallel samples into a solver of sign-one-way marginals (proof l. 2974).
+    """Turn a learner from parallel samples into a solver of sign-one-way marginals (proof of Theorem 1.4).
 
     Args:
         learner: (model, shared key) → Policy, drawing `calls` parallel calls from the model.
@@ -122,7 +122,7 @@ def signs_from_episodes(
     n_actions: int = 2,
     delta: float = 0.01,
 ) -> Algorithm:
-    """Turn a learner from episodes into a solver of sign-one-way marginals (proof l. 3029).
+    """Turn a learner from episodes into a solver of sign-one-way marginals (proof of Theorem 1.5).
 
     Args:
         learner: (model, shared key) → Policy, playing `episodes` episodes of the model.

@@ -53,7 +53,7 @@ class Plan:
 
 
 def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: float = 0.1, delta: float = 0.1) -> Plan:
-    """Tabulate the samples that each algorithm needs (PAPER: Thm l. 1637, 2886, 3291 and the comparison of its §1).
+    """Tabulate the samples that each algorithm needs (Theorems 4.13, 6.1, A.5; comparison of Section 1).
 
     Args:
         n_states: S.
@@ -90,7 +90,7 @@ def _exact(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> 
     exact = []
     for coupling, runtime in (("joint", "exp(S log A) worst case"), ("product", "poly")):
         calls = paper_calls(s, a, h, epsilon=epsilon, rho=rho, delta=delta, coupling=coupling)
-        exact.append(PlanRow(f"reprl {coupling}, paper", "parallel", cell * calls, True, runtime, "Thm l. 1637"))
+        exact.append(PlanRow(f"reprl {coupling}, paper", "parallel", cell * calls, True, runtime, "Theorem 4.13"))
     for coupling, runtime in (("joint", "exp(S log A) worst case"), ("product", "poly")):
         calls = practical_calls(s, a, h, epsilon=epsilon, rho=rho, coupling=coupling)
         name = f"reprl {coupling}, practical"
@@ -103,15 +103,15 @@ def _rates(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> 
     log = math.log(1.0 / delta) ** 4
     tail = (epsilon * rho) ** -2
     rows = [
-        ("this paper, joint", "parallel", s**2 * a * h**7 * log * tail, "exp(S log A)", "Thm l. 1637"),
-        ("this paper, joint", "episodic", s**2 * a * h**11 * log * tail, "exp(SH)", "Thm l. 2886"),
-        ("this paper, efficient", "episodic", s**3 * a * h**11 * log * tail, "poly", "Thm l. 3291"),
+        ("this paper, joint", "parallel", s**2 * a * h**7 * log * tail, "exp(S log A)", "Theorem 4.13"),
+        ("this paper, joint", "episodic", s**2 * a * h**11 * log * tail, "exp(SH)", "Theorem 6.1"),
+        ("this paper, efficient", "episodic", s**3 * a * h**11 * log * tail, "poly", "Theorem A.5"),
         ("Eaton et al., rPVI", "parallel", s**3 * a**3 * tail, "poly", "constant γ"),
         ("Eaton et al., R-max", "episodic", float(s**7 * a**7), "poly", "S, A only"),
         ("Karbasi et al., joint", "parallel", s**2 * a**2 * tail, "exp(SA)", "constant γ"),
         ("Karbasi et al., grid", "parallel", s**3 * a**3 * tail, "poly", "constant γ"),
-        ("lower bound", "parallel", s**2 * a * h**2 * tail, "", "l. 2932"),
-        ("lower bound", "episodic", s**2 * h**2 * tail, "", "l. 2932"),
+        ("lower bound", "parallel", s**2 * a * h**2 * tail, "", "Theorem 1.4"),
+        ("lower bound", "episodic", s**2 * h**2 * tail, "", "Theorem 1.5"),
         ("no replicability", "episodic", s * a * h**3 / epsilon**2, "poly", "Azar et al. 2017"),
     ]
     return [PlanRow(name, access, float(n), False, time, source) for name, access, n, time, source in rows]

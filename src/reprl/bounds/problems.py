@@ -47,12 +47,12 @@ class Algorithm:
 
 
 def sign(values: ArrayLike) -> Vector:
-    """Return the paper's sgn: ℝ → {±1} of l. 2951; zero counts as +1."""
+    """Return the paper's sgn: ℝ → {±1} of Definition 7.1; zero counts as +1."""
     return np.where(np.asarray(values, dtype=np.float64) >= 0.0, 1.0, -1.0)
 
 
 def sign_excess(biases: ArrayLike, answer: ArrayLike) -> float:
-    """Return (1/n)·Σ (sgn(p_i) − v_i)·p_i, the error in sign-one-way marginals (Def. l. 2943).
+    """Return (1/n)·Σ (sgn(p_i) − v_i)·p_i, the error in sign-one-way marginals (Definition 7.1).
 
     Args:
         biases: p, (n,) in [−1, 1].
@@ -67,7 +67,7 @@ def sign_excess(biases: ArrayLike, answer: ArrayLike) -> float:
 
 
 def infinity_excess(biases: ArrayLike, answer: ArrayLike) -> float:
-    """Return max |p_i| over the coordinates with v_i ≠ sgn(p_i), the error in ℓ∞-testing (Def. l. 3353).
+    """Return max |p_i| over the coordinates with v_i ≠ sgn(p_i), the error in ℓ∞-testing (Definition B.2).
 
     Args:
         biases: p, (n,) in [−1, 1].
@@ -83,7 +83,7 @@ def infinity_excess(biases: ArrayLike, answer: ArrayLike) -> float:
 
 
 def coin_excess(probabilities: ArrayLike, answer: ArrayLike) -> float:
-    """Return max |p_i − ½| over the coins that v calls the wrong way, the error in the n-coin problem (Def. l. 3545).
+    """Return max |p_i − ½| over the coins that v calls the wrong way, the error in the n-coin problem (Definition B.5).
 
     Args:
         probabilities: p, (n,) in [0, 1].
@@ -100,7 +100,7 @@ def coin_excess(probabilities: ArrayLike, answer: ArrayLike) -> float:
 
 
 def mean_excess(means: ArrayLike, answer: ArrayLike) -> float:
-    """Return ‖v − μ‖₁, the error in ℓ1 mean estimation (Def. l. 3610).
+    """Return ‖v − μ‖₁, the error in ℓ1 mean estimation (Definition B.7).
 
     Args:
         means: μ, (n,) in [−1, 1].
@@ -115,7 +115,7 @@ def mean_excess(means: ArrayLike, answer: ArrayLike) -> float:
 
 
 def pac_excess(law: ArrayLike, hypotheses: ArrayLike, answer: ArrayLike) -> float:
-    """Return err(h) − min over the class of err, the error in agnostic PAC learning (l. 3643–3648).
+    """Return err(h) − min over the class of err, the error in agnostic PAC learning (Section B.1).
 
     Args:
         law: (D, 2) probabilities of the examples (x, −1) and (x, +1).
@@ -142,7 +142,7 @@ def check_hypotheses(hypotheses: ArrayLike, n_points: int | None = None) -> Vect
 
 
 def cube_instance(n: int, half_width: float, key: SharedKey) -> Vector:
-    """Draw the hard instance of the n-coin bound: biases uniform in [−half_width, half_width]ⁿ (l. 3381, Thm l. 3564).
+    """Draw the hard instance of the n-coin bound: biases uniform in [−half_width, half_width]ⁿ (Theorem B.6).
 
     Args:
         n: number of coordinates.

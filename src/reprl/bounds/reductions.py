@@ -1,4 +1,4 @@
-"""The chain of reductions behind the lower bound for sign-one-way marginals (App. B, l. 3325–3663).
+"""The chain of reductions behind the lower bound for sign-one-way marginals (Theorem 7.2, Appendix B).
 
 Every function turns an Algorithm for one problem into an Algorithm for the next: its guarantee and its samples are
 those of the lemma, with explicit constants (docs/proofs/lower-bounds.md).
@@ -22,13 +22,13 @@ from reprl.guarantee import Guarantee
 from reprl.randomness import SharedKey
 
 ERROR_FACTOR = 10.0
-"""The paper's \\errorFactor: ℓ∞-testing is solved at 10 times the accuracy for signs (Lemma l. 3385)."""
+"""The paper's \\errorFactor: ℓ∞-testing is solved at 10 times the accuracy for signs (Lemma B.3)."""
 WRONG_SHARE = 0.15
 """Share of the coordinates at ±10ε that an ε-accurate answer in 3n dimensions can get wrong: (3εn/2)/(10εn)."""
 
 
 def round_to_signs(algorithm: Algorithm) -> Algorithm:
-    """Make a solver of sign-one-way marginals answer in {±1}ⁿ (Lemma l. 3335): sgn of what it says.
+    """Make a solver of sign-one-way marginals answer in {±1}ⁿ (Lemma B.1): sgn of what it says.
 
     Guarantee:
         Same ρ, δ and samples, accuracy 2ε.
@@ -59,7 +59,7 @@ def infinity_calls(n: int, *, delta: float, inner_delta: float = 0.01) -> int:
 
 
 def infinity_tester(algorithm: Algorithm, n: int, *, delta: float) -> Algorithm:
-    """RepInftyEstimator (Alg. l. 3439, Lemma l. 3385): ℓ∞-testing on a cube from sign-one-way marginals.
+    """RepInftyEstimate (Algorithm 7, Lemma B.3): ℓ∞-testing on a cube from sign-one-way marginals.
 
     Pads q with n coordinates of bias 10ε and n of −10ε, permutes all 3n by shared randomness, asks the solver, and
     takes the majority of T answers, where ε is the solver's accuracy.
@@ -100,7 +100,7 @@ def infinity_tester(algorithm: Algorithm, n: int, *, delta: float) -> Algorithm:
 
 
 def coins_from_infinity(algorithm: Algorithm) -> Algorithm:
-    """Solve n coins by ℓ∞-testing (Lemma l. 3538): heads are +1, and v ↦ (v + 1)/2.
+    """Solve n coins by ℓ∞-testing (Lemma B.4): heads are +1, and v ↦ (v + 1)/2.
 
     Guarantee:
         Same ρ, δ and samples, accuracy ε/2: p_i − ½ is half the bias 2p_i − 1.
@@ -114,7 +114,7 @@ def coins_from_infinity(algorithm: Algorithm) -> Algorithm:
 
 
 def infinity_from_coins(algorithm: Algorithm) -> Algorithm:
-    """Solve ℓ∞-testing by an algorithm for n coins (the other half of the equivalence, l. 3580): v ↦ 2v − 1.
+    """Solve ℓ∞-testing by an algorithm for n coins (the other half, proof of Lemma B.4): v ↦ 2v − 1.
 
     Guarantee:
         Same ρ, δ and samples, accuracy 2ε.
@@ -127,7 +127,7 @@ def infinity_from_coins(algorithm: Algorithm) -> Algorithm:
 
 
 def signs_from_infinity(algorithm: Algorithm) -> Algorithm:
-    """Solve sign-one-way marginals by ℓ∞-testing (remark l. 3371): the same answer.
+    """Solve sign-one-way marginals by ℓ∞-testing (remark after Definition B.2): the same answer.
 
     Guarantee:
         Same ρ, δ and samples, accuracy 2ε, not the ε of the paper: each of n terms is below 2ε (lower-bounds.md §6).
@@ -136,7 +136,7 @@ def signs_from_infinity(algorithm: Algorithm) -> Algorithm:
 
 
 def signs_from_means(algorithm: Algorithm, n: int) -> Algorithm:
-    """Solve sign-one-way marginals by ℓ1 mean estimation (Thm l. 3616): the sign of the estimate.
+    """Solve sign-one-way marginals by ℓ1 mean estimation (Theorem B.8): the sign of the estimate.
 
     Args:
         algorithm: an estimator with ‖v − μ‖₁ ≤ ε.
@@ -144,7 +144,7 @@ def signs_from_means(algorithm: Algorithm, n: int) -> Algorithm:
 
     Guarantee:
         Same ρ, δ and samples. The sum of the errors is at most 2ε, so the answer is accurate at every level above 2ε/n;
-        the paper says 2ε, leaving out the 1/n of Def. l. 2943 (lower-bounds.md §6).
+        the paper says 2ε, leaving out the 1/n of Definition 7.1 (lower-bounds.md §6).
     """
     n = check_int("n", n, 1)
 
@@ -156,7 +156,7 @@ def signs_from_means(algorithm: Algorithm, n: int) -> Algorithm:
 
 
 def signs_from_pac(algorithm: Algorithm, hypotheses: ArrayLike, points: ArrayLike, *, delta: float = 0.01) -> Algorithm:
-    """Solve sign-one-way marginals by agnostic PAC learning (Thm l. 3655, after Bun et al. 2023).
+    """Solve sign-one-way marginals by agnostic PAC learning (Theorem B.9, after Bun et al. 2023).
 
     Args:
         algorithm: a learner of the class from labelled examples.

@@ -26,7 +26,7 @@ _CONSOLATION = 1.0 / 3.0
 
 
 class SimulatedParallel(GenerativeModel):
-    """Parallel sampling of the hard MDP from vector samples, two per call (l. 2990), as the model of any learner.
+    """Parallel sampling of the hard MDP from vector samples, two per call (Theorem 1.4), as the model of any learner.
 
     One vector pays a₊ in every (s, h), the other a₋; transitions and dummies need none.
 
@@ -92,7 +92,7 @@ class SimulatedParallel(GenerativeModel):
 
 
 class SimulatedEpisodes:
-    """Episodes of the hard MDP from vector samples (proof l. 3029): reset and step for an episodic learner.
+    """Episodes of the hard MDP from vector samples (proof of Theorem 1.5): reset and step for an episodic learner.
 
     The j-th visit to (s, h), whichever of a₊ and a₋ is played there, reads coordinate (s, h) of the j-th vector. (The
     paper gives each (s, a, h) its own count; then a₊ and a₋ would share draws and the rewards would be dependent.)
@@ -158,7 +158,7 @@ class SimulatedEpisodes:
 
 
 def episode_vectors(episodes: int, *, n_states: int, horizon: int, delta: float) -> int:
-    """Return how many vectors suffice to simulate episodes, except with probability δ (l. 3035).
+    """Return how many vectors suffice to simulate episodes, except with probability δ (proof of Theorem 1.5).
 
     Guarantee:
         m/S + √(2(m/S)·L) + 2L/3 with L = log(SH/δ), whatever the learner plays: docs/proofs/lower-bounds.md §4.
@@ -170,7 +170,7 @@ def episode_vectors(episodes: int, *, n_states: int, horizon: int, delta: float)
 
 
 class PaddedSource:
-    """Samples of Rad(π(q̄)) from those of Rad(q), one for one, q̄ = (q, +pad…, −pad…) of dimension 3n (l. 3423).
+    """Samples of Rad(π(q̄)) from those of Rad(q), one for one, q̄ = (q, +pad…, −pad…) of dimension 3n (Lemma B.3).
 
     Args:
         base: Rad(q).
@@ -217,7 +217,7 @@ class PaddedSource:
 
 
 class SignExamples:
-    """Labelled examples from vector samples (Thm l. 3655): x uniform on d points, y the coordinate of x.
+    """Labelled examples from vector samples (Theorem B.9): x uniform on d points, y the coordinate of x.
 
     Args:
         base: Rad(p), n = d.

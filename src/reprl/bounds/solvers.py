@@ -55,7 +55,7 @@ def plan_signs(
         rho: allowed disagreement.
         delta: allowed failure.
         target: "every" loses at most ε in every coordinate (so it also solves ℓ∞-testing at ε/2), "average" only on
-            average over coordinates, which is all that Def. l. 2943 asks and lets the gap grow to almost 6ε.
+            average over coordinates, which is all that Definition 7.1 asks and lets the gap grow to almost 6ε.
         coupling: "joint", "blocked" or "product".
         block: coordinates per block for "blocked".
 
@@ -88,7 +88,7 @@ def sign_solver(
     block: int = DEFAULT_BLOCK,
     samples: int | None = None,
 ) -> Algorithm:
-    """Solve sign-one-way marginals (Def. l. 2943) by `multi_best_arm` with two arms, ±p̂_i, per coordinate.
+    """Solve sign-one-way marginals (Definition 7.1) by `multi_best_arm` with two arms, ±p̂_i, per coordinate.
 
     Args:
         n: number of coordinates.
@@ -139,7 +139,7 @@ def sign_scores(source: VectorSource, n: int, m: int) -> Vector:
 
 
 def mean_solver(n: int, *, epsilon: float, rho: float, delta: float, samples: int | None = None) -> Algorithm:
-    """Solve ℓ1 mean estimation (Def. l. 3610) for products of ±1 variables by rounding the empirical mean jointly.
+    """Solve ℓ1 mean estimation (Definition B.7) for products of ±1 variables by rounding the empirical mean jointly.
 
     Args:
         n: number of coordinates.
@@ -153,7 +153,7 @@ def mean_solver(n: int, *, epsilon: float, rho: float, delta: float, samples: in
 
     Guarantee:
         With width w = (ε/n)/(1 + ρ·c), m = ⌈2π²·n/(ρ·w)²⌉: proven, docs/proofs/lower-bounds.md §2. For accuracy ε·n,
-        that is ε per coordinate, this is n/(ρε)² as in Thm l. 3616, whose ε has to be read that way.
+        that is ε per coordinate, this is n/(ρε)² as in Theorem B.8, whose ε has to be read that way.
 
     Randomness:
         Shared, at key.derive("means"). Data: one tally of the source.
@@ -183,7 +183,7 @@ def pac_learner(
     mechanism: str = "exponential",
     samples: int | None = None,
 ) -> Algorithm:
-    """Learn a finite class agnostically and replicably (l. 3643–3663): correlated sampling over its K hypotheses.
+    """Learn a finite class agnostically and replicably (Section B.1): correlated sampling over its K hypotheses.
 
     Args:
         hypotheses: (K, D) labels ±1.

@@ -50,7 +50,7 @@ class VectorSource(Protocol):
 class ProductSource:
     """A product of coins: coordinate i is +1 (heads) with probability chances[i].
 
-    Rad(p) of l. 2939 and Bern(p) of Def. l. 3545 are the same source under two names of the outcomes; see `rademacher`
+    Rad(p) of Section 7 and Bern(p) of Definition B.5 are one source under two names of the outcomes; see `rademacher`
     and `coins`.
 
     Args:
@@ -97,7 +97,7 @@ class ProductSource:
 
 
 def rademacher(biases: ArrayLike, data_seed: int) -> ProductSource:
-    """Sample access to Rad(p), a product of ±1 variables with means p (l. 2939).
+    """Sample access to Rad(p), a product of ±1 variables with means p (Section 7).
 
     Args:
         biases: p, (n,) in [−1, 1].
@@ -110,7 +110,7 @@ def rademacher(biases: ArrayLike, data_seed: int) -> ProductSource:
 
 
 def coins(probabilities: ArrayLike, data_seed: int) -> ProductSource:
-    """Sample access to Bern(p), a product of 0/1 variables (Def. l. 3545).
+    """Sample access to Bern(p), a product of 0/1 variables (Definition B.5).
 
     Args:
         probabilities: p, (n,) in [0, 1].
@@ -138,7 +138,7 @@ class ExampleSource(Protocol):
 
 
 class LabelledSource:
-    """Examples from a given law (agnostic PAC learning, l. 3643).
+    """Examples from a given law (agnostic PAC learning, Section B.1).
 
     Args:
         law: (D, 2) probabilities of (x, −1) and (x, +1).

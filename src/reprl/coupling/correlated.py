@@ -1,6 +1,6 @@
 """correlated_sample: the one primitive. Draw from a product of small laws so that two runs draw the same thing.
 
-Lemma l. 713 (one law), Lemma l. 737 (product) and the joint sampling of l. 955 and l. 2304 of the paper, in three
+Lemma 2.12 (one law), Lemma 2.13 (product) and the joint sampling of Algorithms 1 and 5 of the paper, in three
 grades.
 """
 

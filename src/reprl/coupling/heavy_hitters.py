@@ -1,4 +1,4 @@
-"""heavy_hitters: the frequent outcomes of a distribution, the same ones in two runs. Lemma l. 1091 of the paper."""
+"""heavy_hitters: the frequent outcomes of a distribution, the same ones in two runs. Lemma 4.2 of the paper."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Mechanisms: scores → a law over arms, with a bound on how far two runs' laws can part.
 
-``exponential`` is the paper's (l. 805, l. 935); ``compact`` is ours and never picks an arm that is far from the best.
+``exponential`` is the paper's (Theorem 3.3, Algorithm 1); ``compact`` is ours and never picks an arm far from the best.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def exponential(scores: ArrayLike, *, epsilon: float, delta: float, temperature:
 
 
 def paper_temperature(n: int, k: int, epsilon: float, delta: float) -> float:
-    """Return the paper's inverse temperature for n instances of k arms, 2·log(3nk/δ)/ε (Alg. l. 935)."""
+    """Return the paper's inverse temperature for n instances of k arms, 2·log(3nk/δ)/ε (Algorithm 1, RepVarBandit)."""
     check_int("n", n, 1)
     check_int("k", k, 1)
     return 2.0 * math.log(3.0 * n * k / delta) / epsilon

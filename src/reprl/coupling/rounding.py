@@ -1,4 +1,4 @@
-"""round_vector: give two nearby vectors the same rounded value. Lemma l. 765 of the paper, stronger and simpler."""
+"""round_vector: give two nearby vectors the same rounded value. Lemma 2.14 of the paper, stronger and simpler."""
 
 from __future__ import annotations
 

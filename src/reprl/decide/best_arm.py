@@ -1,4 +1,4 @@
-"""Replicable best arm: one instance (Thm l. 805) and many at once, RepVarBandit (Alg. l. 935)."""
+"""Replicable best arm: one instance (Theorem 3.3) and many at once, RepVarBandit (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -148,9 +148,9 @@ def paper_requirement(
     coupling: str,
     block: int = DEFAULT_BLOCK,
 ) -> float:
-    """Return the paper's bound on Σ_s 1/m_s: l. 920 with C = 36·256, as many times stricter as there are blocks.
+    """Return Proposition 3.6's bound on Σ_s 1/m_s with C = 36·256, as many times stricter as there are blocks.
 
-    A product has S blocks (l. 3185), a joint draw has one.
+    A product has S blocks (Proposition A.3), a joint draw has one.
     """
     log = math.log(3.0 * n_instances * n_arms / delta)
     blocks = -(-n_instances // block_size(n_instances, coupling, block))
@@ -265,7 +265,7 @@ def best_arm(
         plan: sample size and temperature; None for plan_best_arm. With others the promise is the caller's.
 
     Guarantee:
-        plan_best_arm: ρ-replicable, ε-optimal with probability at least 1 − δ (Thm l. 805).
+        plan_best_arm: ρ-replicable, ε-optimal with probability at least 1 − δ (Theorem 3.3).
 
     Randomness:
         Shared, at key. Data: whatever pull does.

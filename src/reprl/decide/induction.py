@@ -1,4 +1,4 @@
-"""Tiered backward induction: RepRLBandit, Alg. l. 1240 of the paper."""
+"""Tiered backward induction: RepRLBandit, Algorithm 2 of the paper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Accuracy:
 
     @classmethod
     def paper(cls, epsilon: float, horizon: int, tiers: int) -> Accuracy:
-        """ε_ℓ = 2^ℓ ε/(8HL), all of it subtracted (l. 1240)."""
+        """ε_ℓ = 2^ℓ ε/(8HL), all of it subtracted (Algorithm 2, RepRLBandit)."""
         return cls(
             by_tier=tuple(2.0**t * epsilon / (8.0 * horizon * tiers) for t in range(1, max(tiers, 2))), pessimism=1.0
         )
@@ -85,7 +85,7 @@ def tiered_induction(
     Guarantee:
         As returned, computed from the sizes: the sum over (h, ℓ) of the bandits' own. It supposes that both runs have
         one partition and at least these sizes, and that with several tiers some optimal policy visits tier ℓ ≥ 2 at
-        most 2^{1−ℓ} times. Proof: docs/proofs/decision.md §3, after l. 1240–1630 of the paper.
+        most 2^{1−ℓ} times. Proof: docs/proofs/decision.md §3, after Section 4.1 of the paper.
 
     Randomness:
         Shared, at key.derive("induction", h, tier), one coordinate per state, whatever the data and the partition.

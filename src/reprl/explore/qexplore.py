@@ -1,4 +1,4 @@
-"""QExplore: many independent runs of reward-free exploration (Alg. l. 1927), over threads.
+"""QExplore: many independent runs of reward-free exploration (Algorithm 4), over threads.
 
 Every run restarts its agent and reads its own lane of the data stream. Tallies are whole numbers, added up, so
 neither the split of runs over workers nor their order can change a result.
@@ -55,7 +55,7 @@ class Exploration(NamedTuple):
     counts: Counts
     """All recorded outcomes; independent draws given their numbers."""
     first_value: NDArray[np.float64]
-    """(runs,): the agent's final V₁ at the start, which bounds the reachability of what is under-explored (l. 1850)."""
+    """(runs,): the agent's final V₁ at the start, which bounds reachability of what is under-explored (Lemma 5.6)."""
     starts: NDArray[np.int64]
     """(S,): how many episodes began in each state."""
 
@@ -82,8 +82,8 @@ def explore(
         progress: called from this thread now and then with the episodes done and the episodes of the batch.
 
     Guarantee:
-        Given the numbers of records, the records of all cells are independent draws from the cells' laws (Cor. l.
-        1960). Bytes do not depend on workers.
+        Given the numbers of records, the records of all cells are independent draws from the cells' laws (Corollary
+        5.7). Bytes do not depend on workers.
 
     Randomness:
         Data stream (data seed, "explore/" + purpose + number of the model's batch), lane = run. A black box is seeded

@@ -1,4 +1,4 @@
-"""RepExplore (Alg. l. 2292) and RepLevelExplore (Alg. l. 2430): a partition that replicates, and data for it.
+"""RepExplore (Algorithm 5) and RepLevelExplore (Algorithm 6): a partition that replicates, and data for it.
 
 A *stage* makes m runs to see which states are under-explored, how often (the fractional set μ̂), draws the set I
 from the product of Bernoullis B(μ̂) by correlated sampling, and makes M more runs for data. The paper has one stage per
@@ -115,7 +115,7 @@ def rep_explore(
         progress: called with the phase, its episodes done and all its episodes.
 
     Guarantee:
-        I has law B(μ̂), so its expected reachability is the average over the runs that gave μ̂ (l. 2007), for every
+        I has law B(μ̂), so its expected reachability is the average over the runs that gave μ̂ (Lemma 5.10), for every
         policy. Two runs draw different I with probability at most the coupling's bound at their μ̂.
 
     Randomness:

@@ -1,4 +1,4 @@
-"""boost: turn any learner into a more replicable one. Lemma l. 1077, proof l. 1103 of the paper."""
+"""boost: turn any learner into a more replicable one. Lemma 4.1 of the paper, and its proof."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Boosted:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised: proven if the learner provably meets Lemma l. 1077 and no size was cut."""
+        """What is promised: proven if the learner provably meets Lemma 4.1 and no size was cut."""
         base = self.base
         known = (
             base is not None

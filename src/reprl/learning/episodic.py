@@ -1,4 +1,4 @@
-"""The learner by episodes alone: Thm l. 2886 (joint, blocked) and Thm l. 3291 (product) of the paper."""
+"""The learner by episodes alone: Theorem 6.1 (joint, blocked) and Theorem A.5 (product) of the paper."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def practical_stages(n_states: int, n_actions: int, horizon: int, level: int = 0
 def paper_stages(
     n_states: int, n_actions: int, horizon: int, *, epsilon: float, delta: float, coupling: str
 ) -> tuple[Stage, ...]:
-    """Return RepLevelExplore's stages (Alg. l. 2430), constants that the paper leaves open set to 1.
+    """Return RepLevelExplore's stages (Algorithm 6), constants that the paper leaves open set to 1.
 
-    The product grade multiplies m and M by S·H (l. 3095). ι is κ/m², an inverse polynomial.
+    The product grade multiplies m and M by S·H (Lemma A.1). ι is κ/m², an inverse polynomial.
     """
     cells = n_states * horizon
     zeta = epsilon / (horizon**2 * math.log(n_states * n_actions * horizon / (epsilon * delta)) ** 5)

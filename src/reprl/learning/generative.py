@@ -1,4 +1,4 @@
-"""The learner from parallel samples: Thm l. 1637 of the paper."""
+"""The learner from parallel samples: Theorem 4.13 of the paper."""
 
 from __future__ import annotations
 

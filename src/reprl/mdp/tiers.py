@@ -1,4 +1,4 @@
-"""Tiers: the reachability partition (Def. l. 1165), and the check that data are nice for it (Def. l. 1188)."""
+"""Tiers: the reachability partition (Definition 4.3), and the check that data are nice for it (Definition 4.4)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Niceness(NamedTuple):
 
 
 def check_niceness(counts: Counts, tiers: Tiers, zeta: float) -> Niceness:
-    """Report whether data are ζ-nice for a partition (Def. l. 1188, condition 2), and by what margin.
+    """Report whether data are ζ-nice for a partition (Definition 4.4, condition 2), and by what margin.
 
     Condition 1, that samples are independent given their numbers, is a property of how data were collected and
     cannot be read off counts.

@@ -1,0 +1,95 @@
+"""The map from the paper to the code: every name and every test on it exists, and line numbers stand nowhere else."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MAP = ROOT / "docs" / "paper-map.md"
+HEAD = ["paper", "name", "paper.tex line", "code", "proof", "test"]
+NAME = re.compile(r"`(\w+(?:\.\w+)+)`")
+TEST = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
+SECTION = re.compile(r"\b(coupling|decision|exploration|lower bounds|audit)\b\]?(?:\([\w./-]+\))? §(\d)")
+CITATION = re.compile(r"\bll?\.\s*\d{2}")
+"""A line of the paper's source, as in "l." and a number; the number may stand on the next line."""
+STATEMENT = re.compile(
+    r"\b(?:Theorem|Lemma|Definition|Proposition|Corollary|Remark)s? ([1-7A-B]\.\d+)|\bAlgorithms? (\d)\b", re.ASCII
+)
+LAST = {"1": 6, "2": 14, "3": 6, "4": 13, "5": 14, "6": 1, "7": 2, "A": 5, "B": 9, "algorithms": 7}
+"""The last number that the paper gives out in each section, and to algorithms."""
+
+
+def rows() -> list[dict[str, str]]:
+    """The first table of the map."""
+    lines = [line for line in MAP.read_text("utf-8").split("## ")[0].splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0] == HEAD
+    return [dict(zip(HEAD, row, strict=True)) for row in cells[2:]]
+
+
+def resolve(name: str) -> Any:
+    """Import `room.module.Class.method`, named from the package."""
+    parts = name.split(".")
+    found: Any = importlib.import_module(".".join(["reprl", *parts[:2]]))
+    for part in parts[2:]:
+        found = getattr(found, part)
+    return found
+
+
+def functions_in(file: str) -> set[str]:
+    tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row["paper"] + ": " + row["name"])
+def test_a_row_has_a_line_and_names_code_and_tests_that_exist(row: dict[str, str]) -> None:
+    assert (row["paper"] == "–") == (row["paper.tex line"] == "–")
+    assert row["paper"] == "–" or re.fullmatch(r"\d{3,4}(, (proof )?\d{3,4})*", row["paper.tex line"])
+    names, tests = NAME.findall(row["code"]), TEST.findall(row["test"])
+    assert names or row["code"] == "exact checks in the test"
+    for name in names:
+        resolve(name)
+    assert tests
+    assert row["test"] == ", ".join(f"`{file}::{test}`" for file, test in tests)
+    for file, test in tests:
+        assert test in functions_in(file), f"{file} has no {test}"
+
+
+def test_names_that_do_not_exist_are_found_out() -> None:
+    with pytest.raises(AttributeError):
+        resolve("decide.best_arm.best_leg")
+    assert "test_nothing" not in functions_in("test_best_arm.py")
+
+
+def test_every_section_that_the_map_names_is_on_its_page() -> None:
+    named = SECTION.findall(MAP.read_text("utf-8"))
+    assert len(named) > 20
+    for page, number in named:
+        text = (ROOT / "docs" / "proofs" / f"{page.replace(' ', '-')}.md").read_text("utf-8")
+        assert f"\n## {number}. " in text, f"{page} has no §{number}"
+
+
+def written() -> list[Path]:
+    """What people read, apart from the map and this file."""
+    folders = ("src", "tests", "experiments", "benchmarks", "docs", "examples")
+    files = [path for folder in folders for end in ("py", "md") for path in (ROOT / folder).rglob(f"*.{end}")]
+    return [path for path in [*files, *ROOT.glob("*.md")] if path not in (MAP, Path(__file__))]
+
+
+def test_no_line_of_the_papers_source_is_cited_outside_the_map() -> None:
+    found = [f"{path.name}: {text}" for path in written() for text in CITATION.findall(path.read_text("utf-8"))]
+    assert not found
+    assert all(CITATION.search(text) for text in ("Alg. l. 935", "(Cor. l.\n    1960)", "ll. 12-15"))
+
+
+def test_statements_have_numbers_that_the_paper_gives_out() -> None:
+    for path in [*written(), MAP]:
+        for statement, algorithm in STATEMENT.findall(path.read_text("utf-8")):
+            section, number = statement.split(".") if statement else ("algorithms", algorithm)
+            assert 1 <= int(number) <= LAST[section], f"{path.name}: {statement or algorithm}"
