@@ -60,22 +60,25 @@ def audit_document(mdp: reprl.TabularMDP, verdict: str = "rejected") -> dict[str
         }
         for i in range(k)
     ]
-    budgets = [2e3 * 4**i for i in range(8)]
-    rates = [min(1.0, 0.98 / (1 + (x / 4e5) ** 0.7)) for x in budgets]
     return {
         "format": "reprl-audit",
         "version": 1,
         "environment": labelled(mdp),
         "learner": "q-learning" if rejected else "reprl",
+        "access": "generative",
         "options": {"epsilon": 0.3, "rho": 0.1, "delta": 0.1, "samples": 200000, "constants": "practical"},
+        "seed": 3,
         "rho": 0.1,
         "level": 0.05,
         "pairs": 50,
+        "max_pairs": 50,
         "disagreements": k,
         "disagreement": k / 50,
         "interval": [0.318, 0.607] if rejected else [0.0049, 0.137],
         "verdict": verdict,
+        "p_value": 1e-9 if rejected else 0.97,
         "sequential": False,
+        "alternative": None,
         "runs_per_key": 2,
         "distinct": [2] * k + [1] * (50 - k),
         "by_cell": by_cell.tolist(),
@@ -95,7 +98,7 @@ def audit_document(mdp: reprl.TabularMDP, verdict: str = "rejected") -> dict[str
             {"step": 1, "state": 0, "disagreement": 0.21, "reachability": 1.0, "stake": 0.012, "actions": [[2, 1.0]]},
         ],
         "samples": 200000,
-        "curve": [[x, r, max(0.0, r - 0.12), min(1.0, r + 0.12)] for x, r in zip(budgets, rates, strict=True)],
+        "curve": None,
     }
 
 
@@ -109,26 +112,35 @@ def comparison_document(mdp: reprl.TabularMDP) -> dict[str, Any]:
         ("q-learning", "episodic", 1e11, 0.2),
     )
     for name, access, half, power in learners:
-        curve = []
+        curve, counts = [], []
         for i in range(9):
             samples = 1e3 * 6**i
-            rate = 1 / (1 + (samples / half) ** power)
+            apart = round(50 / (1 + (samples / half) ** power))
+            rate = apart / 50
+            counts.append([int(samples), 50, apart])
             curve.append(
                 [samples, rate, max(0.0, rate - 0.1), min(1.0, rate + 0.1), 2.5 / (1 + (samples / half * 30) ** 0.7)]
             )
         best = next((point for point in curve if point[1] <= 0.1), None)
         shown = best or curve[-1]
+        missed = [point[0] for point in curve if point[1] > 0.1]
         rows.append(
             {
                 "learner": name,
                 "access": access,
+                "options": {"epsilon": 0.3},
                 "samples": None if best is None else best[0],
+                "failed": missed[-1],
+                "needed": None if best is None else [best[0], missed[-1], 2 * best[0]],
                 "limit": curve[-1][0],
                 "reached": best is not None,
+                "pairs": 50,
+                "disagreements": counts[curve.index(shown)][2],
                 "disagreement": shown[1],
                 "interval": shown[2:4],
                 "suboptimality": shown[4],
                 "curve": curve,
+                "counts": counts,
             }
         )
     return {
@@ -138,5 +150,6 @@ def comparison_document(mdp: reprl.TabularMDP) -> dict[str, Any]:
         "epsilon": 0.3,
         "rho": 0.1,
         "pairs": 50,
+        "seed": 3,
         "rows": rows,
     }

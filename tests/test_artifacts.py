@@ -20,14 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.artifacts.documents import canonical
 from reprl.artifacts.folder import load_run, open_folder
 from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.verify import compare_policies, load_evidence
+from reprl.documents import canonical
 from reprl.errors import ReprlError
-from reprl.learning.learner import LearnResult, describe
+from reprl.learning.learner import LearnResult
 from reprl.learning.settings import Settings
+from reprl.mdp.environment import describe
 from reprl.mdp.policy import Policy
 
 OPTIONS: dict[str, Any] = {"access": "generative", "calls": 2000}
@@ -372,7 +373,7 @@ def test_a_receipt_says_what_a_run_produced(episodic):
 def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
     assert Receipt.of(result).labels.name == "gridworld-v0"
     labels = reprl.Labels("ice", "slippery", ("a", "b", "c", ""), ("↑", "→", "↓", "←"), (2, 2))
-    named = replace(result, labels=labels)
+    named = replace(result, environment=result.environment._replace(labels=labels))
     receipt = Receipt.of(named)
     assert receipt.digest != result.receipt.digest
     assert receipt.as_dict()["labels"] == {
@@ -390,7 +391,9 @@ def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
 
 def test_whatever_the_names_are_a_receipt_can_be_read_again(result):
     odd = reprl.Labels("x" * 5000, "\x1b[31m\n", (1, "\ud800", None, "ü"), ("too", "few"), (np.int64(2), 2))  # type: ignore[arg-type]
-    receipt = Receipt.from_json(Receipt.of(replace(result, labels=odd)).to_json())
+    mdp = reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1)
+    mdp.labels = odd
+    receipt = Receipt.from_json(Receipt.of(replace(result, environment=describe(mdp))).to_json())
     assert receipt.labels == reprl.Labels("x" * 1000, " [31m ", ("1", " ", "None", "ü"), (), (2, 2))
 
 
@@ -486,11 +489,11 @@ def test_files_of_two_runs_are_no_run(result, other, tmp_path):
     put(tmp_path, result)
     result_policy = (tmp_path / "policy.json").read_text()
     Policy(1 - other.policy.actions % 2).save(tmp_path / "policy.json")
-    with pytest.raises(ReprlError, match=r"must hold the files of one run, got a mixture: receipt.json is of policy"):
+    with pytest.raises(ReprlError, match=r"files of one run, got a mixture: receipt fingerprint must be its policy's"):
         load_run(tmp_path)
     (tmp_path / "policy.json").write_text(result_policy)
     other.recipe.save(tmp_path / "recipe.json")
-    with pytest.raises(ReprlError, match=r"got a mixture: receipt.json is of recipe"):
+    with pytest.raises(ReprlError, match=r"got a mixture: receipt must belong to its recipe"):
         load_run(tmp_path)
     (tmp_path / "receipt.json").unlink()
     with pytest.raises(ReprlError, match=r"receipt.json: no such file"):
@@ -517,6 +520,7 @@ from pathlib import Path
 import numpy as np
 from tests.test_artifacts import put, run
 from reprl.artifacts.folder import load_run
+from reprl.documents import canonical
 from reprl.errors import ReprlError
 
 folder = Path(sys.argv[1])
@@ -611,6 +615,7 @@ import resource, sys
 from pathlib import Path
 from tests.test_artifacts import put, run
 from reprl.artifacts.folder import load_run
+from reprl.documents import canonical
 from reprl.errors import ReprlError
 
 folder, old, new = Path(sys.argv[1]), run(), run(data_seed=2)

@@ -14,8 +14,8 @@ from rich.console import Console
 
 import reprl
 from reprl.auditing.audit import curve
+from reprl.auditing.facts import largest_reach, optimal_scores
 from reprl.auditing.record import AuditReport
-from reprl.auditing.world import optimal_scores, reachability
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, exceeds
@@ -161,7 +161,7 @@ class Dice(gymnasium.Env[Any, Any]):
 def test_a_black_box_can_be_audited_without_knowing_its_values():
     model = reprl.GymnasiumModel(Dice, 3, reward_range=(0, 1))
     report = reprl.audit(model, q_learning, 10, seed=1)
-    assert report.world.n_states == 4
+    assert report.environment.n_states == 4
     assert report.disagreement > 0.5
     assert (report.value_gap, report.suboptimality, report.by_cell_weighted) == (None, None, None)
     assert report.samples == 60 * 4
@@ -176,8 +176,8 @@ def test_a_registered_environment_can_be_audited_exactly_and_as_a_black_box():
     exact = reprl.audit("gym:FrozenLake-v1", q_learning, 4, horizon=5, seed=1)
     assert exact.value_gap is not None
     boxed = reprl.audit(reprl.GymnasiumModel("FrozenLake-v1", 5), q_learning, 4, seed=1)
-    assert boxed.world.labels.name == "gym:FrozenLake-v1"
-    assert boxed.world.state(16) == "ended"
+    assert boxed.environment.labels.name == "gym:FrozenLake-v1"
+    assert boxed.environment.state(16) == "ended"
     assert boxed.value_gap is None
 
 
@@ -232,7 +232,7 @@ def test_reachability_of_every_cell_is_the_models_own(stationary):
     mdp = reprl.make("random-mdp-v0", 4, n_states=5, n_actions=2, support=2, stationary=stationary)
     cells = np.ones((4, 5), dtype=bool)
     cells[2, 3] = False
-    most = reachability(mdp, cells)
+    most = largest_reach(mdp, cells)
     for h, s in np.ndindex(4, 5):
         alone = np.zeros((4, 5), dtype=bool)
         alone[h, s] = cells[h, s]
@@ -360,11 +360,22 @@ def test_the_document_has_the_published_fields():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "reprl-policy"}, "must say format 'reprl-audit'"),
-        ({"version": 2}, "version must be 1, got 2"),
-        ({"by_cell": [[0.0]]}, r"by_cell must have shape \(3, 4\)"),
-        ({"environment": {}}, "must be whole"),
-        ({"interval": None}, "must be whole"),
+        ({"format": "reprl-policy"}, "audit format must be 'reprl-audit', got 'reprl-policy'"),
+        ({"version": 2}, "audit version must be 1 for this release of reprl, got 2"),
+        ({"by_cell": [[0.0]]}, "audit by_cell must be a list of 3 items, got 1 items"),
+        ({"environment": {}}, "audit environment must have the field 'id'"),
+        ({"interval": None}, "audit interval must be a list of 2 items, got None"),
+        ({"rho": 7}, r"audit rho must lie in \[0, 1\], got 7"),
+        ({"verdict": "maybe"}, "audit verdict must be one of rejected, not rejected, undecided; got 'maybe'"),
+        ({"access": "psychic"}, "audit access must be one of episodic, generative; got 'psychic'"),
+        ({"sequential": 1}, "audit sequential must be true or false, got 1"),
+        ({"max_pairs": 1}, "audit max_pairs must be a whole number of at least 2, got 1"),
+        ({"distinct": [1, 3]}, r"audit distinct\[1\] must be a whole number from 1 to 2, got 3"),
+        ({"curve": []}, r"audit curve must be null, got \[\]"),
+        ({"samples": float("nan")}, "audit numbers must be finite, got NaN"),
+        ({"value_gap": {"mean": 0.0}}, "audit value_gap must have the field 'max'"),
+        ({"by_cell": [[0.0, 0.0, 0.0, 2.0]] * 3}, r"audit by_cell\[0\]\[3\] must be a number from 0 to 1, got 2.0"),
+        ({"comment": "mine"}, "audit must have only the fields .* got 'comment'"),
     ],
 )
 def test_a_spoiled_document_is_refused(change, message):

@@ -10,7 +10,8 @@ import pytest
 
 import reprl
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
-from reprl.auditing.world import describe, optimal_scores
+from reprl.auditing.facts import optimal_scores
+from reprl.mdp.environment import describe
 from reprl.mdp.tiers import Tiers
 
 MDP = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=3)

@@ -22,12 +22,12 @@ from reprl.explore.blackbox import explore_runs
 from reprl.explore.qexplore import explore
 from reprl.explore.rep_explore import Stage, find_partition
 from reprl.explore.runs import Exploration, Orders, RunSettings
-from reprl.learning.learner import _bar
 from reprl.mdp.access import EpisodicModel, Ledger, Observation
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.mdp.tabular import TabularMDP
+from reprl.progress import progress_bar
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, chi_square
 from tests.test_qexplore import dependence, fork
@@ -298,7 +298,7 @@ def test_boosting_measures_policies_by_playing_them() -> None:
     policy = [[1, 1, 1, 0], [1, 1, 1, 0]]
     assert abs(model.mean_return(reprl.Policy(policy), 4000) - 0.64) < 0.04
     assert model.ledger.episodes == 4000
-    with pytest.raises(ReprlError, match=r"^policy must have shape \(2, 4\) for this environment, got \(1, 4\)$"):
+    with pytest.raises(ReprlError, match=r"^policy must have shape \(H, S\) = \(2, 4\), got \(1, 4\)$"):
         model.mean_return(reprl.Policy([[0] * 4]), 1)
 
 
@@ -308,15 +308,15 @@ def test_boosting_measures_policies_by_playing_them() -> None:
 def test_the_bar_shows_phase_episodes_and_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with _bar(False) as silent:
+    with progress_bar(False, "episodes") as silent:
         assert silent is None
-    with _bar(True) as tell:
+    with progress_bar(True, "episodes") as tell:
         assert tell is not None
         tell("stage 1 of 1: partition", 1, 2)
     assert capsys.readouterr().err.strip() == "", "nothing when piped"
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
-    with _bar(True) as tell:
+    with progress_bar(True, "episodes") as tell:
         assert tell is not None
         for done in (0, 500, 1500):
             tell("stage 1 of 1: partition", done, 2000)

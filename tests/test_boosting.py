@@ -317,6 +317,6 @@ def test_mean_return_refuses_bad_input(access: Any) -> None:
         with pytest.raises(reprl.ReprlError, match=r"^n must be a whole number from 1 to \d+, got "):
             model.mean_return(reprl.Policy(POLICY), n)
     for call in (partial(model.mean_return, n=1), partial(model.mean_return, n=10**6)):
-        with pytest.raises(reprl.ReprlError, match=r"^policy must have shape \(2, 3\) for this MDP, got \(1, 3\)$"):
+        with pytest.raises(reprl.ReprlError, match=r"^policy must have shape \(H, S\) = \(2, 3\), got \(1, 3\)$"):
             call(reprl.Policy([[0, 0, 0]]))
     assert model.ledger.samples == 0

@@ -151,7 +151,7 @@ INSTEAD = "samples come from the model, shared draws from the key$"
             transposed,
             r"^learner transposed returned no policy for .*: policy must have shape \(H, S\) = \(2, 3\), got ",
         ),
-        (too_far, r"^learner too_far returned no policy for .*: action \[0, 0\] must be from 0 to 1, got 2$"),
+        (too_far, r"^learner too_far returned no policy for .*: policy action \[0, 0\] must be from 0 to 1, got 2$"),
         (fractions, r"^learner fractions returned no policy for .*: actions\[0, 0\] must be an action index"),
         (nothing, "^learner nothing returned no policy for .*: actions must be an"),
         (raises, "^learner raises failed on .*: ZeroDivisionError: no luck$"),

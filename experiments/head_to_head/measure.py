@@ -58,15 +58,15 @@ def point(entry: Point, effort: Effort) -> dict[str, Any]:
     limit = effort.limit["generative"] * 2**12
     row = run_row(mdp, contender, epsilon=entry.epsilon, rho=entry.rho, pairs=effort.scouts, limit=limit, seed=seed)
     out: dict[str, Any] = {"sweep": entry.sweep, "value": entry.value, "x": entry.x, "learner": contender.label}
-    if row.search.found is None:
-        return {**out, "samples": None, "limit": row.search.spent}
-    budgets = [max(contender.least(mdp), round(row.search.found.budget * part)) for part in AROUND]
+    if not row.reached:
+        return {**out, "samples": None, "limit": row.limit}
+    budgets = [max(contender.least(mdp), round(row.shown.budget * part)) for part in AROUND]
     reports = [
         audit(mdp, contender.make(budget), effort.around, access="generative", seed=seed + k)
         for k, budget in enumerate(budgets)
     ]
     loss = max(report.suboptimality.mean for report in reports if report.suboptimality)
-    counts = [(p.samples, p.pairs, p.disagreements) for p in row.search.points]
+    counts = [(p.samples, p.pairs, p.disagreements) for p in row.points]
     counts += [(report.samples, report.pairs, report.disagreements) for report in reports]
     needed, low, high = crossing(counts, entry.rho)
     return {**out, "samples": needed, "interval": [low, high], "suboptimality": loss, "counts": counts}

@@ -13,7 +13,8 @@ _HOMES = {
     "artifacts.receipt": ("Receipt",),
     "artifacts.recipe": ("Recipe",),
     "auditing.audit": ("audit",),
-    "auditing.compare": ("Comparison", "compare"),
+    "auditing.compare": ("compare",),
+    "auditing.comparison": ("Comparison",),
     "auditing.record": ("AuditReport",),
     "bounds.planner": ("Plan", "plan"),
     "coupling.correlated": ("correlated_sample",),
@@ -58,8 +59,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.artifacts.receipt import Receipt as Receipt
     from reprl.artifacts.recipe import Recipe as Recipe
     from reprl.auditing.audit import audit as audit
-    from reprl.auditing.compare import Comparison as Comparison
     from reprl.auditing.compare import compare as compare
+    from reprl.auditing.comparison import Comparison as Comparison
     from reprl.auditing.record import AuditReport as AuditReport
     from reprl.bounds.planner import Plan as Plan
     from reprl.bounds.planner import plan as plan

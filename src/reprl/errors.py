@@ -6,9 +6,10 @@ The command line needs this module for its help page, so NumPy is loaded by the 
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ def quote(value: object, limit: int = 80) -> str:
     except Exception:  # a value too deep or too long to print must still be refused with one line
         text = f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def hint(name: object, allowed: Iterable[str]) -> str:
+    """Return what somebody may have meant by an unknown name, to end an error with; empty if nothing is near."""
+    close = difflib.get_close_matches(name, [*allowed], n=1, cutoff=0.5) if isinstance(name, str) else []
+    return f" (did you mean {quote(close[0])}?)" if close else ""
 
 
 def check_int(name: str, value: object, low: int, high: int | None = None) -> int:

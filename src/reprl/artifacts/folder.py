@@ -18,9 +18,11 @@ from typing import NamedTuple
 
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
+from reprl.documents import naming
 from reprl.errors import ReprlError
 from reprl.learning.learner import LearnResult
-from reprl.mdp.policy import Policy
+from reprl.mdp.environment import Environment
+from reprl.mdp.policy import Policy, check_policy
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 _COMMITTED = ".committed"
@@ -34,6 +36,27 @@ class Run(NamedTuple):
     recipe: Recipe
     receipt: Receipt
     policy: Policy
+
+    @property
+    def environment(self) -> Environment:
+        """The recipe's environment with the names that the receipt carries."""
+        return self.recipe.environment._replace(labels=self.receipt.labels)
+
+    def check(self) -> Run:
+        """Return the run if its three parts belong together."""
+        recipe, receipt, policy = self
+        if receipt.recipe != recipe.digest:
+            raise ReprlError(f"receipt must belong to its recipe {recipe.digest}, got {receipt.recipe}")
+        if receipt.fingerprint != policy.fingerprint:
+            found = receipt.fingerprint
+            raise ReprlError(f"receipt fingerprint must be its policy's {policy.fingerprint}, got {found}")
+        names, n_actions = receipt.labels.actions, recipe.environment.n_actions
+        if len(names) not in (0, n_actions):
+            raise ReprlError(f"receipt labels.actions must be {n_actions} texts or none, got {len(names)}")
+        check_policy(policy, recipe.environment)
+        if receipt.visits.shape != policy.actions.shape:
+            raise ReprlError(f"receipt visits must have shape {policy.actions.shape}, got {receipt.visits.shape}")
+        return self
 
 
 def load_run(directory: str | os.PathLike[str]) -> Run:
@@ -56,13 +79,8 @@ def _read_run(folder: Path) -> Run:
         Receipt.load(find_file(folder, RECEIPT)),
         Policy.load(find_file(folder, POLICY)),
     )
-    if run.receipt.recipe != run.recipe.digest:
-        parts = f"{RECEIPT} is of recipe {run.receipt.recipe[:12]}, {RECIPE} is {run.recipe.digest[:12]}"
-    elif run.receipt.fingerprint != run.policy.fingerprint:
-        parts = f"{RECEIPT} is of policy {run.receipt.fingerprint[:12]}, {POLICY} is {run.policy.short_fingerprint}"
-    else:
-        return run
-    raise ReprlError(f"{folder} must hold the files of one run, got a mixture: {parts}")
+    with naming(f"{folder} must hold the files of one run, got a mixture: "):
+        return run.check()
 
 
 def find_file(directory: str | os.PathLike[str], name: str) -> Path:

@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.artifacts.documents import (
-    MAX_TEXT,
-    check_digest,
-    check_fields,
-    check_stream,
-    check_text,
-    digest,
-    naming,
-    parse,
-    pretty,
-    read_reals,
-    read_table,
-)
 from reprl.artifacts.recipe import package_version
-from reprl.errors import ReprlError, check_int, check_real, quote
-from reprl.files import read_bounded, write_atomic
+from reprl.documents import MAX_TEXT, Reader, check_printable, digest, load, naming, pretty
+from reprl.errors import ReprlError, quote
+from reprl.files import write_atomic
 from reprl.guarantee import Guarantee
-from reprl.learning.learner import Environment, LearnResult
+from reprl.learning.learner import LearnResult
 from reprl.mdp.counts import Counts
+from reprl.mdp.environment import Environment, labels_document, read_labels
 from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
@@ -115,7 +102,7 @@ class Receipt:
             visits=_visits(result.counts),
             values=result.induction.values,
             stretch=float(result.stretch),
-            labels=_printable(result.labels, result.environment),
+            labels=_printable(result.environment),
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
             seconds=float(result.seconds),
@@ -142,14 +129,14 @@ class Receipt:
             "fingerprint": self.fingerprint,
             "samples": self.samples,
             "episodes": self.episodes,
-            "guarantee": _plain_guarantee(self.guarantee),
+            "guarantee": {name: x if isinstance(x, str) else float(x) for name, x in asdict(self.guarantee).items()},
             "tiers": {"count": int(self.tiers.count), "level": self.tiers.level.tolist()},
             "fractional": None if self.fractional is None else self.fractional.tolist(),
             "ignored": None if self.ignored is None else self.ignored.astype(int).tolist(),
             "visits": self.visits.tolist(),
             "values": self.values.tolist(),
             "stretch": self.stretch,
-            "labels": _plain_labels(self.labels),
+            "labels": labels_document(self.labels),
             "data_commitment": self.data_commitment,
             "package_version": self.package_version,
             "stream_version": STREAM_VERSION,
@@ -161,15 +148,15 @@ class Receipt:
 
     def to_json(self) -> str:
         """Return the document as text."""
-        return pretty(self.as_dict()) + "\n"
+        return pretty(self.as_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Receipt:
         """Read what ``to_json`` wrote; a receipt that was edited no longer matches its digest and is refused."""
-        document = parse(text, "receipt", _FORMAT, _VERSION, _NAMES)
-        check_stream("receipt stream_version", document["stream_version"])
+        document = Reader.open(text, "receipt", _FORMAT, _VERSION, _NAMES)
+        document.release("stream_version", STREAM_VERSION)
         receipt = cls(**_read_tables(document), **_read_figures(document))
-        if check_digest("receipt digest", document["digest"]) != receipt.digest:
+        if document.digest("digest") != receipt.digest:
             stated = document["digest"]
             raise ReprlError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
         return receipt
@@ -181,9 +168,7 @@ class Receipt:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Receipt:
         """Read a receipt that ``save`` wrote."""
-        data = read_bounded(path, _MAX_BYTES)
-        with naming(f"{os.fspath(path)}: "):
-            return cls.from_json(data)
+        return load(path, cls.from_json, _MAX_BYTES)
 
 
 def _visits(counts: Counts) -> NDArray[Any]:
@@ -194,97 +179,57 @@ def _visits(counts: Counts) -> NDArray[Any]:
     return total
 
 
-def _plain_guarantee(guarantee: Guarantee) -> dict[str, Any]:
-    return {name: x if isinstance(x, str) else float(x) for name, x in asdict(guarantee).items()}
-
-
-def _plain_labels(labels: Labels) -> dict[str, Any]:
-    return {
-        "name": labels.name,
-        "description": labels.description,
-        "states": list(labels.states),
-        "actions": list(labels.actions),
-        "grid": None if labels.grid is None else list(labels.grid),
-    }
-
-
-def _printable(labels: Labels, environment: Environment) -> Labels:
-    """Bring names, which nobody has checked yet, to what ``_read_labels`` accepts."""
+def _printable(environment: Environment) -> Labels:
+    """Bring names, which nobody has checked yet, to what ``from_json`` accepts."""
 
     def text(name: object) -> str:
         return "".join(x if x.isprintable() else " " for x in str(name))[:MAX_TEXT]
 
-    def texts(names: Sequence[object], count: int) -> tuple[str, ...]:
-        return tuple(map(text, names)) if len(names) == count else ()
-
+    labels = environment.labels
     return Labels(
         name=text(labels.name),
         description=text(labels.description),
-        states=texts(labels.states, environment.n_states),
-        actions=texts(labels.actions, environment.n_actions),
+        states=tuple(map(text, labels.states)),
+        actions=tuple(map(text, labels.actions)),
         grid=None if labels.grid is None else (int(labels.grid[0]), int(labels.grid[1])),
     )
 
 
-def _read_labels(value: object, n_states: int) -> Labels:
-    names = check_fields("receipt labels", value, ("name", "description", "states", "actions", "grid"))
-    grid = names["grid"]
-    if grid is not None and (not isinstance(grid, list) or len(grid) != 2):
-        raise ReprlError(f"receipt labels.grid must be [rows, columns] or null, got {quote(grid)}")
-    with naming("receipt labels."):
-        states = _read_texts("states", names["states"])
-        if len(states) not in (0, n_states):
-            raise ReprlError(f"states must be {n_states} texts or none, got {len(states)}")
-        return Labels(
-            name=check_text("name", names["name"], empty=True),
-            description=check_text("description", names["description"], empty=True),
-            states=states,
-            actions=_read_texts("actions", names["actions"]),
-            grid=None if grid is None else (check_int("grid", grid[0], 1), check_int("grid", grid[1], 1)),
-        )
-
-
-def _read_texts(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ReprlError(f"{name} must be a list of texts, got {quote(value)}")
-    return tuple(check_text(f"{name}[{i}]", item, empty=True) for i, item in enumerate(value))
-
-
-def _read_figures(document: dict[str, Any]) -> dict[str, Any]:
-    names = ("rho", "delta", "epsilon", "status", "source")
-    promised = check_fields("receipt guarantee", document["guarantee"], names)
-    timings = check_fields("receipt timings", document["timings"], ("seconds",))
+def _read_figures(document: Reader) -> dict[str, Any]:
+    promised = document.part("guarantee", ("rho", "delta", "epsilon", "status", "source"))
+    promised.printable("source")
     with naming("receipt "):
-        check_text("guarantee source", promised["source"])
-        return {
-            "recipe": check_digest("recipe", document["recipe"]),
-            "fingerprint": check_digest("fingerprint", document["fingerprint"]),
-            "samples": check_int("samples", document["samples"], 0),
-            "episodes": check_int("episodes", document["episodes"], 0),
-            "guarantee": Guarantee(**promised),
-            "stretch": check_real("stretch", document["stretch"], 0.0, math.inf),
-            "data_commitment": check_digest("data_commitment", document["data_commitment"]),
-            "package_version": check_text("package_version", document["package_version"]),
-            "seconds": check_real("timings.seconds", timings["seconds"], 0.0, math.inf, open_low=False),
-        }
+        guarantee = Guarantee(**promised.document)
+    return {
+        "recipe": document.digest("recipe"),
+        "fingerprint": document.digest("fingerprint"),
+        "samples": document.whole("samples"),
+        "episodes": document.whole("episodes"),
+        "guarantee": guarantee,
+        "stretch": document.real("stretch", open_low=True),
+        "data_commitment": document.digest("data_commitment"),
+        "package_version": document.printable("package_version"),
+        "seconds": document.part("timings", ("seconds",)).real("seconds"),
+    }
 
 
-def _read_tables(document: dict[str, Any]) -> dict[str, Any]:
-    tiers = check_fields("receipt tiers", document["tiers"], ("count", "level"))
-    count = check_int("receipt tiers.count", tiers["count"], 1, 2**16)
-    shape = _shape("receipt tiers.level", tiers["level"])
+def _read_tables(document: Reader) -> dict[str, Any]:
+    tiers = document.part("tiers", ("count", "level"))
+    count = tiers.whole("count", 1, 2**16)
+    shape = _shape(tiers.where("level"), tiers["level"])
     horizon, n_states = shape
     fractional, ignored = document["fractional"], document["ignored"]
     if (fractional is None) != (ignored is None):
         raise ReprlError(f"receipt ignored must be null exactly where fractional is, got {quote(ignored)}")
     sets = (count - 1, horizon, n_states)
+    names = document.part("labels", ("name", "description", "states", "actions", "grid"))
     return {
-        "tiers": Tiers(read_table("receipt tiers.level", tiers["level"], shape, 1, count), count),
-        "fractional": None if fractional is None else read_reals("receipt fractional", fractional, sets, 0.0, 1.0),
-        "ignored": None if ignored is None else read_table("receipt ignored", ignored, sets, 0, 1).astype(bool),
-        "visits": read_table("receipt visits", document["visits"], shape, 0, None),
-        "values": read_reals("receipt values", document["values"], (horizon + 1, n_states)),
-        "labels": _read_labels(document["labels"], n_states),
+        "tiers": Tiers(tiers.wholes("level", shape, 1, count), count),
+        "fractional": document.optional("fractional", lambda field: document.reals(field, sets, 0.0, 1.0)),
+        "ignored": document.optional("ignored", lambda field: document.wholes(field, sets, 0, 1).astype(bool)),
+        "visits": document.wholes("visits", shape),
+        "values": document.reals("values", (horizon + 1, n_states)),
+        "labels": read_labels(names, n_states, None, partial(check_printable, empty=True)),
     }
 
 

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from reprl.artifacts.documents import (
-    check_digest,
-    check_fields,
-    check_stream,
-    check_text,
-    digest,
-    naming,
-    parse,
-    pretty,
-)
+from reprl.documents import Reader, digest, load, naming, plain, pretty
 from reprl.errors import ReprlError, check_int, quote
-from reprl.files import read_bounded, write_atomic
-from reprl.learning.learner import Environment, LearnResult, describe, learn
+from reprl.files import write_atomic
+from reprl.learning.learner import LearnResult, learn
 from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import make
-from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.environment import SIZES, Environment, describe
+from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.randomness import STREAM_VERSION
 
 if TYPE_CHECKING:
@@ -36,7 +25,7 @@ _FORMAT = "reprl-recipe"
 _VERSION = 1
 _MAX_BYTES = 1 << 22
 _NAMES = ("environment", "settings", "resolved", "shared_seed", "stream_version", "package_version")
-_SIZES = ("horizon", "n_states", "n_actions")
+_PLACE = ("id", "options", *SIZES, "digest")
 _RESERVED = ("id", "horizon", "data_seed")
 
 
@@ -99,8 +88,8 @@ class Recipe:
         return {
             "format": _FORMAT,
             "version": _VERSION,
-            "environment": {**self.environment._asdict(), "options": dict(self.environment.options)},
-            "settings": _plain(self.settings),
+            "environment": plain({name: getattr(self.environment, name) for name in _PLACE}),
+            "settings": _settings(self.settings),
             "resolved": _resolve(self.settings, self.environment),
             "shared_seed": self.shared_seed,
             "stream_version": STREAM_VERSION,
@@ -109,22 +98,22 @@ class Recipe:
 
     def to_json(self) -> str:
         """Return the document as text."""
-        return pretty(self.as_dict()) + "\n"
+        return pretty(self.as_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Recipe:
         """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
-        document = parse(text, "recipe", _FORMAT, _VERSION, _NAMES)
-        check_stream("recipe stream_version", document["stream_version"])
+        document = Reader.open(text, "recipe", _FORMAT, _VERSION, _NAMES)
+        document.release("stream_version", STREAM_VERSION)
         recipe = cls(
-            environment=_read_environment(document["environment"]),
-            settings=_read_settings(document["settings"]),
-            shared_seed=check_int("recipe shared_seed", document["shared_seed"], 0, 2**64 - 1),
-            package_version=check_text("recipe package_version", document["package_version"]),
+            environment=_read_environment(document.part("environment", _PLACE)),
+            settings=_read_settings(document),
+            shared_seed=document.whole("shared_seed", 0, 2**64 - 1),
+            package_version=document.printable("package_version"),
         )
         with naming("recipe settings."):
             recipe.settings.check_horizon(recipe.environment.horizon)
-        _check_resolved("recipe resolved", document["resolved"], _resolve(recipe.settings, recipe.environment))
+        _check_resolved(document, "resolved", _resolve(recipe.settings, recipe.environment))
         return recipe
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -134,9 +123,7 @@ class Recipe:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recipe:
         """Read a recipe that ``save`` wrote."""
-        data = read_bounded(path, _MAX_BYTES)
-        with naming(f"{os.fspath(path)}: "):
-            return cls.from_json(data)
+        return load(path, cls.from_json, _MAX_BYTES)
 
     def make(self, env: TabularMDP | GymnasiumModel | None = None) -> TabularMDP | GymnasiumModel:
         """Build the environment, or take one that was built by hand, and check that it is the recipe's.
@@ -153,7 +140,7 @@ class Recipe:
                 )
             env = _make(wanted)
         found = describe(env)
-        for name in (*_SIZES, "digest"):
+        for name in (*SIZES, "digest"):
             recorded, actual = getattr(wanted, name), getattr(found, name)
             if recorded != actual:
                 source = "the environment given" if given else f"{wanted.id} built here"
@@ -196,7 +183,7 @@ def _short(value: object) -> str:
     return str(value)[:12]
 
 
-def _plain(settings: Settings) -> dict[str, Any]:
+def _settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if field.type == "float" else int for field in fields(Settings)}
     return {
@@ -215,34 +202,24 @@ def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
     return chosen
 
 
-def _check_resolved(name: str, stated: object, chosen: dict[str, Any]) -> None:
-    given = check_fields(name, stated, tuple(chosen))
+def _check_resolved(document: Reader, name: str, chosen: dict[str, Any]) -> None:
+    given = document.part(name, tuple(chosen))
     for field, choice in chosen.items():
         if isinstance(choice, dict):
-            _check_resolved(f"{name}.{field}", given[field], choice)
+            _check_resolved(given, field, choice)
         elif type(given[field]) is not type(choice) or given[field] != choice:
-            raise ReprlError(f"{name}.{field} must be {choice!r}, as this release chooses, got {quote(given[field])}")
+            raise ReprlError(
+                f"{given.where(field)} must be {choice!r}, as this release chooses, got {quote(given[field])}"
+            )
 
 
 def _portable(environment: Environment) -> Environment:
-    """Bring options to JSON's types; an environment whose options have none counts as built by hand."""
+    """Bring options to JSON's types, without names; what has options of other types counts as built by hand."""
     try:
-        options = {str(name): _jsonable(value) for name, value in environment.options.items()}
+        options = plain(environment.options, strict=True)
     except TypeError:
-        return environment._replace(id=None, options={})
-    return environment._replace(options=options)
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return {name: _jsonable(item) for name, item in value.items()}
-    if value is None or isinstance(value, str | int) or (isinstance(value, float) and np.isfinite(value)):
-        return value
-    raise TypeError
+        return environment._replace(id=None, options={}, labels=Labels())
+    return environment._replace(options=options, labels=Labels())
 
 
 def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
@@ -256,25 +233,18 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise ReprlError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-def _read_environment(value: object) -> Environment:
-    given = check_fields("recipe environment", value, Environment._fields)
-    id, options = given["id"], given["options"]
-    if id is not None:
-        check_text("recipe environment.id", id)
-    if not isinstance(options, dict):
-        raise ReprlError(f"recipe environment.options must be an object, got {quote(options)}")
+def _read_environment(given: Reader) -> Environment:
+    id, options = given.optional("id", given.printable), given.mapping("options")
     for name in options:
         if name in _RESERVED:
-            raise ReprlError(f"recipe environment.options must not hold {', '.join(_RESERVED)}; got {quote(name)}")
+            raise ReprlError(f"{given.where('options')} must not hold {', '.join(_RESERVED)}; got {quote(name)}")
     if id is None and options:
-        raise ReprlError(f"recipe environment.options must be empty where id is null, got {quote(options)}")
-    sizes = {name: check_int(f"recipe environment.{name}", given[name], 1, 2**31) for name in _SIZES}
-    return Environment(
-        id=id, options=options, **sizes, digest=check_digest("recipe environment.digest", given["digest"])
-    )
+        raise ReprlError(f"{given.where('options')} must be empty where id is null, got {quote(options)}")
+    horizon, n_states, n_actions = (given.whole(name, 1, 2**31) for name in SIZES)
+    return Environment(id, options, horizon, n_states, n_actions, given.digest("digest"))
 
 
-def _read_settings(value: object) -> Settings:
-    given = check_fields("recipe settings", value, [field.name for field in fields(Settings)])
+def _read_settings(document: Reader) -> Settings:
+    given = document.part("settings", [field.name for field in fields(Settings)])
     with naming("recipe settings."):
-        return Settings(**given)
+        return Settings(**given.document)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,10 @@ import numpy as np
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.auditing.world import describe
+from reprl.documents import decode, stated_format
 from reprl.errors import ReprlError, quote
 from reprl.files import read_bounded
+from reprl.mdp.environment import describe
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
@@ -40,7 +40,7 @@ def load_evidence(path: str | os.PathLike[str]) -> Evidence:
     if source.is_dir():
         run = load_run(source)
         return Evidence(str(source), run.policy.fingerprint, run.policy, run.receipt, run.recipe)
-    kind = _format(source)
+    kind = stated_format(decode(read_bounded(source), str(source)))
     if kind == "reprl-receipt":
         receipt = Receipt.load(source)
         policy = _beside(source, POLICY, Policy)
@@ -54,16 +54,6 @@ def load_evidence(path: str | os.PathLike[str]) -> Evidence:
             near = None
         return Evidence(str(source), policy.fingerprint, policy, near, _recipe_of(source, near))
     raise ReprlError(f"{source} must be a policy, a receipt or a run folder, got {quote(kind)}")
-
-
-def _format(source: Path) -> object:
-    try:
-        document = json.loads(read_bounded(source))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ReprlError):
-            raise
-        raise ReprlError(f"{source} must be a policy, a receipt or a run folder, got text that is not JSON") from None
-    return document.get("format") if isinstance(document, dict) else document
 
 
 def _beside(source: Path, name: str, kind: Any) -> Any:
@@ -87,7 +77,7 @@ class CellDifference(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Verification:
     """Two fingerprints and what separates them."""
 
     fingerprints: tuple[str, str]
@@ -150,7 +140,7 @@ def compare_policies(
     b: Policy | str,
     env: TabularMDP | GymnasiumModel | None = None,
     labels: Labels | None = None,
-) -> Comparison:
+) -> Verification:
     """Compare two policies, or fingerprints where there is no more.
 
     Args:
@@ -177,7 +167,7 @@ def compare_policies(
             )
         if isinstance(env, TabularMDP) and all(_fits(policy, env) for policy in (a, b)):
             values = (env.evaluate(a), env.evaluate(b))
-    return Comparison(
+    return Verification(
         fingerprints=(prints[0], prints[1]),
         shapes=shapes,
         different=different,

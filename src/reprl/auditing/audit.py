@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple, Unpack
 
@@ -13,15 +11,16 @@ from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
+from reprl.auditing.facts import TIE, largest_reach, optimal_scores
 from reprl.auditing.pairs import KeyRuns, Subject, Trial, resolve_learner, run_keys
-from reprl.auditing.record import AuditReport, Cell, CurvePoint, Spread
-from reprl.auditing.world import TIE, describe, optimal_scores, reachability
+from reprl.auditing.record import AuditReport, Cell, Spread
 from reprl.errors import ReprlError, check_int, check_probability, quote
-from reprl.learning.learner import open_environment
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import LearnerOptions, Settings
+from reprl.mdp.environment import describe, open_environment
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
+from reprl.progress import progress_bar
 from reprl.randomness import fresh_seed
 
 MAX_CELLS = 100
@@ -146,10 +145,13 @@ def _measure(asked: _Asked, place: TabularMDP | GymnasiumModel, subject: Subject
     tally = _Tally(trial)
     batch = pairs if test is None else 2 * workers
     verdict = "undecided"
-    with _bar(progress) as tell:
+    with progress_bar(progress is True, "pairs") as shown:
         for found in run_keys(trial, range(pairs), workers, batch):
             tally.add(found)
-            tell(tally.keys, pairs)
+            if callable(progress):
+                progress(tally.keys, pairs)
+            elif shown is not None:
+                shown("audit", tally.keys, pairs)
             verdict = "undecided" if test is None else test.decide(tally.hits, tally.keys)
             if verdict != "undecided":
                 break
@@ -164,10 +166,10 @@ def _report(asked: _Asked, trial: Trial, tally: _Tally, verdict: str) -> AuditRe
     chance = p_value(hits, keys, rho) if test is None else None
     if chance is not None:
         verdict = "rejected" if chance <= level else "not rejected"
-    weights = None if mdp is None else reachability(mdp, tally.apart > 0)
+    weights = None if mdp is None else largest_reach(mdp, tally.apart > 0)
     by_cell = tally.apart / keys
     return AuditReport(
-        world=trial.world,
+        environment=trial.world,
         learner=subject.name,
         access=subject.access,
         options=subject.options,
@@ -193,6 +195,15 @@ def _report(asked: _Asked, trial: Trial, tally: _Tally, verdict: str) -> AuditRe
         samples=tally.samples / (keys * runs),
         cells=tally.cells(by_cell, weights),
     )
+
+
+class CurvePoint(NamedTuple):
+    """Disagreement at one number of samples a run, with its interval."""
+
+    samples: float
+    disagreement: float
+    low: float
+    high: float
 
 
 def curve(
@@ -295,21 +306,3 @@ def _loss(mdp: TabularMDP, values: list[float]) -> Spread:
 
 def _spread(figures: list[float]) -> Spread:
     return Spread(float(np.mean(figures)), float(np.max(figures)))
-
-
-@contextmanager
-def _bar(progress: bool | Tell) -> Iterator[Tell]:
-    """Whom to tell about pairs that are done: nobody, the caller's function, or a bar on standard error."""
-    if callable(progress):
-        yield progress
-        return
-    if not progress or not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("pairs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("pairs", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

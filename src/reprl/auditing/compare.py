@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from reprl.auditing.search import Search, smallest_budget
-from reprl.auditing.world import World, describe
+from reprl.auditing.comparison import Comparison, Row, Tried
+from reprl.auditing.search import smallest_budget
 from reprl.errors import ReprlError, check_choice, check_int, quote
-from reprl.files import write_atomic
-from reprl.learning.learner import open_environment
-from reprl.learning.protocol import SizedLearner, fresh_model
+from reprl.learning.protocol import SizedLearner
 from reprl.learning.settings import ACCESSES
+from reprl.mdp.environment import describe, fresh_model, open_environment
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 LIMITS = {"generative": 2**34, "episodic": 2**22}
 """Largest budgets of `compare`: parallel samples cost no time, episodes do."""
@@ -38,7 +28,6 @@ VARIANTS: Mapping[tuple[str, str], Mapping[str, Mapping[str, Any]]] = {
     },
 }
 """Learners that enter a comparison more than once: (name, access) → label → options."""
-_FORMAT, _VERSION = "reprl-comparison", 1
 Tell = Callable[[str, int], None]
 
 
@@ -89,119 +78,6 @@ def contenders(
     if not out:
         raise ReprlError(f"learners must have access {access!r}, got {', '.join(learners or known)}")
     return out
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One learner of a comparison."""
-
-    learner: str
-    access: str
-    options: Mapping[str, Any]
-    rho: float
-    limit: int
-    search: Search
-
-    @property
-    def reached(self) -> bool:
-        """Whether some budget passed."""
-        return self.search.found is not None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the row of the JSON document."""
-        search, needed = self.search, self.search.needed(self.rho)
-        shown = search.found or search.points[-1]
-        return {
-            "learner": self.learner,
-            "access": self.access,
-            "options": dict(self.options),
-            "samples": None if search.found is None else search.found.samples,
-            "failed": None if search.failed is None else search.failed.samples,
-            "needed": None if needed is None else list(needed),
-            "limit": self.limit if search.found else search.spent,
-            "reached": self.reached,
-            "pairs": shown.pairs,
-            "disagreements": shown.disagreements,
-            "disagreement": shown.disagreement,
-            "interval": list(shown.interval),
-            "suboptimality": shown.suboptimality,
-            "curve": [[p.samples, p.disagreement, *p.interval, p.suboptimality] for p in search.points],
-            "counts": [[p.budget, p.pairs, p.disagreements] for p in search.points],
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """What each learner pays for (ε, ρ) on one environment."""
-
-    world: World
-    epsilon: float
-    rho: float
-    pairs: int
-    seed: int
-    rows: tuple[Row, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON document of this comparison."""
-        world, labels = self.world, self.world.labels
-        return {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "environment": {
-                "id": world.id,
-                "options": json.loads(json.dumps(dict(world.options), default=_plain)),
-                "horizon": world.horizon,
-                "n_states": world.n_states,
-                "n_actions": world.n_actions,
-                "labels": {
-                    "name": labels.name,
-                    "states": list(labels.states),
-                    "actions": list(labels.actions),
-                    "grid": None if labels.grid is None else list(labels.grid),
-                },
-            },
-            "epsilon": self.epsilon,
-            "rho": self.rho,
-            "pairs": self.pairs,
-            "seed": self.seed,
-            "rows": [row.as_dict() for row in self.rows],
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison as JSON, whole or not at all."""
-        text = json.dumps(self.as_dict(), indent=1, ensure_ascii=False)
-        write_atomic(Path(path), (text + "\n").encode())
-
-    def __rich__(self) -> Table:
-        """Show a table for the terminal, the cheapest learner of each access first."""
-        from rich.table import Table
-
-        title = (
-            f"Samples a run to disagreement ≤ {self.rho:g} and mean loss ≤ {self.epsilon:g}: {self.world.labels.name}"
-        )
-        table = Table(title=title, title_justify="left", box=None)
-        table.add_column("learner")
-        table.add_column("access")
-        for name in ("samples", "by the fitted curve", "disagreement there", "loss"):
-            table.add_column(name, justify="right")
-        order = sorted(self.rows, key=lambda row: (row.access, row.as_dict()["samples"] or math.inf))
-        for row in order:
-            shown = row.search.found or row.search.points[-1]
-            low, high = shown.interval
-            samples = f"{shown.samples:,.0f}" if row.reached else f"not reached at {row.search.spent:,.0f}"
-            needed = row.search.needed(self.rho)
-            fitted = "" if needed is None else f"{needed.samples:.2g} [{needed.low:.2g}, {needed.high:.2g}]"
-            rate = f"{shown.disagreement:.2g} [{low:.2g}, {high:.2g}]"
-            table.add_row(row.learner, row.access, samples, fitted, rate, f"{shown.suboptimality:.2g}")
-        table.caption = f"to a factor of √2, up to {self.pairs} pairs a budget; repeat with seed {self.seed}"
-        table.caption_justify = "left"
-        return table
-
-    def show(self, console: Console | None = None) -> None:
-        """Print the comparison on a terminal."""
-        from rich.console import Console
-
-        (console or Console()).print(self)
 
 
 def compare(
@@ -258,7 +134,7 @@ def compare(
             progress=progress,
         )
         rows.append(row)
-    return Comparison(world=describe(world), epsilon=epsilon, rho=rho, pairs=pairs, seed=seed, rows=tuple(rows))
+    return Comparison(environment=describe(world), epsilon=epsilon, rho=rho, pairs=pairs, seed=seed, rows=tuple(rows))
 
 
 def run_row(
@@ -289,15 +165,15 @@ def run_row(
         workers=workers,
         tell=None if progress is None else lambda point: progress(contender.label, point.budget),
     )
+    tried = tuple(Tried(*point[:6]) for point in search.points)
     return Row(
         learner=contender.label,
         access=contender.access,
         options=contender.options,
-        rho=rho,
-        limit=max(least, limit),
-        search=search,
+        samples=None if search.found is None else search.found.samples,
+        failed=None if search.failed is None else search.failed.samples,
+        needed=search.needed(rho),
+        limit=search.spent if search.found is None else max(least, limit),
+        shown=tried[-1] if search.found is None else tried[search.points.index(search.found)],
+        points=tried,
     )
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else quote(value)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.auditing.world import TIE, World
+from reprl.auditing.facts import TIE
 from reprl.learning.protocol import Run
+from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy
 
 STAGES = ("length", "partition", "window", "arms", "rounding", "policy")
@@ -34,7 +35,7 @@ class Divergence(NamedTuple):
     """The same for people."""
 
 
-def first_divergence(number: int, first: Run, second: Run, world: World) -> Divergence | None:
+def first_divergence(number: int, first: Run, second: Run, world: Environment) -> Divergence | None:
     """Compare two runs of a learner that shows its stages, one by one, in the order in which they decide.
 
     Args:
@@ -60,7 +61,7 @@ def first_divergence(number: int, first: Run, second: Run, world: World) -> Dive
 
 
 def policy_divergence(
-    number: int, first: Policy, second: Policy, world: World, scores: NDArray[np.float64] | None
+    number: int, first: Policy, second: Policy, world: Environment, scores: NDArray[np.float64] | None
 ) -> Divergence | None:
     """Name the last step, and its first state, in which two policies differ.
 
@@ -88,7 +89,7 @@ def policy_divergence(
     return Divergence(number, "policy", None, h, s, margin, (a, b), text)
 
 
-def _partition(number: int, pair: Pair, world: World) -> Divergence | None:
+def _partition(number: int, pair: Pair, world: Environment) -> Divergence | None:
     levels = [run.tiers.level for run in pair]
     apart = levels[0] != levels[1]
     if not apart.any():
@@ -128,7 +129,7 @@ def _window(number: int, pair: Pair) -> Divergence | None:
     return Divergence(number, "window", None, None, None, margin, None, text)
 
 
-def _arms(number: int, pair: Pair, h: int, world: World) -> Divergence | None:
+def _arms(number: int, pair: Pair, h: int, world: Environment) -> Divergence | None:
     one, two = pair
     chosen = [run.policy.actions[h] for run in pair]
     level = one.tiers.level[h]
@@ -151,7 +152,7 @@ def _arms(number: int, pair: Pair, h: int, world: World) -> Divergence | None:
     return Divergence(number, "arms", tier, h, s, margin, (a, b), text)
 
 
-def _rounding(number: int, pair: Pair, h: int, world: World) -> Divergence | None:
+def _rounding(number: int, pair: Pair, h: int, world: Environment) -> Divergence | None:
     """Unrounded values always differ, and a later step's arms are then what parts the runs."""
     if pair[0].settings.rounding == "none":
         return None

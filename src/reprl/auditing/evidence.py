@@ -22,14 +22,14 @@ _PRIOR = 0.5
 _BISECTIONS = 60
 
 
-def exact_interval(hits: int, trials: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the Clopper–Pearson interval of a probability, two-sided.
+def exact_interval(hits: int, trials: int) -> tuple[float, float]:
+    """Return the Clopper–Pearson interval of a probability, two-sided, 95 %.
 
     Guarantee:
-        Covers p with at least this confidence when the number of trials was fixed beforehand (proofs/audit.md §1).
+        Covers p with at least this probability when the number of trials was fixed beforehand (proofs/audit.md §1).
     """
     k, n = _check_counts(hits, trials)
-    tail = (1.0 - check_probability("confidence", confidence)) / 2.0
+    tail = (1.0 - CONFIDENCE) / 2.0
     low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
     high = 1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1.0 - tail))
     return low, high
@@ -85,10 +85,10 @@ class SequentialTest(NamedTuple):
             return "not rejected"
         return "undecided"
 
-    def interval(self, hits: int, trials: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Return the values of p against which a bet on all of [0, 1] has not won 1/(1 − confidence)."""
+    def interval(self, hits: int, trials: int) -> tuple[float, float]:
+        """Return the values of p against which a bet on all of [0, 1] has not won 20."""
         k, n = _check_counts(hits, trials)
-        needed = -math.log1p(-check_probability("confidence", confidence))
+        needed = -math.log1p(-CONFIDENCE)
         best = k / n
 
         def kept(p: float) -> bool:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
-from reprl.auditing.world import World
 from reprl.errors import ReprlError, check_choice, quote
 from reprl.learning.learner import ReprlLearner, make_settings
-from reprl.learning.protocol import Learner, Run, access_of, check_access, fresh_model, name_of, policy_of
+from reprl.learning.protocol import Learner, Run, access_of, name_of, policy_of
 from reprl.learning.settings import ACCESSES
+from reprl.mdp.environment import Environment, check_access, fresh_model
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -95,7 +95,7 @@ class Trial:
     """Everything that a key's runs depend on, so that any worker can make them."""
 
     env: TabularMDP | GymnasiumModel
-    world: World
+    world: Environment
     subject: Subject
     seed: int
     runs: int

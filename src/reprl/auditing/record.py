@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,16 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence
-from reprl.auditing.world import World
-from reprl.errors import ReprlError, quote
-from reprl.files import read_bounded, write_atomic
-from reprl.mdp.tabular import Labels
+from reprl.auditing.evidence import VERDICTS
+from reprl.documents import Reader, dump, load, plain
+from reprl.errors import ReprlError, check_int, check_real, quote
+from reprl.files import write_atomic
+from reprl.learning.settings import ACCESSES
+from reprl.mdp.environment import Environment
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
 _FORMAT = "reprl-audit"
 _VERSION = 1
+_NAMES = (
+    *("environment", "learner", "access", "options", "seed", "rho", "level", "pairs", "max_pairs", "disagreements"),
+    *("disagreement", "interval", "verdict", "p_value", "sequential", "alternative", "runs_per_key", "distinct"),
+    *("by_cell", "by_cell_weighted", "value_gap", "suboptimality", "first_divergence", "samples", "cells", "curve"),
+)
 
 
 class Spread(NamedTuple):
@@ -47,20 +54,11 @@ class Cell(NamedTuple):
     """(action, fraction of all runs that chose it), the most frequent first."""
 
 
-class CurvePoint(NamedTuple):
-    """Disagreement at one number of samples a run, with its interval."""
-
-    samples: float
-    disagreement: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AuditReport:
     """What pairs of runs showed about a learner. An audit can reject ρ; it can never verify it."""
 
-    world: World
+    environment: Environment
     learner: str
     access: str
     options: Mapping[str, Any]
@@ -102,7 +100,6 @@ class AuditReport:
     """Mean per run, by the models' ledgers."""
     cells: tuple[Cell, ...]
     """The cells that disagree, those that matter most first, at most 100."""
-    curve: tuple[CurvePoint, ...] | None = None
 
     @property
     def ties(self) -> tuple[Cell, ...]:
@@ -111,26 +108,13 @@ class AuditReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON document of this audit."""
-        world = self.world
         return {
             "format": _FORMAT,
             "version": _VERSION,
-            "environment": {
-                "id": world.id,
-                "options": _plain(world.options),
-                "horizon": world.horizon,
-                "n_states": world.n_states,
-                "n_actions": world.n_actions,
-                "labels": {
-                    "name": world.labels.name,
-                    "states": list(world.labels.states),
-                    "actions": list(world.labels.actions),
-                    "grid": None if world.labels.grid is None else list(world.labels.grid),
-                },
-            },
+            "environment": self.environment.as_dict(),
             "learner": self.learner,
             "access": self.access,
-            "options": _plain(self.options),
+            "options": plain(self.options),
             "seed": self.seed,
             "rho": self.rho,
             "level": self.level,
@@ -149,15 +133,15 @@ class AuditReport:
             "by_cell_weighted": None if self.by_cell_weighted is None else self.by_cell_weighted.tolist(),
             "value_gap": None if self.value_gap is None else self.value_gap._asdict(),
             "suboptimality": None if self.suboptimality is None else self.suboptimality._asdict(),
-            "first_divergence": [_plain(item._asdict()) for item in self.first_divergence],
+            "first_divergence": [plain(item._asdict()) for item in self.first_divergence],
             "samples": self.samples,
-            "cells": [_plain(cell._asdict()) for cell in self.cells],
-            "curve": None if self.curve is None else [list(point) for point in self.curve],
+            "cells": [plain(cell._asdict()) for cell in self.cells],
+            "curve": None,  # a place that version 1 keeps and that nothing has ever filled
         }
 
     def to_json(self) -> str:
         """Return the document as text, the same bytes for the same audit."""
-        return json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False) + "\n"
+        return dump(self.as_dict())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report to path as JSON, all or nothing."""
@@ -166,25 +150,46 @@ class AuditReport:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> AuditReport:
         """Read a report that ``save`` wrote."""
-        return cls.from_json(read_bounded(path))
+        return load(path, cls.from_json)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> AuditReport:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        try:
-            document = json.loads(text)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ReprlError(f"an audit must be a JSON document: {quote(str(error))}") from None
-        if not isinstance(document, dict) or document.get("format") != _FORMAT:
-            raise ReprlError(f"an audit document must say format {_FORMAT!r}, got {quote(document)}")
-        if document.get("version") != _VERSION:
-            raise ReprlError(f"audit version must be {_VERSION}, got {quote(document.get('version'))}")
-        try:
-            return _read(document)
-        except ReprlError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ReprlError(f"an audit document must be whole: {type(error).__name__}, {error}") from None
+        document = Reader.open(text, "audit", _FORMAT, _VERSION, _NAMES)
+        if document["curve"] is not None:
+            raise ReprlError(f"audit curve must be null, got {quote(document['curve'])}")
+        place = Environment.read(document)
+        shape = (place.horizon, place.n_states)
+        pairs, runs = document.whole("pairs", 1), document.whole("runs_per_key", 2)
+        return cls(
+            environment=place,
+            learner=document.text("learner"),
+            access=document.choice("access", ACCESSES),
+            options=document.mapping("options"),
+            seed=document.whole("seed", 0, 2**64 - 1),
+            rho=document.share("rho"),
+            level=document.share("level"),
+            pairs=pairs,
+            max_pairs=document.whole("max_pairs", pairs),
+            disagreements=document.whole("disagreements", 0, pairs),
+            disagreement=document.share("disagreement"),
+            interval=document.pair("interval", 0.0, 1.0),
+            verdict=document.choice("verdict", VERDICTS),
+            p_value=document.optional("p_value", document.real),
+            sequential=document.flag("sequential"),
+            alternative=document.optional("alternative", document.share),
+            runs_per_key=runs,
+            distinct=tuple(document.wholes("distinct", (pairs,), 1, runs).tolist()),
+            by_cell=document.reals("by_cell", shape, 0.0, 1.0),
+            by_cell_weighted=document.optional("by_cell_weighted", lambda name: document.reals(name, shape, 0.0, 1.0)),
+            value_gap=document.optional("value_gap", lambda field: _read_spread(document, field)),
+            suboptimality=document.optional("suboptimality", lambda field: _read_spread(document, field)),
+            first_divergence=tuple(
+                _read_divergence(item, place) for item in document.parts("first_divergence", Divergence._fields)
+            ),
+            samples=document.real("samples"),
+            cells=tuple(_read_cell(item, place) for item in document.parts("cells", Cell._fields)),
+        )
 
     def __rich__(self) -> Group:
         """Show verdict, cells and first divergences."""
@@ -202,65 +207,43 @@ class AuditReport:
         """The verdict on one line."""
         low, high = self.interval
         return (
-            f"AuditReport({self.learner} on {self.world.labels.name}: disagreement {self.disagreement:.3g} "
+            f"AuditReport({self.learner} on {self.environment.labels.name}: disagreement {self.disagreement:.3g} "
             f"[{low:.3g}, {high:.3g}] over {self.pairs} pairs, ρ = {self.rho:g} {self.verdict})"
         )
 
 
-def _read(document: dict[str, Any]) -> AuditReport:
-    place = document["environment"]
-    names, grid = place["labels"], place["labels"]["grid"]
-    labels = Labels(
-        name=names["name"],
-        states=tuple(names["states"]),
-        actions=tuple(names["actions"]),
-        grid=None if grid is None else (int(grid[0]), int(grid[1])),
-    )
-    sizes = [int(place[name]) for name in ("horizon", "n_states", "n_actions")]
-    low, high = document["interval"]
-    return AuditReport(
-        world=World(place["id"], dict(place["options"]), sizes[0], sizes[1], sizes[2], labels),
-        by_cell=_table(document["by_cell"], sizes),
-        by_cell_weighted=None if document["by_cell_weighted"] is None else _table(document["by_cell_weighted"], sizes),
-        interval=(float(low), float(high)),
-        distinct=tuple(document["distinct"]),
-        value_gap=None if document["value_gap"] is None else Spread(**document["value_gap"]),
-        suboptimality=None if document["suboptimality"] is None else Spread(**document["suboptimality"]),
-        first_divergence=tuple(_divergence(item) for item in document["first_divergence"]),
-        cells=tuple(
-            Cell(**{**cell, "actions": tuple((a, f) for a, f in cell["actions"])}) for cell in document["cells"]
-        ),
-        curve=None if document["curve"] is None else tuple(CurvePoint(*point) for point in document["curve"]),
-        **{name: document[name] for name in _SCALARS},
+def _read_spread(document: Reader, field: str) -> Spread:
+    part = document.part(field, Spread._fields)
+    return Spread(part.real("mean", -math.inf), part.real("max", -math.inf))
+
+
+def _read_divergence(item: Reader, place: Environment) -> Divergence:
+    last = place.n_actions - 1
+    return Divergence(
+        pair=item.whole("pair"),
+        stage=item.text("stage"),
+        tier=item.optional("tier", item.whole),
+        step=item.optional("step", lambda field: item.whole(field, 0, place.horizon)),
+        state=item.optional("state", lambda field: item.whole(field, 0, place.n_states - 1)),
+        margin=item.optional("margin", lambda field: item.real(field, -math.inf)),
+        actions=item.optional("actions", lambda field: tuple(item.wholes(field, (2,), 0, last).tolist())),
+        text=item.text("text"),
     )
 
 
-_SCALARS = (
-    *("learner", "access", "options", "seed", "rho", "level", "pairs", "max_pairs", "disagreements", "disagreement"),
-    *("verdict", "p_value", "sequential", "alternative", "runs_per_key", "samples"),
-)
-
-
-def _divergence(item: dict[str, Any]) -> Divergence:
-    actions = item["actions"]
-    return Divergence(**{**item, "actions": None if actions is None else (int(actions[0]), int(actions[1]))})
-
-
-def _table(rows: Any, sizes: list[int]) -> NDArray[np.float64]:
-    table = np.asarray(rows, dtype=np.float64)
-    if table.shape != (sizes[0], sizes[1]):
-        raise ReprlError(f"by_cell must have shape {(sizes[0], sizes[1])}, got {table.shape}")
-    return table
-
-
-def _plain(value: Any) -> Any:
-    """Return value in types that JSON has; anything else is shown as text."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return value if isinstance(value, float) and np.isfinite(value) else quote(value)
+def _read_cell(item: Reader, place: Environment) -> Cell:
+    actions = []
+    for i, choice in enumerate(item.items("actions")):
+        where = f"{item.where('actions')}[{i}]"
+        if not isinstance(choice, list) or len(choice) != 2:
+            raise ReprlError(f"{where} must be an action and its share, got {quote(choice)}")
+        check_real(where, choice[1], 0.0, 1.0, open_low=False, open_high=False)
+        actions.append((check_int(where, choice[0], 0, place.n_actions - 1), choice[1]))
+    return Cell(
+        step=item.whole("step", 0, place.horizon - 1),
+        state=item.whole("state", 0, place.n_states - 1),
+        disagreement=item.share("disagreement"),
+        reachability=item.optional("reachability", item.share),
+        stake=item.optional("stake", item.real),
+        actions=tuple(actions),
+    )

@@ -30,7 +30,7 @@ def _headline(report: AuditReport) -> list[Text]:
     low, high = report.interval
     title = Text.assemble(
         (f"ρ = {report.rho:g} {report.verdict}", _COLOURS[report.verdict]),
-        f" at level {report.level:g}: {report.learner} on {report.world.labels.name}, {report.access}",
+        f" at level {report.level:g}: {report.learner} on {report.environment.labels.name}, {report.access}",
     )
     kind = "at all times" if report.sequential else "exact"
     lines = [
@@ -89,7 +89,7 @@ def _cells(report: AuditReport) -> Table:
         stakes = _stakes(cell) if known else ()
         table.add_row(
             str(cell.step),
-            Text(report.world.state(cell.state)),
+            Text(report.environment.state(cell.state)),
             f"{cell.disagreement:.1%}",
             *stakes,
             Text(_chosen(report, cell)),
@@ -108,7 +108,7 @@ def _stakes(cell: Cell) -> tuple[str, str]:
 
 
 def _chosen(report: AuditReport, cell: Cell) -> str:
-    return ", ".join(f"{report.world.action(a)} {share:.0%}" for a, share in cell.actions[:4])
+    return ", ".join(f"{report.environment.action(a)} {share:.0%}" for a, share in cell.actions[:4])
 
 
 def _divergences(report: AuditReport) -> Table:

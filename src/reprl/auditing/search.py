@@ -10,10 +10,10 @@ import numpy as np
 
 from reprl.auditing.evidence import VERDICTS, SequentialTest
 from reprl.auditing.pairs import Subject, Trial, run_keys
-from reprl.auditing.world import describe
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import ACCESSES
+from reprl.mdp.environment import describe
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 

@@ -18,7 +18,7 @@ from reprl.errors import ReprlError, check_int, check_probability, quote
 from reprl.mdp.access import GenerativeModel, Ledger, Observation
 from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.counts import Counts
-from reprl.mdp.policy import Policy
+from reprl.mdp.policy import Policy, check_policy
 from reprl.randomness import DataStream
 
 Vector = NDArray[np.float64]
@@ -68,7 +68,7 @@ class SimulatedParallel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return over n fresh episodes; vectors are used as in SimulatedEpisodes."""
         n = check_int("n", n, 1, 2**62)
-        actions = self.mdp.check_policy(policy).actions
+        actions = check_policy(policy, self).actions
         visits = self._move(np.full(self.horizon, n))
         read = np.where(actions < 2, visits, 0).reshape(-1)
         plus = self.source.tally(read) if read.any() else read

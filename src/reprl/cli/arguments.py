@@ -169,7 +169,8 @@ def plan_recipe(
     """Open an environment and write down what is to be learned in it."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
-    from reprl.learning.learner import describe, make_settings
+    from reprl.learning.learner import make_settings
+    from reprl.mdp.environment import describe
     from reprl.randomness import fresh_seed
 
     settings = make_settings(options)

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from reprl.artifacts.verify import Comparison
-    from reprl.auditing.world import World
+    from reprl.artifacts.verify import Verification
+    from reprl.mdp.environment import Environment
     from reprl.mdp.policy import Policy
 
 MAX_STEPS = 12
@@ -43,7 +43,7 @@ def table_of(*heads: str) -> Table:
 
 
 def print_policies(
-    console: Console, policies: Sequence[Policy], world: World, titles: Sequence[str], idle: NDArray[np.bool_]
+    console: Console, policies: Sequence[Policy], world: Environment, titles: Sequence[str], idle: NDArray[np.bool_]
 ) -> None:
     """Draw policies side by side; cells in which they differ stand out, those without a decision are a dot."""
     apart = np.zeros(policies[0].actions.shape, dtype=bool)
@@ -63,14 +63,16 @@ def print_policies(
     console.print("within ε of the best as a whole; a single action may look odd", style="dim")
 
 
-def _cell(policy: Policy, world: World, h: int, s: int, apart: NDArray[np.bool_], idle: NDArray[np.bool_]) -> Text:
+def _cell(
+    policy: Policy, world: Environment, h: int, s: int, apart: NDArray[np.bool_], idle: NDArray[np.bool_]
+) -> Text:
     if apart[h, s]:
         return Text(world.action(int(policy.actions[h, s])), "bold reverse red")
     return Text(_IDLE, "dim") if idle[h, s] else Text(world.action(int(policy.actions[h, s])), "bold")
 
 
 def _grids(
-    policy: Policy, world: World, apart: NDArray[np.bool_], idle: NDArray[np.bool_], width: int
+    policy: Policy, world: Environment, apart: NDArray[np.bool_], idle: NDArray[np.bool_], width: int
 ) -> RenderableType:
     """A small map for every step."""
     assert world.labels.grid is not None
@@ -99,7 +101,7 @@ def _grids(
     return grid
 
 
-def _rows(policy: Policy, world: World, apart: NDArray[np.bool_], idle: NDArray[np.bool_]) -> RenderableType:
+def _rows(policy: Policy, world: Environment, apart: NDArray[np.bool_], idle: NDArray[np.bool_]) -> RenderableType:
     """A row for every state, a column for every step."""
     steps, states = min(policy.horizon, MAX_STEPS), min(policy.n_states, MAX_STATES)
     table = Table(box=None, pad_edge=False)
@@ -117,7 +119,7 @@ def _rows(policy: Policy, world: World, apart: NDArray[np.bool_], idle: NDArray[
     return Group(table, Text(f"… and {' and '.join(hidden)}")) if hidden else table
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
+def print_comparison(console: Console, comparison: Verification) -> None:
     """Say whether two policies are the same; if not, where and by how much."""
     if comparison.same:
         console.print(Text("same policy", "bold green"))

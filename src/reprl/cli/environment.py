@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from reprl.errors import ReprlError, quote
-from reprl.learning.learner import open_environment
 from reprl.mdp.catalogue import PREFIX, make
+from reprl.mdp.environment import open_environment
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 

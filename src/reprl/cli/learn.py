@@ -125,8 +125,8 @@ def effort(result: LearnResult) -> str:
 def _show(
     console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None, own: str
 ) -> None:
-    from reprl.auditing.world import describe
     from reprl.cli.draw import facts, print_policies
+    from reprl.mdp.environment import describe
 
     names = describe(world)
     print_policies(console, [result.policy], names, [names.labels.name], idle_cells(result, world))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.recipe import Recipe
-    from reprl.artifacts.verify import Comparison, Evidence
+    from reprl.artifacts.verify import Evidence, Verification
     from reprl.learning.learner import LearnResult
 
 
@@ -81,7 +81,7 @@ def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | No
     return first, None
 
 
-def _show(console: Console, result: LearnResult, comparison: Comparison | None, remark: str | None) -> None:
+def _show(console: Console, result: LearnResult, comparison: Verification | None, remark: str | None) -> None:
     from reprl.cli.draw import facts, print_comparison
 
     rows: list[tuple[str, object]] = [

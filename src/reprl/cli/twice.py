@@ -12,7 +12,7 @@ from reprl.errors import ReprlError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.artifacts.verify import Comparison
+    from reprl.artifacts.verify import Verification
     from reprl.learning.learner import LearnResult
     from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
@@ -87,13 +87,13 @@ def _show(
     console: Console,
     runs: list[LearnResult],
     world: TabularMDP | GymnasiumModel,
-    comparison: Comparison,
+    comparison: Verification,
     greedy: int,
 ) -> None:
     from rich.text import Text
 
-    from reprl.auditing.world import describe
     from reprl.cli.draw import facts, print_comparison, print_policies, table_of
+    from reprl.mdp.environment import describe
     from reprl.mdp.tabular import TabularMDP
 
     names = describe(world)

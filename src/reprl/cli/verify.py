@@ -14,7 +14,7 @@ from reprl.errors import ReprlError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.artifacts.verify import Comparison, Evidence
+    from reprl.artifacts.verify import Evidence, Verification
     from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import Labels, TabularMDP
 
@@ -86,7 +86,7 @@ def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     return []
 
 
-def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Comparison, remarks: list[str]) -> None:
+def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verification, remarks: list[str]) -> None:
     from reprl.cli.draw import facts, print_comparison
 
     console.print(facts([(side.path, side.fingerprint) for side in sides]))

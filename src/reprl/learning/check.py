@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from reprl.errors import ReprlError, check_choice, quote
-from reprl.learning.protocol import Learner, access_of, check_access, fresh_model, name_of, policy_of
+from reprl.learning.protocol import Learner, access_of, name_of, policy_of
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.catalogue import make
+from reprl.mdp.environment import check_access, fresh_model
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP

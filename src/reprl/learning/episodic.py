@@ -125,15 +125,13 @@ def run_episodic(
     explored = collect_data(explored, model, stages, workers=workers, progress=progress)
     stretch = _stretch(key, explored, settings)
     induction = _decide(key.derive("decide"), explored, settings, stretch)
-    # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
-    modest = replace(induction.guarantee, status="heuristic")
     return Run(
         policy=induction.policy,
         guarantee=_promise(settings, loss),
         settings=settings,
         tiers=explored.tiers,
         counts=explored.counts,
-        induction=induction._replace(guarantee=modest),
+        induction=induction,
         explored=explored,
         stretch=stretch,
         level=attempt,
@@ -205,7 +203,7 @@ def _stretch(key: SharedKey, explored: Explored, settings: Settings) -> float:
 def _decide(key: SharedKey, explored: Explored, settings: Settings, stretch: float) -> Induction:
     """Turn what was found into a policy, with windows so much wider than ε/H."""
     _, n_states, n_actions = explored.counts.outcomes.shape
-    return tiered_induction(
+    found = tiered_induction(
         key,
         explored.counts,
         explored.tiers,
@@ -213,6 +211,8 @@ def _decide(key: SharedKey, explored: Explored, settings: Settings, stretch: flo
         delta=settings.failure,
         decision=settings.decision(n_states, n_actions),
     )
+    # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
+    return found._replace(guarantee=replace(found.guarantee, status="heuristic"))
 
 
 def _promise(settings: Settings, loss: float) -> Guarantee:

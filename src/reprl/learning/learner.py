@@ -6,46 +6,23 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.errors import ReprlError, check_int, quote
 from reprl.learning.episodic import practical_stages, run_episodic
 from reprl.learning.generative import run_generative
-from reprl.learning.protocol import Run, fresh_model, number_within
+from reprl.learning.protocol import Run, number_within
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.access import check_model
-from reprl.mdp.catalogue import make
-from reprl.mdp.gymnasium.model import GymnasiumModel, make_gymnasium
+from reprl.mdp.environment import Environment, describe, fresh_model, open_environment
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.tabular import TabularMDP
+from reprl.progress import progress_bar
 from reprl.randomness import SharedKey, fresh_seed
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
-    from reprl.artifacts.receipt import Receipt
-    from reprl.artifacts.recipe import Recipe
-
-
-class Environment(NamedTuple):
-    """What a run was made on, as a recipe names it."""
-
-    id: str | None
-    """For ``make``; None for an environment that was built by hand."""
-    options: Mapping[str, Any]
-    horizon: int
-    n_states: int
-    n_actions: int
-    digest: str
-    """SHA-256 of the dynamics, or of the spaces of a black box."""
-
-
-def describe(env: TabularMDP | GymnasiumModel) -> Environment:
-    """Return the record of an environment."""
-    origin = env.origin
-    options = {} if origin is None else dict(origin.options)
-    id = None if origin is None else origin.id
-    return Environment(id, options, env.horizon, env.n_states, env.n_actions, env.digest)
+    from reprl import Receipt, Recipe
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,22 +37,20 @@ class LearnResult(Run):
     data_seed: int
     """Private: publish the shared seed, not this one."""
     environment: Environment
-    labels: Labels
-    """Names of states and actions, for people."""
     seconds: float
     """How long the run took: the one figure that the seeds do not fix."""
 
     @property
     def recipe(self) -> Recipe:
         """Everything a second team needs to repeat this run on fresh data."""
-        from reprl.artifacts.recipe import Recipe
+        from reprl import Recipe
 
         return Recipe.of(self)
 
     @property
     def receipt(self) -> Receipt:
         """What this run produced, for the record."""
-        from reprl.artifacts.receipt import Receipt
+        from reprl import Receipt
 
         return Receipt.of(self)
 
@@ -127,7 +102,7 @@ def learn(
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, seed) as model,
-        _bar(progress and settings.access == "episodic") as tell,
+        progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
         run = bound.run(model, key, workers=workers, progress=tell)
     return LearnResult(
@@ -137,26 +112,8 @@ def learn(
         shared_seed=key.seed,
         data_seed=model.data_seed,
         environment=describe(world),
-        labels=world.labels,
         seconds=time.perf_counter() - began,
     )
-
-
-def open_environment(
-    env: Any, horizon: int | None = None, reward_range: tuple[float, float] | None = None
-) -> TabularMDP | GymnasiumModel:
-    """Return the environment that ``learn`` would learn in; see there."""
-    if isinstance(env, TabularMDP | GymnasiumModel):
-        for name, value in (("horizon", horizon), ("reward_range", reward_range)):
-            if value is not None:
-                raise ReprlError(f"{name} must be left out for an environment that has one, got {quote(value)}")
-        return env
-    if not isinstance(env, str):
-        if not (callable(env) or hasattr(env, "reset")):
-            allowed = "a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one"
-            raise ReprlError(f"env must be {allowed}, got {quote(env)}")
-        return make_gymnasium(env, horizon, reward_range=reward_range)
-    return make(env, horizon, **({} if reward_range is None else {"reward_range": reward_range}))
 
 
 @contextmanager
@@ -167,28 +124,6 @@ def _closing(opened: TabularMDP | GymnasiumModel | None) -> Iterator[None]:
     finally:
         if isinstance(opened, GymnasiumModel) and opened.reopens:
             opened.close()
-
-
-@contextmanager
-def _bar(show: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A progress bar on standard error: phase, episodes done of all, time left in the phase."""
-    if not show:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    count = TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes")
-    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def tell(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bar.add_task(phase, total=total)
-            bar.update(tasks[phase], completed=done, total=total)
-
-        yield tell
 
 
 def make_settings(options: Mapping[str, Any]) -> Settings:

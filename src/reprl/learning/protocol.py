@@ -1,4 +1,4 @@
-"""What a learner is, what it returns, and the fresh model that it learns from.
+"""What a learner is, and what it returns.
 
 A learner is anything that can be called as learner(model, shared_key): it draws its samples from the model and its
 shared randomness from the key. ``reprl.check_learner`` tells whether one keeps to that.
@@ -6,24 +6,19 @@ shared randomness from the key. ``reprl.check_learner`` tells whether one keeps 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from reprl.decide.induction import Induction
-from reprl.errors import ReprlError, quote
+from reprl.errors import ReprlError
 from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
 from reprl.learning.settings import ACCESSES, Settings
-from reprl.mdp.access import EpisodicModel, GenerativeModel, Model
+from reprl.mdp.access import Model
 from reprl.mdp.counts import Counts
-from reprl.mdp.gymnasium.model import GymnasiumModel
-from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey
 
@@ -82,37 +77,7 @@ def access_of(learner: object, asked: str | None = None) -> str:
 
 def policy_of(output: Run | Policy | ArrayLike, model: Model) -> Policy:
     """Return what a learner came to as a policy that fits its model."""
-    policy = output.policy if isinstance(output, Run) else Policy(output)
-    shape = (model.horizon, model.n_states)
-    if policy.actions.shape != shape:
-        raise ReprlError(f"policy must have shape (H, S) = {shape}, got {policy.actions.shape}")
-    if policy.actions.max() >= model.n_actions:
-        h, s = (int(i) for i in np.argwhere(policy.actions >= model.n_actions)[0])
-        raise ReprlError(f"action [{h}, {s}] must be from 0 to {model.n_actions - 1}, got {policy.actions[h, s]}")
-    return policy
-
-
-@contextmanager
-def fresh_model(
-    env: TabularMDP | GymnasiumModel, access: str, data_seed: int
-) -> Iterator[GenerativeModel | EpisodicModel | GymnasiumModel]:
-    """Open an environment with a private data seed and an empty ledger; close what was opened for it."""
-    if isinstance(env, TabularMDP):
-        yield GenerativeModel(env, data_seed) if access == "generative" else EpisodicModel(env, data_seed)
-        return
-    check_access(env, access, quote(env))
-    model = env.for_run(data_seed)
-    try:
-        yield model
-    finally:
-        if model.reopens:  # one that came open stays so
-            model.close()
-
-
-def check_access(env: TabularMDP | GymnasiumModel, access: str, whom: str) -> None:
-    """Refuse to sample a black box in parallel."""
-    if access == "generative" and isinstance(env, GymnasiumModel):
-        raise ReprlError(f"access must be 'episodic' for a black box, got 'generative' for {whom}")
+    return check_policy(output.policy if isinstance(output, Run) else output, model)
 
 
 def number_within(samples: int, each: int, what: str) -> int:

@@ -20,7 +20,7 @@ from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import AliasTable, alias_table, cumulate, draw_outcome, multinomial
 from reprl.mdp.outcomes import Outcomes
-from reprl.mdp.policy import Policy
+from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, philox
 
@@ -168,7 +168,7 @@ class GenerativeModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
         n = check_int("n", n, 1, 2**62)
-        actions = self.mdp.check_policy(policy).actions
+        actions = check_policy(policy, self).actions
         return _mean_return(self.mdp, actions, n, self._spend(n))
 
     def _spend(self, n: int) -> DataStream:
@@ -355,7 +355,7 @@ class EpisodicModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n fresh episodes."""
         n = check_int("n", n, 1, 2**62)
-        actions = self.mdp.check_policy(policy).actions
+        actions = check_policy(policy, self).actions
         mean = _mean_return(self.mdp, actions, n, self.fresh_stream("returns"))
         self.ledger.episodes += n
         self.ledger.samples += n * self.samples_per_episode

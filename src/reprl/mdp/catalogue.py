@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import ReprlError, check_int, hint, quote
 from reprl.mdp import worlds
 from reprl.mdp.tabular import Origin, TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
@@ -114,7 +113,7 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
     for name in options:
         if name not in allowed:
             raise ReprlError(
-                f"option of {id} must be one of {', '.join(allowed)}; got {quote(name)}{_hint(name, allowed)}"
+                f"option of {id} must be one of {', '.join(allowed)}; got {quote(name)}{hint(name, allowed)}"
             )
     origin = Origin(id, dict(options))
     if horizon is not None:
@@ -131,13 +130,8 @@ def _options(world: _World) -> Mapping[str, Any]:
 
 
 def _unknown_id(id: object) -> str:
-    hint = ""
+    meant = hint(id, _WORLDS)
     if isinstance(id, str):
         newer = [name for name in _WORLDS if name.rpartition("-v")[0] == id.rpartition("-v")[0] or name == f"{id}-v0"]
-        hint = f" (did you mean {quote(newer[0])}?)" if newer else _hint(id, list(_WORLDS))
-    return f"environment must be one of {', '.join(_WORLDS)}, or {PREFIX} and a Gymnasium id; got {quote(id)}{hint}"
-
-
-def _hint(name: str, allowed: list[str]) -> str:
-    close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
-    return f" (did you mean {quote(close[0])}?)" if close else ""
+        meant = f" (did you mean {quote(newer[0])}?)" if newer else meant
+    return f"environment must be one of {', '.join(_WORLDS)}, or {PREFIX} and a Gymnasium id; got {quote(id)}{meant}"

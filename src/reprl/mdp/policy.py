@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reprl.documents import Reader, dump, load
 from reprl.errors import ReprlError, quote
-from reprl.files import read_bounded, write_atomic
+from reprl.files import write_atomic
 
 _FORMAT = "reprl-policy"
 _VERSION = 1
@@ -87,25 +87,18 @@ class Policy:
             "fingerprint": self.fingerprint,
             "actions": self.actions.tolist(),
         }
-        return json.dumps(document) + "\n"
+        return dump(document)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Policy:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        try:
-            document = json.loads(text)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ReprlError(f"a policy must be a JSON document: {quote(str(error))}") from None
-        if not isinstance(document, dict) or document.get("format") != _FORMAT:
-            raise ReprlError(f"a policy document must say format {_FORMAT!r}, got {quote(document)}")
-        if document.get("version") != _VERSION:
-            raise ReprlError(f"policy version must be {_VERSION}, got {quote(document.get('version'))}")
-        policy = cls(_field(document, "actions", list))
+        document = Reader.open(text, "policy", _FORMAT, _VERSION, ("horizon", "n_states", "fingerprint", "actions"))
+        policy = cls(document.items("actions"))
         for name, actual in (("horizon", policy.horizon), ("n_states", policy.n_states)):
-            if document.get(name) != actual:
-                raise ReprlError(f"policy {name} must match its actions ({actual}), got {quote(document.get(name))}")
-        if document.get("fingerprint") != policy.fingerprint:
-            stated = quote(document.get("fingerprint"))
+            if document[name] != actual:
+                raise ReprlError(f"policy {name} must match its actions ({actual}), got {quote(document[name])}")
+        if document["fingerprint"] != policy.fingerprint:
+            stated = quote(document["fingerprint"])
             raise ReprlError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
         return policy
 
@@ -116,13 +109,35 @@ class Policy:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Read a policy that ``save`` wrote."""
-        return cls.from_json(read_bounded(path))
+        return load(path, cls.from_json)
 
 
-def _field(document: dict[str, Any], name: str, kind: type) -> Any:
-    if not isinstance(document.get(name), kind):
-        raise ReprlError(f"policy {name} must be a {kind.__name__}, got {quote(document.get(name))}")
-    return document[name]
+class Sized(Protocol):
+    """Anything with the sizes of an MDP."""
+
+    @property
+    def horizon(self) -> int:
+        """H."""
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+
+
+def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
+    """Return policy as a Policy that fits a world of these sizes."""
+    checked = policy if isinstance(policy, Policy) else Policy(policy)
+    actions, shape = checked.actions, (world.horizon, world.n_states)
+    if actions.shape != shape:
+        raise ReprlError(f"policy must have shape (H, S) = {shape}, got {actions.shape}")
+    if actions.max() >= world.n_actions:
+        h, s = (int(i) for i in np.argwhere(actions >= world.n_actions)[0])
+        raise ReprlError(f"policy action [{h}, {s}] must be from 0 to {world.n_actions - 1}, got {actions[h, s]}")
+    return checked
 
 
 def _checked(actions: ArrayLike) -> NDArray[np.int64]:

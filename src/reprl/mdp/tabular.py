@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote
 from reprl.mdp.outcomes import Outcomes, expected_return, step_forward
-from reprl.mdp.policy import Policy
+from reprl.mdp.policy import Policy, check_policy
 
 REWARD_KINDS = ("bernoulli", "deterministic")
 
@@ -158,7 +158,7 @@ class TabularMDP:
 
     def values(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:
         """Return the expected reward to go under a policy, (H+1, S)."""
-        actions = self.check_policy(policy).actions
+        actions = check_policy(policy, self).actions
         values = np.zeros((self.horizon + 1, self.n_states))
         q = np.empty((self.n_states, self.n_actions))
         for h in reversed(range(self.horizon)):
@@ -168,7 +168,7 @@ class TabularMDP:
 
     def occupancy(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:
         """Return Pr[x_h = s] under a policy, (H, S)."""
-        actions = self.check_policy(policy).actions
+        actions = check_policy(policy, self).actions
         mass = np.empty((self.horizon, self.n_states))
         mass[0] = self.initial
         for h in range(self.horizon - 1):
@@ -198,18 +198,6 @@ class TabularMDP:
             expected_return(unpaid, self.probability, 0, h, visits, q)
             visits = inside[h] + q.max(axis=1)
         return float(self.initial @ visits)
-
-    def check_policy(self, policy: Policy | ArrayLike) -> Policy:
-        """Return policy as a Policy that fits this MDP."""
-        checked = policy if isinstance(policy, Policy) else Policy(policy)
-        if checked.actions.shape != (self.horizon, self.n_states):
-            allowed = (self.horizon, self.n_states)
-            raise ReprlError(f"policy must have shape {allowed} for this MDP, got {checked.actions.shape}")
-        if checked.actions.max() >= self.n_actions:
-            h, s = (int(i) for i in np.argwhere(checked.actions >= self.n_actions)[0])
-            action = checked.actions[h, s]
-            raise ReprlError(f"policy action [{h}, {s}] must be from 0 to {self.n_actions - 1}, got {action}")
-        return checked
 
     def __repr__(self) -> str:
         """Show name, sizes and number of stored outcomes."""

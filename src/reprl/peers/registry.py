@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
+from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.learning.constants import PRESETS
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.settings import Settings
@@ -145,12 +144,12 @@ def make_learner(name: str, **options: Any) -> ReprlLearner | Rival:
         return ReprlLearner(make_settings(options), samples)
     if not isinstance(name, str) or name not in _RIVALS:
         names = [OURS, *_RIVALS]
-        raise ReprlError(f"learner must be one of {', '.join(names)}; got {quote(name)}{_hint(name, names)}")
+        raise ReprlError(f"learner must be one of {', '.join(names)}; got {quote(name)}{hint(name, names)}")
     allowed = list(_options(name))
     for option, value in options.items():
         if option not in allowed:
             raise ReprlError(
-                f"option of {name} must be one of {', '.join(allowed)}; got {quote(option)}{_hint(option, allowed)}"
+                f"option of {name} must be one of {', '.join(allowed)}; got {quote(option)}{hint(option, allowed)}"
             )
         _CHECKS[option](option, value)
     return Rival(name, MappingProxyType(options))
@@ -203,11 +202,6 @@ def _entry(name: str) -> LearnerEntry:
 def _options(name: str) -> dict[str, Any]:
     parameters = inspect.signature(_RIVALS[name].run).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-
-
-def _hint(name: object, allowed: list[str]) -> str:
-    close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5) if isinstance(name, str) else []
-    return f" (did you mean {quote(close[0])}?)" if close else ""
 
 
 def _optional(check: Callable[[str, object], Any]) -> Callable[[str, object], Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from reprl.auditing.divergence import Divergence
-from reprl.report.charts import Axis, Line, curves, interval, tally
+from reprl.auditing.record import AuditReport
+from reprl.documents import digest, plain
+from reprl.report.charts import interval, tally
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, state_name
 from reprl.report.page import (
@@ -22,7 +24,6 @@ from reprl.report.page import (
     table,
     tiles,
 )
-from reprl.report.records import Audit
 from reprl.report.run_page import ARROW, lead
 from reprl.report.shades import shade
 
@@ -31,17 +32,17 @@ _SHOWN, _MOST = 6, 100
 """Divergences shown at once, and listed at all."""
 
 
-def audit_page(audit: Audit) -> bytes:
+def audit_page(audit: AuditReport) -> bytes:
     """Return the page."""
     weight = audit.by_cell if audit.by_cell_weighted is None else audit.by_cell_weighted + 1e-3 * audit.by_cell
-    maps = Maps(audit.world, weight)
+    maps = Maps(audit.environment, weight)
     body = [
         f'<section class="card top">{_verdict(audit)}{_fingerprint(audit)}</section>',
         tiles(_tiles(audit)),
         f'<h2 class="part">Evidence</h2><div class="figures">{_evidence(audit)}</div>',
         f'<h2 class="part">Where runs part</h2><p class="note">{escape(maps.note)}</p>{maps.slider()}',
         f'<div class="figures">{_where(audit, maps)}</div>{_cells(audit)}{_divergences(audit)}',
-        f'<div class="figures">{facts("Learner options", audit.options)}{facts("Test", _test(audit))}</div>',
+        f'<div class="figures">{facts("Learner options", plain(audit.options))}{facts("Test", _test(audit))}</div>',
         promises(
             (
                 f"Runs with one shared seed and fresh data differed in {audit.disagreements} of {audit.pairs} pairs.",
@@ -55,11 +56,11 @@ def audit_page(audit: Audit) -> bytes:
             ),
         ),
     ]
-    title = f"{audit.learner} on {audit.world.title}"
-    return page("audit", title, lead(audit.world), ARROW + "".join(body), maps.data())
+    title = f"{audit.learner} on {audit.environment.title}"
+    return page("audit", title, lead(audit.environment), ARROW + "".join(body), maps.data())
 
 
-def _verdict(audit: Audit) -> str:
+def _verdict(audit: AuditReport) -> str:
     low, high = audit.interval
     kind = "95\u00a0% confidence sequence" if audit.sequential else "exact 95\u00a0% interval"
     mark = badge(audit.verdict, _TONES[audit.verdict])
@@ -79,11 +80,11 @@ def _verdict(audit: Audit) -> str:
     )
 
 
-def _fingerprint(audit: Audit) -> str:
-    return fingerprint("Audit fingerprint", audit.digest, "SHA-256 of the audit as canonical JSON.")
+def _fingerprint(audit: AuditReport) -> str:
+    return fingerprint("Audit fingerprint", digest(audit.as_dict()), "SHA-256 of the audit as canonical JSON.")
 
 
-def _tiles(audit: Audit) -> list[tuple[str, str, str]]:
+def _tiles(audit: AuditReport) -> list[tuple[str, str, str]]:
     items = [
         ("disagreement", f"{audit.disagreement:.3g}", f"{audit.disagreements} of {audit.pairs} pairs"),
         ("claimed ρ", f"{audit.rho:g}", "allowed probability of disagreement"),
@@ -98,7 +99,7 @@ def _tiles(audit: Audit) -> list[tuple[str, str, str]]:
     return items
 
 
-def _evidence(audit: Audit) -> str:
+def _evidence(audit: AuditReport) -> str:
     low, high = audit.interval
     tip = f"{audit.disagreements} of {audit.pairs} pairs: {audit.disagreement:.4g}, interval [{low:.4g}, {high:.4g}]"
     parts = [
@@ -116,33 +117,10 @@ def _evidence(audit: Audit) -> str:
             f"{audit.runs_per_key} runs with each of {len(audit.distinct)} shared seeds; one policy is full agreement."
         )
         parts.append(figure("distinct", "Distinct policies per shared seed", runs, tally(rows, "seeds")))
-    if audit.curve:
-        points = [
-            (
-                p.samples,
-                p.disagreement,
-                p.low,
-                p.high,
-                f"{number(p.samples)} samples: {p.disagreement:.3g} [{p.low:.3g}, {p.high:.3g}]",
-            )
-            for p in audit.curve
-        ]
-        x = Axis.over([p.samples for p in audit.curve], log=True)
-        y = Axis.over([*(p.high for p in audit.curve), audit.rho], zero=True, most=1.0)
-        chart = curves(
-            [Line(audit.learner, points)],
-            x,
-            y,
-            x_name="samples a run",
-            y_name="disagreement",
-            rule=(audit.rho, f"ρ = {audit.rho:g}"),
-        )
-        text = "Share of pairs that differ at each budget, with exact 95 % intervals."
-        parts.append(figure("curve", "Disagreement against samples", text, chart, wide=True))
     return "".join(parts)
 
 
-def _where(audit: Audit, maps: Maps) -> str:
+def _where(audit: AuditReport, maps: Maps) -> str:
     maps.tell("pairs that differ", audit.by_cell)
     parts = [
         maps.figure(
@@ -162,15 +140,15 @@ def _where(audit: Audit, maps: Maps) -> str:
     return "".join(parts)
 
 
-def _cells(audit: Audit) -> str:
+def _cells(audit: AuditReport) -> str:
     if not audit.cells:
         return ""
     rows = []
     for cell in audit.cells[:_SHOWN]:
-        chosen = ", ".join(f"{action_name(audit.world, a)} {percent(share)}" for a, share in cell.actions)
+        chosen = ", ".join(f"{action_name(audit.environment, a)} {percent(share)}" for a, share in cell.actions)
         stake = "—" if cell.stake is None else "0: an exact tie" if cell.stake == 0 else number(cell.stake)
         reach = "—" if cell.reachability is None else number(cell.reachability)
-        where = f"step {cell.step}, {state_name(audit.world, cell.state)}"
+        where = f"step {cell.step}, {state_name(audit.environment, cell.state)}"
         rows.append((escape(where), percent(cell.disagreement), reach, escape(stake), escape(chosen)))
     head = ("where", "pairs that differ", "reachability", "at stake", "runs chose")
     return (
@@ -180,8 +158,8 @@ def _cells(audit: Audit) -> str:
     )
 
 
-def _divergences(audit: Audit) -> str:
-    found = audit.divergences
+def _divergences(audit: AuditReport) -> str:
+    found = audit.first_divergence
     if not found:
         return (
             '<section class="card" id="divergences"><h2>First divergences</h2>'
@@ -200,20 +178,20 @@ def _divergences(audit: Audit) -> str:
     )
 
 
-def _divergence(audit: Audit, d: Divergence) -> tuple[str, ...]:
+def _divergence(audit: AuditReport, d: Divergence) -> tuple[str, ...]:
     place = []
     if d.tier is not None:
         place.append(f"tier {d.tier}")
     if d.step is not None:
         place.append(f"step {d.step}")
     if d.state is not None:
-        place.append(state_name(audit.world, d.state) if audit.world.labels.states else f"state {d.state}")
-    actions = "—" if d.actions is None else " / ".join(action_name(audit.world, a) for a in d.actions)
+        place.append(state_name(audit.environment, d.state) if audit.environment.labels.states else f"state {d.state}")
+    actions = "—" if d.actions is None else " / ".join(action_name(audit.environment, a) for a in d.actions)
     margin = "—" if d.margin is None else number(d.margin)
     return str(d.pair), escape(d.stage), escape(", ".join(place) or "—"), escape(actions), margin, escape(d.text)
 
 
-def _test(audit: Audit) -> dict[str, object]:
+def _test(audit: AuditReport) -> dict[str, object]:
     return {
         "pairs": audit.pairs,
         "runs per shared seed": audit.runs_per_key,
@@ -221,5 +199,5 @@ def _test(audit: Audit) -> dict[str, object]:
         "p-value": "—" if audit.p_value is None else number(audit.p_value),
         "sequential": "yes" if audit.sequential else "no",
         "learner": audit.learner,
-        "environment": audit.world.title,
+        "environment": audit.environment.title,
     }

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from reprl.auditing.comparison import Comparison, Row, Tried
+from reprl.documents import digest, plain
 from reprl.report.charts import Axis, Bar, Line, bars, curves
 from reprl.report.page import badge, escape, facts, figure, fingerprint, number, page, promises, table
-from reprl.report.records import Comparison, Point, Row
 from reprl.report.run_page import lead
 
-Reading = Callable[[Row, Point], tuple[float, float, float, float, str] | None]
+Reading = Callable[[Row, Tried], tuple[float, float, float, float, str]]
 
 
 def comparison_page(comparison: Comparison) -> bytes:
     """Return the page."""
-    mark = fingerprint("Comparison fingerprint", comparison.digest, "SHA-256 of the comparison as canonical JSON.")
+    sha = digest(comparison.as_dict())
+    mark = fingerprint("Comparison fingerprint", sha, "SHA-256 of the comparison as canonical JSON.")
     body = [
         f'<section class="card top">{_summary(comparison)}{mark}</section>',
         f'<section class="card" id="rows"><h2>Learners</h2>{_table(comparison)}</section>',
         f'<div class="figures">{_bars(comparison)}{_curves(comparison)}</div>',
-        facts("Environment", {"id": comparison.world.title, **comparison.world.options}),
+        facts("Environment", {"id": comparison.environment.title, **plain(comparison.environment.options)}),
         promises(
             (
                 "Every learner was measured with the same ruler: pairs of runs, one shared seed, independent data.",
@@ -32,7 +34,7 @@ def comparison_page(comparison: Comparison) -> bytes:
             ),
         ),
     ]
-    return page("comparison", comparison.world.title, lead(comparison.world), "".join(body))
+    return page("comparison", comparison.environment.title, lead(comparison.environment), "".join(body))
 
 
 def _summary(comparison: Comparison) -> str:
@@ -62,10 +64,10 @@ def _by_access(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
 def _table(comparison: Comparison) -> str:
     rows = []
     for row in comparison.rows:
-        spread = "" if row.interval is None else f" <small>[{row.interval[0]:.3g}, {row.interval[1]:.3g}]</small>"
-        rate = "—" if row.disagreement is None else f"{row.disagreement:.3g}{spread}"
+        low, high = row.shown.interval
+        rate = f"{row.shown.disagreement:.3g} <small>[{low:.3g}, {high:.3g}]</small>"
         samples = number(round(row.samples)) if row.samples is not None else f"&gt; {number(round(row.limit))}"
-        loss = "—" if row.suboptimality is None else number(row.suboptimality)
+        loss = number(row.shown.suboptimality)
         status = badge("reached", "good") if row.reached else badge("not reached", "warn")
         rows.append((f"<b>{escape(row.learner)}</b>", escape(row.access), samples, rate, loss, status))
     return table(("learner", "access", "samples a run", "disagreement", "suboptimality", "target"), rows)
@@ -90,54 +92,38 @@ def _bars(comparison: Comparison) -> str:
 
 
 def _curves(comparison: Comparison) -> str:
-    points = [p for row in comparison.rows for p in row.curve]
+    points = [p for row in comparison.rows for p in row.points]
     if not points:
         return ""
     x = Axis.over([p.samples for p in points], log=True)
-    y = Axis.over([*(p.high for p in points), comparison.rho], zero=True, most=1.0)
+    y = Axis.over([*(p.interval[1] for p in points), comparison.rho], zero=True, most=1.0)
     text = "Share of pairs that differ at each budget. Point at a learner for its 95 % intervals."
     rule = (comparison.rho, f"ρ = {comparison.rho:g}")
-    parts = [
-        figure(
-            "curve",
-            "Disagreement against samples",
-            text,
-            _charts(comparison, _rate, "disagreement", x, y, rule),
-            wide=True,
-        )
-    ]
-    losses = [p.suboptimality for p in points if p.suboptimality is not None]
-    if losses:
-        y = Axis.over([*losses, comparison.epsilon], zero=True)
-        rule = (comparison.epsilon, f"ε = {comparison.epsilon:g}")
-        text = "Mean loss against the best policy at each budget: agreement is worth little on a bad policy."
-        chart = _charts(comparison, _loss, "suboptimality", x, y, rule)
-        parts.append(figure("suboptimality", "Suboptimality against samples", text, chart, wide=True))
-    return "".join(parts)
+    chart = _charts(comparison, _rate, "disagreement", x, y, rule)
+    rates = figure("curve", "Disagreement against samples", text, chart, wide=True)
+    y = Axis.over([*(p.suboptimality for p in points), comparison.epsilon], zero=True)
+    rule = (comparison.epsilon, f"ε = {comparison.epsilon:g}")
+    text = "Mean loss against the best policy at each budget: agreement is worth little on a bad policy."
+    chart = _charts(comparison, _loss, "suboptimality", x, y, rule)
+    return rates + figure("suboptimality", "Suboptimality against samples", text, chart, wide=True)
 
 
 def _charts(comparison: Comparison, read: Reading, name: str, x: Axis, y: Axis, rule: tuple[float, str]) -> str:
     """Return one chart for each kind of access, on the same axes."""
     charts = []
     for access, rows in _by_access(comparison.rows):
-        lines = [Line(row.learner, [found for p in row.curve if (found := read(row, p)) is not None]) for row in rows]
+        lines = [Line(row.learner, sorted(read(row, p) for p in row.points)) for row in rows]
         charts.append(curves(lines, x, y, x_name="samples a run", y_name=f"{name}, {access}", rule=rule))
     return "".join(charts)
 
 
-def _rate(row: Row, p: Point) -> tuple[float, float, float, float, str] | None:
-    tip = f"{row.learner}, {number(round(p.samples))} samples: {p.disagreement:.3g} [{p.low:.3g}, {p.high:.3g}]"
-    return p.samples, p.disagreement, p.low, p.high, tip
+def _rate(row: Row, p: Tried) -> tuple[float, float, float, float, str]:
+    low, high = p.interval
+    tip = f"{row.learner}, {number(round(p.samples))} samples: {p.disagreement:.3g} [{low:.3g}, {high:.3g}]"
+    return p.samples, p.disagreement, low, high, tip
 
 
-def _loss(row: Row, p: Point) -> tuple[float, float, float, float, str] | None:
+def _loss(row: Row, p: Tried) -> tuple[float, float, float, float, str]:
     loss = p.suboptimality
-    if loss is None:
-        return None
-    return (
-        p.samples,
-        loss,
-        loss,
-        loss,
-        f"{row.learner}, {number(round(p.samples))} samples: {number(loss)} below the best",
-    )
+    tip = f"{row.learner}, {number(round(p.samples))} samples: {number(loss)} below the best"
+    return p.samples, loss, loss, loss, tip

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.report.names import action_name, directions, short_names, state_name
+from reprl.mdp.environment import Environment
+from reprl.report.names import action_name, directions, short_names, state_name, unnamed
 from reprl.report.page import escape, figure
-from reprl.report.reader import Array
-from reprl.report.records import World
 from reprl.report.shades import BLANK, NONE, Levels, Scale, cells
 from reprl.report.theme import CATEGORIES, LEVELS
 
@@ -44,7 +43,7 @@ class Maps:
         weight: (H, S), what makes a state worth drawing where not all fit.
     """
 
-    def __init__(self, world: World, weight: Array) -> None:
+    def __init__(self, world: Environment, weight: NDArray[np.float64]) -> None:
         """Choose the steps and states to draw and how to lay them out."""
         H, S = world.horizon, world.n_states
         self.world = world
@@ -52,6 +51,8 @@ class Maps:
         room = max(1, MAX_CELLS // self.steps.size)
         self.states = np.sort(np.argsort(-weight.sum(axis=0), kind="stable")[:room])
         grid = world.labels.grid
+        if grid is not None and grid[0] * grid[1] > S:
+            grid = None
         self.grid = grid if grid is not None and min(grid) > 1 and self.states.size == S else None
         self.steps_down = self.grid is None and (self.states.size > _LABELLED or (grid is not None and grid[0] == 1))
         self.tables: list[dict[str, Any]] = []
@@ -61,8 +62,8 @@ class Maps:
     def note(self) -> str:
         """What the reader must know about the layout; plain text."""
         lines = ["Steps and states count from 0."]
-        if self.world.unnamed:
-            lines.append(f"State names unknown: {self.world.unnamed}.")
+        if missing := unnamed(self.world):
+            lines.append(f"State names unknown: {missing}.")
         if self.steps.size < self.world.horizon:
             lines.append(f"{self.steps.size} of {self.world.horizon} steps are drawn, evenly spaced.")
         if self.states.size < self.world.n_states:
@@ -98,7 +99,7 @@ class Maps:
             "tables": self.tables,
         }
 
-    def tell(self, label: str, values: Array | NDArray[np.int64], names: Sequence[str] = ()) -> None:
+    def tell(self, label: str, values: NDArray[np.float64] | NDArray[np.int64], names: Sequence[str] = ()) -> None:
         """Add a table to the tooltips; names replace whole numbers."""
         part = np.asarray(values)[np.ix_(self.steps, self.states)]
         whole = bool((part == np.floor(part)).all())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reprl.report.records import World
+from reprl.mdp.environment import Environment
 
 _DIRECTIONS = {
     **dict.fromkeys(("→", "right", "east"), 0),
@@ -12,7 +12,7 @@ _DIRECTIONS = {
 }
 
 
-def directions(world: World) -> list[int] | None:
+def directions(world: Environment) -> list[int] | None:
     """Return where each action points, in degrees clockwise from right, if all of them point somewhere."""
     turns = [_DIRECTIONS[name] for name in map(_folded, world.labels.actions) if name in _DIRECTIONS]
     return turns if len(turns) == world.n_actions else None
@@ -22,17 +22,24 @@ def _folded(name: str) -> str:
     return name.strip().lower()
 
 
-def state_name(world: World, s: int) -> str:
+def state_name(world: Environment, s: int) -> str:
     """Return the name of a state, or its number."""
     return world.labels.states[s] if s < len(world.labels.states) else f"state {s}"
 
 
-def action_name(world: World, a: int) -> str:
+def action_name(world: Environment, a: int) -> str:
     """Return the name of an action, or its number."""
     return world.labels.actions[a] if a < len(world.labels.actions) else f"action {a}"
 
 
-def short_names(world: World) -> list[str]:
+def unnamed(world: Environment) -> str:
+    """Return why states or actions have no names; empty when they have."""
+    found = (("states", world.labels.states), ("actions", world.labels.actions))
+    missing = [noun for noun, names in found if not names]
+    return f"the environment names no {' and no '.join(missing)}" if missing else ""
+
+
+def short_names(world: Environment) -> list[str]:
     """Return one to three characters for each action: its name without what all share, or its number."""
     plain = [str(a) for a in range(world.n_actions)]
     names = [name.strip() for name in world.labels.actions]

@@ -20,14 +20,14 @@ def escape(value: object) -> str:
     return html.escape(str(value), quote=True)
 
 
-def number(value: float, digits: int = 3) -> str:
+def number(value: float) -> str:
     """Return a number for people: grouped digits, powers of ten when very large or small."""
     if float(value).is_integer() and abs(value) < 1e12:
         return f"{int(value):,}"
     if value != 0 and (abs(value) >= 1e6 or abs(value) < 1e-3):
         exponent = math.floor(math.log10(abs(value)))
-        return f"{value / 10.0**exponent:.{digits}g} × {power(exponent)}"
-    return f"{value:.{digits}g}"
+        return f"{value / 10.0**exponent:.3g} × {power(exponent)}"
+    return f"{value:.3g}"
 
 
 def power(exponent: int) -> str:

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from reprl.artifacts.folder import Run
+from reprl.documents import plain
+from reprl.mdp.environment import Environment
 from reprl.report.maps import Maps
 from reprl.report.names import action_name
 from reprl.report.page import badge, counted, escape, facts, figure, fingerprint, number, page, percent, promises, tiles
-from reprl.report.records import Run, World
 from reprl.report.shades import ranks, shade
 
 
 def run_page(run: Run) -> bytes:
     """Return the page."""
-    maps = Maps(run.world, run.receipt.visits.astype(np.float64))
+    world = run.environment
+    maps = Maps(world, run.receipt.visits.astype(np.float64))
     settings = facts("Settings", run.recipe.settings.as_dict())
     body = [
         f'<section class="card top">{_guarantee(run)}{_fingerprint(run)}</section>',
@@ -25,7 +28,7 @@ def run_page(run: Run) -> bytes:
         f'<div class="figures">{settings}{facts("Recipe and receipt", _papers(run))}</div>',
         _promises(),
     ]
-    return page("run", run.world.title, lead(run.world), ARROW + "".join(body), maps.data())
+    return page("run", world.title, lead(world, world.labels.description), ARROW + "".join(body), maps.data())
 
 
 ARROW = (
@@ -34,11 +37,11 @@ ARROW = (
 )
 
 
-def lead(world: World) -> str:
-    """Describe an environment in a line."""
-    options = ", ".join(f"{name} {value}" for name, value in world.options.items())
+def lead(world: Environment, description: str = "") -> str:
+    """Describe an environment in a line; audits and comparisons carry no words of its own for it."""
+    options = ", ".join(f"{name} {value}" for name, value in plain(world.options).items())
     sizes = f"{world.n_states:,} states, {world.n_actions:,} actions, horizon {world.horizon:,}"
-    parts = (world.labels.description, sizes, options)
+    parts = (description, sizes, options)
     return " · ".join(part for part in parts if part)
 
 
@@ -84,7 +87,7 @@ def _tiles(run: Run) -> list[tuple[str, str, str]]:
 
 
 def _figures(run: Run, maps: Maps) -> str:
-    world, receipt = run.world, run.receipt
+    world, receipt = run.environment, run.receipt
     visits, values, tiers = receipt.visits.astype(np.float64), receipt.values[:-1], receipt.tiers
     maps.tell("action", run.policy.actions, [action_name(world, a) for a in range(world.n_actions)])
     maps.tell("tier", tiers.level)

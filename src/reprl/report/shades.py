@@ -1,4 +1,4 @@
-"""Cells: a table of shades as an image, and how values become shades."""
+"""Shades: a table of cells as an image, and how values become shades."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.report.page import escape, number
-from reprl.report.reader import Array
 from reprl.report.theme import LEVELS
 
 Levels = NDArray[np.int64]
@@ -55,7 +54,7 @@ def cells(levels: Levels) -> str:
 
 
 def shade(
-    values: Array,
+    values: NDArray[np.float64],
     ramp: str = "blue",
     *,
     low: float | None = None,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.access import Ledger, Observation
 from reprl.mdp.gymnasium.dynamics import dynamics, publishes, reward_hull
-from reprl.mdp.policy import Policy
+from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import Labels, Origin, RewardMap, TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 
@@ -254,10 +254,7 @@ class GymnasiumModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over the model's next n episodes, rescaled."""
         n = check_int("n", n, 1, 2**62)
-        actions = Policy(policy).actions.tolist()
-        if (len(actions), len(actions[0])) != (self.horizon, self.n_states):
-            shape = (self.horizon, self.n_states)
-            raise ReprlError(f"policy must have shape {shape} for this environment, got {Policy(policy).actions.shape}")
+        actions = check_policy(policy, self).actions.tolist()
         total = 0.0
         for _ in range(n):
             state = self.reset()

@@ -1,50 +1,18 @@
-"""The environment of an audit: names for people, and exact facts where the dynamics are known."""
+"""Exact facts about an environment whose dynamics are known: what actions are worth, how well cells can be reached."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.learning.learner import describe as record
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.outcomes import expected_return
-from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.tabular import TabularMDP
 
 TIE = 1e-9
 """Two actions whose optimal values differ by no more than this are an exact tie."""
 _COLUMNS = 256
-
-
-class World(NamedTuple):
-    """What was audited, with the names that people read."""
-
-    id: str | None
-    options: Mapping[str, Any]
-    horizon: int
-    n_states: int
-    n_actions: int
-    labels: Labels
-
-    def state(self, s: int) -> str:
-        """The name of a state, or its number."""
-        return self.labels.state(s)
-
-    def action(self, a: int) -> str:
-        """The name of an action, or its number."""
-        return self.labels.action(a)
-
-    def cell(self, h: int, s: int) -> str:
-        """A step and a state in words."""
-        return f"step {h}, state {self.state(s)}"
-
-
-def describe(env: TabularMDP | GymnasiumModel) -> World:
-    """Return the record of an environment, with its names."""
-    id, options, horizon, n_states, n_actions, _ = record(env)
-    return World(id, options, horizon, n_states, n_actions, env.labels)
 
 
 def optimal_scores(mdp: TabularMDP) -> NDArray[np.float64]:
@@ -56,7 +24,7 @@ def optimal_scores(mdp: TabularMDP) -> NDArray[np.float64]:
     return scores
 
 
-def reachability(mdp: TabularMDP, cells: NDArray[np.bool_]) -> NDArray[np.float64]:
+def largest_reach(mdp: TabularMDP, cells: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return max_π Pr[x_h = s] of every marked cell, (H, S); 0 elsewhere."""
     most = np.zeros(cells.shape)
     columns = np.flatnonzero(cells.any(axis=0))

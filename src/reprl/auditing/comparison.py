@@ -1,0 +1,214 @@
+"""Comparison: what each learner paid for (ε, ρ), as a value, a file, and a table for the terminal."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from reprl.auditing.search import Crossing
+from reprl.documents import Reader, dump, load, plain
+from reprl.errors import ReprlError, quote
+from reprl.files import write_atomic
+from reprl.mdp.environment import Environment
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_FORMAT, _VERSION = "reprl-comparison", 1
+_NAMES = ("environment", "epsilon", "rho", "pairs", "seed", "rows")
+_ROW = (
+    *("learner", "access", "options", "samples", "failed", "needed", "limit", "reached", "pairs", "disagreements"),
+    *("disagreement", "interval", "suboptimality", "curve", "counts"),
+)
+
+
+class Tried(NamedTuple):
+    """What pairs of runs showed at one budget: a point of ``reprl.auditing.search`` without its verdict."""
+
+    budget: int
+    samples: float
+    """Mean of what a run drew."""
+    pairs: int
+    disagreements: int
+    interval: tuple[float, float]
+    suboptimality: float
+
+    @property
+    def disagreement(self) -> float:
+        """Fraction of pairs whose policies differ."""
+        return self.disagreements / self.pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One learner of a comparison."""
+
+    learner: str
+    access: str
+    options: Mapping[str, Any]
+    samples: float | None
+    """A run's at the smallest budget that passed; None where none did."""
+    failed: float | None
+    """A run's at the largest budget below it that failed."""
+    needed: Crossing | None
+    """Where disagreement passes ρ, by a curve through the budgets near."""
+    limit: float
+    """The largest budget allowed; where none passed, the most samples a run drew."""
+    shown: Tried
+    """The budget that passed, or the largest."""
+    points: tuple[Tried, ...]
+    """All that were tried, by budget."""
+
+    @property
+    def reached(self) -> bool:
+        """Whether some budget passed."""
+        return self.samples is not None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row of the JSON document."""
+        shown = self.shown
+        return {
+            "learner": self.learner,
+            "access": self.access,
+            "options": plain(self.options),
+            "samples": self.samples,
+            "failed": self.failed,
+            "needed": None if self.needed is None else list(self.needed),
+            "limit": self.limit,
+            "reached": self.reached,
+            "pairs": shown.pairs,
+            "disagreements": shown.disagreements,
+            "disagreement": shown.disagreement,
+            "interval": list(shown.interval),
+            "suboptimality": shown.suboptimality,
+            "curve": [[p.samples, p.disagreement, *p.interval, p.suboptimality] for p in self.points],
+            "counts": [[p.budget, p.pairs, p.disagreements] for p in self.points],
+        }
+
+    @classmethod
+    def read(cls, row: Reader) -> Row:
+        """Read what ``as_dict`` wrote."""
+        points = _read_points(row)
+        samples = row.optional("samples", row.real)
+        if row.flag("reached") != (samples is not None):
+            raise ReprlError(f"{row.where('reached')} must be true exactly where samples are, got {row['reached']}")
+        counts = row.whole("pairs", 1), row.whole("disagreements"), row.share("disagreement")
+        figures = (*counts, row.pair("interval", 0.0, 1.0), row.real("suboptimality", -math.inf))
+        among = points[-1:] if samples is None else [point for point in points if point.samples == samples]
+        same = [point for point in among if figures == _figures(point)]
+        if not same:
+            raise ReprlError(f"{row.name} must show one of its curve, or its last if none passed, got {quote(figures)}")
+        return cls(
+            learner=row.text("learner"),
+            access=row.text("access"),
+            options=row.mapping("options"),
+            samples=samples,
+            failed=row.optional("failed", row.real),
+            needed=row.optional("needed", lambda field: Crossing(*row.reals(field, (3,), 0.0).tolist())),
+            limit=row.real("limit"),
+            shown=same[0],
+            points=points,
+        )
+
+
+def _figures(point: Tried) -> tuple[Any, ...]:
+    return point.pairs, point.disagreements, point.disagreement, point.interval, point.suboptimality
+
+
+def _read_points(row: Reader) -> tuple[Tried, ...]:
+    counts = row.wholes("counts", (len(row.items("counts")), 3)).tolist()
+    curve = row.reals("curve", (len(counts), 5)).tolist()
+    points = []
+    for i, ((budget, pairs, apart), (samples, rate, low, high, loss)) in enumerate(zip(counts, curve, strict=True)):
+        where = f"{row.where('curve')}[{i}]"
+        if not (samples > 0.0 and 0.0 <= low <= high <= 1.0):
+            raise ReprlError(f"{where} must be samples, disagreement, its interval and a loss, got {row['curve'][i]}")
+        if not 0 <= apart <= pairs or pairs == 0 or rate != apart / pairs:
+            raise ReprlError(f"{where} must be of {apart} disagreements in {pairs} pairs, as counted, got {rate}")
+        points.append(Tried(budget, samples, pairs, apart, (low, high), loss))
+    return tuple(points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What each learner pays for (ε, ρ) on one environment."""
+
+    environment: Environment
+    epsilon: float
+    rho: float
+    pairs: int
+    """At each budget, at most."""
+    seed: int
+    rows: tuple[Row, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON document of this comparison."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "environment": self.environment.as_dict(),
+            "epsilon": self.epsilon,
+            "rho": self.rho,
+            "pairs": self.pairs,
+            "seed": self.seed,
+            "rows": [row.as_dict() for row in self.rows],
+        }
+
+    def to_json(self) -> str:
+        """Return the document as text."""
+        return dump(self.as_dict(), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Comparison:
+        """Read what ``to_json`` wrote; anything else is a ReprlError."""
+        document = Reader.open(text, "comparison", _FORMAT, _VERSION, _NAMES)
+        return cls(
+            environment=Environment.read(document),
+            epsilon=document.real("epsilon"),
+            rho=document.share("rho"),
+            pairs=document.whole("pairs", 1),
+            seed=document.whole("seed", 0, 2**64 - 1),
+            rows=tuple(Row.read(row) for row in document.parts("rows", _ROW)),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the comparison as JSON, whole or not at all."""
+        return write_atomic(path, self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Comparison:
+        """Read a comparison that ``save`` wrote."""
+        return load(path, cls.from_json)
+
+    def __rich__(self) -> Table:
+        """Show a table for the terminal, the cheapest learner of each access first."""
+        from rich.table import Table
+
+        name = self.environment.labels.name
+        title = f"Samples a run to disagreement ≤ {self.rho:g} and mean loss ≤ {self.epsilon:g}: {name}"
+        table = Table(title=title, title_justify="left", box=None)
+        table.add_column("learner")
+        table.add_column("access")
+        for name in ("samples", "by the fitted curve", "disagreement there", "loss"):
+            table.add_column(name, justify="right")
+        for row in sorted(self.rows, key=lambda row: (row.access, row.samples or math.inf)):
+            shown, needed = row.shown, row.needed
+            low, high = shown.interval
+            samples = f"{row.samples:,.0f}" if row.samples is not None else f"not reached at {row.limit:,.0f}"
+            fitted = "" if needed is None else f"{needed.samples:.2g} [{needed.low:.2g}, {needed.high:.2g}]"
+            rate = f"{shown.disagreement:.2g} [{low:.2g}, {high:.2g}]"
+            table.add_row(row.learner, row.access, samples, fitted, rate, f"{shown.suboptimality:.2g}")
+        table.caption = f"to a factor of √2, up to {self.pairs} pairs a budget; repeat with seed {self.seed}"
+        table.caption_justify = "left"
+        return table
+
+    def show(self, console: Console | None = None) -> None:
+        """Print the comparison on a terminal."""
+        from rich.console import Console
+
+        (console or Console()).print(self)
