@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 from reprl.errors import ReprlError, check_choice, check_real
 
-STATUSES = ("proven", "heuristic")
+STATUSES = ("proven", "certified", "rehearsed", "heuristic", "none")
+"""From the best founded to what nothing supports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """A promise about one algorithm, as a value that travels with its result.
 
-    ``proven`` means that a written argument in docs/proofs holds with the constants that ran; anything scaled down is
-    ``heuristic``. No figure is shown without its status.
+    ``proven``: a written argument in docs/proofs holds with the constants that ran. ``certified``: proven from the
+    run's own data. ``rehearsed``: simulated second teams came to the same policy (docs/rehearsal.md). ``heuristic``:
+    scaled constants. ``none``: nothing supports the figures, which are then not shown. No figure without its status.
     """
 
     rho: float
@@ -25,7 +27,7 @@ class Guarantee:
     epsilon: float
     """Accuracy, in the units of the algorithm's own statement."""
     status: str
-    """"proven" or "heuristic"."""
+    """One of STATUSES."""
     source: str
     """Where the argument or the calibration is written down."""
 
@@ -42,17 +44,18 @@ class Guarantee:
         items = list(parts)
         if not items:
             raise ReprlError("a guarantee must be composed of at least one part, got none")
-        proven = all(item.status == "proven" for item in items)
         return Guarantee(
             rho=sum(item.rho for item in items),
             delta=sum(item.delta for item in items),
             epsilon=sum(item.epsilon for item in items),
-            status="proven" if proven else "heuristic",
+            status=max((item.status for item in items), key=STATUSES.index),
             source=source,
         )
 
     def __str__(self) -> str:
         """One line for people, status included."""
+        if self.status == "none":
+            return f"nothing is promised: {self.source}"
         return (
             f"disagreement ≤ {self.rho:.3g}, suboptimality ≤ {self.epsilon:.3g} "
             f"with probability ≥ {1 - self.delta:.3g} [{self.status}: {self.source}]"

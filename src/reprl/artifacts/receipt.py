@@ -100,7 +100,7 @@ class Receipt:
             fractional=None if explored is None else explored.fractional,
             ignored=None if explored is None else explored.ignored,
             visits=_visits(result.counts),
-            values=result.induction.values,
+            values=result.values,
             stretch=float(result.stretch),
             labels=_printable(result.environment),
             data_commitment=commit_data_seed(recipe, result.data_seed),

@@ -1,4 +1,4 @@
-"""cover: explore by whole episodes, each batch with the policy that visits what is least known; every transition is kept.
+"""cover: explore by whole episodes, each batch with the policy that visits what is least known; all steps are kept.
 
 Data are collected to make estimates precise where a weight says so: the sum over cells of weight/n is lowered step by
 step, each batch following its gradient (the Frank–Wolfe method over occupancies, planned in the empirical model).
@@ -14,19 +14,19 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.explore.blackbox import as_counts, seeds
-from reprl.mdp.access import Episodic, walk
+from reprl.mdp.access import Episodic, Model, walk
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 
-BATCHES_PER_ACTION = 4
-"""Batches of a round, per action: every batch tries one action in each state."""
+LEAST = 16
+"""Episodes of a batch, at least."""
+BATCHES = (4, 2, 512)
+"""Batches of a round: 4 per action, as a batch tries one action in each state, or 2 per state and action up to 512."""
 
 
-def no_data(model: Episodic) -> Data:
-    """Return what is known before the first episode."""
-    arrays = model.arrays
-    counts = Counts.empty(arrays.outcomes) if arrays is not None else tally([], _shape(model))
-    return Data(counts, np.zeros(model.n_states, dtype=np.int64))
+def no_data(model: Model) -> Data:
+    """Return what is known before the first sample."""
+    return Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64))
 
 
 def cover(
@@ -51,7 +51,9 @@ def cover(
     Randomness:
         A fresh data stream of the model for every batch.
     """
-    batches = max(1, min(episodes // 16, max(4 * model.n_actions, min(512, 2 * model.n_states * model.n_actions))))
+    per_action, per_cell, most = BATCHES
+    planned = max(per_action * model.n_actions, min(most, per_cell * model.n_states * model.n_actions))
+    batches = max(1, min(episodes // LEAST, planned))
     for number in range(batches):
         share = episodes * (number + 1) // batches - episodes * number // batches
         actions = plan_visits(data, weight, model)
@@ -64,8 +66,7 @@ def cover(
 def plan_visits(data: Data, weight: NDArray[np.float64] | None, model: Episodic) -> NDArray[np.int64]:
     """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model."""
     visits = data.counts.visits
-    matter = 1.0 if weight is None else weight
-    bonus = (matter + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2
+    bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2
     bonus[:, list(model.known)] = 0.0
     if data.starts.sum() == 0:
         return np.zeros(visits.shape[:2], dtype=np.int64)
@@ -99,7 +100,7 @@ def play(model: Episodic, actions: NDArray[np.int64], episodes: int, *, workers:
     return Data(as_counts(records, _shape(model)), starts)
 
 
-def _shape(model: Episodic) -> tuple[int, int, int]:
+def _shape(model: Model) -> tuple[int, int, int]:
     return model.horizon, model.n_states, model.n_actions
 
 

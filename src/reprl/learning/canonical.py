@@ -2,71 +2,167 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.errors import check_int
 from reprl.explore.cover import cover, no_data
+from reprl.guarantee import Guarantee
+from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Rehearsal, rehearse
-from reprl.mdp.dynamics import Data, empirical_dynamics
-from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import Choice, Rule, choose, make_rule
-from reprl.rule.influence import influence
-from reprl.rule.preferred import weigh_tolerances
+from reprl.learning.settings import Settings
+from reprl.mdp.access import check_model
+from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.tiers import Tiers
+from reprl.randomness import DataStream, SharedKey, check_shared_key
+from reprl.rule.choice import Choice, Rule, choose, follow, make_rule
 from reprl.rule.gaps import find_gaps, unknown_value
+from reprl.rule.influence import influence
+from reprl.rule.preferred import visits_of
 
 FIRST = 32
 """Parallel calls of the first round; by episodes, episodes per state and action."""
-
-
 UNSURE = 16
+"""A cell with fewer samples may be anything."""
+UNKNOWN = 0.1
+"""Share of ε that cells of which too little is known may be worth when a run stops."""
+LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
+"""Samples at which a run gives up that nobody has limited: counts cost no time, episodes of a black box do."""
+
+Progress = Callable[[str, int, int], None]
 
 
-class CanonicalRun(NamedTuple):
+class _Look(NamedTuple):
+    """What a run knows after a round."""
+
+    dynamics: Dynamics
     choice: Choice
-    rehearsal: Rehearsal
-    data: Data
-    rounds: int
+    rehearsal: Rehearsal | None
+    unknown: float
+    """What cells of which too little is known could be worth."""
 
 
-def run_canonical(model, key: SharedKey, *, epsilon, access, preference=None, max_samples=2**36, directed=True) -> CanonicalRun:
-    rule = make_rule(key.derive("rule"), (model.horizon, model.n_states, model.n_actions), epsilon=epsilon, preference=preference)
-    data, size, rounds = None, FIRST, 0
-    weight = None
-    while True:
-        if access == "generative":
-            more = size if data is None else size // 2
-            fresh = Data(model.sample(more), model.draw_starts(more))
-            data = fresh if data is None else data + fresh
+def run_canonical(
+    model: Any,
+    shared_key: SharedKey,
+    settings: Settings,
+    *,
+    max_samples: int | None = None,
+    spend: int | None = None,
+    candidate: tuple[str, int] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Run:
+    """Gather, choose, rehearse; again with twice the data while the rehearsal says so.
+
+    Args:
+        model: where samples come from, of the settings' access.
+        shared_key: ξ.
+        settings: accuracy, replicability and preference.
+        max_samples: never draw more; a run that is not sure by then promises nothing. None for LIMITS.
+        spend: draw about so many, whatever a rehearsal would say, and ask for none.
+        candidate: (kind, number) that a recipe has published: the run follows it instead of choosing afresh, and pairs
+            under fresh keys then say nothing about it.
+        workers: processes, for a black box.
+        progress: called with the phase, what is done of it and all of it.
+
+    Guarantee:
+        Status "rehearsed" if the last rehearsal passed and cells of which too little is known could be worth at most
+        0.1·ε; otherwise "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
+
+    Randomness:
+        Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
+        (data seed, "rehearsal/ROUND/…").
+    """
+    check_model(model, settings.access, f"access={settings.access!r}")
+    settings.check_horizon(model.horizon)
+    shape = (model.horizon, model.n_states, model.n_actions)
+    key = check_shared_key(shared_key).derive("rule")
+    rule = make_rule(key, shape, epsilon=settings.epsilon, preference=settings.numbered((), shape[2]).preference)
+    if candidate is not None:
+        rule = follow(rule, *candidate)
+    data = no_data(model)
+    weight: NDArray[np.float64] | None = None
+    for number, size in enumerate(_sizes(model, settings.access, max_samples if spend is None else spend), 1):
+        tell = None if progress is None else _telling(progress, f"round {number}")
+        if settings.access == "generative":
+            data += _call(model, size - int(data.starts.sum()))
         else:
-            total = size * model.n_states * model.n_actions
-            more = total if data is None else total // 2
-            data = cover(model, no_data(model) if data is None else data, more, weight)
-        rounds += 1
-        dynamics = empirical_dynamics(data)
-        chosen = choose(rule, dynamics)
-        look = rehearse(rule, data, chosen, epsilon, DataStream(model.data_seed, f"rehearsal/{rounds}"))
-        unsure = data.counts.visits < UNSURE
-        unknown = unknown_value(dynamics, unsure)
-        if (look.passed and unknown <= 0.1 * epsilon) or model.ledger.samples * 2 > max_samples:
-            return CanonicalRun(chosen, look, data, rounds)
-        weight = _weight(rule, dynamics) if directed else find_gaps(dynamics, rule.order).own
+            data = cover(model, data, size - int(data.starts.sum()), weight, workers=workers, progress=tell)
+        stream = None if spend else DataStream(model.data_seed, f"rehearsal/{number}")
+        look = _look(rule, data, settings, stream, pairs=candidate is None)
+        if _is_sure(look, settings):
+            break
+        weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
+    return _finish(rule, data, look, settings)
+
+
+def _sizes(model: Any, access: str, limit: int | None) -> Iterator[int]:
+    """Numbers of calls or episodes, all rounds together: each twice the last, the final one what the limit allows."""
+    parallel = access == "generative"
+    if limit is None:
+        limit = LIMITS["generative" if parallel else "black box" if model.arrays is None else "tables"]
+    unit = int(model.samples_per_call if parallel else model.samples_per_episode)
+    most = check_int("max_samples", limit, unit) // unit
+    size = FIRST * (1 if parallel else model.n_states * model.n_actions)
+    while size < most:
+        yield size
         size *= 2
+    yield most
 
 
-def _weight(rule: Rule, dynamics) -> NDArray[np.float64]:
-    gaps = find_gaps(dynamics, rule.order)
-    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
-    good = found.loss < 0.95 * rule.epsilon
-    firm = found.margin[good].max()
-    comps, dist = [], []
-    for j in np.flatnonzero(good & (found.margin > firm / MODE) & (found.tightest[:, 0] >= 0)):
-        h, s, a = found.tightest[j]
-        comps.append((h, s, a)); dist.append(max(1e-6, found.margin[j] * gaps.spread[h, s, a]))
-    if not comps:
-        return gaps.own
-    w = influence(dynamics, gaps, np.array(comps), np.array(dist))
-    return w / w.max() + 0.02 * gaps.own
-MODE = 8.0
+def _call(model: Any, calls: int) -> Data:
+    """Make parallel calls."""
+    return Data(model.sample(calls), model.draw_starts(calls))
+
+
+def _telling(progress: Progress, phase: str) -> Callable[[int, int], None]:
+    return lambda done, total: progress(phase, done, total)
+
+
+def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, *, pairs: bool) -> _Look:
+    """Choose, and rehearse the choice if there is a stream to do it with."""
+    dynamics = empirical_dynamics(data)
+    choice = choose(rule, dynamics)
+    rehearsal = None if stream is None else rehearse(rule, data, choice, settings.rho, stream, pairs=pairs)
+    return _Look(dynamics, choice, rehearsal, unknown_value(dynamics, data.counts.visits < UNSURE))
+
+
+def _is_sure(look: _Look, settings: Settings) -> bool:
+    """Whether a run may stop."""
+    return look.rehearsal is not None and look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon
+
+
+def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
+    """Put the result together."""
+    visits = visits_of(look.dynamics, look.choice.policy.actions)
+    decided = visits >= rule.floor
+    level = np.where(decided, 1, 2).astype(np.int64)
+    return Run(
+        policy=look.choice.policy,
+        guarantee=_promise(look, settings),
+        settings=settings,
+        tiers=Tiers.single(*level.shape) if decided.all() else Tiers.from_levels(level, 2),
+        counts=data.counts,
+        values=find_gaps(look.dynamics, rule.order).value,
+        choice=look.choice,
+        rehearsal=look.rehearsal,
+    )
+
+
+def _promise(look: _Look, settings: Settings) -> Guarantee:
+    """What was asked for, if the rehearsal passed; otherwise nothing, and why."""
+    if look.rehearsal is None:
+        return settings.promise("none", "the size was set by hand and nobody rehearsed it")
+    if _is_sure(look, settings):
+        return settings.promise("rehearsed", f"{look.rehearsal} (docs/rehearsal.md)")
+    if look.unknown > UNKNOWN * settings.epsilon:
+        why = f"what was hardly explored could be worth {look.unknown:.3g}"
+    elif look.rehearsal.error >= settings.epsilon:
+        why = f"the best value is only known to a standard deviation of {look.rehearsal.error:.3g}"
+    else:
+        why = f"only {look.rehearsal}"
+    return settings.promise("none", f"out of samples before it was sure: {why}")

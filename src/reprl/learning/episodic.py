@@ -131,6 +131,7 @@ def run_episodic(
         settings=settings,
         tiers=explored.tiers,
         counts=explored.counts,
+        values=induction.values,
         induction=induction,
         explored=explored,
         stretch=stretch,

@@ -82,6 +82,7 @@ def run_generative(model: Parallel, shared_key: SharedKey, settings: Settings, m
         settings=settings,
         tiers=tiers,
         counts=counts,
+        values=induction.values,
         induction=induction,
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.errors import ReprlError, check_int, quote
+from reprl.learning.canonical import run_canonical
 from reprl.learning.episodic import practical_stages, run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.protocol import Run, number_within
@@ -76,16 +77,17 @@ def learn(
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
         data_seed: seed of the samples, private and different in every run; None draws one.
-        max_samples: never draw more; a run that needs more is refused.
+        max_samples: never draw more. A run that is not sure by then promises nothing (rule="canonical") or is refused.
         workers: threads, or processes for a black box; they cannot change the result.
         progress: show a bar on standard error: phase, episodes, time left in the phase.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
-            "generative", coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
-            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None,
-            runs=None.
+            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first. For
+            rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
+            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
 
     Guarantee:
-        As in the result, with its status: docs/proofs/decision.md for "proven", docs/calibration.md for "heuristic".
+        As in the result, with its status: docs/rehearsal.md for "rehearsed", docs/proofs/decision.md for "proven",
+        docs/calibration.md for "heuristic".
 
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
@@ -98,6 +100,7 @@ def learn(
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     seed = fresh_seed() if data_seed is None else data_seed
+    settings = settings.numbered(world.labels.actions, world.n_actions)
     bound = ReprlLearner(settings, max_samples=max_samples)
     with (
         _closing(None if world is env else world),
@@ -178,6 +181,16 @@ class ReprlLearner:
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Run:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
+        if self.settings.rule == "canonical":
+            return run_canonical(
+                model,
+                shared_key,
+                self.settings,
+                max_samples=self.max_samples,
+                spend=self.samples,
+                workers=workers,
+                progress=progress,
+            )
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples)
@@ -196,9 +209,11 @@ class ReprlLearner:
         return self._unit(model) * (1 if self.access == "generative" else 2)
 
     def _unit(self, model: Any) -> int:
-        """Samples of a parallel call, or of an exploration run with all its episodes in full."""
+        """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
         check_model(model, self.access, self.name)
         if self.access == "generative":
             return int(model.samples_per_call)
+        if self.settings.rule == "canonical":
+            return int(model.samples_per_episode * model.n_states * model.n_actions)
         (stage,) = practical_stages(model.n_states, model.n_actions, model.horizon)
         return stage.run.episodes * int(model.samples_per_episode)

@@ -9,18 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from reprl.decide.induction import Induction
 from reprl.errors import ReprlError
 from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
+from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import ACCESSES, Settings
 from reprl.mdp.access import Model
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey
+from reprl.rule.choice import Choice
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,15 +34,36 @@ class Run:
     guarantee: Guarantee
     settings: Settings
     tiers: Tiers
+    """Which cells were decided; the last of several tiers is left to the default action."""
     counts: Counts
-    induction: Induction
-    """Values, laws and scores behind the policy, for inspection."""
+    values: NDArray[np.float64]
+    """(H+1, S): the values that the decision computed."""
+    choice: Choice | None = None
+    """What the canonical rule chose, and how firmly; None for the rule "sampled"."""
+    rehearsal: Rehearsal | None = None
+    """What simulated second teams did; None where nobody asked them."""
+    induction: Induction | None = None
+    """Laws and scores behind the policy, for the rule "sampled"."""
     explored: Explored | None = None
     """Fractional and drawn ignorable sets, for access "episodic"."""
     stretch: float = 1.0
     """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
     level: int = 0
     """How often an episodic run began its exploration again, with longer runs, because its own data asked for it."""
+
+    @property
+    def tolerance(self) -> float | None:
+        """Actions within this of the best counted as equal; None for the rule "sampled"."""
+        return None if self.choice is None else self.choice.tolerance
+
+    @property
+    def undecided(self) -> list[tuple[int, int]]:
+        """The cells (h, s) in which some simulated second team would do something else, the most disputed first."""
+        if self.rehearsal is None:
+            return []
+        apart = self.rehearsal.apart
+        cells = [(int(h), int(s)) for h, s in np.argwhere(apart > 0.0)]
+        return sorted(cells, key=lambda cell: -apart[cell])
 
 
 class Learner(Protocol):

@@ -2,12 +2,13 @@
 
 Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule. Those
 under this run's shared key have half its data, against a lucky look. If they do not all come to this run's policy, its
-key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys and as much data as
-this run are asked as well.
+key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys, and with as much data
+as this run, are asked as well (docs/rehearsal.md).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +18,18 @@ from reprl.mdp.dynamics import Data, redraw
 from reprl.randomness import DataStream, SharedKey
 from reprl.rule.choice import Choice, Rule, choose, with_key
 
-TEAMS = 20
-"""Simulated second teams under the run's own key; all must come to its policy."""
-PAIRS = 40
-"""Simulated pairs under fresh keys."""
 APART = 1
-"""Of which so many may differ."""
+"""Pairs under fresh keys that may differ."""
+
+
+def teams_for(rho: float) -> int:
+    """Return how many simulated second teams are asked, all of which must agree: 2/ρ, and 10 at least."""
+    return max(10, math.ceil(2.0 / rho))
+
+
+def pairs_for(rho: float) -> int:
+    """Return how many pairs under fresh keys are asked, all but APART of which must agree: 4/ρ, and 20 at least."""
+    return max(20, math.ceil(4.0 / rho))
 
 
 class Rehearsal(NamedTuple):
@@ -33,60 +40,82 @@ class Rehearsal(NamedTuple):
     of: int
     """All of them."""
     pairs_agree: int
-    """Pairs of teams, under a fresh shared key each, that came to the same policy."""
+    """Pairs of teams, under a fresh shared key each, that came to one policy."""
     pairs: int
-    """Pairs that were simulated; 0 if nobody had to ask."""
+    """Pairs that were asked: 0 where the teams had said enough, fewer than planned where too many differed."""
     passed: bool
     """Whether the run may stop."""
     apart: NDArray[np.float64]
-    """(H, S): share of the teams that would do something else there: what is undecided."""
+    """(H, S): share of the teams that would do something else there."""
     error: float
-    """Standard deviation of V* from the start over the teams, on the scale of this run's data."""
+    """Standard deviation of V* from the start, over the teams, brought to the size of this run's data."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+        line = f"{self.agree} of {self.of} simulated second teams arrive at this policy"
+        if self.pairs:
+            line += f"; under fresh shared seeds {self.pairs_agree} of {self.pairs} pairs agree"
+        return line
 
 
-def rehearse(rule: Rule, data: Data, chosen: Choice, epsilon: float, stream: DataStream) -> Rehearsal:
+def rehearse(
+    rule: Rule,
+    data: Data,
+    chosen: Choice,
+    rho: float,
+    stream: DataStream,
+    *,
+    pairs: bool = True,
+) -> Rehearsal:
     """Simulate second teams.
 
     Args:
         rule: f(ξ, ·).
         data: of this run.
         chosen: what the rule makes of them.
-        epsilon: the standard deviation of V* must be below it before a run may stop.
-        stream: private; every team reads a stream of its own.
+        rho: the disagreement that may be promised; it sets how many are asked.
+        stream: private; every team reads streams of its own.
+        pairs: whether pairs under fresh keys may let a run stop whose own teams differ.
+
+    Guarantee:
+        None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop
+        while its estimate of V* has a standard deviation of ε or more.
 
     Randomness:
-        Data streams (stream's seed, stream's purpose + "/team" or "/pair", number). Shared: what ``choose`` reads, under
-        rule.key and, for pairs, under keys that are private to this run.
+        Data streams (data seed, the stream's purpose + "/team/NUMBER", "/pair/NUMBER" and "/key/NUMBER"). Shared: what
+        ``choose`` reads under rule.key and, for pairs, under keys that this run makes up. No shared draw of any other
+        run depends on these.
     """
+    teams = teams_for(rho)
     actions = chosen.policy.actions
     apart = np.zeros(actions.shape)
+    values = np.empty(teams)
     agree = 0
-    values = np.empty(TEAMS)
-    for team in range(TEAMS):
+    for team in range(teams):
         found = choose(rule, redraw(data, 2, _key(stream, "team", team)))
         apart += found.policy.actions != actions
         agree += found.policy == chosen.policy
         values[team] = found.value + found.loss
-    error = float(values.std(ddof=1)) / 2.0**0.5
-    enough = error < epsilon
-    passed = enough and agree == TEAMS
-    pairs_agree = pairs = 0
-    if enough and not passed:
-        pairs_agree, pairs = _ask_pairs(rule, data, stream)
-        passed = pairs - pairs_agree <= APART
-    return Rehearsal(agree, TEAMS, pairs_agree, pairs, passed, apart / TEAMS, error)
+    error = float(values.std(ddof=1)) / math.sqrt(2.0)
+    known = error < rule.epsilon
+    passed = known and agree == teams
+    same = asked = 0
+    if pairs and known and not passed:
+        same, asked = _ask_pairs(rule, data, pairs_for(rho), stream)
+        passed = asked - same <= APART
+    return Rehearsal(agree, teams, same, asked, passed, apart / teams, error)
 
 
-def _ask_pairs(rule: Rule, data: Data, stream: DataStream) -> tuple[int, int]:
+def _ask_pairs(rule: Rule, data: Data, most: int, stream: DataStream) -> tuple[int, int]:
     """Return how many of how many pairs agree; no more are asked once too many differ."""
     agree = 0
-    for pair in range(PAIRS):
+    for pair in range(most):
         fresh = with_key(rule, SharedKey(_key(stream, "key", pair)))
         first, second = (choose(fresh, redraw(data, 1, _key(stream, "pair", 2 * pair + i))).policy for i in (0, 1))
         agree += first == second
         if pair + 1 - agree > APART:
             return agree, pair + 1
-    return agree, PAIRS
+    return agree, most
 
 
 def _key(stream: DataStream, purpose: str, number: int) -> int:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
 from reprl.coupling.grade import COUPLINGS, DEFAULT_BLOCK, Grade
 from reprl.coupling.mechanisms import MECHANISMS
 from reprl.decide.best_arm import ROUNDINGS, Decision
 from reprl.decide.induction import Accuracy
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
+from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.guarantee import Guarantee
 from reprl.learning.constants import PRESETS
 from reprl.mdp.tiers import Tiers
 
 ACCESSES = ("episodic", "generative")
+RULES = ("canonical", "sampled")
+SAMPLED_ONLY = ("coupling", "block", "mechanism", "rounding", "constants", "calls", "runs")
+"""Fields that only the rule "sampled" has a use for."""
 
 
 class LearnerOptions(TypedDict, total=False):
@@ -23,6 +27,8 @@ class LearnerOptions(TypedDict, total=False):
 
     epsilon: float
     delta: float
+    rule: str
+    preference: str | Sequence[int | str] | None
     coupling: str
     block: int
     mechanism: str
@@ -51,6 +57,11 @@ class Settings:
     """Allowed probability that the accuracy is missed."""
     access: str = "episodic"
     """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling)."""
+    rule: str = "canonical"
+    """"canonical" (the world's own policy, found by comparisons) or "sampled" (the paper's, drawn from laws)."""
+    preference: str | tuple[int | str, ...] | None = None
+    """Which of two actions that are as good is taken, for "canonical": None by index, "shared" (random, from ξ), or all
+    actions by index or name, best first."""
     coupling: str = "auto"
     """"joint", "blocked", "product", or "auto": joint or blocked by the sizes (S, A, H) alone."""
     block: int = DEFAULT_BLOCK
@@ -72,6 +83,8 @@ class Settings:
         check_probability("rho", self.rho)
         check_probability("delta", self.delta)
         check_choice("access", self.access, ACCESSES)
+        check_choice("rule", self.rule, RULES)
+        object.__setattr__(self, "preference", _checked_preference(self.preference, self.rule))
         check_choice("coupling", self.coupling, COUPLINGS)
         check_int("block", self.block, 1)
         check_choice("mechanism", self.mechanism, MECHANISMS)
@@ -83,6 +96,30 @@ class Settings:
                 raise ReprlError(f"{name} must be left out unless access={access!r}, got {quote(number)}")
             if number is not None:
                 check_int(name, number, 1, most)
+        if self.rule == "canonical":
+            for name in SAMPLED_ONLY:
+                value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
+                if value != default:
+                    raise ReprlError(f"{name} must be left out unless rule='sampled', got {quote(value)}")
+
+    def numbered(self, actions: Sequence[str], n_actions: int) -> Settings:
+        """Return the settings with the preference, if it is a list, as action numbers.
+
+        Args:
+            actions: their names, as far as they have any.
+            n_actions: A.
+        """
+        if self.preference is None or isinstance(self.preference, str):
+            return self
+        numbers = [_number(item, list(actions), n_actions) for item in self.preference]
+        for a in range(n_actions):
+            if numbers.count(a) != 1:
+                name = quote(actions[a]) if a < len(actions) else a
+                times = "it is missing" if a not in numbers else f"it comes {numbers.count(a)} times"
+                raise ReprlError(
+                    f"preference must name every action once, got {quote(self.preference)}: {name}, {times}"
+                )
+        return replace(self, preference=tuple(numbers))
 
     def check_horizon(self, horizon: int) -> None:
         """Refuse an accuracy that every policy has."""
@@ -115,3 +152,26 @@ class Settings:
     def as_dict(self) -> dict[str, float | int | str | None]:
         """Return the fields by name, for recipes."""
         return asdict(self)
+
+
+def _checked_preference(value: object, rule: str) -> str | tuple[int | str, ...] | None:
+    """Return a preference in its canonical type; which actions there are is not known yet."""
+    if value is None:
+        return None
+    if rule != "canonical":
+        raise ReprlError(f"preference must be left out unless rule='canonical', got {quote(value)}")
+    if value == "shared":
+        return "shared"
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ReprlError(f"preference must be None, 'shared' or a list of all actions, best first, got {quote(value)}")
+    return tuple(item if isinstance(item, str) else check_int("preference", item, 0) for item in value)
+
+
+def _number(item: int | str, names: list[str], n_actions: int) -> int:
+    """The number of an action that is given by number or name."""
+    if isinstance(item, str):
+        if item not in names:
+            known = ", ".join(map(quote, names)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
+            raise ReprlError(f"preference must name actions among {known}; got {quote(item)}{hint(item, names)}")
+        return names.index(item)
+    return check_int("preference", item, 0, n_actions - 1)

@@ -62,6 +62,9 @@ class Parallel(Model, Protocol):
     def sample(self, n: int) -> Counts:
         """Make n calls and return what they showed."""
 
+    def draw_starts(self, n: int) -> NDArray[np.int64]:
+        """Return the starts, (S,), that the last n calls showed as their step 0: paid for with them."""
+
 
 class Episodic(Model, Protocol):
     """Anything that can be explored by episodes: an MDP in memory or a black-box environment."""
@@ -89,7 +92,7 @@ class Episodic(Model, Protocol):
 
 
 _PARTS = {
-    "generative": ("a reprl.GenerativeModel", ("sample", "samples_per_call")),
+    "generative": ("a reprl.GenerativeModel", ("sample", "draw_starts", "samples_per_call")),
     "episodic": (
         "a reprl.EpisodicModel or a reprl.GymnasiumModel",
         ("reset", "step", "known", "arrays", "samples_per_episode", "fresh_stream"),
@@ -164,6 +167,22 @@ class GenerativeModel:
         key = np.uint64(self._spend(n).key)
         _multinomials(outcomes, self.mdp.probability, self._cumulative, key, n, hits)
         return Counts(outcomes, hits)
+
+    def draw_starts(self, n: int) -> NDArray[np.int64]:
+        """Return the starts, (S,), that n calls of the last batch showed, one each: their step 0, paid for with them.
+
+        Randomness:
+            Data stream (data_seed, "starts", number of batches so far).
+        """
+        n = check_int("n", n, 1, 2**62)
+        starts = np.flatnonzero(self.mdp.initial)
+        counts = np.empty(starts.size, dtype=np.int64)
+        law = self.mdp.initial[starts]
+        key = np.uint64(DataStream(self.data_seed, f"starts/{self._batches}").key)
+        multinomial(key, np.uint64(0), n, law, np.cumsum(law), counts)
+        out = np.zeros(self.n_states, dtype=np.int64)
+        out[starts] = counts
+        return out
 
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""

@@ -34,9 +34,11 @@ class Data(NamedTuple):
     """(S,): how many episodes, or parallel calls, began in each state."""
 
     def __add__(self, other: object) -> Data:
-        """Add two data sets up."""
+        """Add two data sets up; one without any samples has no table of its own."""
         if not isinstance(other, Data):
             return NotImplemented
+        if not self.starts.any():
+            return other
         return Data(self.counts + other.counts, self.starts + other.starts)
 
 
@@ -105,9 +107,7 @@ def _normalise(
 
 
 @njit(cache=True, nogil=True)
-def _redraw(
-    outcomes: Outcomes, hits: NDArray[np.int64], share: int, key: np.uint64, out: NDArray[np.int64]
-) -> None:
+def _redraw(outcomes: Outcomes, hits: NDArray[np.int64], share: int, key: np.uint64, out: NDArray[np.int64]) -> None:
     """Fill out with one multinomial per cell, of the cell's own frequencies."""
     widest = 0
     for row in range(outcomes.first.size - 1):

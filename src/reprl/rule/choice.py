@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.grade import Grade
-from reprl.errors import ReprlError, quote
+from reprl.errors import ReprlError, check_choice, check_int, quote
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
@@ -24,6 +24,7 @@ from reprl.rule.gaps import Gaps, find_gaps
 from reprl.rule.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
 from reprl.rule.sampled import plateau_laws
 
+KINDS = ("preferred", "sampled")
 TOLERANCES = 24
 """J: tolerances on a log grid with a shared offset, from 2⁻⁷·ε/H to H."""
 WIDTHS = (1.0, 2.0, 4.0)
@@ -44,13 +45,15 @@ class Rule(NamedTuple):
     shape: tuple[int, int, int]
     """(H, S, A)."""
     epsilon: float
-    preference: str | tuple[int, ...] | None
+    preference: str | tuple[int | str, ...] | None
     order: NDArray[np.int64]
     """(A,): actions, the most preferred first."""
     tolerances: NDArray[np.float64]
     """(J,), rising: candidates of the kind "preferred"."""
     widths: NDArray[np.float64]
     """Candidates of the kind "sampled"."""
+    first: int
+    """Number of the first candidate: 0, unless only one that a recipe has published is left."""
     floor: float
     """τ: where a policy comes with a smaller probability, it says the most preferred action."""
 
@@ -61,6 +64,8 @@ class Choice(NamedTuple):
     policy: Policy
     kind: str
     """"preferred" or "sampled"."""
+    candidate: int
+    """Number of the tolerance, or of the width, in the rule."""
     tolerance: float
     """u: of the tolerances that print this policy, the one with the widest margin; the width of a sampled one."""
     margin: float
@@ -76,7 +81,7 @@ class Choice(NamedTuple):
 
 
 def make_rule(
-    key: SharedKey, shape: tuple[int, int, int], *, epsilon: float, preference: str | Sequence[int] | None = None
+    key: SharedKey, shape: tuple[int, int, int], *, epsilon: float, preference: str | Sequence[int | str] | None = None
 ) -> Rule:
     """Draw the rule's shared parts.
 
@@ -102,6 +107,7 @@ def make_rule(
         order=preference_order(key, n_actions, asked),
         tolerances=np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset)),
         widths=np.array(WIDTHS) * (epsilon / horizon * 2.0**factor),
+        first=0,
         floor=epsilon / (16.0 * horizon * n_states) * 2.0**-part,
     )
 
@@ -111,7 +117,17 @@ def with_key(rule: Rule, key: SharedKey) -> Rule:
     return make_rule(key, rule.shape, epsilon=rule.epsilon, preference=rule.preference)
 
 
-def preference_order(key: SharedKey, n_actions: int, preference: str | Sequence[int] | None) -> NDArray[np.int64]:
+def follow(rule: Rule, kind: str, candidate: int) -> Rule:
+    """Return the rule with one candidate only, which a recipe has published: what is left needs far less data."""
+    allowed = {"preferred": rule.tolerances, "sampled": rule.widths}[check_choice("kind", kind, KINDS)]
+    check_int("candidate", candidate, 0, allowed.size - 1)
+    keep, none = allowed[candidate : candidate + 1], np.empty(0)
+    return rule._replace(
+        tolerances=keep if kind == "preferred" else none, widths=keep if kind == "sampled" else none, first=candidate
+    )
+
+
+def preference_order(key: SharedKey, n_actions: int, preference: str | Sequence[int | str] | None) -> NDArray[np.int64]:
     """Return the actions, the most preferred first."""
     if preference is None:
         return np.arange(n_actions)
@@ -119,7 +135,7 @@ def preference_order(key: SharedKey, n_actions: int, preference: str | Sequence[
         if preference != "shared":
             raise ReprlError(f"preference must be None, 'shared' or a list of all actions, got {quote(preference)}")
         return np.argsort(key.derive("preference").uniforms(n_actions), kind="stable")
-    if sorted(preference) != list(range(n_actions)):
+    if sorted(map(str, preference)) != sorted(map(str, range(n_actions))):
         raise ReprlError(f"preference must name each of the {n_actions} actions once, got {quote(list(preference))}")
     return np.array(preference, dtype=np.int64)
 
@@ -151,7 +167,7 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
     gaps = find_gaps(dynamics, rule.order)
     found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
     entries = _preferred(rule, found)
-    entries += _sampled(rule, dynamics, gaps, max(entry.score for entry in entries))
+    entries += _sampled(rule, dynamics, gaps, max((entry.score for entry in entries), default=-math.inf))
     entries.sort(key=lambda entry: -entry.score)  # stable: equal scores keep the order of candidates
     first = entries[0]
     ahead = first.score - entries[1].score if len(entries) > 1 and math.isfinite(first.score) else math.inf
@@ -159,13 +175,15 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
     if first.kind == "sampled":
         width, loss = float(rule.widths[first.candidate]), policy_loss(dynamics, gaps.value[0], first.policy.actions)
         margin = math.exp(first.score)
-        return Choice(first.policy, "sampled", width, margin, ahead, loss, worth - loss, None)
+        number = rule.first + first.candidate
+        return Choice(first.policy, "sampled", number, width, margin, ahead, loss, worth - loss, None)
     j = first.candidate
     h, s, a = (int(i) for i in found.tightest[j])
     loss = float(found.loss[j])
     return Choice(
         policy=first.policy,
         kind="preferred",
+        candidate=rule.first + j,
         tolerance=float(rule.tolerances[j]),
         margin=float(found.margin[j]),
         lead=ahead,
@@ -213,7 +231,8 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
         margin = np.array([TURN / max(theta, TURN / CLEAR)])
         if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE <= rival:
             continue
-        drawn = correlated_sample(rule.key.derive("sampled", number), laws.reshape(-1, n_actions), grade.method, grade.block)
+        key = rule.key.derive("sampled", rule.first + number)
+        drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
         policy = Policy(drawn.reshape(horizon, n_states))
         loss = np.array([policy_loss(dynamics, gaps.value[0], policy.actions)])
         entries.append(_Entry(float(_weight(rule, margin, loss)[0]) + _noise(rule, policy), policy, "sampled", number))

@@ -1,8 +1,8 @@
 """Gaps: how far every action is from the best one, and how much one sample per cell tells about it.
 
-Q* and V* by plain dynamic programming; no choice enters them, so they are Lipschitz in the model. The spread of a gap is
-an upper bound on the standard deviation of its estimate times √n, when every cell has n samples: a property of the world
-that no sample size enters (docs/proofs/canonical.md §3).
+Q* and V* by plain dynamic programming; no choice enters them, so they are Lipschitz in the model. The spread of a gap
+bounds the standard deviation of its estimate times √n, when every cell has n samples: a property of the world that no
+sample size enters (docs/proofs/canonical.md §3).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.outcomes import Outcomes
 
 TIE = 1e-12
 """Gaps and variances below this are rounding: exact ties."""
@@ -126,7 +126,7 @@ def _passed(
     deviation: NDArray[np.float64],
     scratch: NDArray[np.float64],
 ) -> float:
-    """Σ_y |P(y | best) − P(y | other)| · deviation(y): what the next values' errors add; scratch is zeros, and stays so."""
+    """Return Σ_y |P(y | best) − P(y | other)|·deviation(y); scratch is zeros, and stays so."""
     total = 0.0
     for sign in (1.0, -1.0):
         row = h * outcomes.row_shift + s * outcomes.n_actions + (best if sign > 0 else other)

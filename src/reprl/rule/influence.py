@@ -7,35 +7,47 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
-from reprl.rule.gaps import Gaps
+from reprl.rule.choice import ROOM, Rule
+from reprl.rule.gaps import Gaps, find_gaps
+from reprl.rule.preferred import weigh_tolerances
+
+NEAR = 8.0
+"""Candidates whose margin is at most so many times smaller than the widest may still win."""
+ASIDE = 0.02
+"""Weight of what no comparison waits for, relative to the largest."""
 
 
-def influence(
-    dynamics: Dynamics, gaps: Gaps, comparisons: NDArray[np.int64], distances: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return how much one more sample of each cell would sharpen some comparisons.
+def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
+    """Return how much a sample of each cell would help to tell what the rule's policy is.
 
     Args:
-        dynamics: the model.
-        gaps: its gaps.
-        comparisons: (C, 3) rows (h, s, a): the gap of action a at step h in state s.
-        distances: (C,): how far each gap is from its boundary.
+        rule: f(ξ, ·).
+        dynamics: what is known so far.
 
     Returns:
-        (H, S, A): Σ_c (ν_c/distance_c)²·variance of the cell, with ν_c the difference of what the best action and
-        action a lead to under the best policy. Σ of this over n is the sum of the comparisons' relative variances.
+        (H, S, A), at most about 1. For the tightest comparison of every candidate that may still win: its relative
+        variance is Σ (ν/distance)²·(variance of the cell)/n, with ν the difference of where the best action and the
+        other lead under the best policy; the coefficients of 1/n are added up. Elsewhere a little of the cell's own
+        variance.
     """
+    gaps = find_gaps(dynamics, rule.order)
+    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
+    may_win = (found.loss < ROOM * rule.epsilon) & (found.tightest[:, 0] >= 0)
+    if not may_win.any():
+        return gaps.own
+    may_win &= found.margin * NEAR > found.margin[may_win].max()
     out = np.zeros(dynamics.outcomes.shape)
-    for (h, s, a), distance in zip(comparisons.tolist(), distances.tolist(), strict=True):
+    for j in np.flatnonzero(may_win):
+        h, s, a = (int(i) for i in found.tightest[j])
+        distance = max(float(found.margin[j]), 1e-6) * float(gaps.spread[h, s, a])
         _add(dynamics, gaps, h, s, a, 1.0 / distance**2, out)
-    return out
+    largest = out.max()
+    return out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own
 
 
 @njit(cache=True, nogil=True)
-def _add(
-    dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int, scale: float, out: NDArray[np.float64]
-) -> None:
-    """Add the influence on one comparison."""
+def _add(dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int, scale: float, out: NDArray[np.float64]) -> None:
+    """Add the influence on one comparison, following both actions forward under the best policy."""
     outcomes = dynamics.outcomes
     here = np.zeros(outcomes.n_states)
     there = np.zeros(outcomes.n_states)

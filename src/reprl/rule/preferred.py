@@ -1,7 +1,8 @@
 """preferred: actions within a tolerance of the best count as equal, and of those the most preferred is taken.
 
-Where the policy itself hardly ever comes, it says the most preferred action instead. Each candidate is a tolerance u; its
-margin is how far the world is from one in which it would print another policy, in units of what one sample per cell tells.
+Where the policy itself hardly ever comes, it says the most preferred action instead. Each candidate is a tolerance u;
+its margin is how far the world is from one in which it would print another policy, in units of what one sample per cell
+tells.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.outcomes import step_forward
 from reprl.rule.gaps import Gaps
 
 CLEAR = 1e3
@@ -154,3 +156,13 @@ def policy_loss(dynamics: Dynamics, best: NDArray[np.float64], actions: NDArray[
     for s in range(outcomes.n_states):
         loss += dynamics.initial[s] * (best[s] - value[s])
     return loss
+
+
+def visits_of(dynamics: Dynamics, actions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the occupancy of a policy in a model, (H, S)."""
+    visits = np.zeros(actions.shape)
+    visits[0] = dynamics.initial
+    for h in range(actions.shape[0] - 1):
+        law = dynamics.probability[h * dynamics.outcomes.slot_shift :]
+        step_forward(dynamics.outcomes, law, h, actions[h], visits[h], visits[h + 1])
+    return visits

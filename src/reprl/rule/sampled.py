@@ -1,9 +1,9 @@
 """sampled: the second kind of candidate, a policy drawn from laws that move little with the data (the paper's way).
 
-The law of a cell has a *plateau*: actions within half a width of the best weigh the same, then the weight falls as cos² to
-0 at the full width. Where arms tie, or lie further apart than the width, two runs have exactly the same law. All cells are
-drawn at once by correlated sampling, so with N cells on the slope the disagreement grows like √N, not like N: the better
-kind for large worlds without structure.
+The law of a cell has a *plateau*: actions within half a width of the best weigh the same, then the weight falls as cos²
+to 0 at the full width. Where arms tie, or lie further apart than the width, two runs have exactly the same law. Cells
+are drawn together by correlated sampling, so with N of them on the slope the disagreement grows like √N, not like N:
+meant for large worlds without structure.
 """
 
 from __future__ import annotations
