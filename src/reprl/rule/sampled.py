@@ -35,9 +35,9 @@ def plateau_laws(
         floor: cells visited with a smaller probability say the most preferred action.
 
     Returns:
-        The laws, and their margin: TURN/θ, where θ bounds how fast the laws' square roots turn with errors of the gaps in
-        units of their spreads, all cells together; or less, if a gap that does not count in θ could come to. What counts
-        is on the slope or within a quarter of the width of it (docs/proofs/canonical.md §5).
+        The laws, and their margin: TURN/θ, where θ bounds how fast the laws' square roots turn with errors of the gaps
+        in units of their spreads, all cells together; or less, if a gap that does not count in θ could come to. What
+        counts is on the slope or within a quarter of the width of it (docs/proofs/canonical.md §5).
     """
     shape = dynamics.outcomes.shape
     laws = np.zeros(shape)
@@ -55,7 +55,7 @@ def _fill(
     visits: NDArray[np.float64],
     laws: NDArray[np.float64],
 ) -> tuple[float, float]:
-    """Fill laws, and visits with the laws' occupancy; return the sum of squared rates, and the rest's least distance."""
+    """Fill laws, and visits with their occupancy; return the sum of squared rates, and the rest's least distance."""
     outcomes = dynamics.outcomes
     visits[0] = dynamics.initial
     turn, clear = 0.0, CLEAR
