@@ -1,0 +1,137 @@
+"""The plan as data: which worlds, by which access, how many pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from experiments.canonical.worlds import BY_EPISODES, HELD_OUT, TINY
+from reprl.mdp.catalogue import catalogue, make
+from reprl.mdp.tabular import TabularMDP
+
+EPSILON, RHO, DELTA = 0.3, 0.1, 0.1
+SEED = 20261116
+
+
+class Case(NamedTuple):
+    """Pairs of runs on one world."""
+
+    group: str
+    """"targets", "catalogue" or "held out"."""
+    world: str
+    access: str
+    build: Callable[[], TabularMDP]
+    epsilon: float = EPSILON
+    most: int | None = None
+    """max_samples."""
+    target: float | None = None
+    """Samples that the design asks for, in the mean."""
+    pairs: int | None = None
+    """Fewer than the effort's, where a pair is slow."""
+
+    @property
+    def name(self) -> str:
+        """What it is stored under."""
+        return f"{self.group}/{self.access}/{self.world}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is spent."""
+
+    pairs: int
+    """Pairs of a case."""
+    chunk: int
+    """Pairs that are measured, and stored, together."""
+    rival_pairs: int
+    """Most pairs at each budget of a rival's search."""
+    rehearsed_pairs: int
+    """Pairs at each fixed size."""
+    seeds: int
+    """Shared seeds whose policies are counted."""
+    sampled_seeds: int
+    """The same for rule="sampled"."""
+
+
+FULL = Effort(pairs=40, chunk=10, rival_pairs=60, rehearsed_pairs=40, seeds=100, sampled_seeds=30)
+QUICK = Effort(pairs=2, chunk=2, rival_pairs=4, rehearsed_pairs=2, seeds=5, sampled_seeds=2)
+
+GENERATIVE, EPISODIC = "generative", "episodic"
+FROZEN = partial(make, "gym:FrozenLake-v1", 12)
+
+
+def _targets() -> list[Case]:
+    grid, swim = partial(make, "gridworld-v0", 6, size=4), partial(make, "river-swim-v0", 6, n_states=5)
+    hard = partial(make, "hard-instance-v0", 3, n_states=16, bias=0.08)
+    seeds = [partial(make, "random-mdp-v0", 4, n_states=10, n_actions=3, seed=seed) for seed in range(4)]
+    return [
+        Case("targets", "gridworld 4×4 H=6", GENERATIVE, grid, target=5e5),
+        Case("targets", "gridworld 4×4 H=6", EPISODIC, grid, target=5e5),
+        Case("targets", "hard instance S=16 H=3 bias 0.08", GENERATIVE, hard, target=3e4),
+        *(
+            Case("targets", f"random-mdp(10,3,4) seed {n}", EPISODIC, build, target=2e7)
+            for n, build in enumerate(seeds)
+        ),
+        Case("targets", "river-swim(5,2,6)", EPISODIC, swim, target=3e5),
+        Case("targets", "FrozenLake H=12 ε=0.02", EPISODIC, FROZEN, epsilon=0.02, most=2**31, target=2e7),
+    ]
+
+
+def _catalogue() -> list[Case]:
+    return [Case("catalogue", entry.id, GENERATIVE, partial(make, entry.id)) for entry in catalogue()]
+
+
+SLOW = {"sparse S=200": 20, "sparse S=100": 20, "hub, 100 rare states": 20, "heaven or hell H=20": 40}
+
+
+def _held_out() -> list[Case]:
+    out = []
+    for access in (GENERATIVE, EPISODIC):
+        for world in HELD_OUT if access == GENERATIVE else BY_EPISODES:
+            epsilon = TINY if world == "tiny ε" else EPSILON
+            out.append(Case("held out", world, access, HELD_OUT[world], epsilon, 2**36, pairs=SLOW.get(world)))
+    return out
+
+
+def cases(quick: bool = False) -> list[Case]:
+    """Return every case, what matters most first."""
+    out = [*_targets(), *_held_out(), *_catalogue()]
+    return [case for case in out if case.world in QUICK_WORLDS] if quick else out
+
+
+QUICK_WORLDS = ("hard instance S=16 H=3 bias 0.08", "tiny ε", "hard-instance-v0")
+
+IN_HEAD_TO_HEAD = {
+    "gridworld-v0": "gridworld 4×4",
+    "random-mdp-v0": "random-mdp",
+    "two-goals-v0": "two-goals",
+    "combination-lock-v0": "combination-lock",
+}
+"""Catalogue worlds whose rivals are in experiments/head_to_head/data.json, at the same horizon, ε and ρ."""
+RIVALS = ("greedy", "reprl (compact)", "karbasi-gaussian (correlated)", "karbasi-softmax")
+"""Whose budgets are searched on the other worlds: whoever was best somewhere in the head-to-head."""
+RIVAL_LIMIT = 2**38
+
+SIZES = tuple(2**k for k in range(5, 17, 2))
+"""Parallel calls at which a rehearsal is held against the truth."""
+REHEARSED: dict[str, Callable[[], TabularMDP]] = {
+    "gridworld 4×4": partial(make, "gridworld-v0"),
+    "river-swim": partial(make, "river-swim-v0"),
+    "random-mdp(10,3,4) seed 1": partial(make, "random-mdp-v0", 4, seed=1),
+    "inventory": partial(make, "inventory-v0"),
+    "maintenance": partial(make, "maintenance-v0"),
+    **{name: HELD_OUT[name] for name in ("heaven or hell H=10", "duplicated actions", "hub, 38 rare states")},
+}
+
+LISTED: dict[str, Callable[[], TabularMDP]] = {
+    **{entry.id: partial(make, entry.id) for entry in catalogue()},
+    **{f"random-mdp(10,3,4) seed {seed}": partial(make, "random-mdp-v0", 4, seed=seed) for seed in range(2)},
+    **{name: HELD_OUT[name] for name in ("funnel", "duplicated actions", "all gaps ε/H, S=12 A=2 H=3")},
+}
+
+COSTS = {"S=716 A=25 H=20": (716, 25, 20, 30), "S=5000 A=4 H=10": (5000, 4, 10, 30)}
+"""(S, A, H, successors of a cell)."""
+COST_CALLS = (2**5, 2**10)
+"""Parallel calls at which one look is timed."""
