@@ -60,7 +60,7 @@ def tables(dynamics: Dynamics) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def linearised(law: NDArray[np.float64], gaps: Gaps, h: int, s: int, a: int) -> float:
-    """Variance of the first-order error of a gap, one sample per cell: Σ ν²·own, with ν followed under the best policy."""
+    """Variance of the first-order error of a gap, one sample per cell: Σ ν²·own, ν followed under the best policy."""
     best = gaps.best[h, s]
     total = gaps.own[h, s, best] + gaps.own[h, s, a]
     flow = law[h, s, best] - law[h, s, a]
@@ -154,7 +154,7 @@ def first_hits(dynamics: Dynamics, actions: NDArray[np.int64], cells: NDArray[np
 
 
 def test_the_floor_of_the_rule_costs_half_of_epsilon_up_to_fifteen_steps_and_can_cost_all_of_it_later() -> None:
-    """H(H+1)/2 times S times the floor is ε·(H+1)/32: below ROOM for H ≤ 29. A long leak shows that it can be reached."""
+    """S·H(H+1)/2 times the floor is ε·(H+1)/32: below ROOM for H ≤ 29. A long leak shows that it can be reached."""
     rule = make_rule(SharedKey(1), (15, 40, 2), epsilon=0.3)
     assert rule.floor * 40 * 15 * 16 / 2 <= 0.5 * 0.3
     horizon, n_states, epsilon = 100, 40, 0.3
@@ -301,7 +301,6 @@ def test_what_nobody_has_tried_is_left_to_the_most_preferred_action_and_several_
     assert find_gaps(holed, rule.order).value[1, 3] == 0.0
 
 
-@pytest.mark.xfail(strict=True, reason="a law that no gap is on the slope of passes for infinitely firm")
 def test_ties_are_settled_by_preference() -> None:
     """Where nothing but exact ties is to be settled, the user's order settles them, whatever the shared seed is."""
     mdp = reprl.make("gridworld-v0", horizon=6, size=4)

@@ -71,7 +71,8 @@ def run_canonical(
 
     Guarantee:
         Status "rehearsed" if the last rehearsal passed, cells of which too little is known could be worth at most 0.1·ε
-        and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
+        and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the run's own
+        frequencies (docs/proofs/canonical.md).
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams

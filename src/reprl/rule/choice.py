@@ -22,7 +22,7 @@ from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
 from reprl.rule.gaps import Gaps, find_gaps
 from reprl.rule.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
-from reprl.rule.sampled import plateau_laws
+from reprl.rule.sampled import TURN, plateau_laws
 
 KINDS = ("preferred", "sampled")
 TOLERANCES = 24
@@ -33,8 +33,6 @@ NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
 ROOM = 0.95
 """Share of ε that a candidate's loss must stay below."""
-TURN = 0.15
-"""Margin of a sampled candidate, times θ: where its disagreement is about what a preferred one's is at that margin."""
 
 
 class Rule(NamedTuple):

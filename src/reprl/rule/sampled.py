@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from reprl.mdp.dynamics import Dynamics
 from reprl.rule.gaps import Gaps
 
+TURN = 0.15
+"""Margin of a sampled candidate, times θ: where its disagreement is about what a preferred one's is at that margin."""
+
 
 def plateau_laws(
     dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], width: float, floor: float
@@ -31,13 +34,23 @@ def plateau_laws(
         floor: cells visited with a smaller probability say the most preferred action.
 
     Returns:
-        The laws, and θ: the angle between the laws' square roots in two models is at most θ·(error of the gaps over
-        their spreads), all cells together (docs/proofs/canonical.md §5).
+        The laws, and θ: the rate at which the laws' square roots turn, at most, with the error of the gaps over their
+        spreads, all cells together. Actions off the slope count by how near the slope is, so that θ is continuous and a
+        law that nothing is on the slope of is as firm as its nearest gap, not firmer (docs/proofs/canonical.md §5).
     """
     shape = dynamics.outcomes.shape
     laws = np.zeros(shape)
     turn = _fill(dynamics, gaps, order, width, floor, np.zeros(shape[:2]), laws)
     return laws, math.sqrt(turn)
+
+
+@njit(cache=True, nogil=True)
+def _rate(x: float, width: float) -> float:
+    """How fast the weight turns with the gap, at x = 2·gap/width − 1; off the slope, how near the slope is."""
+    if x >= 1.0:
+        return min(math.pi / width, TURN / max(0.5 * width * (x - 1.0), 1e-300))
+    steep = math.pi / width * math.sin(0.5 * math.pi * x) if x > 0.0 else 0.0
+    return max(steep, 2.0 * TURN / width)
 
 
 @njit(cache=True, nogil=True)
@@ -63,8 +76,7 @@ def _fill(
                 for a in range(outcomes.n_actions):
                     x = 2.0 * gaps.gap[h, s, a] / width - 1.0
                     weight = 1.0 if x <= 0.0 else (math.cos(0.5 * math.pi * x) if x < 1.0 else 0.0)
-                    if 0.0 < x < 1.0:
-                        slopes += (math.pi / width * math.sin(0.5 * math.pi * x) * gaps.spread[h, s, a]) ** 2
+                    slopes += (_rate(x, width) * gaps.spread[h, s, a]) ** 2
                     laws[h, s, a] = weight * weight
                     square += weight * weight
                 for a in range(outcomes.n_actions):
