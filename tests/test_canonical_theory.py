@@ -17,10 +17,10 @@ from reprl.learning.settings import Settings
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
 from reprl.rule import choice
-from reprl.rule.choice import CLEAR, NOISE, ROOM, choose, follow, make_rule
+from reprl.rule.choice import CLEAR, NOISE, choose, follow, make_rule
 from reprl.rule.gaps import Gaps, find_gaps
 from reprl.rule.preferred import policy_loss, visits_of, weigh_tolerances
-from reprl.rule.sampled import plateau_laws
+from reprl.rule.sampled import TURN, plateau_laws
 
 FALSE_ALARM = 1e-6
 
@@ -154,7 +154,7 @@ def first_hits(dynamics: Dynamics, actions: NDArray[np.int64], cells: NDArray[np
 
 
 def test_the_floor_of_the_rule_costs_half_of_epsilon_up_to_fifteen_steps_and_can_cost_all_of_it_later() -> None:
-    """S·H(H+1)/2 times the floor is ε·(H+1)/32: below ROOM for H ≤ 29. A long leak shows that it can be reached."""
+    """S·H(H+1)/2 times the floor is ε·(H+1)/32: below any room for H ≤ 14. A long leak shows that it can be reached."""
     rule = make_rule(SharedKey(1), (15, 40, 2), epsilon=0.3)
     assert rule.floor * 40 * 15 * 16 / 2 <= 0.5 * 0.3
     horizon, n_states, epsilon = 100, 40, 0.3
@@ -234,9 +234,9 @@ def test_laws_turn_no_further_than_the_steepest_rate_on_the_way(seed: int) -> No
         error = float(np.max(np.abs(moved - gaps.gap)[gaps.spread > 0.0] / gaps.spread[gaps.spread > 0.0]))
         laws, rates = [], []
         for t in np.linspace(0.0, 1.0, 201):
-            law, theta = plateau_laws(dynamics, gaps._replace(gap=(1 - t) * gaps.gap + t * moved), order, width, 0.0)
+            law, margin = plateau_laws(dynamics, gaps._replace(gap=(1 - t) * gaps.gap + t * moved), order, width, 0.0)
             laws.append(law)
-            rates.append(theta)
+            rates.append(TURN / margin)
         affinity = np.sqrt(laws[0] * laws[-1]).sum(axis=2).clip(0.0, 1.0)
         assert math.acos(float(affinity.prod())) <= error * max(rates) * 1.02
         spreads = float((gaps.spread**2).sum())
@@ -275,7 +275,7 @@ def test_the_smallest_worlds_and_accuracies_have_a_policy(shape: tuple[int, int,
     mdp = world(np.random.default_rng(3), *shape)
     rule = make_rule(SharedKey(2), shape, epsilon=epsilon)
     found = choose(rule, true_dynamics(mdp))
-    assert found.loss < ROOM * epsilon
+    assert found.loss < rule.room
     assert found.loss == pytest.approx(
         policy_loss(true_dynamics(mdp), find_gaps(true_dynamics(mdp), rule.order).value[0], found.policy.actions)
     )
