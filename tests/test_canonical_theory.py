@@ -17,9 +17,9 @@ from reprl.learning.settings import Settings
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
 from reprl.rule import choice
-from reprl.rule.choice import CLEAR, NOISE, choose, follow, make_rule
+from reprl.rule.choice import NOISE, choose, follow, make_rule
 from reprl.rule.gaps import Gaps, find_gaps
-from reprl.rule.preferred import policy_loss, visits_of, weigh_tolerances
+from reprl.rule.preferred import CLEAR, policy_loss, visits_of, weigh_tolerances
 from reprl.rule.sampled import TURN, plateau_laws
 
 FALSE_ALARM = 1e-6
