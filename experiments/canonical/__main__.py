@@ -18,7 +18,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from experiments.canonical import measure, plan, present
+from experiments.canonical import figures, measure, plan, present
 from reprl.errors import ReprlError
 from reprl.files import write_atomic
 from reprl.mdp.catalogue import catalogue
@@ -38,8 +38,9 @@ def jobs(quick: bool) -> dict[str, Job]:
             numbers = range(first, min(first + effort.chunk, case.pairs or effort.pairs))
             if numbers:
                 out[f"{case.name}#{first}"] = partial(measure.pairs, case, numbers)
-    for world, label in measure.jobs_of_rivals(_without_rivals(quick)):
-        out[f"rival/{world}/{label}"] = partial(measure.rival, world, label, effort)
+    for label in plan.RIVALS:
+        for world in _without_rivals(quick):
+            out[f"rival/{world}/{label}"] = partial(measure.rival, world, label, effort)
     for world in ("gridworld 4×4",) if quick else plan.REHEARSED:
         for calls in plan.SIZES[:1] if quick else plan.SIZES:
             out[f"rehearsed/{world}/{calls}"] = partial(measure.rehearsed, world, calls, effort)
@@ -126,7 +127,7 @@ def main(argv: list[str] | None = None) -> None:
     if not options.draw_only:
         collect(file, options.quick, options.only, options.workers)
     data = load(file, options.quick)
-    present.draw(data, options.out or ROOT / "docs" / "figures")
+    figures.draw(data, options.out or ROOT / "docs" / "figures")
     if options.out is None:
         present.insert_tables(ROOT / "docs" / "canonical.md", data)
     else:

@@ -20,7 +20,6 @@ from experiments.canonical.plan import (
     REHEARSED,
     RHO,
     RIVAL_LIMIT,
-    RIVALS,
     SEED,
     Case,
     Effort,
@@ -100,8 +99,8 @@ def rehearsed(world: str, calls: int, effort: Effort) -> Found:
     """Hold rehearsals of runs with a fixed number of calls against what second runs really do.
 
     Returns:
-        A row for each pair: whether the two runs differ, then for each run: simulated teams that agree, teams, simulated
-        pairs that agree, pairs asked, and whether the rehearsal passed.
+        A row for each pair: whether the two runs differ, then for each run: simulated teams that agree, teams,
+        simulated pairs that agree, pairs asked, and whether the rehearsal passed.
     """
     mdp = REHEARSED[world]()
     rows = []
@@ -126,7 +125,9 @@ def _rule(mdp: TabularMDP, shared_seed: int, epsilon: float = EPSILON) -> Rule:
 def listed(world: str, rule: str, effort: Effort) -> Found:
     """Count the distinct policies over shared seeds: of the canonical rule in the true world, of sampled runs."""
     mdp = LISTED[world]()
-    seeds = [seed_of(f"listed/{world}", i) for i in range(effort.seeds if rule == "canonical" else effort.sampled_seeds)]
+    seeds = [
+        seed_of(f"listed/{world}", i) for i in range(effort.seeds if rule == "canonical" else effort.sampled_seeds)
+    ]
     if rule == "canonical":
         truth = true_dynamics(mdp)
         policies = [choose(_rule(mdp, seed), truth).policy.fingerprint for seed in seeds]
@@ -213,11 +214,6 @@ def _look(mdp: TabularMDP, calls: int) -> Found:
     found = rehearse(rule, data, choice, RHO, DataStream(1, "rehearsal/1"))
     lap("rehearse")
     return {**seconds, "agree": found.agree, "of": found.of, "pairs": found.pairs, "kind": choice.kind}
-
-
-def jobs_of_rivals(worlds: list[str]) -> list[tuple[str, str]]:
-    """Which rival on which world."""
-    return [(world, label) for world in worlds for label in RIVALS]
 
 
 if __name__ == "__main__":

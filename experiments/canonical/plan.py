@@ -11,7 +11,7 @@ from experiments.canonical.worlds import BY_EPISODES, HELD_OUT, TINY
 from reprl.mdp.catalogue import catalogue, make
 from reprl.mdp.tabular import TabularMDP
 
-EPSILON, RHO, DELTA = 0.3, 0.1, 0.1
+EPSILON, RHO = 0.3, 0.1
 SEED = 20261116
 
 
