@@ -37,7 +37,7 @@ def _draw_rehearsals(found: list[Data], path: Path) -> None:
             [m - low for m, (low, _) in zip(y, ends, strict=True)],
             [high - m for m, (_, high) in zip(y, ends, strict=True)],
         ]
-        style = {"color": COLOURS[number % 8], "marker": MARKERS[number % 8], "markersize": 5, "linewidth": 0.8}
+        style: Data = {"color": COLOURS[number % 8], "marker": MARKERS[number % 8], "markersize": 5, "linewidth": 0.8}
         axis.errorbar(x, y, yerr=spread, capsize=2, elinewidth=0.6, label=world, **style)
     axis.set(xlabel="predicted: simulated second teams that agree", ylabel="measured: pairs of real runs that agree")
     axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))

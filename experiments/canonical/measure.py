@@ -76,7 +76,7 @@ def pairs(case: Case, numbers: range) -> Found:
 def rival(world: str, label: str, effort: Effort) -> Found:
     """Search a rival's smallest budget in hindsight, as the head-to-head does."""
     found = run_row(
-        make(world),
+        LISTED[world](),
         _contender(label),
         epsilon=EPSILON,
         rho=RHO,
