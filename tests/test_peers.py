@@ -104,18 +104,16 @@ def test_reprl_refuses_a_budget_that_pays_for_nothing() -> None:
         make_learner("reprl", access="episodic", rule="sampled", constants="paper", samples=1000)
 
 
-def test_reprl_learns_what_its_options_say_of_ties() -> None:
-    """All actions tie: the first in the preference is taken; the rule "sampled" has no preference to follow."""
-    mdp = reprl.TabularMDP(np.full((3, 2, 3, 2), 0.5), np.full((3, 2, 3), 0.5))
-    for order in ([2, 0, 1], [1, 2, 0]):
-        policy = make_learner("reprl", access="generative", preference=order, samples=10**6)(
-            reprl.GenerativeModel(mdp, 1), reprl.SharedKey(2)
-        )
-        assert (policy.actions == order[0]).all()
+def test_reprl_takes_the_options_of_its_rule_alone() -> None:
+    asked = make_learner("reprl", preference=[2, 0, 1])
+    assert isinstance(asked, ReprlLearner)
+    assert asked.settings.preference == (2, 0, 1)
     with pytest.raises(reprl.ReprlError, match="preference must be left out unless rule='canonical'"):
         make_learner("reprl", rule="sampled", preference="shared")
     with pytest.raises(reprl.ReprlError, match="coupling must be left out unless rule='sampled', got 'joint'"):
         make_learner("reprl", coupling="joint")
+    with pytest.raises(reprl.ReprlError, match="rule must be one of canonical, sampled; got 'canonic'"):
+        make_learner("reprl", rule="canonic")
 
 
 EVERY = [
