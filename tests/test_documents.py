@@ -32,8 +32,10 @@ KINDS: dict[str, Any] = {
 
 STAMPED = ("recipe", "receipt")
 """Kinds that name their stream version: other versions are refused."""
-OLD = sorted(path.name for path in STORED.iterdir())
-KEPT = [name for name in OLD if name.partition("-")[0] not in STAMPED]
+VERSIONS = {path: json.loads(path.read_text()).get("stream_version") for path in sorted(STORED.parent.glob("*/*.json"))}
+"""Every stored document, and the stream version that it names, if any."""
+PAST = [path for path, version in VERSIONS.items() if version == 1]
+KEPT = [path.name for path in VERSIONS if path not in PAST]
 RUNS: dict[str, dict[str, Any]] = {
     "generative-canonical": {"access": "generative"},
     "generative-sampled": {"access": "generative", "rule": "sampled", "calls": 200},
@@ -47,8 +49,9 @@ FRESH = [f"{kind}-{run}.json" for kind in Run._fields for run in RUNS]
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the documents of this release, and those of earlier ones that it still reads."""
     folder = tmp_path_factory.mktemp("documents")
-    for name in KEPT:
-        shutil.copy(STORED / name, folder)
+    for path in VERSIONS:
+        if path not in PAST:
+            shutil.copy(path, folder)
     mdp = reprl.make("gridworld-v0", 3, size=2)
     for run, options in RUNS.items():
         result = reprl.learn(mdp, epsilon=1.0, shared_seed=7, data_seed=1, **options)
@@ -67,14 +70,17 @@ def test_documents_are_read_and_written_again_byte_for_byte(name: str, written: 
     assert again.read_bytes() == (written / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", [name for name in OLD if name not in KEPT])
-def test_documents_of_an_earlier_stream_version_are_refused_by_name(name: str) -> None:
+def test_there_are_documents_of_both_kinds() -> None:
+    assert {kind_of(path.name) for path in PAST} == {*STAMPED}
+    assert {kind_of(name) for name in KEPT} >= {*KINDS} - {*STAMPED}
+
+
+@pytest.mark.parametrize("path", PAST, ids=lambda path: path.name)
+def test_documents_of_an_earlier_stream_version_are_refused_by_name(path: Path) -> None:
     """Their seeds mean other draws now. The control is above: documents that hold no seeds are still read."""
-    document = json.loads((STORED / name).read_text())
-    assert document["stream_version"] == 1 < reprl.STREAM_VERSION
-    line = rf"{kind_of(name)} (stream_)?version must be 2 for this release of reprl, got 1$"
-    with pytest.raises(ReprlError, match=line):
-        KINDS[kind_of(name)].load(STORED / name)
+    kind = kind_of(path.name)
+    with pytest.raises(ReprlError, match=rf"{kind} (stream_)?version must be 2 for this release of reprl, got 1$"):
+        KINDS[kind].load(path)
 
 
 @pytest.mark.parametrize("name", [name for name in FRESH if kind_of(name) in STAMPED])
