@@ -114,7 +114,7 @@ class Crew:
 
     def _open(self) -> _Office:
         """Start processes of our own: loky's common ones are joblib's, which counts on its own kind of them."""
-        from joblib.externals import cloudpickle
+        import cloudpickle  # comes with Gymnasium
         from joblib.externals.loky import ProcessPoolExecutor
 
         if not isinstance(self.model, GymnasiumModel) or not self.model.reopens:
