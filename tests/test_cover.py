@@ -53,7 +53,7 @@ def world_of(mdp: TabularMDP) -> naive_cover.World:
 
 
 def records_of(counts: Counts) -> dict[naive_cover.Record, int]:
-    records = {}
+    records: dict[naive_cover.Record, int] = {}
     for cell in np.ndindex(*counts.outcomes.shape):
         table, slots = counts.outcomes.slots(*cell)
         columns = (counts.outcomes.next_state[table], counts.outcomes.reward[table], counts.hits[slots])

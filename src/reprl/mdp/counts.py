@@ -249,11 +249,11 @@ def _list(counts: Counts) -> _Listing:
     if _is_sorted(rows):
         return rows
     order = np.lexsort((rows.reward, rows.next_state, rows.cell))
-    rows = _Listing(*(column[order] for column in rows))
+    cell, following, reward = rows.cell[order], rows.next_state[order], rows.reward[order]
     fresh = np.ones(order.size, dtype=np.bool_)
-    fresh[1:] = np.any([np.diff(column) != 0 for column in rows[:3]], axis=0)
-    hits = np.add.reduceat(rows.hits, np.flatnonzero(fresh))
-    return _Listing(rows.cell[fresh], rows.next_state[fresh], rows.reward[fresh], hits)
+    fresh[1:] = (np.diff(cell) != 0) | (np.diff(following) != 0) | (np.diff(reward) != 0)
+    hits = np.add.reduceat(rows.hits[order], np.flatnonzero(fresh))
+    return _Listing(cell[fresh], following[fresh], reward[fresh], hits)
 
 
 @njit(cache=True, nogil=True)
