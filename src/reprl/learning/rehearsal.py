@@ -111,7 +111,7 @@ def _ask_pairs(rule: Rule, data: Data, most: int, stream: DataStream) -> tuple[i
     agree = 0
     for pair in range(most):
         fresh = with_key(rule, SharedKey(_key(stream, "key", pair)))
-        first, second = (choose(fresh, redraw(data, 1, _key(stream, "pair", 2 * pair + i))).policy for i in (0, 1))
+        first, second = (choose(fresh, redraw(data, 2, _key(stream, "pair", 2 * pair + i))).policy for i in (0, 1))
         agree += first == second
         if pair + 1 - agree > APART:
             return agree, pair + 1

@@ -31,10 +31,9 @@ WIDTHS = (1.0, 2.0, 4.0)
 """Widths of plateau laws, in ε/H times a shared factor in [1, 2)."""
 NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
-ROOM = 0.95
-"""Share of ε that a candidate's loss must stay below."""
-TURN = 0.15
-"""Margin of a sampled candidate, times θ: where its disagreement is about what a preferred one's is at that margin."""
+ROOM = (0.5, 0.95)
+"""A candidate's loss must stay below a shared random share of ε, uniform between these: no world is at the edge for
+every key."""
 
 
 class Rule(NamedTuple):
@@ -54,6 +53,8 @@ class Rule(NamedTuple):
     """Candidates of the kind "sampled"."""
     first: int
     """Number of the first candidate: 0, unless only one that a recipe has published is left."""
+    room: float
+    """What a candidate may lose, less than ε."""
     floor: float
     """τ: where a policy comes with a smaller probability, it says the most preferred action."""
 
@@ -92,13 +93,14 @@ def make_rule(
         preference: None by index, "shared" for a random order, or the actions, best first.
 
     Randomness:
-        Shared, at key.derive("tolerance"), ("width"), ("floor") and ("preference"); ``choose`` reads
+        Shared, at key.derive("tolerance"), ("width"), ("room"), ("floor") and ("preference"); ``choose`` reads
         ("policy", fingerprint) and ("sampled", number).
     """
     horizon, n_states, n_actions = shape
     asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
     low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
-    offset, factor, part = (float(key.derive(name).uniforms(1)[0]) for name in ("tolerance", "width", "floor"))
+    names = ("tolerance", "width", "room", "floor")
+    offset, factor, share, part = (float(key.derive(name).uniforms(1)[0]) for name in names)
     return Rule(
         key=key,
         shape=shape,
@@ -108,6 +110,7 @@ def make_rule(
         tolerances=np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset)),
         widths=np.array(WIDTHS) * (epsilon / horizon * 2.0**factor),
         first=0,
+        room=epsilon * (ROOM[0] + (ROOM[1] - ROOM[0]) * share),
         floor=epsilon / (16.0 * horizon * n_states) * 2.0**-part,
     )
 
@@ -157,8 +160,8 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
         dynamics: M, true or estimated.
 
     Guarantee:
-        A pure function of both. The policy loses less than 0.95·ε in M whenever some candidate does; the smallest
-        tolerance does unless the floor costs that much.
+        A pure function of both. The policy loses less than rule.room ≤ 0.95·ε in M whenever some candidate does; the
+        smallest tolerance does unless the floor costs that much.
 
     Randomness:
         Shared, at rule.key.derive("policy", fingerprint), whose address is the policy and not how it was found, and at
@@ -194,8 +197,8 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
 
 
 def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log weights of candidates: log margin + ½·log(1 − loss/(0.95·ε))."""
-    left = 1.0 - loss / (ROOM * rule.epsilon)
+    """Log weights of candidates: log margin + ½·log(1 − loss/room)."""
+    left = 1.0 - loss / rule.room
     with np.errstate(divide="ignore", invalid="ignore"):
         weight: NDArray[np.float64] = np.where(
             left > 0.0, np.log(np.clip(margin, 1e-9, CLEAR)) + 0.5 * np.log(left), -np.inf
@@ -227,8 +230,8 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
     grade = Grade.auto(horizon * n_states, n_actions)
     entries = []
     for number, width in enumerate(rule.widths):
-        laws, theta = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
-        margin = np.array([TURN / max(theta, TURN / CLEAR)])
+        laws, firm = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
+        margin = np.array([firm])
         if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE <= rival:
             continue
         key = rule.key.derive("sampled", rule.first + number)
