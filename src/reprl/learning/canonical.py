@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import check_int
 from reprl.explore.cover import cover, no_data
+from reprl.explore.crew import Crew
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Rehearsal, rehearse
@@ -87,17 +88,18 @@ def run_canonical(
         rule = follow(rule, *candidate)
     data = no_data(model)
     weight: NDArray[np.float64] | None = None
-    for number, size in enumerate(_sizes(model, settings.access, max_samples if spend is None else spend), 1):
-        tell = None if progress is None else _telling(progress, f"round {number}")
-        if settings.access == "generative":
-            data += _call(model, size - int(data.starts.sum()))
-        else:
-            data = cover(model, data, size - int(data.starts.sum()), weight, workers=workers, progress=tell)
-        stream = None if spend else DataStream(model.data_seed, f"rehearsal/{number}")
-        look = _look(rule, data, settings, stream, pairs=candidate is None)
-        if _is_sure(look, settings):
-            break
-        weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
+    with Crew(model, workers) as crew:
+        for number, size in enumerate(_sizes(model, settings.access, max_samples if spend is None else spend), 1):
+            tell = None if progress is None else _telling(progress, f"round {number}")
+            if settings.access == "generative":
+                data += _call(model, size - int(data.starts.sum()))
+            else:
+                data = cover(model, data, size - int(data.starts.sum()), weight, crew=crew, progress=tell)
+            stream = None if spend else DataStream(model.data_seed, f"rehearsal/{number}")
+            look = _look(rule, data, settings, stream, pairs=candidate is None)
+            if _is_sure(look, settings):
+                break
+            weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
     return _finish(rule, data, look, settings)
 
 
