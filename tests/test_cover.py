@@ -26,13 +26,13 @@ from reprl.errors import ReprlError
 from reprl.explore.blackbox import as_counts, known_records
 from reprl.explore.cover import cover, no_data, plan_visits, play, play_episodes
 from reprl.explore.crew import Crew
+from reprl.explore.unknown import weigh_unknown
 from reprl.mdp.access import EpisodicModel, Ledger
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import STREAM_VERSION, DataStream
-from reprl.rule.gaps import unknown_value
 from tests import naive_cover
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, chi_square_of
@@ -185,8 +185,10 @@ def test_states_whose_law_is_known_are_not_explored_and_not_feared() -> None:
     unsure = data.counts.visits < 16
     feared = unsure.copy()
     feared[:, 3] = True
-    assert unknown_value(dynamics, unsure) < 0.1
-    assert unknown_value(dynamics, feared) > 0.5, "control: with no record, ended episodes would be the great unknown"
+    assert weigh_unknown(dynamics, unsure).worth < 0.1
+    assert weigh_unknown(dynamics, feared).worth > 0.5, (
+        "control: with no record, ended episodes would be the great unknown"
+    )
 
 
 def test_two_runs_of_learn_agree_where_episodes_end() -> None:

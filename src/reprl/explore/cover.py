@@ -1,7 +1,8 @@
 """cover: explore by whole episodes, each batch with the policy that visits what is least known; all steps are kept.
 
 Data are collected to make estimates precise where a weight says so: the sum over cells of weight/n is lowered step by
-step, each batch following its gradient (the Frank–Wolfe method over occupancies, planned in the empirical model).
+step, each batch following its gradient (the Frank–Wolfe method over occupancies, planned in the empirical model). While
+the unknown could be worth too much, every other batch goes there instead.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from reprl.errors import ReprlError
 from reprl.explore.blackbox import Records, as_counts, known_records, seeds
 from reprl.explore.crew import Crew
+from reprl.explore.unknown import find_unknown
 from reprl.mdp.access import Episodic, Model, walk
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
@@ -39,6 +41,7 @@ def cover(
     episodes: int,
     weight: NDArray[np.float64] | None = None,
     *,
+    bearable: float = 0.0,
     crew: Crew | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Data:
@@ -49,6 +52,7 @@ def cover(
         data: what is known so far.
         episodes: how many to play.
         weight: (H, S, A) how much the variance of each cell's mean matters; None for all alike.
+        bearable: what the unknown may be worth; while it could be worth more, every other batch looks into it.
         crew: who plays a black box; None for this process alone.
         progress: called with the episodes done and those of the round.
 
@@ -59,8 +63,10 @@ def cover(
     planned = max(per_action * model.n_actions, min(most, per_cell * model.n_states * model.n_actions))
     batches = max(1, min(episodes // LEAST, planned))
     edges = [episodes * number // batches for number in range(batches + 1)]
-    for first, last in pairwise(edges):
+    for number, (first, last) in enumerate(pairwise(edges)):
         actions = plan_visits(data, weight, model)
+        if number % 2 and (unknown := find_unknown(data)).worth > bearable:
+            actions = unknown.actions
         tell = None if progress is None else _shifted(progress, first, episodes)
         data = data + play(model, actions, last - first, crew=crew, progress=tell)
     return data

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reprl.errors import check_int
 from reprl.explore.cover import cover, no_data
 from reprl.explore.crew import Crew
+from reprl.explore.unknown import find_unknown
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Rehearsal, rehearse
@@ -20,14 +21,12 @@ from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule
-from reprl.rule.gaps import find_gaps, unknown_value
+from reprl.rule.gaps import find_gaps
 from reprl.rule.influence import influence
 from reprl.rule.preferred import visits_of
 
 FIRST = 32
 """Parallel calls of the first round; by episodes, episodes per state and action."""
-UNSURE = 16
-"""A cell with fewer samples may be anything."""
 UNKNOWN = 0.1
 """Share of ε that cells of which too little is known may be worth when a run stops."""
 LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
@@ -94,7 +93,8 @@ def run_canonical(
             if settings.access == "generative":
                 data += _call(model, size - int(data.starts.sum()))
             else:
-                data = cover(model, data, size - int(data.starts.sum()), weight, crew=crew, progress=tell)
+                more, bearable = size - int(data.starts.sum()), UNKNOWN * settings.epsilon
+                data = cover(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
             stream = None if spend else DataStream(model.data_seed, f"rehearsal/{number}")
             look = _look(rule, data, settings, stream, pairs=candidate is None)
             if _is_sure(look, settings):
@@ -131,7 +131,7 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
     dynamics = empirical_dynamics(data)
     choice = choose(rule, dynamics)
     rehearsal = None if stream is None else rehearse(rule, data, choice, settings.rho, stream, pairs=pairs)
-    return _Look(dynamics, choice, rehearsal, unknown_value(dynamics, data.counts.visits < UNSURE))
+    return _Look(dynamics, choice, rehearsal, find_unknown(data).worth)
 
 
 def _is_sure(look: _Look, settings: Settings) -> bool:
