@@ -30,6 +30,8 @@ def audit(
     rho: args.Rho = None,
     delta: args.Delta = None,
     access: args.Access = None,
+    rule: args.Rule = None,
+    preference: args.Preference = None,
     constants: args.Constants = None,
     level: Annotated[
         float | None,
@@ -63,6 +65,8 @@ def audit(
         "rho": rho,
         "delta": delta,
         "access": access,
+        "rule": rule,
+        "preference": preference,
         "constants": constants,
         "level": level,
         "seed": seed,
