@@ -99,7 +99,7 @@ EnvOptions = Annotated[
     option("--env-option", help="An option of the environment, such as size=5.", metavar="KEY=VALUE"),
 ]
 MaxSamples = Annotated[
-    int | None, option("--max-samples", help="Never draw more. Not sure by then: exit code 1.", kind=whole)
+    int | None, option("--max-samples", help="Never draw more; not sure by then: exit code 1.", kind=whole)
 ]
 Workers = Annotated[
     int | None, option("--workers", help="They cannot change a result. Default: one for each core.", kind=whole)

@@ -153,6 +153,4 @@ def _show(
         rows.append(("second team", f"reprl replicate {out}/recipe.json{own}"))
     console.print(facts(rows))
     if is_undecided(result):
-        console.print(
-            "undecided: the samples ran out before this run was sure; a second team may differ", style="yellow"
-        )
+        console.print("undecided: the samples ran out before this run was sure", style="yellow")

@@ -64,9 +64,7 @@ def outcome_rows(result: LearnResult, names: Environment) -> list[tuple[str, obj
     if chosen is not None:
         rows.append(("ties", chosen.words(result.settings.preference)))
     if result.followed and chosen is not None:
-        rows.append(
-            ("followed", f"the recipe's candidate ({chosen.published}); ρ speaks of choosing afresh (--afresh)")
-        )
+        rows.append(("followed", f"the recipe's candidate, {chosen.published}; ρ speaks of choosing --afresh"))
     if is_undecided(result):
         rows.append(("undecided", undecided_words(result, names) or "no cell in the rehearsal; see above"))
     if result.met_by_all:

@@ -106,9 +106,11 @@ def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verifi
     from reprl.cli.draw import facts, print_comparison
 
     rows: list[tuple[str, object]] = [(side.path, side.fingerprint) for side in sides]
-    for side in sides:
-        if side.receipt is not None and side.receipt.rehearsal is not None:
-            rows.append((f"{side.path}, rehearsal", side.receipt.rehearsal))
+    rows += [
+        (f"{side.path}, rehearsal", side.receipt.rehearsal)
+        for side in sides
+        if side.receipt is not None and side.receipt.rehearsal is not None
+    ]
     console.print(facts(rows))
     print_comparison(console, comparison)
     for remark in remarks:
