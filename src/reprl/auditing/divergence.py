@@ -51,9 +51,9 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
 
     Returns:
         None if the policies agree. Of the rule "canonical": the choice, where the runs took different candidates
-        (margin: the smaller lead, in log weight); otherwise the comparison, in the first step that parts and there the nearest
-        (margin: how far the action's gap, averaged over the runs, is from the tolerance). Of the rule "sampled" the
-        first of: the length of exploration (no margin: how close the call was
+        (margin: the smaller lead, in log weight); otherwise the comparison, in the first step that parts and there the
+        nearest (margin: how far the action's gap, averaged over the runs, is from the tolerance). Of the rule "sampled"
+        the first of: the length of exploration (no margin: how close the call was
         is not kept); the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
         the window (relative distance of the two stretches); then, from the last step back, the arms (gap between the
         scores of the two actions, averaged over the runs) and the rounding of values (their distance). Of the cells
@@ -133,7 +133,9 @@ def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:
     h = int(np.flatnonzero(apart.any(axis=1))[0])
     parts = [_parted(pair, h, int(s), world) for s in np.flatnonzero(apart[h])]
     s, margin, actions, text = min(parts, key=lambda part: part[1])
-    return Divergence(number, "comparison", None, h, s, margin, actions, f"{text}{_others(apart)}")
+    return Divergence(
+        number, "comparison", None, h, s, margin, actions, text + _others(apart).replace(" of this draw", "")
+    )
 
 
 def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float, tuple[int, int], str]:
@@ -158,7 +160,7 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
     margins = " and ".join(f"{run.choice.margin:.3g}" for run in pair if run.choice is not None)
     text = (
         f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.action(judged)} is {gaps[0][judged]:.3g} from the best "
-        f"in one run and {gaps[1][judged]:.3g} in the other, and the tolerance is {u:.3g}; margins of the choice {margins}"
+        f"in one run and {gaps[1][judged]:.3g} in the other, and the tolerance is {u:.3g}; margins {margins}"
     )
     return s, margin, (a, b), text
 
