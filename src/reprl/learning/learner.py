@@ -90,10 +90,9 @@ def learn(
         horizon: H, for an id or a gymnasium.Env, which needs it.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
-        data_seed: seed of the samples, private and different in every run; None draws one.
+        data_seed: seed of the samples, private and fresh in every run; None draws one.
         max_samples: never draw more. A run that is not sure by then promises nothing (rule="canonical") or is refused.
-        candidate: (kind, number) that a recipe has published, for rule="canonical": to be followed. ρ speaks of runs
-            that choose afresh.
+        candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         workers: threads, or processes for a black box; they cannot change the result.
         progress: show a bar on standard error: phase, episodes, time left in the phase.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
@@ -102,28 +101,25 @@ def learn(
             "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
 
     Guarantee:
-        As in the result, with its status: docs/rehearsal.md for "rehearsed", docs/proofs/decision.md for "proven",
-        docs/calibration.md for "heuristic".
+        As in the result: docs/rehearsal.md for "rehearsed", docs/proofs for "proven", docs/calibration.md for others.
 
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     began = time.perf_counter()
-    settings = make_settings(options)
-    workers = check_int("workers", workers, 1, 1024)
+    settings, workers = make_settings(options), check_int("workers", workers, 1, 1024)
     if not isinstance(progress, bool):
         raise ReprlError(f"progress must be True or False, got {quote(progress)}")
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     seed = fresh_seed() if data_seed is None else data_seed
     settings = settings.numbered(world.labels.actions, world.n_actions)
-    bound = ReprlLearner(settings, max_samples=max_samples, candidate=candidate)
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, seed) as model,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
-        run = bound.run(model, key, workers=workers, progress=tell)
+        run = ReprlLearner(settings, None, max_samples, candidate).run(model, key, workers=workers, progress=tell)
     return LearnResult(
         **{field.name: getattr(run, field.name) for field in fields(run)},
         samples=model.ledger.samples,
