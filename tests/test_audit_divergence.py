@@ -64,6 +64,7 @@ def test_arms_are_named_at_the_last_step_that_parts(generative):
     found = parted(generative, other)
     assert (found.stage, found.tier, found.step, found.state) == ("arms", 1, 1, 2)
     assert other.induction is not None
+    assert generative.induction is not None
     a, b = generative.policy.actions[1, 2], other.policy.actions[1, 2]
     assert found.actions == (a, b)
     gaps = [run.induction.scores[1, 2, a] - run.induction.scores[1, 2, b] for run in (generative, other)]
@@ -159,6 +160,7 @@ def canonical() -> reprl.LearnResult:
 
 def test_different_candidates_part_at_the_choice(canonical):
     other = with_action(canonical, 1, 2)
+    assert other.choice is not None
     other = replace(other, choice=other.choice._replace(candidate=3, tolerance=0.002, lead=0.25))
     one = replace(canonical, choice=canonical.choice._replace(lead=np.inf))
     found = parted(one, other)

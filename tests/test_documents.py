@@ -20,6 +20,8 @@ from reprl.mdp.policy import check_policy
 from reprl.mdp.tabular import Labels
 
 STORED = Path(__file__).parent / "data" / "documents"
+FORMER = Path(__file__).parent / "data" / "version-1"
+"""Recipes and receipts of stream version 1, whose runs this release cannot repeat."""
 KINDS: dict[str, Any] = {
     "audit": reprl.AuditReport,
     "comparison": Comparison,
@@ -34,6 +36,16 @@ def test_stored_documents_are_read_and_written_again_byte_for_byte(name: str, tm
     kind = KINDS[name.partition("-")[0].removesuffix(".json")]
     again = kind.load(STORED / name).save(tmp_path / name)
     assert again.read_bytes() == (STORED / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FORMER.iterdir()))
+def test_documents_of_stream_version_1_are_refused_by_name(name: str) -> None:
+    kind = name.partition("-")[0]
+    with pytest.raises(ReprlError, match=f"{name}: {kind} version must be 2 for this release of reprl, got 1$"):
+        KINDS[kind].load(FORMER / name)
+    current = {**json.loads((FORMER / name).read_text()), "version": 2}
+    with pytest.raises(ReprlError, match=f"^{kind} "):
+        KINDS[kind].from_json(json.dumps(current))
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
