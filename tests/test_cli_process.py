@@ -19,8 +19,8 @@ from reprl.artifacts.folder import load_run, open_folder
 from reprl.cli.app import main
 
 REPRL = [sys.executable, "-m", "reprl"]
-WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2", "--access", "generative", "-o", "calls=2000"]
-ENDLESS = ["gridworld-v0", "--horizon", "10", "--env-option", "size=6", "--access", "episodic", "-o", "runs=100000"]
+WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2", "--access", "generative"]
+ENDLESS = ["gridworld-v0", "--horizon", "10", "--env-option", "size=6", "--epsilon", "0.0001"]
 
 BLACK_BOX = """
 import gymnasium
