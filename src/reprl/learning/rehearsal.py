@@ -1,9 +1,9 @@
 """Rehearsal: would a second team, with data like ours, come to the same policy?
 
-Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule. Those
-under this run's shared key have half its data, against a lucky look. If they do not all come to this run's policy, its
-key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys, and with as much data
-as this run, are asked as well (docs/rehearsal.md).
+Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule. They
+have half of its data, against a lucky look. If those under this run's shared key do not all come to its policy, the key
+may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys are asked as well
+(docs/rehearsal.md).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _ask_pairs(rule: Rule, data: Data, most: int, stream: DataStream) -> tuple[i
     agree = 0
     for pair in range(most):
         fresh = with_key(rule, SharedKey(_key(stream, "key", pair)))
-        first, second = (choose(fresh, redraw(data, 1, _key(stream, "pair", 2 * pair + i))).policy for i in (0, 1))
+        first, second = (choose(fresh, redraw(data, 2, _key(stream, "pair", 2 * pair + i))).policy for i in (0, 1))
         agree += first == second
         if pair + 1 - agree > APART:
             return agree, pair + 1
