@@ -176,7 +176,7 @@ class Recipe:
     ) -> LearnResult:
         """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env that of ``make``.
 
-        The candidate that the recipe publishes is followed, which takes less data where the choice is a close call;
+        The candidate that the recipe publishes is followed, which spares the choice, often the closest call of all;
         afresh=True chooses among all of them again, as the definition of replicability has it.
 
         Guarantee:
