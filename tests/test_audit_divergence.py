@@ -67,7 +67,8 @@ def test_arms_are_named_at_the_last_step_that_parts(generative):
     assert generative.induction is not None
     a, b = generative.policy.actions[1, 2], other.policy.actions[1, 2]
     assert found.actions == (a, b)
-    gaps = [run.induction.scores[1, 2, a] - run.induction.scores[1, 2, b] for run in (generative, other)]
+    scores = [induction.scores[1, 2] for induction in (generative.induction, other.induction)]
+    gaps = [table[a] - table[b] for table in scores]
     assert found.margin == pytest.approx(abs(np.mean(gaps)))
     distance = 0.5 * np.abs(generative.induction.laws[1, 2] - other.induction.laws[1, 2]).sum()
     assert f"laws by {distance:.3g} in total variation" in found.text

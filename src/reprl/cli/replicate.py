@@ -41,7 +41,7 @@ def replicate(
     Where a receipt lies beside the recipe, its policy and yours are compared: exit code 0 if they are the same, 1 if
     not, or if your run was undecided when its samples ran out. A recipe that this release cannot honour is refused.
 
-    The candidate that the recipe publishes (which tolerance was chosen) is followed, which spares the choice. ρ speaks of
+    The candidate that the recipe publishes (which tolerance was chosen) is followed, so nothing is chosen. ρ speaks of
     runs that share nothing but the seed: --afresh makes such a one.
 
     reprl replicate run/recipe.json --out second
