@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule
-from reprl.rule.gaps import find_gaps
+from reprl.rule.gaps import find_gaps, value_spread
 from reprl.rule.influence import influence
 from reprl.rule.preferred import visits_of
 
@@ -100,7 +101,8 @@ def run_canonical(
             if _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    return _finish(rule, data, look, settings)
+    run = _finish(rule, data, look, settings)
+    return run if candidate is None else _following(run)
 
 
 def _sizes(model: Any, access: str, limit: int | None) -> Iterator[int]:
@@ -155,7 +157,16 @@ def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
         values=find_gaps(look.dynamics, rule.order).value,
         choice=look.choice,
         rehearsal=look.rehearsal,
+        spread=value_spread(look.dynamics),
     )
+
+
+def _following(run: Run) -> Run:
+    """Say that a run has followed a published candidate, and what its promise then speaks of."""
+    source = run.guarantee.source
+    if run.guarantee.status != "none":
+        source = f"{source}; it follows the recipe's candidate, while ρ speaks of choosing afresh"
+    return replace(run, guarantee=replace(run.guarantee, source=source), followed=True)
 
 
 def _promise(look: _Look, settings: Settings) -> Guarantee:
