@@ -42,6 +42,8 @@ class Findings(NamedTuple):
     records: Counter[tuple[int, int, float]]
     """How often (cell, next state, reward) was recorded, cell = (h·S + s)·A + a."""
     short: NDArray[np.int64]
+    missed: dict[int, NDArray[np.uint8]]
+    """By run."""
     first_value: dict[int, float]
     """By run."""
     starts: NDArray[np.int64]
@@ -72,6 +74,7 @@ def explore_black_box(
     found = parts[0]
     for part in parts[1:]:
         found.records.update(part.records)
+        found.missed.update(part.missed)
         found.first_value.update(part.first_value)
         found.short[...] += part.short
         found.starts[...] += part.starts
@@ -82,7 +85,8 @@ def explore_black_box(
             for cell in range(first, first + model.n_actions):
                 found.records[cell, state, reward] = total
     value = np.array([found.first_value[run] for run in range(runs)])
-    return Exploration(runs, found.short, as_counts(found.records, shape), value, found.starts)
+    missed = np.array([found.missed[run] for run in range(runs)])
+    return Exploration(runs, found.short, missed, as_counts(found.records, shape), value, found.starts)
 
 
 def explore_runs(
@@ -101,7 +105,7 @@ def explore_runs(
     schedule = settings.schedule(*sizes)
     known = list(model.known)
     short = np.zeros((orders.quotas.size, model.horizon, model.n_states), dtype=np.int64)
-    found = Findings(Counter(), short, {}, np.zeros(model.n_states, dtype=np.int64))
+    found = Findings(Counter(), short, {}, {}, np.zeros(model.n_states, dtype=np.int64))
     begin = model.reset if isinstance(model, GymnasiumModel) else lambda seed: model.reset()
     width, choice, value = 2 * model.n_actions, agent.choice, agent.value
 
@@ -137,7 +141,9 @@ def explore_runs(
                 raise
             if after_episode is not None:
                 after_episode()
-        mark_short(agent.visits, orders.quotas, found.short)
+        found.missed[run] = np.zeros((model.horizon, model.n_states), dtype=np.uint8)
+        mark_short(agent.visits, orders.quotas, found.short, found.missed[run])
+        found.missed[run][:, known] = 0
         found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
         found.starts[...] += starts
     found.short[:, :, known] = 0
