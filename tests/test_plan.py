@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl.coupling.grade import JOINT, Grade
-from reprl.learning.constants import paper_calls, practical_calls
+from reprl.learning.constants import paper_calls
 
 GOOD: dict[str, Any] = {"n_states": 6, "n_actions": 3, "horizon": 4, "epsilon": 0.3, "rho": 0.1, "delta": 0.05}
-EXACT = ["reprl joint, paper", "reprl product, paper", "reprl joint, practical", "reprl product, practical"]
+EXACT = ["reprl joint, paper", "reprl product, paper"]
 
 
 def samples(**change: Any) -> dict[tuple[str, str], float]:
@@ -66,8 +66,6 @@ def test_the_papers_calls_are_the_formula() -> None:
         calls = paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.05, grade=Grade(coupling))
         assert calls == pytest.approx(times * expected, rel=1e-12)
         assert samples()[f"reprl {coupling}, paper", "parallel"] == 72 * calls
-        practical = practical_calls(6, 3, 4, epsilon=0.3, rho=0.1, grade=Grade(coupling))
-        assert samples()[f"reprl {coupling}, practical", "parallel"] == 72 * practical
     assert paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.9, grade=JOINT) == paper_calls(
         6, 3, 4, epsilon=0.3, rho=0.1, delta=0.1, grade=JOINT
     )

@@ -76,7 +76,8 @@ class Receipt:
     """(H, S): samples behind the decision, all actions together."""
     values: NDArray[np.float64]
     """(H+1, S): values that the decision computed."""
-    stretch: float
+    stretch: float | None
+    """How far windows were widened, in receipts of runs that did that; None for others."""
     labels: Labels
     """Names of the environment, states and actions, as far as they are known; without its reward map."""
     data_commitment: str
@@ -101,7 +102,7 @@ class Receipt:
             ignored=None if explored is None else explored.ignored,
             visits=_visits(result.counts),
             values=result.values,
-            stretch=float(result.stretch),
+            stretch=None,
             labels=_printable(result.environment),
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
@@ -206,7 +207,7 @@ def _read_figures(document: Reader) -> dict[str, Any]:
         "samples": document.whole("samples"),
         "episodes": document.whole("episodes"),
         "guarantee": guarantee,
-        "stretch": document.real("stretch", open_low=True),
+        "stretch": document.optional("stretch", lambda field: document.real(field, open_low=True)),
         "data_commitment": document.digest("data_commitment"),
         "package_version": document.printable("package_version"),
         "seconds": document.part("timings", ("seconds",)).real("seconds"),

@@ -46,15 +46,14 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
 
     Returns:
         None if the policies agree. Otherwise the first of: the length of exploration (no margin: how close the call was
-        is not kept); the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
-        the window (relative distance of the two stretches); then, from the last step back, the arms (gap between the
-        scores of the two actions, averaged over the runs) and the rounding of values (their distance). Of the cells
-        that part in one draw, the one whose laws lie furthest apart is named.
+        is not kept); the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell); then, from the last step back, the
+        arms (gap between the scores of the two actions, averaged over the runs) and the rounding of values (their
+        distance). Of the cells that part in one draw, the one whose laws lie furthest apart is named.
     """
     if first.policy == second.policy:
         return None
     pair = (first, second)
-    found = _length(number, pair) or _partition(number, pair, world) or _window(number, pair)
+    found = _length(number, pair) or _partition(number, pair, world)
     for h in reversed(range(world.horizon)):
         found = found or _arms(number, pair, h, world) or _rounding(number, pair, h, world)
     return found
@@ -113,20 +112,11 @@ def _partition(number: int, pair: Pair, world: Environment) -> Divergence | None
 
 
 def _length(number: int, pair: Pair) -> Divergence | None:
-    one, two = (run.level for run in pair)
+    one, two = (0 if run.explored is None else run.explored.level for run in pair)
     if one == two:
         return None
-    text = f"exploration begun again {one} times in one run and {two} times in the other"
+    text = f"exploration runs made longer {one} times in one run and {two} times in the other"
     return Divergence(number, "length", None, None, None, None, None, text)
-
-
-def _window(number: int, pair: Pair) -> Divergence | None:
-    one, two = (run.stretch for run in pair)
-    if one == two:
-        return None
-    margin = abs(one - two) / max(abs(one), abs(two))
-    text = f"windows stretched by {one:.6g} in one run and {two:.6g} in the other"
-    return Divergence(number, "window", None, None, None, margin, None, text)
 
 
 def _arms(number: int, pair: Pair, h: int, world: Environment) -> Divergence | None:

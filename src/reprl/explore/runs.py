@@ -90,6 +90,6 @@ def resample_missed(seen: Exploration, share: int, key: int, lane: int) -> NDArr
     words = np.empty(max(1, seen.runs // share), dtype=np.uint64)
     fill_words(np.uint64(key), np.uint64(lane), np.uint64(0), words)
     drawn = ((words >> np.uint64(11)) * 2.0**-53 * seen.runs).astype(np.int64)
-    weight = np.bincount(drawn, minlength=seen.runs) / words.size
-    mean: NDArray[np.float64] = np.tensordot(weight, seen.missed, axes=1)
-    return mean
+    times = np.bincount(drawn, minlength=seen.runs).astype(np.float64)
+    total: NDArray[np.float64] = np.tensordot(times, seen.missed, axes=1)  # whole numbers: no order of sums matters
+    return total / words.size

@@ -74,16 +74,13 @@ def _fingerprint(run: Run) -> str:
 def _tiles(run: Run) -> list[tuple[str, str, str]]:
     receipt = run.receipt
     reached = f"{int((receipt.visits > 0).sum()):,} of {receipt.visits.size:,}"
-    items = [
+    return [
         ("samples", *counted(receipt.samples, "observed transitions")),
         ("episodes", *(counted(receipt.episodes, "") if receipt.episodes else ("—", "parallel sampling has none"))),
         ("sampled cells", reached, "(step, state) pairs with data"),
         ("tiers", str(receipt.tiers.count), "of reachability" if receipt.tiers.count > 1 else "nothing is ignored"),
         ("shared seed", str(run.recipe.shared_seed), "publish it with the recipe"),
     ]
-    if run.recipe.settings.access == "episodic":
-        items.append(("stretch", number(receipt.stretch), "widening of the decision windows"))
-    return items
 
 
 def _figures(run: Run, maps: Maps) -> str:
