@@ -356,7 +356,10 @@ def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
         ({"shared_seed": -1}, r"shared seed must be a whole number from 0 to \d+, got -1"),
         ({"data_seed": 0.5}, r"data seed must be a whole number from 0 to \d+, got 0.5"),
         ({"epsilon": 1e-6, "constants": "paper"}, r"these settings need .* parallel calls; at most 2\*\*62 .*"),
-        ({"epsilon": 1e-200, "constants": "paper"}, r"these settings need more parallel calls than a float can hold: relax epsilon=1e-200.*"),
+        (
+            {"epsilon": 1e-200, "constants": "paper"},
+            r"these settings need more parallel calls than a float can hold: relax epsilon=1e-200.*",
+        ),
         ({"rho": 1e-300, "constants": "paper"}, r"these settings need more parallel calls than .*rho=1e-300.*"),
     ],
 )

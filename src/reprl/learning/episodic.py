@@ -1,4 +1,4 @@
-"""The learner by episodes alone of the rule "sampled": Theorem 6.1 (joint, blocked) and Theorem A.5 (product).
+"""The rule "sampled" by episodes alone: Theorem 6.1 (joint, blocked) and Theorem A.5 (product) of the paper.
 
 With the paper's constants, or a number of runs set by hand, a run makes the stages of ``rep_explore`` once. With
 ``practical`` it makes rounds of exploration runs until a rehearsal passes. What it prints is then an estimate of a
@@ -137,9 +137,7 @@ def run_episodic(
     total = sum(stage.episodes() for stage in stages) * model.samples_per_episode
     if total > limit:
         raise ReprlError(f"max_samples must be at least {total} for these settings, got {limit}")
-    explored = find_partition(
-        key.derive("explore"), model, stages, grade=grade, workers=workers, progress=progress
-    )
+    explored = find_partition(key.derive("explore"), model, stages, grade=grade, workers=workers, progress=progress)
     explored = collect_data(explored, model, stages, workers=workers, progress=progress)
     induction = decide(key, explored.counts, explored.tiers, settings)
     if settings.runs is not None:

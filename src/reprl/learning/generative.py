@@ -1,4 +1,4 @@
-"""The learner from parallel samples of the rule "sampled": Theorem 4.13 of the paper, or as much as a rehearsal asks."""
+"""The rule "sampled" from parallel samples: Theorem 4.13 of the paper, or as many as a rehearsal asks for."""
 
 from __future__ import annotations
 

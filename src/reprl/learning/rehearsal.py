@@ -1,9 +1,9 @@
 """Rehearsal: would a second team, with data like ours, come to the same policy?
 
 Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule, of
-either kind. Those under this run's shared key have half its data, against a lucky look. If they do not all come to this run's policy, its
-key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys, and with as much data
-as this run, are asked as well (docs/rehearsal.md).
+either kind. Those under this run's shared key have half its data, against a lucky look. If they do not all come to this
+run's policy, its key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys, and
+with as much data as this run, are asked as well (docs/rehearsal.md).
 """
 
 from __future__ import annotations
