@@ -31,7 +31,7 @@ def run(mdp: reprl.TabularMDP, shared: int, data: int, **options: object) -> rep
 
 def per_run(mdp: reprl.TabularMDP, level: int = 0) -> int:
     """Episodes of an exploration run."""
-    return 4**level * episodic.EPISODES_PER_CELL * mdp.n_states * mdp.n_actions * mdp.horizon
+    return episodic.practical_run(mdp.n_states, mdp.n_actions, mdp.horizon, level).episodes
 
 
 Pair = tuple[reprl.LearnResult, reprl.LearnResult]
@@ -84,6 +84,7 @@ def test_a_run_doubles_its_runs_until_the_rehearsal_passes(lock: reprl.TabularMD
     assert result.guarantee == result.settings.promise("rehearsed", f"{result.rehearsal} (docs/rehearsal.md)")
     again = decide(reprl.SharedKey(1), result.counts, result.tiers, result.settings)
     assert again.policy == result.policy
+    assert result.induction is not None
     np.testing.assert_array_equal(again.laws, result.induction.laws)
 
 
@@ -100,6 +101,7 @@ def test_runs_get_longer_until_what_they_ignore_costs_little() -> None:
     assert hard.episodes >= episodic.FIRST_RUNS * (per_run(river) + per_run(river, 1))
     assert best - river.evaluate(hard.policy) <= 0.02
     for result, epsilon in ((easy, 1.0), (hard, 0.02)):
+        assert result.explored is not None
         data = Data(result.counts, result.explored.starts)
         assert ignoring_cost(data, result.tiers) <= episodic.IGNORED[1] * epsilon
 

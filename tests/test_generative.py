@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.decide.induction import Induction
 from reprl.learning.generative import plan_calls
 from reprl.learning.sampled import decide
 from reprl.learning.settings import Settings
@@ -94,8 +95,13 @@ def test_a_greedy_learner_with_as_many_samples_is_rejected(coupling: str) -> Non
     assert exceeds(parted, 200, 0.1) < FALSE_ALARM
 
 
+def induction_of(run: reprl.LearnResult) -> Induction:
+    assert run.induction is not None
+    return run.induction
+
+
 def computed_rho(mdp: reprl.TabularMDP, calls: int, **options: Any) -> float:
-    return learn(mdp, shared_seed=0, data_seed=0, calls=calls, **options).induction.guarantee.rho
+    return induction_of(learn(mdp, shared_seed=0, data_seed=0, calls=calls, **options)).guarantee.rho
 
 
 @pytest.mark.statistical
@@ -116,7 +122,7 @@ def test_the_rho_computed_from_hand_set_calls_bounds_the_disagreement(
     runs = [pair("gridworld", i, calls=high, **options) for i in range(pairs)]
     assert exceeds(sum(a.policy != b.policy for a, b in runs), pairs, rho) > FALSE_ALARM
     if rounding != "none":
-        values = sum(not np.array_equal(a.induction.values, b.induction.values) for a, b in runs)
+        values = sum(not np.array_equal(a.values, b.values) for a, b in runs)
         assert exceeds(values, pairs, rho) > FALSE_ALARM
     unshared = sum(runs[i][0].policy != runs[i + 1][1].policy for i in range(pairs - 1))
     assert exceeds(unshared, pairs - 1, rho) < FALSE_ALARM
@@ -188,7 +194,7 @@ def hostile(id: str) -> reprl.TabularMDP:
 @pytest.mark.statistical
 @pytest.mark.parametrize("id", ["every gap a window", "sixteen arms at 0.85 of the window"])
 def test_runs_agree_on_worlds_that_nobody_calibrated_on(id: str) -> None:
-    """60 pairs at the run's own sizes; false alarm 1e-6, power 0.9 at a disagreement of 0.42. Control: unshared seeds."""
+    """60 pairs at their own sizes; false alarm 1e-6, power 0.9 at a disagreement of 0.42. Control: unshared."""
     mdp, pairs = hostile(id), 60
     runs = [[learn(mdp, shared_seed=i, data_seed=2 * i + half) for half in range(2)] for i in range(pairs)]
     assert all(run.guarantee.status == "rehearsed" for both in runs for run in both)
@@ -205,7 +211,7 @@ def test_a_promise_is_proven_only_where_every_computed_figure_meets_it() -> None
     enough = plan_calls(reprl.GenerativeModel(world("random"), 0), asked)
     for calls, status in ((enough, "proven"), (enough // 10**6, "none"), (10, "none")):
         result = learn(world("random"), calls=calls, **options)
-        computed = result.induction.guarantee
+        computed = induction_of(result).guarantee
         assert result.guarantee.status == status
         assert (computed.rho <= 0.1 and computed.epsilon <= EPSILON and computed.delta <= 0.1) == (status == "proven")
         assert (result.guarantee.rho, result.guarantee.epsilon, result.guarantee.delta) == (0.1, EPSILON, 0.1)

@@ -55,7 +55,7 @@ def test_ignoring_costs_what_the_best_policy_would_earn_there(mdp: reprl.Tabular
 def test_a_state_with_an_unseen_action_may_be_worth_all_that_is_left(mdp: reprl.TabularMDP) -> None:
     data = exact(mdp)
     hits = data.counts.hits.copy()
-    table, slots = data.counts.outcomes.slots(0, 1, 0)
+    _, slots = data.counts.outcomes.slots(0, 1, 0)
     hits[slots] = 0
     unseen = Data(reprl.Counts(data.counts.outcomes, hits), data.starts)
     value = mdp.solve().values[0]
