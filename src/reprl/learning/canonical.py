@@ -64,8 +64,9 @@ def run_canonical(
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
-        Status "rehearsed" if the last rehearsal passed and cells of which too little is known could be worth at most
-        0.1·ε; otherwise "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
+        Status "rehearsed" if the last rehearsal passed, cells of which too little is known could be worth at most 0.1·ε
+        and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the run's own
+        frequencies (docs/proofs/canonical.md).
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
@@ -120,8 +121,10 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
 
 
 def _is_sure(look: _Look, settings: Settings) -> bool:
-    """Whether a run may stop."""
-    return look.rehearsal is not None and look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon
+    """Whether a run may stop: teams agree, nothing large is unknown, and the policy is good enough in the model."""
+    if look.rehearsal is None or look.choice.loss >= settings.epsilon:
+        return False
+    return look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon
 
 
 def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
@@ -149,6 +152,8 @@ def _promise(look: _Look, settings: Settings) -> Guarantee:
         return settings.promise("rehearsed", f"{look.rehearsal} (docs/rehearsal.md)")
     if look.unknown > UNKNOWN * settings.epsilon:
         why = f"what was hardly explored could be worth {look.unknown:.3g}"
+    elif look.choice.loss >= settings.epsilon:
+        why = f"the policy loses {look.choice.loss:.3g} by its own data"
     elif look.rehearsal.error >= settings.epsilon:
         why = f"the best value is only known to a standard deviation of {look.rehearsal.error:.3g}"
     else:

@@ -182,6 +182,11 @@ class ReprlLearner:
     ) -> Run:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
         if self.settings.rule == "canonical":
+            if self.samples is not None:
+                check_model(model, self.access, self.name)
+                parallel = self.access == "generative"
+                unit = model.samples_per_call if parallel else model.samples_per_episode
+                number_within(self.samples, int(unit), "one parallel call" if parallel else "one episode")
             return run_canonical(
                 model,
                 shared_key,

@@ -1,9 +1,9 @@
 """Rehearsal: would a second team, with data like ours, come to the same policy?
 
 Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule, of
-either kind. Those under this run's shared key have half its data, against a lucky look. If they do not all come to this
-run's policy, its key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys, and
-with as much data as this run, are asked as well (docs/rehearsal.md).
+either kind. They have half of its data, against a lucky look. If those under this run's shared key do not all come to
+its policy, the key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys are
+asked as well (docs/rehearsal.md).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from reprl.randomness import DataStream, SharedKey
 
 APART = 1
 """Pairs under fresh keys that may differ."""
+HALF = 2
+"""This run's data over those of a simulated team."""
 
 
 def teams_for(rho: float) -> int:
@@ -100,7 +102,7 @@ def rehearse(
     values = np.empty(teams)
     agree = 0
     for number in range(teams):
-        found = team(None, 2, _key(stream, "team", number))
+        found = team(None, HALF, _key(stream, "team", number))
         apart += 1.0 if found.policy is None else found.policy.actions != policy.actions
         agree += found.policy == policy
         values[number] = found.best
@@ -119,7 +121,7 @@ def _ask_pairs(team: Team, most: int, stream: DataStream) -> tuple[int, int]:
     agree = 0
     for pair in range(most):
         fresh = SharedKey(_key(stream, "key", pair))
-        first, second = (team(fresh, 1, _key(stream, "pair", 2 * pair + i)).policy for i in (0, 1))
+        first, second = (team(fresh, HALF, _key(stream, "pair", 2 * pair + i)).policy for i in (0, 1))
         agree += first is not None and first == second
         if pair + 1 - agree > APART:
             return agree, pair + 1

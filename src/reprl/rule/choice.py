@@ -31,10 +31,9 @@ WIDTHS = (1.0, 2.0, 4.0)
 """Widths of plateau laws, in ε/H times a shared factor in [1, 2)."""
 NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
-ROOM = 0.95
-"""Share of ε that a candidate's loss must stay below."""
-TURN = 0.15
-"""Margin of a sampled candidate, times θ: where its disagreement is about what a preferred one's is at that margin."""
+ROOM = (0.5, 0.95)
+"""A candidate's loss must stay below a shared random share of ε, uniform between these: no world is at the edge for
+every key."""
 
 
 class Rule(NamedTuple):
@@ -54,6 +53,8 @@ class Rule(NamedTuple):
     """Candidates of the kind "sampled"."""
     first: int
     """Number of the first candidate: 0, unless only one that a recipe has published is left."""
+    room: float
+    """What a candidate may lose, less than ε."""
     floor: float
     """τ: where a policy comes with a smaller probability, it says the most preferred action."""
 
@@ -71,7 +72,7 @@ class Choice(NamedTuple):
     margin: float
     """Its margin: (z/margin)² samples of every cell put z standard deviations between the world and a boundary."""
     lead: float
-    """How far its log weight is ahead of the next policy's; infinite if there is no other."""
+    """How far its log weight is ahead of the next policy's that was weighed; infinite if there is no other."""
     loss: float
     """V* − V^π in the model."""
     value: float
@@ -92,13 +93,14 @@ def make_rule(
         preference: None by index, "shared" for a random order, or the actions, best first.
 
     Randomness:
-        Shared, at key.derive("tolerance"), ("width"), ("floor") and ("preference"); ``choose`` reads
+        Shared, at key.derive("tolerance"), ("width"), ("room"), ("floor") and ("preference"); ``choose`` reads
         ("policy", fingerprint) and ("sampled", number).
     """
     horizon, n_states, n_actions = shape
     asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
     low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
-    offset, factor, part = (float(key.derive(name).uniforms(1)[0]) for name in ("tolerance", "width", "floor"))
+    names = ("tolerance", "width", "room", "floor")
+    offset, factor, share, part = (float(key.derive(name).uniforms(1)[0]) for name in names)
     return Rule(
         key=key,
         shape=shape,
@@ -108,6 +110,7 @@ def make_rule(
         tolerances=np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset)),
         widths=np.array(WIDTHS) * (epsilon / horizon * 2.0**factor),
         first=0,
+        room=epsilon * (ROOM[0] + (ROOM[1] - ROOM[0]) * share),
         floor=epsilon / (16.0 * horizon * n_states) * 2.0**-part,
     )
 
@@ -147,6 +150,7 @@ class _Entry(NamedTuple):
     policy: Policy
     kind: str
     candidate: int
+    margin: float
 
 
 def choose(rule: Rule, dynamics: Dynamics) -> Choice:
@@ -157,8 +161,8 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
         dynamics: M, true or estimated.
 
     Guarantee:
-        A pure function of both. The policy loses less than 0.95·ε in M whenever some candidate does; the smallest
-        tolerance does unless the floor costs that much.
+        A pure function of both. The policy loses less than rule.room ≤ 0.95·ε in M whenever some candidate does; the
+        smallest tolerance does unless the floor costs that much.
 
     Randomness:
         Shared, at rule.key.derive("policy", fingerprint), whose address is the policy and not how it was found, and at
@@ -170,13 +174,13 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
     entries += _sampled(rule, dynamics, gaps, max((entry.score for entry in entries), default=-math.inf))
     entries.sort(key=lambda entry: -entry.score)  # stable: equal scores keep the order of candidates
     first = entries[0]
-    ahead = first.score - entries[1].score if len(entries) > 1 and math.isfinite(first.score) else math.inf
+    other = next((entry.score for entry in entries if entry.policy != first.policy), -math.inf)
+    ahead = first.score - other if math.isfinite(other) else math.inf
     worth = float(dynamics.initial @ gaps.value[0])
     if first.kind == "sampled":
         width, loss = float(rule.widths[first.candidate]), policy_loss(dynamics, gaps.value[0], first.policy.actions)
-        margin = math.exp(first.score)
         number = rule.first + first.candidate
-        return Choice(first.policy, "sampled", number, width, margin, ahead, loss, worth - loss, None)
+        return Choice(first.policy, "sampled", number, width, first.margin, ahead, loss, worth - loss, None)
     j = first.candidate
     h, s, a = (int(i) for i in found.tightest[j])
     loss = float(found.loss[j])
@@ -185,7 +189,7 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
         kind="preferred",
         candidate=rule.first + j,
         tolerance=float(rule.tolerances[j]),
-        margin=float(found.margin[j]),
+        margin=first.margin,
         lead=ahead,
         loss=loss,
         value=worth - loss,
@@ -194,8 +198,8 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
 
 
 def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log weights of candidates: log margin + ½·log(1 − loss/(0.95·ε))."""
-    left = 1.0 - loss / (ROOM * rule.epsilon)
+    """Log weights of candidates: log margin + ½·log(1 − loss/room)."""
+    left = 1.0 - loss / rule.room
     with np.errstate(divide="ignore", invalid="ignore"):
         weight: NDArray[np.float64] = np.where(
             left > 0.0, np.log(np.clip(margin, 1e-9, CLEAR)) + 0.5 * np.log(left), -np.inf
@@ -217,7 +221,8 @@ def _preferred(rule: Rule, found: Candidates) -> list[_Entry]:
     for group in printed.values():
         policy = Policy(found.actions[group[0]])
         score = float(np.logaddexp.reduce(weights[group])) + _noise(rule, policy)
-        entries.append(_Entry(score, policy, "preferred", group[int(np.argmax(weights[group]))]))
+        widest = group[int(np.argmax(weights[group]))]
+        entries.append(_Entry(score, policy, "preferred", widest, float(found.margin[widest])))
     return entries
 
 
@@ -227,13 +232,14 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
     grade = Grade.auto(horizon * n_states, n_actions)
     entries = []
     for number, width in enumerate(rule.widths):
-        laws, theta = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
-        margin = np.array([TURN / max(theta, TURN / CLEAR)])
+        laws, firm = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
+        margin = np.array([firm])
         if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE <= rival:
             continue
         key = rule.key.derive("sampled", rule.first + number)
         drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
         policy = Policy(drawn.reshape(horizon, n_states))
         loss = np.array([policy_loss(dynamics, gaps.value[0], policy.actions)])
-        entries.append(_Entry(float(_weight(rule, margin, loss)[0]) + _noise(rule, policy), policy, "sampled", number))
+        score = float(_weight(rule, margin, loss)[0]) + _noise(rule, policy)
+        entries.append(_Entry(score, policy, "sampled", number, float(margin[0])))
     return entries

@@ -104,13 +104,14 @@ def _moments(dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int) -> float:
     outcomes = dynamics.outcomes
     row = h * outcomes.row_shift + s * outcomes.n_actions + a
     mean = 0.0
-    square = 0.0
     for e in range(outcomes.first[row], outcomes.first[row + 1]):
         weight = dynamics.probability[e + h * outcomes.slot_shift]
-        x = outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]]
-        mean += weight * x
-        square += weight * x * x
-    variance = square - mean * mean
+        mean += weight * (outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]])
+    variance = 0.0  # about the mean: the difference of two large squares would leave rounding of the size of TIE
+    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+        weight = dynamics.probability[e + h * outcomes.slot_shift]
+        x = outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]] - mean
+        variance += weight * x * x
     gaps.own[h, s, a] = variance if variance > TIE else 0.0
     return mean
 

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
-from reprl.rule.choice import ROOM, Rule
+from reprl.rule.choice import Rule
 from reprl.rule.gaps import Gaps, find_gaps
 from reprl.rule.preferred import weigh_tolerances
 
@@ -32,7 +32,7 @@ def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
     """
     gaps = find_gaps(dynamics, rule.order)
     found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
-    may_win = (found.loss < ROOM * rule.epsilon) & (found.tightest[:, 0] >= 0)
+    may_win = (found.loss < rule.room) & (found.tightest[:, 0] >= 0)
     if not may_win.any():
         return gaps.own
     may_win &= found.margin * NEAR > found.margin[may_win].max()

@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
 from reprl.rule.gaps import Gaps
+from reprl.rule.preferred import CLEAR
+
+TURN = 0.15
+"""Margin of plateau laws, times θ: where their disagreement is about what a tolerance's is at that margin."""
 
 
 def plateau_laws(
     dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], width: float, floor: float
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the laws of all cells, (H, S, A), and how fast they turn.
+    """Return the laws of all cells, (H, S, A), and how firm they are.
 
     Args:
         dynamics: the model.
@@ -31,13 +35,14 @@ def plateau_laws(
         floor: cells visited with a smaller probability say the most preferred action.
 
     Returns:
-        The laws, and θ: the angle between the laws' square roots in two models is at most θ·(error of the gaps over
-        their spreads), all cells together (docs/proofs/canonical.md §5).
+        The laws, and their margin: TURN/θ, where θ bounds how fast the laws' square roots turn with errors of the gaps
+        in units of their spreads, all cells together; or less, if a gap that does not count in θ could come to. What
+        counts is on the slope or within a quarter of the width of it (docs/proofs/canonical.md §5).
     """
     shape = dynamics.outcomes.shape
     laws = np.zeros(shape)
-    turn = _fill(dynamics, gaps, order, width, floor, np.zeros(shape[:2]), laws)
-    return laws, math.sqrt(turn)
+    turn, clear = _fill(dynamics, gaps, order, width, floor, np.zeros(shape[:2]), laws)
+    return laws, min(clear, TURN / math.sqrt(turn)) if turn > 0.0 else clear
 
 
 @njit(cache=True, nogil=True)
@@ -49,11 +54,11 @@ def _fill(
     floor: float,
     visits: NDArray[np.float64],
     laws: NDArray[np.float64],
-) -> float:
-    """Fill laws, and visits with the laws' occupancy; return the sum of the squared rates of turning."""
+) -> tuple[float, float]:
+    """Fill laws, and visits with their occupancy; return the sum of squared rates, and the rest's least distance."""
     outcomes = dynamics.outcomes
     visits[0] = dynamics.initial
-    turn = 0.0
+    turn, clear = 0.0, CLEAR
     for h in range(outcomes.horizon):
         for s in range(outcomes.n_states):
             if visits[h, s] < floor or gaps.gap[h, s, gaps.best[h, s]] > 0.0:
@@ -61,10 +66,13 @@ def _fill(
             else:
                 square, slopes = 0.0, 0.0
                 for a in range(outcomes.n_actions):
-                    x = 2.0 * gaps.gap[h, s, a] / width - 1.0
+                    gap, spread = gaps.gap[h, s, a], gaps.spread[h, s, a]
+                    x = 2.0 * gap / width - 1.0
                     weight = 1.0 if x <= 0.0 else (math.cos(0.5 * math.pi * x) if x < 1.0 else 0.0)
-                    if 0.0 < x < 1.0:
-                        slopes += (math.pi / width * math.sin(0.5 * math.pi * x) * gaps.spread[h, s, a]) ** 2
+                    if -0.5 < x < 1.5:
+                        slopes += (math.pi / width * spread) ** 2
+                    elif spread > 0.0 and math.isfinite(gap):
+                        clear = min(clear, (0.5 * width - gap if x < 0.0 else gap - width) / spread)
                     laws[h, s, a] = weight * weight
                     square += weight * weight
                 for a in range(outcomes.n_actions):
@@ -77,4 +85,4 @@ def _fill(
                         for e in range(outcomes.first[row], outcomes.first[row + 1]):
                             flow = visits[h, s] * laws[h, s, a] * dynamics.probability[e + h * outcomes.slot_shift]
                             visits[h + 1, outcomes.next_state[e]] += flow
-    return turn
+    return turn, clear
