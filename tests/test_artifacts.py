@@ -467,7 +467,7 @@ def test_a_receipt_says_what_was_chosen_and_rehearsed(canonical_run):
     }
     assert document["undecided"] == [[h, s, rehearsal.apart[h, s]] for h, s in canonical_run.undecided]
     assert document["spread"] == canonical_run.spread
-    assert (document["fractional"], document["ignored"], document["stretch"]) == (None, None, None)
+    assert (document["fractional"], document["ignored"]) == (None, None)
 
 
 def test_a_run_that_is_not_sure_states_no_figure(undecided):
@@ -562,7 +562,6 @@ RECEIPT_EDITS = [
     (("values",), "x", "receipt values must be a list of 4 items, got 'x'"),
     (("values", 0, 0), None, r"receipt values\[0\]\[0\] must be a finite number, got None"),
     (("ignored",), [], "receipt ignored must be null exactly where fractional is"),
-    (("stretch",), 0, "receipt stretch must lie in"),
     (("labels",), None, "receipt labels must be an object"),
     (("labels", "name"), "other", "receipt digest must be"),
     (("labels", "name"), "\x1b[0m", "receipt labels.name must be a printable text"),
@@ -595,7 +594,6 @@ UNDECIDED_EDITS = [
     (("undecided", 0), [0, 0, 0], r"receipt undecided\[0\] must be .* a share in"),
     (("undecided",), [], "receipt digest must be"),
     (("spread",), None, "receipt spread must be null exactly for the rule 'sampled', got None"),
-    (("stretch",), 1.0, "receipt stretch must be null for the rule 'canonical', got 1.0"),
 ]
 
 

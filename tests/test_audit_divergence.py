@@ -55,7 +55,7 @@ def with_score(run: reprl.LearnResult, h: int, s: int, a: int, shift: float) -> 
 
 
 def test_equal_policies_do_not_part(generative):
-    assert first_divergence(0, generative, replace(generative, stretch=2.0), WORLD) is None
+    assert first_divergence(0, generative, replace(generative), WORLD) is None
     assert policy_divergence(0, generative.policy, generative.policy, WORLD, None) is None
 
 
@@ -86,14 +86,6 @@ def test_of_several_arms_in_one_draw_the_furthest_laws_are_named(generative):
     assert "1 more cell of this draw" in found.text
 
 
-def test_window_comes_before_arms(generative):
-    other = replace(with_action(generative, 2, 0), stretch=1.25)
-    found = parted(generative, other)
-    assert (found.stage, found.step, found.state) == ("window", None, None)
-    assert found.margin == pytest.approx(0.2)
-    assert "1.25" in found.text
-
-
 def partitioned(run: reprl.LearnResult, level: Any, fractional: Any) -> reprl.LearnResult:
     """The same run with a partition into three tiers, and the fractions that its two sets were drawn from."""
     assert run.explored is not None
@@ -110,7 +102,7 @@ def test_partition_comes_before_everything_and_names_the_draw(episodic):
     """Tier 2 parts in two cells, (2, 2) moves with neither; the cell with the fractions furthest apart is named."""
     one = partitioned(episodic, {(1, 3): 2, (2, 1): 3, (2, 2): 2}, {(1, 1, 3): 0.125, (1, 2, 1): 0.625})
     two = partitioned(episodic, {(1, 3): 3, (2, 1): 2, (2, 2): 2}, {(1, 1, 3): 0.25, (1, 2, 1): 0.125})
-    found = parted(one, replace(with_action(two, 2, 0), stretch=9.0))
+    found = parted(one, with_action(two, 2, 0))
     assert (found.stage, found.tier, found.step, found.state) == ("partition", 2, 2, 1)
     assert found.margin == pytest.approx(0.5)
     assert "ignored by one run and kept by the other in tier 2" in found.text
@@ -120,10 +112,11 @@ def test_partition_comes_before_everything_and_names_the_draw(episodic):
 def test_the_length_of_exploration_comes_before_the_partition(episodic):
     level = episodic.tiers.level.copy()
     level[0, 0] = 2
-    other = replace(with_action(episodic, 0, 0), level=1, tiers=Tiers.from_levels(level, 2))
+    longer = episodic.explored._replace(level=1)
+    other = replace(with_action(episodic, 0, 0), explored=longer, tiers=Tiers.from_levels(level, 2))
     found = parted(episodic, other)
     assert (found.stage, found.margin, found.state) == ("length", None, None)
-    assert found.text == "exploration begun again 0 times in one run and 1 times in the other"
+    assert found.text == "exploration runs made longer 0 times in one run and 1 times in the other"
 
 
 def test_an_earlier_tier_parts_before_a_later_one(episodic):

@@ -46,7 +46,6 @@ _NAMES = (
     "ignored",
     "visits",
     "values",
-    "stretch",
     "labels",
     "data_commitment",
     "package_version",
@@ -92,8 +91,6 @@ class Receipt:
     """(H, S): samples behind the decision, all actions together."""
     values: NDArray[np.float64]
     """(H+1, S): values that the decision computed."""
-    stretch: float | None
-    """How far windows were widened; None for the canonical rule."""
     labels: Labels
     """Names of the environment, states and actions, as far as they are known; without its reward map."""
     data_commitment: str
@@ -122,7 +119,6 @@ class Receipt:
             ignored=None if explored is None else explored.ignored,
             visits=_visits(result.counts),
             values=result.values,
-            stretch=None if result.choice is not None else float(result.stretch),
             labels=_printable(result.environment),
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
@@ -161,7 +157,6 @@ class Receipt:
             "ignored": None if self.ignored is None else self.ignored.astype(int).tolist(),
             "visits": self.visits.tolist(),
             "values": self.values.tolist(),
-            "stretch": self.stretch,
             "labels": labels_document(self.labels),
             "data_commitment": self.data_commitment,
             "package_version": self.package_version,
@@ -251,7 +246,7 @@ def _read_figures(document: Reader) -> dict[str, Any]:
     for name in ("choice", "spread"):
         if (document[name] is None) != (rule == "sampled"):
             raise ReprlError(f"receipt {name} must be null exactly for the rule 'sampled', got {quote(document[name])}")
-    for name in ("fractional", "ignored", "stretch"):
+    for name in ("fractional", "ignored"):
         if document[name] is not None and rule == "canonical":
             raise ReprlError(f"receipt {name} must be null for the rule 'canonical', got {quote(document[name])}")
     return {
@@ -261,7 +256,6 @@ def _read_figures(document: Reader) -> dict[str, Any]:
         "episodes": document.whole("episodes"),
         "rule": rule,
         "spread": document.optional("spread", document.real),
-        "stretch": None if rule == "canonical" else document.real("stretch", open_low=True),
         "data_commitment": document.digest("data_commitment"),
         "package_version": document.printable("package_version"),
         "seconds": document.part("timings", ("seconds",)).real("seconds"),

@@ -15,7 +15,7 @@ from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy
 from reprl.rule.choice import Choice
 
-STAGES = ("choice", "comparison", "length", "partition", "window", "arms", "rounding", "policy")
+STAGES = ("choice", "comparison", "length", "partition", "arms", "rounding", "policy")
 """In the order in which a run passes them: the first two of the rule "canonical", then those of "sampled"; "policy" for
 learners that show nothing but their policy."""
 
@@ -55,9 +55,9 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
         nearest (margin: how far the action's gap, averaged over the runs, is from the tolerance). Of the rule "sampled"
         the first of: the length of exploration (no margin: how close the call was
         is not kept); the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
-        the window (relative distance of the two stretches); then, from the last step back, the arms (gap between the
-        scores of the two actions, averaged over the runs) and the rounding of values (their distance). Of the cells
-        that part in one draw, the one whose laws lie furthest apart is named.
+        then, from the last step back, the arms (gap between the scores of the two actions, averaged over the runs) and
+        the rounding of values (their distance). Of the cells that part in one draw, the one whose laws lie furthest
+        apart is named.
     """
     if first.policy == second.policy:
         return None
@@ -66,7 +66,7 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
         return _choice(number, first.choice, second.choice) or _comparison(number, pair, world)
     if first.induction is None or second.induction is None:
         return policy_divergence(number, first.policy, second.policy, world, None)
-    found = _length(number, pair) or _partition(number, pair, world) or _window(number, pair)
+    found = _length(number, pair) or _partition(number, pair, world)
     inductions = (first.induction, second.induction)
     for h in reversed(range(world.horizon)):
         found = found or _arms(number, pair, inductions, h, world) or _rounding(number, pair, inductions, h, world)
@@ -193,20 +193,11 @@ def _partition(number: int, pair: Pair, world: Environment) -> Divergence | None
 
 
 def _length(number: int, pair: Pair) -> Divergence | None:
-    one, two = (run.level for run in pair)
+    one, two = (0 if run.explored is None else run.explored.level for run in pair)
     if one == two:
         return None
-    text = f"exploration begun again {one} times in one run and {two} times in the other"
+    text = f"exploration runs made longer {one} times in one run and {two} times in the other"
     return Divergence(number, "length", None, None, None, None, None, text)
-
-
-def _window(number: int, pair: Pair) -> Divergence | None:
-    one, two = (run.stretch for run in pair)
-    if one == two:
-        return None
-    margin = abs(one - two) / max(abs(one), abs(two))
-    text = f"windows stretched by {one:.6g} in one run and {two:.6g} in the other"
-    return Divergence(number, "window", None, None, None, margin, None, text)
 
 
 def _arms(number: int, pair: Pair, inductions: Inductions, h: int, world: Environment) -> Divergence | None:

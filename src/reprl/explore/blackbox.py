@@ -38,6 +38,8 @@ class Findings(NamedTuple):
 
     records: Records
     short: NDArray[np.int64]
+    missed: dict[int, NDArray[np.uint8]]
+    """By run."""
     first_value: dict[int, float]
     """By run."""
     starts: NDArray[np.int64]
@@ -67,13 +69,15 @@ def explore_black_box(
         found, *others = crew.work(explore_runs, shares, total, progress)
     for part in others:
         found.records.update(part.records)
+        found.missed.update(part.missed)
         found.first_value.update(part.first_value)
         found.short[...] += part.short
         found.starts[...] += part.starts
     shape = (model.horizon, model.n_states, model.n_actions)
     found.records.update(known_records(model, total))
     value = np.array([found.first_value[run] for run in range(runs)])
-    return Exploration(runs, found.short, as_counts(found.records, shape), value, found.starts)
+    missed = np.array([found.missed[run] for run in range(runs)])
+    return Exploration(runs, found.short, missed, as_counts(found.records, shape), value, found.starts)
 
 
 def explore_runs(
@@ -92,7 +96,7 @@ def explore_runs(
     schedule = settings.schedule(*sizes)
     known = list(model.known)
     short = np.zeros((orders.quotas.size, model.horizon, model.n_states), dtype=np.int64)
-    found = Findings(Counter(), short, {}, np.zeros(model.n_states, dtype=np.int64))
+    found = Findings(Counter(), short, {}, {}, np.zeros(model.n_states, dtype=np.int64))
     begin = model.reset if isinstance(model, GymnasiumModel) else lambda seed: model.reset()
     width, choice, value = 2 * model.n_actions, agent.choice, agent.value
 
@@ -128,7 +132,9 @@ def explore_runs(
                 raise
             if after_episode is not None:
                 after_episode()
-        mark_short(agent.visits, orders.quotas, found.short)
+        found.missed[run] = np.zeros((model.horizon, model.n_states), dtype=np.uint8)
+        mark_short(agent.visits, orders.quotas, found.short, found.missed[run])
+        found.missed[run][:, known] = 0
         found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
         found.starts[...] += starts
     found.short[:, :, known] = 0

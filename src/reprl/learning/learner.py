@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.errors import ReprlError, check_int, quote
 from reprl.learning.canonical import run_canonical
-from reprl.learning.episodic import practical_stages, run_episodic
+from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.protocol import Run, number_within
 from reprl.learning.settings import LearnOptions, Settings
@@ -91,7 +91,8 @@ def learn(
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
         data_seed: seed of the samples, private and fresh in every run; None draws one.
-        max_samples: never draw more. A run that is not sure by then promises nothing (rule="canonical") or is refused.
+        max_samples: never draw more. A run that is not sure by then promises nothing; a size that is fixed beforehand,
+            by hand or by the paper, is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         workers: threads, or processes for a black box; they cannot change the result.
         progress: show a bar on standard error: phase, episodes, time left in the phase.
@@ -101,7 +102,7 @@ def learn(
             "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
 
     Guarantee:
-        As in the result: docs/rehearsal.md for "rehearsed", docs/proofs for "proven", docs/calibration.md for others.
+        As in the result: docs/rehearsal.md for "rehearsed", docs/proofs for "proven".
 
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
@@ -164,7 +165,7 @@ class ReprlLearner:
     """A budget that sets the parallel calls or exploration runs, whatever the settings would ask for. Episodes are paid
     for in full beforehand; exploration ends many of them early, so less than the budget is spent."""
     max_samples: int | None = None
-    """A run that needs more is refused."""
+    """Never draw more, as ``learn`` says."""
     candidate: tuple[str, int] | None = None
     """What a recipe has published, to follow."""
     name: ClassVar[str] = "reprl"
@@ -237,5 +238,5 @@ class ReprlLearner:
             return int(model.samples_per_call)
         if self.settings.rule == "canonical":
             return int(model.samples_per_episode * model.n_states * model.n_actions)
-        (stage,) = practical_stages(model.n_states, model.n_actions, model.horizon)
-        return stage.run.episodes * int(model.samples_per_episode)
+        run = practical_run(model.n_states, model.n_actions, model.horizon)
+        return run.episodes * int(model.samples_per_episode)

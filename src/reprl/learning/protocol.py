@@ -51,10 +51,6 @@ class Run:
     """Laws and scores behind the policy, for the rule "sampled"."""
     explored: Explored | None = None
     """Fractional and drawn ignorable sets, for access "episodic"."""
-    stretch: float = 1.0
-    """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
-    level: int = 0
-    """How often an episodic run began its exploration again, with longer runs, because its own data asked for it."""
 
     @property
     def tolerance(self) -> float | None:

@@ -120,8 +120,6 @@ def _tiles(run: Run) -> list[tuple[str, str, str]]:
         tiers = receipt.tiers.count
         items.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
     items.append(("shared seed", str(run.recipe.shared_seed), "publish it with the recipe"))
-    if receipt.stretch is not None and run.recipe.settings.access == "episodic":
-        items.append(("stretch", number(receipt.stretch), "widening of the decision windows"))
     return items
 
 
