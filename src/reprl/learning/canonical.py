@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from reprl.errors import check_int
 from reprl.explore.cover import cover, no_data
+from reprl.explore.crew import Crew
+from reprl.explore.unknown import find_unknown
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Rehearsal, rehearse
@@ -20,14 +22,12 @@ from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule
-from reprl.rule.gaps import find_gaps, unknown_value, value_spread
+from reprl.rule.gaps import find_gaps, value_spread
 from reprl.rule.influence import influence
 from reprl.rule.preferred import visits_of
 
 FIRST = 32
 """Parallel calls of the first round; by episodes, episodes per state and action."""
-UNSURE = 16
-"""A cell with fewer samples may be anything."""
 UNKNOWN = 0.1
 """Share of ε that cells of which too little is known may be worth when a run stops."""
 LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
@@ -88,17 +88,19 @@ def run_canonical(
         rule = follow(rule, *candidate)
     data = no_data(model)
     weight: NDArray[np.float64] | None = None
-    for number, size in enumerate(_sizes(model, settings.access, max_samples if spend is None else spend), 1):
-        tell = None if progress is None else _telling(progress, f"round {number}")
-        if settings.access == "generative":
-            data += _call(model, size - int(data.starts.sum()))
-        else:
-            data = cover(model, data, size - int(data.starts.sum()), weight, workers=workers, progress=tell)
-        stream = None if spend else DataStream(model.data_seed, f"rehearsal/{number}")
-        look = _look(rule, data, settings, stream, pairs=candidate is None)
-        if _is_sure(look, settings):
-            break
-        weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
+    with Crew(model, workers) as crew:
+        for number, size in enumerate(_sizes(model, settings.access, max_samples if spend is None else spend), 1):
+            tell = None if progress is None else _telling(progress, f"round {number}")
+            if settings.access == "generative":
+                data += _call(model, size - int(data.starts.sum()))
+            else:
+                more, bearable = size - int(data.starts.sum()), UNKNOWN * settings.epsilon
+                data = cover(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
+            stream = None if spend else DataStream(model.data_seed, f"rehearsal/{number}")
+            look = _look(rule, data, settings, stream, pairs=candidate is None)
+            if _is_sure(look, settings):
+                break
+            weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
     run = _finish(rule, data, look, settings)
     return run if candidate is None else _following(run)
 
@@ -131,7 +133,7 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
     dynamics = empirical_dynamics(data)
     choice = choose(rule, dynamics)
     rehearsal = None if stream is None else rehearse(rule, data, choice, settings.rho, stream, pairs=pairs)
-    return _Look(dynamics, choice, rehearsal, unknown_value(dynamics, data.counts.visits < UNSURE))
+    return _Look(dynamics, choice, rehearsal, find_unknown(data).worth)
 
 
 def _is_sure(look: _Look, settings: Settings) -> bool:

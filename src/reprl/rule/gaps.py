@@ -142,41 +142,6 @@ def _passed(
     return total
 
 
-def unknown_value(dynamics: Dynamics, unsure: NDArray[np.bool_]) -> float:
-    """Return what cells that are unsure could be worth from the start, at most.
-
-    Args:
-        dynamics: the model.
-        unsure: (H, S, A): cells of which nothing may be believed.
-
-    Guarantee:
-        The best sum over policies of Pr[the first unsure cell is met at step h]·(H − h), in the model elsewhere.
-    """
-    worth = np.zeros(dynamics.outcomes.n_states)
-    _unknown(dynamics, unsure, worth)
-    return float(dynamics.initial @ worth)
-
-
-@njit(cache=True, nogil=True)
-def _unknown(dynamics: Dynamics, unsure: NDArray[np.bool_], worth: NDArray[np.float64]) -> None:
-    """Fill worth, (S,), by dynamic programming; it holds zeros."""
-    outcomes = dynamics.outcomes
-    here = np.zeros(outcomes.n_states)
-    for h in range(outcomes.horizon - 1, -1, -1):
-        for s in range(outcomes.n_states):
-            here[s] = 0.0
-            for a in range(outcomes.n_actions):
-                if unsure[h, s, a]:
-                    here[s] = float(outcomes.horizon - h)
-                    break
-                row = h * outcomes.row_shift + s * outcomes.n_actions + a
-                total = 0.0
-                for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                    total += dynamics.probability[e + h * outcomes.slot_shift] * worth[outcomes.next_state[e]]
-                here[s] = max(here[s], total)
-        worth[:] = here
-
-
 def value_spread(dynamics: Dynamics) -> float:
     """Return how much the best policy is worth more than the worst, from the start; untried actions do not count.
 
