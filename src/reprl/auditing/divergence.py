@@ -85,7 +85,7 @@ def policy_divergence(
         margin, close = 0.0, "an exact tie"
     else:
         close = f"a gap of {margin:.3g} in value"
-    text = f"{world.cell(h, s)}: {world.action(a)} against {world.action(b)}, {close}"
+    text = f"{world.cell(h, s)}: {world.labels.action(a)} against {world.labels.action(b)}, {close}"
     return Divergence(number, "policy", None, h, s, margin, (a, b), text)
 
 
@@ -145,9 +145,9 @@ def _arms(number: int, pair: Pair, h: int, world: Environment) -> Divergence | N
     noise = float(np.abs(one.induction.scores[h, s] - two.induction.scores[h, s])[[a, b]].max())
     margin = abs(gaps[0] + gaps[1]) / 2.0
     text = (
-        f"{world.cell(h, s)}, tier {tier}: {world.action(a)} against {world.action(b)}, whose scores differ by "
-        f"{gaps[0]:+.3g} in one run and {gaps[1]:+.3g} in the other; a score moved by {noise:.3g} between the runs, "
-        f"the laws by {distance[s]:.3g} in total variation{_others(apart)}"
+        f"{world.cell(h, s)}, tier {tier}: {world.labels.action(a)} against {world.labels.action(b)}, whose scores "
+        f"differ by {gaps[0]:+.3g} in one run and {gaps[1]:+.3g} in the other; a score moved by {noise:.3g} between "
+        f"the runs, the laws by {distance[s]:.3g} in total variation{_others(apart)}"
     )
     return Divergence(number, "arms", tier, h, s, margin, (a, b), text)
 

@@ -112,11 +112,4 @@ def _show(
     print_comparison(console, comparison)
     cells = runs[0].policy.actions.size
     plain = f"greedy planning on these two data sets differs in {greedy} of {cells} cells: it shares no randomness"
-    console.print(
-        facts(
-            [
-                ("promised", runs[0].guarantee),
-                ("for comparison", plain),
-            ]
-        )
-    )
+    console.print(facts([("promised", runs[0].guarantee), ("for comparison", plain)]))

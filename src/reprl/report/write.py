@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from reprl.artifacts.folder import Run, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
-from reprl.documents import decode, load, stated_format
+from reprl.documents import decode, load, plain, stated_format
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
 from reprl.mdp.policy import Policy
@@ -88,12 +87,6 @@ def _from_json(data: bytes | str) -> AuditReport | Comparison:
 def _to_json(document: object) -> str:
     """Let documents in memory hold NumPy values."""
     try:
-        return json.dumps(document, default=_number)
+        return json.dumps(document, default=partial(plain, strict=True))
     except (ValueError, TypeError, RecursionError) as error:
         raise ReprlError(f"report source must hold JSON values only: {error}") from None
-
-
-def _number(value: object) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"got {quote(value)}")
