@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.artifacts.folder import Run
+from reprl.artifacts.folder import StoredRun
 from reprl.auditing.comparison import Comparison
 from reprl.documents import Reader, decode, plain
 from reprl.errors import ReprlError, hint
@@ -38,8 +38,8 @@ def test_stored_documents_are_read_and_written_again_byte_for_byte(name: str, tm
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
 def test_stored_runs_belong_together(access: str) -> None:
-    recipe, receipt, policy = (KINDS[kind].load(STORED / f"{kind}-{access}.json") for kind in Run._fields)
-    run = Run(recipe, receipt, policy).check()
+    recipe, receipt, policy = (KINDS[kind].load(STORED / f"{kind}-{access}.json") for kind in StoredRun._fields)
+    run = StoredRun(recipe, receipt, policy).check()
     assert run.environment.labels.states == run.receipt.labels.states != ()
     assert run.recipe.make().digest == run.recipe.environment.digest
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reprl.artifacts.folder import Run
+from reprl.artifacts.folder import StoredRun
 from reprl.documents import plain
 from reprl.mdp.environment import Environment
 from reprl.report.maps import Maps
@@ -15,7 +15,7 @@ from reprl.report.page import badge, counted, escape, facts, figure, fingerprint
 from reprl.report.shades import ranks, shade
 
 
-def run_page(run: Run) -> bytes:
+def run_page(run: StoredRun) -> bytes:
     """Return the page."""
     world = run.environment
     maps = Maps(world, run.receipt.visits.astype(np.float64))
@@ -45,7 +45,7 @@ def lead(world: Environment, description: str = "") -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _guarantee(run: Run) -> str:
+def _guarantee(run: StoredRun) -> str:
     promise = run.receipt.guarantee
     proven = promise.status == "proven"
     meaning = (
@@ -65,13 +65,13 @@ def _guarantee(run: Run) -> str:
     )
 
 
-def _fingerprint(run: Run) -> str:
+def _fingerprint(run: StoredRun) -> str:
     return fingerprint(
         "Policy fingerprint", run.policy.fingerprint, "SHA-256 of the policy. Equal fingerprints, equal policies."
     )
 
 
-def _tiles(run: Run) -> list[tuple[str, str, str]]:
+def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
     receipt = run.receipt
     reached = f"{int((receipt.visits > 0).sum()):,} of {receipt.visits.size:,}"
     items = [
@@ -86,7 +86,7 @@ def _tiles(run: Run) -> list[tuple[str, str, str]]:
     return items
 
 
-def _figures(run: Run, maps: Maps) -> str:
+def _figures(run: StoredRun, maps: Maps) -> str:
     world, receipt = run.environment, run.receipt
     visits, values, tiers = receipt.visits.astype(np.float64), receipt.values[:-1], receipt.tiers
     maps.tell("action", run.policy.actions, [action_name(world, a) for a in range(world.n_actions)])
@@ -119,7 +119,7 @@ def _figures(run: Run, maps: Maps) -> str:
     return "".join(figures)
 
 
-def _fractional(run: Run, maps: Maps) -> str:
+def _fractional(run: StoredRun, maps: Maps) -> str:
     title = "μ̂: how often under-explored"
     if run.receipt.fractional is None or not len(run.receipt.fractional):
         text = "Parallel sampling reaches every state at will, so no state is ever under-explored."
@@ -134,7 +134,7 @@ def _fractional(run: Run, maps: Maps) -> str:
     return maps.layers("fractional", title, text, layers)
 
 
-def _papers(run: Run) -> dict[str, Any]:
+def _papers(run: StoredRun) -> dict[str, Any]:
     document = run.receipt.as_dict()
     shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
     for name in ("data_commitment", "package_version", "stream_version"):

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reprl.artifacts.folder import Run, load_run
+from reprl.artifacts.folder import StoredRun, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.auditing.comparison import Comparison
@@ -22,7 +22,7 @@ from reprl.report.audit_page import audit_page
 from reprl.report.comparison_page import comparison_page
 from reprl.report.run_page import run_page
 
-Source = Run | AuditReport | Comparison
+Source = StoredRun | AuditReport | Comparison
 
 
 def write_report(source: object, out: str | os.PathLike[str]) -> Path:
@@ -30,7 +30,7 @@ def write_report(source: object, out: str | os.PathLike[str]) -> Path:
 
     Args:
         source: a run folder (recipe.json, receipt.json, policy.json), the path of an audit or comparison, or the
-            same in memory: a LearnResult or Run, an AuditReport, a Comparison, or their documents as mappings, a run's
+            same in memory: a LearnResult or StoredRun, an AuditReport, a Comparison, or their documents as mappings, a run's
             as {"recipe": …, "receipt": …, "policy": …}.
         out: the HTML file, written whole or not at all.
 
@@ -38,7 +38,7 @@ def write_report(source: object, out: str | os.PathLike[str]) -> Path:
     numbers and the page says so.
     """
     record = _read(source)
-    if isinstance(record, Run):
+    if isinstance(record, StoredRun):
         data = run_page(record)
     elif isinstance(record, AuditReport):
         data = audit_page(record)
@@ -54,16 +54,16 @@ def _read(source: object) -> Source:
     if isinstance(source, str | os.PathLike):
         return load_run(source) if Path(source).is_dir() else load(source, _from_json)
     parts = source if isinstance(source, Mapping) else _attributes(source)
-    if not set(Run._fields) <= set(parts):
+    if not set(StoredRun._fields) <= set(parts):
         return _from_json(_to_json(parts))
-    kinds = zip((Recipe, Receipt, Policy), Run._fields, strict=True)
-    return Run(*(_part(kind, parts[name]) for kind, name in kinds)).check()
+    kinds = zip((Recipe, Receipt, Policy), StoredRun._fields, strict=True)
+    return StoredRun(*(_part(kind, parts[name]) for kind, name in kinds)).check()
 
 
 def _attributes(source: object) -> dict[str, Any]:
     """The parts of a run that an object has, such as the result of ``learn``."""
     try:
-        return {name: getattr(source, name) for name in Run._fields}
+        return {name: getattr(source, name) for name in StoredRun._fields}
     except AttributeError:
         allowed = "a run folder, a run, an audit, a comparison or a path to one"
         raise ReprlError(f"report source must be {allowed}, got {quote(source)}") from None
@@ -79,7 +79,7 @@ def _from_json(data: bytes | str) -> AuditReport | Comparison:
         return AuditReport.from_json(data)
     if format == "reprl-comparison":
         return Comparison.from_json(data)
-    if format in [f"reprl-{name}" for name in Run._fields]:
+    if format in [f"reprl-{name}" for name in StoredRun._fields]:
         raise ReprlError("report source is one file of a run: give the folder that holds recipe, receipt and policy")
     raise ReprlError(f"report source must say format 'reprl-audit' or 'reprl-comparison', got {quote(format)}")
 
