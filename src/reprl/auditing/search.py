@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reprl.auditing.evidence import VERDICTS, SequentialTest
+from reprl.auditing.evidence import SequentialTest
 from reprl.auditing.pairs import Subject, Trial, run_keys
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
@@ -57,8 +57,8 @@ class Search(NamedTuple):
     """The largest budget below it that failed, or the largest of all."""
     points: tuple[Tried, ...]
     """By budget."""
-    errors: dict[int, str]
-    """Why a run failed, by budget."""
+    errors: tuple[str, ...]
+    """Why a run failed, at each of them; empty where none did."""
 
     @property
     def spent(self) -> float:
@@ -119,23 +119,20 @@ def smallest_budget(
     limit = check_int("limit", limit, low, 2**62)
     pairs = check_int("pairs", pairs, 1, 10**6)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
-    points: list[Tried] = []
-    errors: dict[int, str] = {}
+    tried: dict[int, tuple[Tried, str]] = {}
 
     def judge(budget: int) -> tuple[Tried, bool]:
-        point, verdict = _try(mdp, make(budget), access, budget, rho, pairs, seed, workers)
-        points.append(point)
-        if verdict not in VERDICTS:
-            errors[budget] = verdict
+        point, agrees, error = _try(mdp, make(budget), access, budget, rho, pairs, seed, workers)
+        tried[budget] = point, error
         if tell is not None:
             tell(point)
-        agrees = verdict == "not rejected" or (verdict == "undecided" and point.disagreements <= rho * point.pairs)
         return point, agrees and point.suboptimality <= epsilon
 
     found, failed = _climb(judge, low, limit)
-    if len(errors) == len(points):
-        raise ReprlError(errors[points[-1].budget])
-    return Search(found, failed, tuple(sorted(points)), errors)
+    points, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
+    if all(errors):
+        raise ReprlError(errors[-1])
+    return Search(found, failed, points, errors)
 
 
 def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> tuple[Tried | None, Tried | None]:
@@ -164,14 +161,14 @@ def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> 
 
 def _try(
     mdp: TabularMDP, learner: Learner, access: str, budget: int, rho: float, pairs: int, seed: int, workers: int
-) -> tuple[Tried, str]:
-    """Run pairs until the sequential test decides or they are used up; return its verdict too, or why a run failed."""
+) -> tuple[Tried, bool, str]:
+    """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
     own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
     subject = Subject(name="learner", access=access, options={}, call=learner)
     trial = Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
     test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
     hits = keys = samples = 0
-    value, verdict = 0.0, "undecided"
+    value, verdict, failure = 0.0, "undecided", ""
     try:
         for found in run_keys(trial, range(pairs), workers, 2 * workers):
             assert found.values is not None
@@ -183,9 +180,10 @@ def _try(
             if verdict != "undecided":
                 break
     except ReprlError as error:  # a pair without two policies: apart, and worth nothing
-        keys, hits, samples, verdict = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
+        keys, hits, samples, failure = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
     loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))
-    return Tried(budget, samples / (2 * keys), keys, hits, test.interval(hits, keys), loss), verdict
+    agrees = not failure and (verdict == "not rejected" or (verdict == "undecided" and hits <= rho * keys))
+    return Tried(budget, samples / (2 * keys), keys, hits, test.interval(hits, keys), loss), agrees, failure
 
 
 class Crossing(NamedTuple):

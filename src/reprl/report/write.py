@@ -30,8 +30,8 @@ def write_report(source: object, out: str | os.PathLike[str]) -> Path:
 
     Args:
         source: a run folder (recipe.json, receipt.json, policy.json), the path of an audit or comparison, or the
-            same in memory: a LearnResult or StoredRun, an AuditReport, a Comparison, or their documents as mappings, a run's
-            as {"recipe": …, "receipt": …, "policy": …}.
+            same in memory: a LearnResult or StoredRun, an AuditReport, a Comparison, or their documents as mappings, a
+            run's as {"recipe": …, "receipt": …, "policy": …}.
         out: the HTML file, written whole or not at all.
 
     States and actions have the names that the receipt, audit or comparison carries; where it has none, they have
