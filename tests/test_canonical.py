@@ -274,7 +274,7 @@ def test_the_smallest_worlds(shape: tuple[int, int, int], epsilon: float, access
 
 
 def follow_published(mdp: reprl.TabularMDP, shared: int, data: int) -> tuple[int, int, bool]:
-    """Samples of a run that follows what another one published, of one that chooses afresh; whether the first agrees."""
+    """Samples of a run that follows what another published, of one that chooses afresh; whether the first agrees."""
     settings = Settings(access="generative")
     spent, found = [], []
     candidate = None

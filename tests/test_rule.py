@@ -29,7 +29,7 @@ MANY = settings(max_examples=40, deadline=None)
 
 
 def random_data(seed: int, *, shape: tuple[int, int, int] | None = None, untried: float = 0.15) -> Data:
-    """Counts of a made-up world: shared or own tables, deterministic rows, exact ties, untried cells, several starts."""
+    """Counts of a made-up world: shared or own tables, deterministic rows, ties, untried cells, several starts."""
     draw = np.random.default_rng(seed)
     horizon, n_states, n_actions = shape or (int(draw.integers(1, n)) for n in (5, 5, 5))
     shared = bool(draw.integers(2))
