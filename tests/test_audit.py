@@ -17,10 +17,12 @@ from reprl.auditing.audit import curve
 from reprl.auditing.facts import largest_reach, optimal_scores
 from reprl.auditing.record import AuditReport
 from reprl.errors import ReprlError
+from reprl.learning.settings import RULES
 from reprl.randomness import DataStream
 from tests.statistics import FALSE_ALARM, exceeds
 
 GRID = reprl.make("gridworld-v0")
+TINY = reprl.make("gridworld-v0", 2, size=2)
 SMALL = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=3)
 
 
@@ -98,28 +100,37 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
 
 
 @pytest.mark.statistical
-def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is():
+@pytest.mark.parametrize(
+    ("rule", "world", "starve", "stage"),
+    [("canonical", TINY, {"samples": 4 * 2 * 4 * 4}, None), ("sampled", GRID, {"calls": 200}, "arms")],
+    ids=["canonical", "sampled"],
+)
+def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(rule, world, starve, stage):
     """False alarm below 1e-6; the control has a fraction of the data."""
-    report = reprl.audit(GRID, "reprl", 60, access="generative", rho=0.1, seed=2)
+    epsilon = 1.0 if world is TINY else 0.3
+    report = reprl.audit(world, "reprl", 60, access="generative", rule=rule, epsilon=epsilon, rho=0.1, seed=2)
     assert exceeds(report.disagreements, report.pairs, 0.1) > FALSE_ALARM
     assert report.verdict == "not rejected"
-    assert report.options["rho"] == 0.1
-    starved = reprl.audit(GRID, "reprl", 60, access="generative", rho=0.1, seed=2, calls=200)
+    assert (report.options["rho"], report.options["rule"]) == (0.1, rule)
+    starved = reprl.audit(
+        world, "reprl", 60, access="generative", rule=rule, epsilon=epsilon, rho=0.1, seed=2, **starve
+    )
+    assert starved.samples < report.samples
     assert exceeds(starved.disagreements, starved.pairs, 0.1) < FALSE_ALARM
     assert starved.verdict == "rejected"
-    assert {item.stage for item in starved.first_divergence} == {"arms"}
+    assert stage is None or {item.stage for item in starved.first_divergence} == {stage}
     assert len(starved.first_divergence) == starved.disagreements
 
 
 def test_settings_bound_into_a_learner_are_used_and_its_stages_seen():
-    bound = reprl.audit(GRID, reprl.learner(access="generative", calls=200), 4, seed=3)
-    named = reprl.audit(GRID, "reprl", 4, access="generative", calls=200, seed=3)
+    bound = reprl.audit(GRID, reprl.learner(access="generative", rule="sampled", calls=200), 4, seed=3)
+    named = reprl.audit(GRID, "reprl", 4, access="generative", rule="sampled", calls=200, seed=3)
     assert bound.to_json() == named.to_json()
     assert bound.first_divergence[0].stage == "arms"
 
 
 def test_episodic_reprl_shows_its_stages():
-    report = reprl.audit(SMALL, "reprl", 2, access="episodic", runs=2, seed=1)
+    report = reprl.audit(SMALL, "reprl", 2, access="episodic", rule="sampled", runs=2, seed=1)
     assert report.access == "episodic"
     assert all(item.stage in ("partition", "window", "arms") for item in report.first_divergence)
     assert len(report.first_divergence) == report.disagreements
@@ -293,7 +304,8 @@ def test_workers_cannot_change_a_byte():
     for env, learner, options in (
         (SMALL, scatter, {"runs_per_key": 3}),
         (SMALL, coin(0.3), {"sequential": True}),
-        (GRID, "reprl", {"access": "generative", "calls": 200}),
+        (GRID, "reprl", {"access": "generative", "rule": "sampled", "calls": 200}),
+        (TINY, "reprl", {"access": "generative"}),
         (reprl.GymnasiumModel(Dice, 3, reward_range=(0, 1)), q_learning, {}),
     ):
         alone = reprl.audit(env, learner, 9, seed=7, **options)
@@ -319,9 +331,10 @@ def test_an_error_in_a_pair_that_is_not_needed_is_not_seen():
         reprl.audit(small, fails_late, workers=2, **{**options, "sequential": False})
 
 
-def test_reprl_takes_a_budget_like_its_rivals():
+@pytest.mark.parametrize("rule", RULES)
+def test_reprl_takes_a_budget_like_its_rivals(rule):
     small = reprl.make("gridworld-v0", 2, size=2)
-    report = reprl.audit(small, "reprl", pairs=2, samples=32_000, access="generative", seed=1)
+    report = reprl.audit(small, "reprl", pairs=2, samples=32_000, access="generative", rule=rule, seed=1)
     assert report.samples == 32_000
     assert report.learner == "reprl"
 
@@ -412,10 +425,12 @@ def test_progress_tells_every_pair():
 
 
 def test_curve_falls_as_data_grow():
-    points = curve(GRID, "reprl", [100, 10**9], 8, access="generative", seed=1)
-    assert points[0].disagreement > points[1].disagreement
-    assert points[0].samples == 100 * 16 * 4 * 6
-    assert points[1].low <= points[1].disagreement <= points[1].high
+    each = 16 * 4 * 6
+    for rule, sizes in (("sampled", [100, 10**9]), ("canonical", [8 * each, 10**8 * each])):
+        points = curve(GRID, "reprl", sizes, 8, access="generative", rule=rule, seed=1)
+        assert points[0].disagreement > points[1].disagreement
+        assert points[0].samples == (sizes[0] * each if rule == "sampled" else sizes[0])
+        assert points[1].low <= points[1].disagreement <= points[1].high
     theirs = curve(GRID, greedy, [10, 20], 2, option="calls", access="generative", seed=1)
     assert [point.samples for point in theirs] == [3840, 7680]
     with pytest.raises(ReprlError, match="sizes must name at least one size"):

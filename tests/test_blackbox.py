@@ -237,7 +237,7 @@ def test_records_are_independent_draws_of_the_law_of_their_cell() -> None:
 
 
 def learn(env: Any, **options: Any) -> reprl.LearnResult:
-    return reprl.learn(env, **{"access": "episodic", "shared_seed": 3, "runs": 12, **options})
+    return reprl.learn(env, **{"access": "episodic", "rule": "sampled", "shared_seed": 3, "runs": 12, **options})
 
 
 def test_two_runs_of_learn_agree_and_are_near_optimal() -> None:
@@ -276,7 +276,7 @@ def test_every_way_to_name_an_environment_gives_the_same_run() -> None:
 def test_values_after_the_end_are_those_of_zero_reward() -> None:
     result = learn(GymnasiumModel(lambda: Stairs(1.0), 3, reward_range=(-1, 1)), runs=4, data_seed=1)
     assert not result.tiers.ignorable[:, 3].any()
-    np.testing.assert_allclose(result.induction.values[:, 3], [1.5, 1.0, 0.5, 0.0], atol=1e-12)
+    np.testing.assert_allclose(result.values[:, 3], [1.5, 1.0, 0.5, 0.0], atol=1e-12)
 
 
 def test_a_published_environment_may_be_learned_as_a_black_box() -> None:
@@ -290,7 +290,7 @@ def test_a_published_environment_may_be_learned_as_a_black_box() -> None:
 
 def test_an_environment_that_publishes_its_dynamics_is_read() -> None:
     env = gymnasium.make("FrozenLake-v1", is_slippery=False, map_name="4x4")
-    assert reprl.learn(env, horizon=4, access="generative", calls=5).environment.n_states == 16
+    assert reprl.learn(env, horizon=4, access="generative", rule="sampled", calls=5).environment.n_states == 16
 
 
 def test_boosting_measures_policies_by_playing_them() -> None:

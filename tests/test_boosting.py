@@ -17,6 +17,7 @@ from scipy import stats
 import reprl
 from reprl.coupling.heavy_hitters import plan_heavy_hitters
 from reprl.decide.best_arm import plan_best_arm
+from reprl.peers import make_learner
 from tests import naive, naive_decision
 from tests.statistics import FALSE_ALARM, chi_square_of, exceeds
 
@@ -72,12 +73,13 @@ def test_a_noisy_learner_is_boosted_below_what_it_is_rejected_at() -> None:
 
 
 @pytest.mark.statistical
-def test_the_reprl_learner_can_be_boosted() -> None:
-    """20 calls on a tied gridworld part in 1 pair of 10; false alarm 1e-6. Control: the learner itself is rejected."""
+@pytest.mark.parametrize(("rule", "calls"), [("sampled", 20), ("canonical", 40)])
+def test_the_reprl_learner_can_be_boosted(rule: str, calls: int) -> None:
+    """On a tied gridworld these part in 9 and 21 pairs of 100; false alarm 1e-6. Control: 1000 pairs are rejected."""
     mdp = reprl.make("gridworld-v0", horizon=2, size=2)
-    base = reprl.learner(access="generative", epsilon=1.0, calls=20)
-    policies = [base(reprl.GenerativeModel(mdp, i), reprl.SharedKey(i // 2)) for i in range(600)]
-    assert exceeds(sum(policies[i] != policies[i + 1] for i in range(0, 600, 2)), 300, 0.03) < FALSE_ALARM
+    base = make_learner("reprl", access="generative", rule=rule, epsilon=1.0, samples=calls * 2 * 4 * 4)
+    policies = [base(reprl.GenerativeModel(mdp, i), reprl.SharedKey(i // 2)) for i in range(2000)]
+    assert exceeds(sum(policies[i] != policies[i + 1] for i in range(0, 2000, 2)), 1000, 0.03) < FALSE_ALARM
     boosted = reprl.boost(base, rho=0.03, delta=0.029, epsilon=2.0, runs=10)
     policies = [boosted(reprl.GenerativeModel(mdp, i), reprl.SharedKey(i // 2)) for i in range(50)]
     assert exceeds(sum(policies[i] != policies[i + 1] for i in range(0, 50, 2)), 25, 0.03) > FALSE_ALARM

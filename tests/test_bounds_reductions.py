@@ -242,10 +242,13 @@ STATES, HORIZON = 4, 3
 
 
 def rl_solver(epsilon: float, rho: float) -> Algorithm:
-    """reprl's learner through the hard MDP, with practical constants."""
-    settings: dict[str, Any] = {"epsilon": epsilon * HORIZON / 3, "rho": rho, "delta": 0.01, "coupling": "joint"}
+    """The paper's learner through the hard MDP, with practical constants."""
+    settings: dict[str, Any] = {"epsilon": epsilon * HORIZON / 3, "rho": rho, "delta": 0.01}
     return hard.signs_from_reprl(
-        learner(access="generative", **settings), n_states=STATES, horizon=HORIZON, n_actions=3
+        learner(access="generative", rule="sampled", coupling="joint", **settings),
+        n_states=STATES,
+        horizon=HORIZON,
+        n_actions=3,
     )
 
 
@@ -265,7 +268,7 @@ def test_the_rl_learner_solves_signs() -> None:
 def test_the_rl_learner_with_too_few_calls_does_not_replicate() -> None:
     """Negative control of the test above."""
     few = hard.signs_from_reprl(
-        learner(access="generative", epsilon=0.2, rho=0.2, delta=0.01, calls=200, coupling="joint"),
+        learner(access="generative", rule="sampled", epsilon=0.2, rho=0.2, delta=0.01, calls=200, coupling="joint"),
         n_states=STATES,
         horizon=HORIZON,
     )
@@ -299,7 +302,7 @@ def test_the_rl_learner_solves_infinity_testing_and_coins() -> None:
 
 
 def test_paper_constants_are_proven() -> None:
-    proven = learner(access="generative", epsilon=0.5, rho=0.3, constants="paper")
+    proven = learner(access="generative", rule="sampled", epsilon=0.5, rho=0.3, constants="paper")
     solver = hard.signs_from_reprl(proven, n_states=2, horizon=1)
     assert solver.guarantee.status == "proven"
     assert problems.sign_excess([0.9, -0.8], solver(ROOT, sources.rademacher([0.9, -0.8], 1))) < 1.5
@@ -309,8 +312,16 @@ def test_paper_constants_are_proven() -> None:
 
 BAD: list[tuple[Callable[[], Any], str]] = [
     (
-        lambda: hard.signs_from_reprl(learner(access="episodic"), n_states=2, horizon=1),
-        "learner must be a reprl learner with access='generative', got",
+        lambda: hard.signs_from_reprl(learner(access="episodic", rule="sampled"), n_states=2, horizon=1),
+        "learner must be a reprl learner with access='generative' and rule='sampled', got",
+    ),
+    (
+        lambda: hard.signs_from_reprl(learner(access="generative"), n_states=2, horizon=1),
+        "learner must be a reprl learner with access='generative' and rule='sampled', got",
+    ),
+    (
+        lambda: hard.signs_from_reprl(lambda model, key: None, n_states=2, horizon=1),  # type: ignore[arg-type]
+        "learner must be a reprl learner with access='generative' and rule='sampled', got",
     ),
     (
         lambda: reductions.infinity_tester(fixed(np.ones(6), epsilon=0.2), 2, delta=0.1),

@@ -11,9 +11,15 @@ import pytest
 
 import reprl
 from reprl.learning.protocol import name_of
+from reprl.learning.settings import RULES
 from reprl.peers import learners, make_learner
 
-OURS = [(entry.name, access) for entry in learners() for access in entry.access]
+OURS = [
+    (entry.name, access, {"access": access, "rule": rule} if rule else {})
+    for entry in learners()
+    for access in entry.access
+    for rule in (RULES if entry.name == "reprl" else (None,))
+]
 FRESH = itertools.count()
 
 
@@ -29,16 +35,16 @@ def episode(model: Any) -> Any:
     return state
 
 
-@pytest.mark.parametrize(("name", "access"), OURS)
-def test_every_learner_of_the_package_keeps_the_contract(name: str, access: str) -> None:
-    extra = {"access": access} if name == "reprl" else {}
+@pytest.mark.parametrize(("name", "access", "extra"), OURS)
+def test_every_learner_of_the_package_keeps_the_contract(name: str, access: str, extra: dict[str, Any]) -> None:
     reprl.check_learner(make_learner(name, epsilon=1.0, **extra))
     if access == "generative":
         reprl.check_learner(make_learner(name, samples=10_000, **extra))
 
 
-def test_bound_and_boosted_learners_keep_it_too() -> None:
-    base = reprl.learner(access="generative", epsilon=1.0, calls=50)
+@pytest.mark.parametrize("options", [{"rule": "sampled", "calls": 10**6}, {}], ids=["sampled", "canonical"])
+def test_bound_and_boosted_learners_keep_it_too(options: dict[str, Any]) -> None:
+    base = reprl.learner(access="generative", epsilon=1.0, **options)
     reprl.check_learner(base)
     reprl.check_learner(base.run, access="generative")
     boosted = reprl.boost(base, rho=0.3, delta=0.2, epsilon=2.0, runs=2, pulls=10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +30,74 @@ KINDS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in STORED.iterdir()))
-def test_stored_documents_are_read_and_written_again_byte_for_byte(name: str, tmp_path: Path) -> None:
-    kind = KINDS[name.partition("-")[0].removesuffix(".json")]
-    again = kind.load(STORED / name).save(tmp_path / name)
-    assert again.read_bytes() == (STORED / name).read_bytes()
+STAMPED = ("recipe", "receipt")
+"""Kinds that name their stream version: other versions are refused."""
+VERSIONS = {path: json.loads(path.read_text()).get("stream_version") for path in sorted(STORED.parent.glob("*/*.json"))}
+"""Every stored document, and the stream version that it names, if any."""
+PAST = [path for path, version in VERSIONS.items() if version == 1]
+KEPT = [path.name for path in VERSIONS if path not in PAST]
+RUNS: dict[str, dict[str, Any]] = {
+    "generative-canonical": {"access": "generative"},
+    "generative-sampled": {"access": "generative", "rule": "sampled", "calls": 200},
+    "episodic-canonical": {"access": "episodic"},
+    "episodic-sampled": {"access": "episodic", "rule": "sampled", "runs": 2},
+}
+FRESH = [f"{kind}-{run}.json" for kind in Run._fields for run in RUNS]
 
 
-@pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_stored_runs_belong_together(access: str) -> None:
-    recipe, receipt, policy = (KINDS[kind].load(STORED / f"{kind}-{access}.json") for kind in Run._fields)
-    run = Run(recipe, receipt, policy).check()
-    assert run.environment.labels.states == run.receipt.labels.states != ()
-    assert run.recipe.make().digest == run.recipe.environment.digest
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the documents of this release, and those of earlier ones that it still reads."""
+    folder = tmp_path_factory.mktemp("documents")
+    for path in VERSIONS:
+        if path not in PAST:
+            shutil.copy(path, folder)
+    mdp = reprl.make("gridworld-v0", 3, size=2)
+    for run, options in RUNS.items():
+        result = reprl.learn(mdp, epsilon=1.0, shared_seed=7, data_seed=1, **options)
+        for kind in Run._fields:
+            getattr(result, kind).save(folder / f"{kind}-{run}.json")
+    return folder
+
+
+def kind_of(name: str) -> str:
+    return name.partition("-")[0].removesuffix(".json")
+
+
+@pytest.mark.parametrize("name", KEPT + FRESH)
+def test_documents_are_read_and_written_again_byte_for_byte(name: str, written: Path, tmp_path: Path) -> None:
+    again = KINDS[kind_of(name)].load(written / name).save(tmp_path / name)
+    assert again.read_bytes() == (written / name).read_bytes()
+
+
+def test_there_are_documents_of_both_kinds() -> None:
+    assert {kind_of(path.name) for path in PAST} == {*STAMPED}
+    assert {kind_of(name) for name in KEPT} >= {*KINDS} - {*STAMPED}
+
+
+@pytest.mark.parametrize("path", PAST, ids=lambda path: path.name)
+def test_documents_of_an_earlier_stream_version_are_refused_by_name(path: Path) -> None:
+    """Their seeds mean other draws now. The control is above: documents that hold no seeds are still read."""
+    kind = kind_of(path.name)
+    with pytest.raises(ReprlError, match=rf"{kind} (stream_)?version must be 2 for this release of reprl, got 1$"):
+        KINDS[kind].load(path)
+
+
+@pytest.mark.parametrize("name", [name for name in FRESH if kind_of(name) in STAMPED])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None, True, 2.0])
+def test_only_the_stream_version_of_this_release_is_read(name: str, version: Any, written: Path) -> None:
+    document = {**json.loads((written / name).read_text()), "stream_version": version}
+    line = rf"^{kind_of(name)} stream_version must be 2 for this release of reprl, got "
+    with pytest.raises(ReprlError, match=line):
+        KINDS[kind_of(name)].from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_runs_belong_together(run: str, written: Path) -> None:
+    recipe, receipt, policy = (KINDS[kind].load(written / f"{kind}-{run}.json") for kind in Run._fields)
+    whole = Run(recipe, receipt, policy).check()
+    assert whole.environment.labels.states == whole.receipt.labels.states != ()
+    assert whole.recipe.make().digest == whole.recipe.environment.digest
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,10 +109,10 @@ def test_no_reader_takes_what_is_no_document(kind: str, text: str | bytes) -> No
         KINDS[kind].from_json(text)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in STORED.iterdir()))
-def test_every_field_is_needed_and_no_other_is_taken(name: str) -> None:
-    noun = name.partition("-")[0].removesuffix(".json")
-    document = json.loads((STORED / name).read_text())
+@pytest.mark.parametrize("name", KEPT + FRESH)
+def test_every_field_is_needed_and_no_other_is_taken(name: str, written: Path) -> None:
+    noun = kind_of(name)
+    document = json.loads((written / name).read_text())
     for field in [field for field in document if field not in ("format", "version")]:
         less = {key: value for key, value in document.items() if key != field}
         with pytest.raises(ReprlError, match=f"^{noun} must have the field '{field}'"):
@@ -65,10 +121,10 @@ def test_every_field_is_needed_and_no_other_is_taken(name: str) -> None:
         KINDS[noun].from_json(json.dumps({**document, "comment": ""}))
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in STORED.iterdir()))
-def test_junk_in_any_field_is_refused_or_means_what_it_says(name: str) -> None:
-    kind = KINDS[name.partition("-")[0].removesuffix(".json")]
-    document = json.loads((STORED / name).read_text())
+@pytest.mark.parametrize("name", KEPT + FRESH)
+def test_junk_in_any_field_is_refused_or_means_what_it_says(name: str, written: Path) -> None:
+    kind = KINDS[kind_of(name)]
+    document = json.loads((written / name).read_text())
     for field in document:
         junk: Any
         for junk in (None, True, -1, 7, 0.5, 1e999, "maybe", [], [[]], {}, [{}], {"a": 1}):

@@ -98,7 +98,7 @@ def test_auto_is_joint_up_to_2_to_the_40_outcomes(n: int, k: int, chosen: Grade)
 def test_keywords_resolve_by_sizes_alone(coupling: str, block: int, n: int, k: int) -> None:
     grade = Grade.resolve(coupling, block, n, k)
     assert grade == (Grade.auto(n, k) if coupling == "auto" else Grade(coupling, block))
-    asked = Settings(coupling=coupling, block=block)
+    asked = Settings(rule="sampled", coupling=coupling, block=block)
     assert asked.grade(n, k) == asked.decision(n, k).grade == grade
     if coupling == "auto":
         assert k ** grade.size(n) <= 2**40

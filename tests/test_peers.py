@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import reprl
 from reprl.learning.learner import ReprlLearner
+from reprl.learning.settings import RULES, Settings
 from reprl.mdp.policy import Policy
 from reprl.peers import LearnerEntry, learners, make_learner
 
@@ -68,27 +70,62 @@ def test_reprl_is_the_package_s_own_learner() -> None:
     mine = make_learner("reprl", epsilon=1.0)
     assert isinstance(mine, ReprlLearner)
     assert mine == reprl.learner(epsilon=1.0)
+    assert make_learner("reprl", rule="sampled") == reprl.learner(rule="sampled") != reprl.learner()
+    options = entry("reprl").options
+    assert (options["rule"], options["preference"]) == ("canonical", None)
+    assert set(options) == {*Settings.__dataclass_fields__, "samples"}
 
 
-def test_reprl_within_a_budget_draws_what_it_pays_for() -> None:
+@pytest.mark.parametrize("rule", RULES)
+def test_reprl_within_a_budget_draws_what_it_pays_for(rule: str) -> None:
+    bound = partial(make_learner, "reprl", rule=rule)
     model = reprl.GenerativeModel(small(), 0)
-    policy = make_learner("reprl", access="generative", samples=1000)(model, reprl.SharedKey(0))
+    policy = bound(access="generative", samples=1000)(model, reprl.SharedKey(0))
     assert model.ledger.samples == 1000 // 24 * 24
-    again = reprl.GenerativeModel(small(), 0)
-    assert policy == reprl.learner(access="generative", calls=1000 // 24)(again, reprl.SharedKey(0))
+    if rule == "sampled":
+        again = reprl.GenerativeModel(small(), 0)
+        alike = reprl.learner(access="generative", rule="sampled", calls=1000 // 24)
+        assert policy == alike(again, reprl.SharedKey(0))
     for samples in (10**5, 10**6):
         played = reprl.EpisodicModel(small(), 0)
-        make_learner("reprl", access="episodic", samples=samples)(played, reprl.SharedKey(0))
+        bound(access="episodic", samples=samples)(played, reprl.SharedKey(0))
         assert samples / 8 < played.ledger.samples <= samples
-    with pytest.raises(reprl.ReprlError, match=r"samples must be at least \d+, one exploration run, got 100"):
-        make_learner("reprl", access="episodic", samples=100)(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
+
+
+def test_reprl_refuses_a_budget_that_pays_for_nothing() -> None:
+    for rule, least in (("sampled", r"\d+, one exploration run"), ("canonical", r"3, one episode")):
+        few = make_learner("reprl", access="episodic", rule=rule, samples=2)
+        with pytest.raises(reprl.ReprlError, match=rf"samples must be at least {least}, got 2"):
+            few(reprl.EpisodicModel(small(), 0), reprl.SharedKey(0))
+        few = make_learner("reprl", access="generative", rule=rule, samples=23)
+        with pytest.raises(reprl.ReprlError, match=r"samples must be at least 24, one parallel call, got 23"):
+            few(reprl.GenerativeModel(small(), 0), reprl.SharedKey(0))
     with pytest.raises(reprl.ReprlError, match="samples must be None for reprl"):
-        make_learner("reprl", access="episodic", constants="paper", samples=1000)
+        make_learner("reprl", access="episodic", rule="sampled", constants="paper", samples=1000)
 
 
-@pytest.mark.parametrize(("name", "access"), [(e.name, access) for e in learners() for access in e.access])
-def test_the_least_budget_is_enough_for_a_run(name: str, access: str) -> None:
-    extra = {"access": access} if name == "reprl" else {}
+def test_reprl_takes_the_options_of_its_rule_alone() -> None:
+    asked = make_learner("reprl", preference=[2, 0, 1])
+    assert isinstance(asked, ReprlLearner)
+    assert asked.settings.preference == (2, 0, 1)
+    with pytest.raises(reprl.ReprlError, match="preference must be left out unless rule='canonical'"):
+        make_learner("reprl", rule="sampled", preference="shared")
+    with pytest.raises(reprl.ReprlError, match="coupling must be left out unless rule='sampled', got 'joint'"):
+        make_learner("reprl", coupling="joint")
+    with pytest.raises(reprl.ReprlError, match="rule must be one of canonical, sampled; got 'canonic'"):
+        make_learner("reprl", rule="canonic")
+
+
+EVERY = [
+    (e.name, access, {"access": access, "rule": rule} if rule else {})
+    for e in learners()
+    for access in e.access
+    for rule in (RULES if e.name == "reprl" else (None,))
+]
+
+
+@pytest.mark.parametrize(("name", "access", "extra"), EVERY)
+def test_the_least_budget_is_enough_for_a_run(name: str, access: str, extra: dict[str, Any]) -> None:
     kind = reprl.GenerativeModel if access == "generative" else reprl.EpisodicModel
     model: Any = kind(small(), 0)
     least = make_learner(name, **extra).least(model)
@@ -221,15 +258,15 @@ def test_fixed_seeds_fix_bytes_and_fresh_seeds_do_not(name: str) -> None:
 
 
 GOLDEN = {
-    "rpvi": "efcef23b8b22",
-    "karbasi-grid": "b17dedbf149b",
-    "karbasi-gaussian": "21c538e51b09",
-    "karbasi-softmax": "c64d1b0615c3",
-    "replicable-rmax": "43be8afedf38",
-    "ucb-h": "25c4cb80868f",
-    "ucbvi": "2e3f4a69cc56",
-    "reward-free-ucbvi": "cd65fc7c93ea",
-    "greedy": "7ed28571bbb1",
+    "rpvi": "338e0f94dfeb",
+    "karbasi-grid": "6e40ebfe3c47",
+    "karbasi-gaussian": "beb6bd3b4d33",
+    "karbasi-softmax": "9109ee8fff1a",
+    "replicable-rmax": "b07e74cdef9c",
+    "ucb-h": "5896c08c5493",
+    "ucbvi": "52dde163be14",
+    "reward-free-ucbvi": "2e3f4a69cc56",
+    "greedy": "122ec40916a4",
 }
 
 

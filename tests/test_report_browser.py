@@ -26,10 +26,10 @@ pytestmark = [
 ]
 
 FIGURES = {
-    "run": ["policy", "tiers", "samples", "values", "fractional"],
-    "line": ["policy", "tiers", "samples", "values", "fractional"],
-    "table": ["policy", "tiers", "samples", "values", "fractional"],
-    "lake": ["policy", "tiers", "samples", "values", "fractional"],
+    "run": ["policy", "tiers", "samples", "values", "undecided"],
+    "line": ["policy", "tiers", "samples", "values", "undecided"],
+    "table": ["policy", "tiers", "samples", "values", "undecided"],
+    "lake": ["policy", "tiers", "samples", "values", "undecided"],
     "audit": ["interval", "distinct", "curve", "by-cell", "by-cell-weighted"],
     "comparison": ["bars", "curve", "suboptimality"],
 }

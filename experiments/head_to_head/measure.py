@@ -36,9 +36,16 @@ def cell(entry: Cell, effort: Effort) -> dict[str, Any]:
 
 
 def preset(instance: str, effort: Effort) -> dict[str, Any]:
-    """Measure reprl by episodes at the size that it chooses itself."""
+    """Measure reprl by episodes, with the rule "sampled", at the size that it chooses itself."""
     report = audit(
-        INSTANCES[instance](), "reprl", effort.preset_pairs, access="episodic", rho=RHO, epsilon=EPSILON, seed=SEED
+        INSTANCES[instance](),
+        "reprl",
+        effort.preset_pairs,
+        access="episodic",
+        rule="sampled",
+        rho=RHO,
+        epsilon=EPSILON,
+        seed=SEED,
     )
     assert report.suboptimality is not None
     return {

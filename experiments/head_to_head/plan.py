@@ -19,7 +19,7 @@ HORIZON = 3
 CLEAR = 0.8
 """Bias of their decided states; a policy that ignores it loses 0.4 > ε."""
 NEAR = 0.12
-"""Bias at which two arms are 0.08 apart, 0.8 of the window ε/H: the worst case of docs/calibration.md."""
+"""Bias at which two arms are 0.08 apart, 0.8 of the window ε/H: the worst case of laws with such windows."""
 SEED = 20261115
 
 
@@ -80,7 +80,7 @@ QUICK = Effort(
     preset_pairs=1,
 )
 QUICK_INSTANCES = ("combination-lock", "hard-instance S=8")
-QUICK_LEARNERS = ("reprl (joint)", "reprl (auto)", "greedy", "ucbvi")
+QUICK_LEARNERS = ("reprl (canonical)", "reprl (joint)", "reprl (auto)", "greedy", "ucbvi")
 
 
 PRODUCT_BY_EPISODES = ("reprl (product)", "reprl", "episodic")
@@ -89,10 +89,15 @@ SMALL = ("gridworld 4×4", "hard-instance S=8", "hard-instance S=16")
 
 
 PRESETS = ("gridworld 4×4", "hard-instance S=8")
-"""Where reprl by episodes is also measured at the size it chooses itself; docs/calibration.md has more."""
+"""Where reprl by episodes is also measured at the size it chooses itself; docs/sampled.md has more."""
 
 
-SOFT = Contender("reprl (joint, 4ε)", "reprl", "generative", {"epsilon": 4 * EPSILON, "rho": RHO, "coupling": "joint"})
+SOFT = Contender(
+    "reprl (joint, 4ε)",
+    "reprl",
+    "generative",
+    {"epsilon": 4 * EPSILON, "rho": RHO, "rule": "sampled", "coupling": "joint"},
+)
 """As soft as the rivals' presets, whose grids and noise are 4·ε/H and not ε/H wide, and judged at ε like all others."""
 
 
@@ -139,7 +144,7 @@ SWEEPS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "rho": ("1/ρ", "rho", (0.05, 0.1, 0.2)),
 }
 """Sweep → (what samples are plotted against, the field that varies, its values)."""
-SWEPT = ("reprl (joint)", "reprl (product)", "rpvi", "karbasi-softmax")
+SWEPT = ("reprl (canonical)", "reprl (joint)", "reprl (product)", "rpvi", "karbasi-softmax")
 """The learners of every sweep."""
 MORE = {
     "states": ("karbasi-grid", "karbasi-gaussian (shared)", "karbasi-gaussian (correlated)"),
@@ -147,6 +152,7 @@ MORE = {
 }
 """More learners of a sweep. Greedy never meets ρ at ties."""
 THEORY = {
+    "reprl (canonical)": {},
     "reprl (joint)": {"states": 2, "near": 2, "actions": 1, "epsilon": 2, "rho": 2},
     "reprl (product)": {"states": 3, "near": 3, "actions": 1, "epsilon": 2, "rho": 2},
     "rpvi": {"states": 3, "near": 3, "actions": 3, "epsilon": 2, "rho": 2},

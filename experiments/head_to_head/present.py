@@ -14,6 +14,7 @@ from experiments.head_to_head.plan import SWEEPS, THEORY
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.head_to_head -->\n", "<!-- end of tables -->\n"
 STYLES = {
+    "reprl (canonical)": ("#117733", "p"),
     "reprl (joint)": ("#0b6e99", "o"),
     "reprl (joint, 4ε)": ("#0b3c5d", "*"),
     "reprl (auto)": ("#0b6e99", "o"),

@@ -158,6 +158,7 @@ def learner_point(n_states: int, rho: float, epsilon: float, pairs: int) -> dict
             "calls": calls,
             "coupling": "joint",
             "access": "generative",
+            "rule": "sampled",
         }
         solver = signs_from_reprl(learner(**settings), n_states=n_states, horizon=horizon)
         different = 0

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, check_int, quote
 
-STREAM_VERSION = 1
+STREAM_VERSION = 2
 """Raised by one whenever fixed seeds begin to give other results."""
 
 _LOW = np.uint64(0xFFFFFFFF)

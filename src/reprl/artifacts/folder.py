@@ -54,9 +54,27 @@ class Run(NamedTuple):
         if len(names) not in (0, n_actions):
             raise ReprlError(f"receipt labels.actions must be {n_actions} texts or none, got {len(names)}")
         check_policy(policy, recipe.environment)
+        if receipt.rule != recipe.settings.rule:
+            raise ReprlError(f"receipt rule must be its recipe's {recipe.settings.rule!r}, got {receipt.rule!r}")
+        chosen = None if receipt.choice is None else receipt.choice.published
+        if chosen != recipe.candidate:
+            raise ReprlError(f"receipt choice must be the recipe's candidate ({recipe.candidate}), got {chosen}")
         if receipt.visits.shape != policy.actions.shape:
             raise ReprlError(f"receipt visits must have shape {policy.actions.shape}, got {receipt.visits.shape}")
         return self
+
+
+def save_run(result: LearnResult, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Write recipe, receipt and policy of a run to a folder, whole or not at all.
+
+    Args:
+        result: the run.
+        directory: made if need be; one that holds another recipe is refused.
+        force: overwrite it all the same.
+    """
+    with open_folder(directory, result.recipe, force=force) as folder:
+        folder.write(result)
+    return Path(directory)
 
 
 def load_run(directory: str | os.PathLike[str]) -> Run:

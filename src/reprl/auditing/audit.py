@@ -222,8 +222,8 @@ def curve(
         learner: as in ``audit``.
         sizes: what to give to `option`, one audit each.
         pairs: pairs of each audit.
-        option: the learner's option that sets its size; None for "calls" (generative) or "runs" (episodic) of reprl and
-            "samples" of any other learner.
+        option: the learner's option that sets its size; None for "calls" (generative) or "runs" (episodic) of reprl
+            with rule="sampled", and "samples" of any other learner.
         options: as in ``audit``. With a seed given, all sizes share their keys, so neighbouring points are dependent.
 
     Guarantee:
@@ -233,7 +233,8 @@ def curve(
         raise ReprlError("sizes must name at least one size, got none")
     if option is None:
         ours = {"generative": "calls", "episodic": "runs"}.get(options.get("access") or Settings().access)
-        option = ours if ours and isinstance(learner, str) and learner == "reprl" else "samples"
+        sampled = isinstance(learner, str) and learner == "reprl" and options.get("rule") == "sampled"
+        option = ours if ours and sampled else "samples"
     points = []
     for size in sizes:
         report = audit(env, learner, pairs, **{**options, option: size})

@@ -18,10 +18,15 @@ LIMITS = {"generative": 2**34, "episodic": 2**22}
 """Largest budgets of `compare`: parallel samples cost no time, episodes do."""
 VARIANTS: Mapping[tuple[str, str], Mapping[str, Mapping[str, Any]]] = {
     ("reprl", "generative"): {
-        "reprl (joint)": {"coupling": "joint"},
-        "reprl (product)": {"coupling": "product"},
+        "reprl (canonical)": {"rule": "canonical"},
+        "reprl (joint)": {"rule": "sampled", "coupling": "joint"},
+        "reprl (product)": {"rule": "sampled", "coupling": "product"},
     },
-    ("reprl", "episodic"): {"reprl (auto)": {"coupling": "auto"}, "reprl (product)": {"coupling": "product"}},
+    ("reprl", "episodic"): {
+        "reprl (canonical)": {"rule": "canonical"},
+        "reprl (auto)": {"rule": "sampled", "coupling": "auto"},
+        "reprl (product)": {"rule": "sampled", "coupling": "product"},
+    },
     ("karbasi-gaussian", "generative"): {
         "karbasi-gaussian (shared)": {"coupling": "shared"},
         "karbasi-gaussian (correlated)": {"coupling": "correlated"},

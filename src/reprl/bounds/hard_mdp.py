@@ -96,13 +96,22 @@ def signs_from_learner(
 
 
 def signs_from_reprl(learner: ReprlLearner, *, n_states: int, horizon: int, n_actions: int = 2) -> Algorithm:
-    """Turn reprl's own parallel learner into a solver of sign-one-way marginals; see signs_from_learner.
+    """Turn the paper's learner from parallel samples into a solver of sign-one-way marginals; see signs_from_learner.
+
+    Args:
+        learner: with access="generative" and rule="sampled", whose number of calls the settings fix.
+        n_states: S.
+        horizon: H.
+        n_actions: A.
 
     Guarantee:
         What the learner itself promises at its settings, status included, ε scaled by 3/H.
     """
-    if not isinstance(learner, ReprlLearner) or learner.settings.access != "generative":
-        raise ReprlError(f"learner must be a reprl learner with access='generative', got {quote(learner)}")
+    asked = learner.settings if isinstance(learner, ReprlLearner) else None
+    if asked is None or (asked.access, asked.rule) != ("generative", "sampled"):
+        raise ReprlError(
+            f"learner must be a reprl learner with access='generative' and rule='sampled', got {quote(learner)}"
+        )
     public = make_hard_mdp(np.zeros(n_states * horizon), n_states=n_states, n_actions=n_actions)
     # The learner computes what it can prove from sample sizes alone, so a run on the public MDP has the same guarantee.
     rehearsal = GenerativeModel(public, 0)

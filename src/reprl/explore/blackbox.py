@@ -10,19 +10,15 @@ its cells get one free record per episode of the batch, whatever was seen.
 
 from __future__ import annotations
 
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, wait
-from pathlib import Path
-from pickle import PicklingError
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
+from reprl.explore.crew import Crew
 from reprl.explore.qagent import make_agent, mark_short, restart, update
 from reprl.explore.runs import Exploration, Orders
 from reprl.mdp.access import Episodic
@@ -30,18 +26,20 @@ from reprl.mdp.counts import Counts, tally
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.randomness import fill_words
 
-_TICK = 0.2
-"""Seconds between two reports of progress."""
 _CHUNK = 1024
 """Seeds that are drawn at a time."""
+
+Records = Counter[tuple[int, int, float]]
+"""How often (cell, next state, reward) was seen, cell = (h·S + s)·A + a."""
 
 
 class Findings(NamedTuple):
     """What some runs of a batch found."""
 
-    records: Counter[tuple[int, int, float]]
-    """How often (cell, next state, reward) was recorded, cell = (h·S + s)·A + a."""
+    records: Records
     short: NDArray[np.int64]
+    missed: dict[int, NDArray[np.uint8]]
+    """By run."""
     first_value: dict[int, float]
     """By run."""
     starts: NDArray[np.int64]
@@ -65,24 +63,21 @@ def explore_black_box(
         another process.
     """
     total = runs * orders.settings.episodes
-    if workers == 1:
-        parts = [explore_runs(model, orders, range(runs), _teller(progress, total))]
-    else:
-        parts = _share_out(model, orders, runs, min(workers, runs), progress)
-    found = parts[0]
-    for part in parts[1:]:
+    workers = min(workers, runs)
+    with Crew(model, workers) as crew:
+        shares = [(orders, range(w, runs, workers)) for w in range(workers)]
+        found, *others = crew.work(explore_runs, shares, total, progress)
+    for part in others:
         found.records.update(part.records)
+        found.missed.update(part.missed)
         found.first_value.update(part.first_value)
         found.short[...] += part.short
         found.starts[...] += part.starts
     shape = (model.horizon, model.n_states, model.n_actions)
-    for state, reward in model.known.items():
-        for row in range(model.horizon):
-            first = (row * model.n_states + state) * model.n_actions
-            for cell in range(first, first + model.n_actions):
-                found.records[cell, state, reward] = total
+    found.records.update(known_records(model, total))
     value = np.array([found.first_value[run] for run in range(runs)])
-    return Exploration(runs, found.short, as_counts(found.records, shape), value, found.starts)
+    missed = np.array([found.missed[run] for run in range(runs)])
+    return Exploration(runs, found.short, missed, as_counts(found.records, shape), value, found.starts)
 
 
 def explore_runs(
@@ -101,7 +96,7 @@ def explore_runs(
     schedule = settings.schedule(*sizes)
     known = list(model.known)
     short = np.zeros((orders.quotas.size, model.horizon, model.n_states), dtype=np.int64)
-    found = Findings(Counter(), short, {}, np.zeros(model.n_states, dtype=np.int64))
+    found = Findings(Counter(), short, {}, {}, np.zeros(model.n_states, dtype=np.int64))
     begin = model.reset if isinstance(model, GymnasiumModel) else lambda seed: model.reset()
     width, choice, value = 2 * model.n_actions, agent.choice, agent.value
 
@@ -127,7 +122,7 @@ def explore_runs(
         restart(agent, *sizes)
         value.reshape(-1, model.n_states)[:, known] = 0.0
         starts = np.zeros(model.n_states, dtype=np.int64)
-        for episode, seed in enumerate(seeds(orders.key, run, settings.episodes)):
+        for episode, seed in enumerate(seeds(orders.key, run, range(settings.episodes))):
             try:
                 starts[play(seed)] += 1
             except ReprlError as error:
@@ -137,93 +132,31 @@ def explore_runs(
                 raise
             if after_episode is not None:
                 after_episode()
-        mark_short(agent.visits, orders.quotas, found.short)
+        found.missed[run] = np.zeros((model.horizon, model.n_states), dtype=np.uint8)
+        mark_short(agent.visits, orders.quotas, found.short, found.missed[run])
+        found.missed[run][:, known] = 0
         found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
         found.starts[...] += starts
     found.short[:, :, known] = 0
     return found
 
 
-def _share_out(
-    model: Episodic, orders: Orders, runs: int, workers: int, progress: Callable[[int, int], None] | None
-) -> list[Findings]:
-    """Split the runs over processes; what they have spent is read off a small file that all of them see."""
-    from joblib.externals.loky import get_reusable_executor
-
-    if not isinstance(model, GymnasiumModel) or not model.reopens:
-        raise ReprlError(
-            f"workers must be 1 for an environment that is given open: pass an id or a factory, got {workers}"
-        )
-    total = runs * orders.settings.episodes
-    with tempfile.TemporaryDirectory(prefix="reprl-", ignore_cleanup_errors=True) as folder:
-        board = np.memmap(Path(folder) / "board", dtype=np.int64, mode="w+", shape=(workers + 1, 2))
-        crew = get_reusable_executor(max_workers=workers)
-        try:
-            jobs = [
-                crew.submit(_serve, model, orders, range(w, runs, workers), board.filename, workers, w)
-                for w in range(workers)
-            ]
-            waiting = set(jobs)
-            while waiting:
-                done, waiting = wait(waiting, timeout=_TICK, return_when=FIRST_EXCEPTION)
-                for job in done:
-                    job.result()
-                if progress is not None:
-                    progress(int(board[:workers, 0].sum()), total)
-            return [job.result() for job in jobs]
-        except PicklingError as error:
-            raise ReprlError(f"workers must be 1 for a factory that cannot be sent to a process: {error}") from None
-        except Exception:  # one process has failed: the others end at their next episode
-            board[workers] = 1
-            raise
-        except BaseException:
-            crew.shutdown(wait=True, kill_workers=True)
-            raise
-        finally:
-            model.ledger.episodes += int(board[:workers, 0].sum())
-            model.ledger.samples += int(board[:workers, 1].sum())
-
-
-def _serve(model: GymnasiumModel, orders: Orders, runs: range, board: Path, workers: int, worker: int) -> Findings:
-    """Make the runs of one process, on its own copy of the environment."""
-    shared = np.memmap(board, dtype=np.int64, mode="r+", shape=(workers + 1, 2))
-    ledger = model.ledger
-
-    def post() -> None:
-        shared[worker] = ledger.episodes, ledger.samples
-        if shared[workers, 0]:
-            raise ReprlError("another process has failed")
-
-    try:
-        return explore_runs(model, orders, runs, post)
-    finally:
-        shared[worker] = ledger.episodes, ledger.samples
-        model.close()
-
-
-def _teller(progress: Callable[[int, int], None] | None, total: int) -> Callable[[], None] | None:
-    """Return what reports the episodes of this process now and then."""
-    if progress is None:
-        return None
-    done, due = 0, time.monotonic()
-
-    def tell() -> None:
-        nonlocal done, due
-        done += 1
-        now = time.monotonic()
-        if now >= due or done == total:
-            due = now + _TICK
-            progress(done, total)
-
-    return tell
-
-
-def seeds(key: int, run: int, episodes: int) -> Iterator[int]:
-    """The 63-bit seeds of a run's episodes."""
-    for first in range(0, episodes, _CHUNK):
-        words = np.empty(min(_CHUNK, episodes - first), dtype=np.uint64)
+def seeds(key: int, run: int, episodes: range) -> Iterator[int]:
+    """The 63-bit seeds of successive episodes of a run, by their numbers."""
+    for first in range(episodes.start, episodes.stop, _CHUNK):
+        words = np.empty(min(_CHUNK, episodes.stop - first), dtype=np.uint64)
         fill_words(np.uint64(key), np.uint64(run), np.uint64(first), words)
         yield from (words >> np.uint64(1)).tolist()
+
+
+def known_records(model: Episodic, episodes: int) -> Records:
+    """What nobody has to see: every cell of a state whose law is known, once for each episode."""
+    records: Records = Counter()
+    for state, reward in model.known.items():
+        for h in range(model.horizon):
+            first = (h * model.n_states + state) * model.n_actions
+            records.update({(cell, state, reward): episodes for cell in range(first, first + model.n_actions)})
+    return records
 
 
 def as_counts(records: Mapping[tuple[int, int, float], int], shape: tuple[int, int, int]) -> Counts:

@@ -1,22 +1,28 @@
 """cover: explore by whole episodes, each batch with the policy that visits what is least known; all steps are kept.
 
 Data are collected to make estimates precise where a weight says so: the sum over cells of weight/n is lowered step by
-step, each batch following its gradient (the Frank–Wolfe method over occupancies, planned in the empirical model).
+step, each batch following its gradient (the Frank–Wolfe method over occupancies, planned in the empirical model). While
+the unknown could be worth too much, every other batch goes there instead.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from reprl.explore.blackbox import as_counts, seeds
+from reprl.errors import ReprlError
+from reprl.explore.blackbox import Records, as_counts, known_records, seeds
+from reprl.explore.crew import Crew
+from reprl.explore.unknown import find_unknown
 from reprl.mdp.access import Episodic, Model, walk
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.randomness import DataStream
 
 LEAST = 16
 """Episodes of a batch, at least."""
@@ -35,7 +41,8 @@ def cover(
     episodes: int,
     weight: NDArray[np.float64] | None = None,
     *,
-    workers: int = 1,
+    bearable: float = 0.0,
+    crew: Crew | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Data:
     """Play a round of episodes and return all data.
@@ -45,7 +52,8 @@ def cover(
         data: what is known so far.
         episodes: how many to play.
         weight: (H, S, A) how much the variance of each cell's mean matters; None for all alike.
-        workers: processes, for a black box.
+        bearable: what the unknown may be worth; while it could be worth more, every other batch looks into it.
+        crew: who plays a black box; None for this process alone.
         progress: called with the episodes done and those of the round.
 
     Randomness:
@@ -54,12 +62,13 @@ def cover(
     per_action, per_cell, most = BATCHES
     planned = max(per_action * model.n_actions, min(most, per_cell * model.n_states * model.n_actions))
     batches = max(1, min(episodes // LEAST, planned))
-    for number in range(batches):
-        share = episodes * (number + 1) // batches - episodes * number // batches
+    edges = [episodes * number // batches for number in range(batches + 1)]
+    for number, (first, last) in enumerate(pairwise(edges)):
         actions = plan_visits(data, weight, model)
-        data = data + play(model, actions, share, workers=workers)
-        if progress is not None:
-            progress(episodes * (number + 1) // batches, episodes)
+        if number % 2 and (unknown := find_unknown(data)).worth > bearable:
+            actions = unknown.actions
+        tell = None if progress is None else _shifted(progress, first, episodes)
+        data = data + play(model, actions, last - first, crew=crew, progress=tell)
     return data
 
 
@@ -75,8 +84,31 @@ def plan_visits(data: Data, weight: NDArray[np.float64] | None, model: Episodic)
     return actions
 
 
-def play(model: Episodic, actions: NDArray[np.int64], episodes: int, *, workers: int = 1) -> Data:
-    """Play episodes of one policy and return what they showed, every step of them."""
+def play(
+    model: Episodic,
+    actions: NDArray[np.int64],
+    episodes: int,
+    *,
+    crew: Crew | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Data:
+    """Play episodes of one policy and return what they showed, every step of them.
+
+    Args:
+        model: the MDP in memory, or a black box; its ledger is charged.
+        actions: (H, S) what is played.
+        episodes: how many.
+        crew: who plays a black box; None for this process alone.
+        progress: called now and then with the episodes done and all of them.
+
+    Guarantee:
+        Exactly the law of independent episodes. Where a state's law is known, an episode that comes there is over, and
+        its cells get one free record an episode. Bytes do not depend on the crew, if an episode of a black box is a
+        function of its seed and actions.
+
+    Randomness:
+        Data stream (data seed, "cover/BATCH"): as ``walk`` says, or word k of lane 0 to seed episode k of a black box.
+    """
     stream = model.fresh_stream("cover")
     arrays = model.arrays
     if arrays is not None:
@@ -84,20 +116,67 @@ def play(model: Episodic, actions: NDArray[np.int64], episodes: int, *, workers:
         model.ledger.episodes += episodes
         model.ledger.samples += episodes * model.samples_per_episode
         counts = Counts(arrays.outcomes, hits)
+        if progress is not None:
+            progress(episodes, episodes)
         return Data(counts, counts.visits[0].sum(axis=1))
-    records: Counter[tuple[int, int, float]] = Counter()
+    crew = crew or Crew(model)
+    shares = [episodes * w // crew.workers for w in range(crew.workers + 1)]
+    parts = [(actions, stream, range(*edges)) for edges in pairwise(shares)]
+    records = known_records(model, episodes)
     starts = np.zeros(model.n_states, dtype=np.int64)
-    for seed in seeds(stream.key, 0, episodes):
-        state = model.reset(seed)
-        starts[state] += 1
-        for h in range(model.horizon):
-            if state in model.known:
-                break
-            cell = (h * model.n_states + state) * model.n_actions + int(actions[h, state])
-            seen = model.step(int(actions[h, state]))
-            records[cell, seen.state, seen.reward] += 1
-            state = seen.state
+    for found, begun in crew.work(play_episodes, parts, episodes, progress):
+        records.update(found)
+        starts += begun
     return Data(as_counts(records, _shape(model)), starts)
+
+
+def play_episodes(
+    model: Episodic,
+    actions: NDArray[np.int64],
+    stream: DataStream,
+    numbers: range,
+    after_episode: Callable[[], None] | None,
+) -> tuple[Records, NDArray[np.int64]]:
+    """Play some episodes of a batch, one after the other, on one environment.
+
+    Args:
+        model: the environment; its ledger is charged.
+        actions: (H, S) what is played.
+        stream: of the batch.
+        numbers: of the episodes; they are seeded by them.
+        after_episode: called after every episode.
+
+    Returns:
+        What was seen, and (S,) how many episodes began in each state.
+    """
+    records: Records = Counter()
+    starts = np.zeros(model.n_states, dtype=np.int64)
+    known, plan = set(model.known), actions.tolist()
+    width, n_actions = model.n_states * model.n_actions, model.n_actions
+    for number, seed in zip(numbers, seeds(stream.key, 0, numbers), strict=True):
+        try:
+            state = model.reset(seed)
+            starts[state] += 1
+            for h, row in enumerate(plan):
+                if state in known:
+                    break
+                action = row[state]
+                seen = model.step(action)
+                records[h * width + state * n_actions + action, seen.state, seen.reward] += 1
+                state = seen.state
+        except ReprlError as error:
+            raise ReprlError(f"{error} ({stream.purpose}, episode {number})") from None
+        except Exception as error:
+            error.add_note(f"while exploring {model}: {stream.purpose}, episode {number}")
+            raise
+        if after_episode is not None:
+            after_episode()
+    return records, starts
+
+
+def _shifted(progress: Callable[[int, int], None], before: int, total: int) -> Callable[[int, int], None]:
+    """Report a batch as a part of its round."""
+    return lambda done, _: progress(before + done, total)
 
 
 def _shape(model: Model) -> tuple[int, int, int]:

@@ -69,7 +69,7 @@ def explore(
         hits += desk.hits
         short += desk.short
         starts += desk.starts
-    return Exploration(runs, short, Counts(model.mdp.outcomes, hits), crew.first_value, starts)
+    return Exploration(runs, short, crew.missed, Counts(model.mdp.outcomes, hits), crew.first_value, starts)
 
 
 class _Desk:
@@ -94,6 +94,7 @@ class _Crew:
         self.key = np.uint64(orders.key)
         self.schedule = orders.settings.schedule(model.n_states, model.n_actions, model.horizon)
         self.first_value = np.empty(runs)
+        self.missed = np.zeros((runs, model.horizon, model.n_states), dtype=np.uint8)
         self.desks: list[_Desk] = []
         self._left: Iterator[int] = iter(range(runs))
         self._lock = threading.Lock()
@@ -139,7 +140,7 @@ class _Crew:
             desk.samples += samples
             desk.episodes += episodes
             done += episodes
-        mark_short(desk.agent.visits, self.quotas, desk.short)
+        mark_short(desk.agent.visits, self.quotas, desk.short, self.missed[run])
         first = desk.agent.visits[: 2 * model.n_states * model.n_actions]  # an episode takes one action at step 0
         desk.starts += first.reshape(model.n_states, -1).sum(axis=1)
         self.first_value[run] = model.mdp.initial @ desk.agent.value[: model.n_states]

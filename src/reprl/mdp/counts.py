@@ -12,9 +12,10 @@ import os
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_int, quote
@@ -111,15 +112,14 @@ class Counts:
                 raise ReprlError(f"merge needs data sets, got {quote(item)}")
         if not items:
             raise ReprlError("merge needs at least one data set, got none")
-        if not all(item.outcomes.same_table(items[0].outcomes) for item in items):
-            items = _common_table(items)
         largest = sum(int(item.hits.max(initial=0)) for item in items)
         if largest > _MAX_TALLY:
             raise ReprlError(f"a tally must stay below 2**63 after merging, got up to {largest}")
-        total = items[0].hits.copy()
+        total = items[0]
         for item in items[1:]:
-            total += item.hits
-        return cls(items[0].outcomes, total)
+            same = item.outcomes.same_table(total.outcomes)
+            total = cls(total.outcomes, total.hits + item.hits) if same else _unite(total, item)
+        return total
 
     def __add__(self, other: Counts) -> Counts:
         """Merge two data sets."""
@@ -218,30 +218,80 @@ class Counts:
         return np.tile(self.outcomes.next_state, copies), np.tile(self.outcomes.reward, copies)
 
 
-def _common_table(items: list[Counts]) -> list[Counts]:
-    """Rewrite data sets of one shape over the union of their tables, rows sorted by (next state, reward)."""
-    shape = items[0].outcomes.shape
-    for item in items:
-        if item.outcomes.shape != shape:
-            raise ReprlError(f"data sets must have one shape (H, S, A) to merge, got {shape} and {item.outcomes.shape}")
-    kind = np.dtype([("cell", np.int64), ("next_state", np.int32), ("reward", np.float64)])
-    keys = []
-    for item in items:
-        key = np.empty(item.hits.size, dtype=kind)
-        key["cell"] = item._cells
-        key["next_state"], key["reward"] = item._columns()
-        keys.append(key)
-    union, position = np.unique(np.concatenate(keys), return_inverse=True)
-    cells = shape[0] * shape[1] * shape[2]
-    first = np.zeros(cells + 1, dtype=np.int64)
-    np.cumsum(np.bincount(union["cell"], minlength=cells), out=first[1:])
-    table = Outcomes(*shape, shape[1] * shape[2], 0, first, union["next_state"].copy(), union["reward"].copy())
-    rewritten = []
-    for item, place in zip(items, np.split(position, np.cumsum([key.size for key in keys])[:-1]), strict=True):
-        hits = np.zeros(union.size, dtype=np.int64)
-        np.add.at(hits, place, item.hits)
-        rewritten.append(Counts(table, hits))
-    return rewritten
+class _Listing(NamedTuple):
+    """A data set as rows (cell, next state, reward, hits), sorted, each of the first three once."""
+
+    cell: NDArray[np.int64]
+    next_state: NDArray[np.int32]
+    reward: NDArray[np.float64]
+    hits: NDArray[np.int64]
+
+
+def _unite(one: Counts, other: Counts) -> Counts:
+    """Add two data sets of one shape over the union of their tables, rows sorted by (next state, reward)."""
+    shape = one.outcomes.shape
+    if other.outcomes.shape != shape:
+        raise ReprlError(f"data sets must have one shape (H, S, A) to merge, got {shape} and {other.outcomes.shape}")
+    size = one.hits.size + other.hits.size
+    out = _Listing(
+        np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.float64), np.empty(size, np.int64)
+    )
+    size = _interleave(_list(one), _list(other), out)
+    first = np.zeros(shape[0] * shape[1] * shape[2] + 1, dtype=np.int64)
+    np.cumsum(np.bincount(out.cell[:size], minlength=first.size - 1), out=first[1:])
+    following, reward = out.next_state[:size].copy(), out.reward[:size].copy()
+    return Counts(Outcomes(*shape, shape[1] * shape[2], 0, first, following, reward), out.hits[:size].copy())
+
+
+def _list(counts: Counts) -> _Listing:
+    """List a data set; a table that is sorted, as most are that are merged, is not sorted again."""
+    rows = _Listing(counts._cells, *counts._columns(), counts.hits)
+    if _is_sorted(rows):
+        return rows
+    order = np.lexsort((rows.reward, rows.next_state, rows.cell))
+    cell, following, reward = rows.cell[order], rows.next_state[order], rows.reward[order]
+    fresh = np.ones(order.size, dtype=np.bool_)
+    fresh[1:] = (np.diff(cell) != 0) | (np.diff(following) != 0) | (np.diff(reward) != 0)
+    hits = np.add.reduceat(rows.hits[order], np.flatnonzero(fresh))
+    return _Listing(cell[fresh], following[fresh], reward[fresh], hits)
+
+
+@njit(cache=True, nogil=True)
+def _before(one: _Listing, i: int, other: _Listing, j: int) -> bool:
+    """Whether row i of one list comes before row j of another."""
+    if one.cell[i] != other.cell[j]:
+        return bool(one.cell[i] < other.cell[j])
+    if one.next_state[i] != other.next_state[j]:
+        return bool(one.next_state[i] < other.next_state[j])
+    return bool(one.reward[i] < other.reward[j])
+
+
+@njit(cache=True, nogil=True)
+def _is_sorted(rows: _Listing) -> bool:
+    i = 1
+    while i < rows.cell.size and _before(rows, i - 1, rows, i):
+        i += 1
+    return bool(i >= rows.cell.size)
+
+
+@njit(cache=True, nogil=True)
+def _interleave(one: _Listing, other: _Listing, out: _Listing) -> int:
+    """Merge two sorted lists into out, adding the hits of rows that both have, and return how many rows there are."""
+    i = j = n = 0
+    while i < one.cell.size or j < other.cell.size:
+        if j == other.cell.size or (i < one.cell.size and not _before(other, j, one, i)):
+            out.cell[n], out.next_state[n], out.reward[n] = one.cell[i], one.next_state[i], one.reward[i]
+            out.hits[n] = one.hits[i]
+            if j < other.cell.size and not _before(one, i, other, j):
+                out.hits[n] += other.hits[j]
+                j += 1
+            i += 1
+        else:
+            out.cell[n], out.next_state[n], out.reward[n] = other.cell[j], other.next_state[j], other.reward[j]
+            out.hits[n] = other.hits[j]
+            j += 1
+        n += 1
+    return n
 
 
 def _read_header(line: bytes) -> dict[str, int]:

@@ -118,7 +118,7 @@ def learners() -> list[LearnerEntry]:
     fields = Settings.__dataclass_fields__
     ours = LearnerEntry(
         OURS,
-        "this package: tiers, windows and correlated sampling",
+        "this package: the world's own policy by preference (rule=canonical), or one drawn in common (rule=sampled)",
         ("generative", "episodic"),
         True,
         "From Generative to Episodic: Sample-Efficient Replicable Reinforcement Learning",

@@ -72,7 +72,7 @@ class Choice(NamedTuple):
     margin: float
     """Its margin: (z/margin)² samples of every cell put z standard deviations between the world and a boundary."""
     lead: float
-    """How far its log weight is ahead of the next policy's; infinite if there is no other."""
+    """How far its log weight is ahead of the next policy's that was weighed; infinite if there is no other."""
     loss: float
     """V* − V^π in the model."""
     value: float
@@ -150,6 +150,7 @@ class _Entry(NamedTuple):
     policy: Policy
     kind: str
     candidate: int
+    margin: float
 
 
 def choose(rule: Rule, dynamics: Dynamics) -> Choice:
@@ -173,13 +174,13 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
     entries += _sampled(rule, dynamics, gaps, max((entry.score for entry in entries), default=-math.inf))
     entries.sort(key=lambda entry: -entry.score)  # stable: equal scores keep the order of candidates
     first = entries[0]
-    ahead = first.score - entries[1].score if len(entries) > 1 and math.isfinite(first.score) else math.inf
+    other = next((entry.score for entry in entries if entry.policy != first.policy), -math.inf)
+    ahead = first.score - other if math.isfinite(other) else math.inf
     worth = float(dynamics.initial @ gaps.value[0])
     if first.kind == "sampled":
         width, loss = float(rule.widths[first.candidate]), policy_loss(dynamics, gaps.value[0], first.policy.actions)
-        margin = math.exp(first.score)
         number = rule.first + first.candidate
-        return Choice(first.policy, "sampled", number, width, margin, ahead, loss, worth - loss, None)
+        return Choice(first.policy, "sampled", number, width, first.margin, ahead, loss, worth - loss, None)
     j = first.candidate
     h, s, a = (int(i) for i in found.tightest[j])
     loss = float(found.loss[j])
@@ -188,7 +189,7 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
         kind="preferred",
         candidate=rule.first + j,
         tolerance=float(rule.tolerances[j]),
-        margin=float(found.margin[j]),
+        margin=first.margin,
         lead=ahead,
         loss=loss,
         value=worth - loss,
@@ -220,7 +221,8 @@ def _preferred(rule: Rule, found: Candidates) -> list[_Entry]:
     for group in printed.values():
         policy = Policy(found.actions[group[0]])
         score = float(np.logaddexp.reduce(weights[group])) + _noise(rule, policy)
-        entries.append(_Entry(score, policy, "preferred", group[int(np.argmax(weights[group]))]))
+        widest = group[int(np.argmax(weights[group]))]
+        entries.append(_Entry(score, policy, "preferred", widest, float(found.margin[widest])))
     return entries
 
 
@@ -238,5 +240,6 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
         drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
         policy = Policy(drawn.reshape(horizon, n_states))
         loss = np.array([policy_loss(dynamics, gaps.value[0], policy.actions)])
-        entries.append(_Entry(float(_weight(rule, margin, loss)[0]) + _noise(rule, policy), policy, "sampled", number))
+        score = float(_weight(rule, margin, loss)[0]) + _noise(rule, policy)
+        entries.append(_Entry(score, policy, "sampled", number, float(margin[0])))
     return entries

@@ -104,13 +104,14 @@ def _moments(dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int) -> float:
     outcomes = dynamics.outcomes
     row = h * outcomes.row_shift + s * outcomes.n_actions + a
     mean = 0.0
-    square = 0.0
     for e in range(outcomes.first[row], outcomes.first[row + 1]):
         weight = dynamics.probability[e + h * outcomes.slot_shift]
-        x = outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]]
-        mean += weight * x
-        square += weight * x * x
-    variance = square - mean * mean
+        mean += weight * (outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]])
+    variance = 0.0  # about the mean: the difference of two large squares would leave rounding of the size of TIE
+    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+        weight = dynamics.probability[e + h * outcomes.slot_shift]
+        x = outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]] - mean
+        variance += weight * x * x
     gaps.own[h, s, a] = variance if variance > TIE else 0.0
     return mean
 
@@ -141,36 +142,40 @@ def _passed(
     return total
 
 
-def unknown_value(dynamics: Dynamics, unsure: NDArray[np.bool_]) -> float:
-    """Return what cells that are unsure could be worth from the start, at most.
+def value_spread(dynamics: Dynamics) -> float:
+    """Return how much the best policy is worth more than the worst, from the start; untried actions do not count.
 
     Args:
-        dynamics: the model.
-        unsure: (H, S, A): cells of which nothing may be believed.
-
-    Guarantee:
-        The best sum over policies of Pr[the first unsure cell is met at step h]·(H − h), in the model elsewhere.
+        dynamics: the model. An ε of at least this is met by every policy in it.
     """
-    worth = np.zeros(dynamics.outcomes.n_states)
-    _unknown(dynamics, unsure, worth)
-    return float(dynamics.initial @ worth)
+    ends = np.zeros((2, dynamics.outcomes.n_states))
+    _extremes(dynamics, ends[0], ends[1])
+    return float(dynamics.initial @ (ends[0] - ends[1]))
 
 
 @njit(cache=True, nogil=True)
-def _unknown(dynamics: Dynamics, unsure: NDArray[np.bool_], worth: NDArray[np.float64]) -> None:
-    """Fill worth, (S,), by dynamic programming; it holds zeros."""
+def _extremes(dynamics: Dynamics, best: NDArray[np.float64], worst: NDArray[np.float64]) -> None:
+    """Fill best and worst, (S,), with the extreme values of the first step; both hold zeros."""
     outcomes = dynamics.outcomes
-    here = np.zeros(outcomes.n_states)
+    up = np.zeros(outcomes.n_states)
+    down = np.zeros(outcomes.n_states)
     for h in range(outcomes.horizon - 1, -1, -1):
         for s in range(outcomes.n_states):
-            here[s] = 0.0
+            up[s] = -math.inf
+            down[s] = math.inf
             for a in range(outcomes.n_actions):
-                if unsure[h, s, a]:
-                    here[s] = float(outcomes.horizon - h)
-                    break
+                if not dynamics.tried[h, s, a]:
+                    continue
                 row = h * outcomes.row_shift + s * outcomes.n_actions + a
-                total = 0.0
+                high = 0.0
+                low = 0.0
                 for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                    total += dynamics.probability[e + h * outcomes.slot_shift] * worth[outcomes.next_state[e]]
-                here[s] = max(here[s], total)
-        worth[:] = here
+                    weight = dynamics.probability[e + h * outcomes.slot_shift]
+                    high += weight * (outcomes.reward[e] + best[outcomes.next_state[e]])
+                    low += weight * (outcomes.reward[e] + worst[outcomes.next_state[e]])
+                up[s] = max(up[s], high)
+                down[s] = min(down[s], low)
+            if up[s] < down[s]:  # nothing was tried here
+                up[s] = down[s] = 0.0
+        best[:] = up
+        worst[:] = down

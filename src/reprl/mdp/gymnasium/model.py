@@ -236,7 +236,8 @@ class GymnasiumModel:
         """Take an action in the current state and return what is seen."""
         if self._h >= self.horizon:
             raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
-        a = check_int("action", action, 0, self.n_actions - 1)
+        quick = type(action) is int and 0 <= action < self.n_actions  # this line is passed once a sample
+        a = action if quick else check_int("action", action, 0, self.n_actions - 1)
         reward = 0.0
         self._h += 1
         if self._state != self.ended:

@@ -34,6 +34,9 @@ class Codec:
         self.space = space
         self.role = role
         self._first = int(space.start) if isinstance(space, spaces.Discrete) else None
+        parts = _parts(space) if isinstance(space, spaces.Tuple) else []
+        flat = [(int(part.start), int(part.n)) for part in parts if isinstance(part, spaces.Discrete)]
+        self._flat = flat if flat and len(flat) == len(parts) else None
         self.radices = _radices(space, role)
         self.size = prod(self.radices)
         if self.size > MAX_SIZE:
@@ -45,6 +48,15 @@ class Codec:
             digit = int(member) - self._first
             if 0 <= digit < self.size:
                 return digit
+        if self._flat is not None and isinstance(member, tuple) and len(member) == len(self._flat):
+            number = 0
+            for (first, size), value in zip(self._flat, member, strict=True):
+                digit = int(value) - first if isinstance(value, int | np.integer) else -1
+                if not 0 <= digit < size:
+                    break
+                number = number * size + digit
+            else:
+                return number
         if not self.space.contains(member):
             raise ReprlError(f"{self.role} must be a member of {quote(self.space)}, got {quote(member)}")
         number = 0

@@ -1,0 +1,35 @@
+"""A shop as a Gymnasium environment that publishes nothing: the small black box that tests and measurements share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+from gymnasium import spaces
+
+
+class Shop(gymnasium.Env[Any, Any]):
+    """Seven states, the stock 0 … 6; order 0, 1, 2 or 3 pieces a day, then 0 … 3 customers come.
+
+    A piece sold brings 3, one ordered costs 1, one kept overnight 0.3; the reward lies in REWARDS.
+    """
+
+    REWARDS = (-4.8, 9.0)
+
+    def __init__(self) -> None:
+        """Open for business."""
+        self.observation_space, self.action_space = spaces.Discrete(7), spaces.Discrete(4)
+        self.stock = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Begin with an empty stock."""
+        super().reset(seed=seed)
+        self.stock = 0
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Order, sell, keep."""
+        stock = min(6, self.stock + int(action))
+        sold = min(stock, int(self.np_random.binomial(3, 0.5)))
+        self.stock = stock - sold
+        return self.stock, 3.0 * sold - 1.0 * action - 0.3 * self.stock, False, False, {}

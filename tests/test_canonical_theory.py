@@ -1,0 +1,309 @@
+"""docs/proofs/canonical.md, checked: every formula against a slow version or against samples."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import reprl
+from reprl import SharedKey
+from reprl.learning.canonical import run_canonical
+from reprl.learning.settings import Settings
+from reprl.mdp.access import GenerativeModel
+from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
+from reprl.rule import choice
+from reprl.rule.choice import NOISE, choose, follow, make_rule
+from reprl.rule.gaps import Gaps, find_gaps
+from reprl.rule.preferred import CLEAR, policy_loss, visits_of, weigh_tolerances
+from reprl.rule.sampled import TURN, plateau_laws
+
+FALSE_ALARM = 1e-6
+
+
+def world(rng: np.random.Generator, horizon: int, n_states: int, n_actions: int, share: float = 1.0) -> Any:
+    """A random world; a small share makes its rows sparse."""
+    transition = rng.dirichlet(np.full(n_states, share), size=(horizon, n_states, n_actions))
+    reward = np.repeat(rng.random((horizon, n_states, n_actions, 1)), n_states, axis=3)
+    return reprl.TabularMDP(transition, reward)
+
+
+def funnel(n_states: int = 12, horizon: int = 4) -> Any:
+    """Action 1 spreads over many states that all lead to one risky state; action 0 waits in a sink that pays half."""
+    transition = np.zeros((n_states, 2, n_states))
+    reward = np.zeros((n_states, 2))
+    sink, risky = n_states - 1, n_states - 2
+    transition[0, 0, sink] = 1.0
+    transition[0, 1, 1:risky] = 1.0 / (risky - 1)
+    transition[1:risky, :, risky] = 1.0
+    transition[risky, :, [sink, risky]] = 0.5
+    transition[sink, :, sink] = 1.0
+    reward[sink], reward[risky] = 0.2, 0.5
+    return reprl.TabularMDP(transition, reward, horizon=horizon)
+
+
+def tables(dynamics: Dynamics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Dense P (H, S, A, S) and mean rewards (H, S, A)."""
+    horizon, n_states, n_actions = shape = dynamics.outcomes.shape
+    law, pay = np.zeros((*shape, n_states)), np.zeros(shape)
+    for h in range(horizon):
+        for s in range(n_states):
+            for a in range(n_actions):
+                rows, slots = dynamics.outcomes.slots(h, s, a)
+                np.add.at(law[h, s, a], dynamics.outcomes.next_state[rows], dynamics.probability[slots])
+                pay[h, s, a] = dynamics.probability[slots] @ dynamics.outcomes.reward[rows]
+    return law, pay
+
+
+def linearised(law: NDArray[np.float64], gaps: Gaps, h: int, s: int, a: int) -> float:
+    """Variance of the first-order error of a gap, one sample per cell: Σ ν²·own, ν followed under the best policy."""
+    best = gaps.best[h, s]
+    total = gaps.own[h, s, best] + gaps.own[h, s, a]
+    flow = law[h, s, best] - law[h, s, a]
+    for step in range(h + 1, law.shape[0]):
+        states = np.arange(law.shape[1])
+        total += float(flow**2 @ gaps.own[step, states, gaps.best[step]])
+        flow = flow @ law[step, states, gaps.best[step]]
+    return float(total)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_spread_is_at_least_the_linearised_error(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mdp = funnel() if seed == 0 else world(rng, 2 + seed % 4, 2 + seed, 2 + seed % 3, share=(0.2, 1.0)[seed % 2])
+    dynamics = true_dynamics(mdp)
+    gaps = find_gaps(dynamics, np.arange(mdp.n_actions))
+    law, _ = tables(dynamics)
+    ratios = [
+        linearised(law, gaps, h, s, a) / gaps.spread[h, s, a] ** 2
+        for h, s, a in np.argwhere(gaps.spread > 0.0).tolist()
+    ]
+    assert max(ratios) <= 1.0 + 1e-12
+    assert np.allclose([gaps.spread[h, s, gaps.best[h, s]] for h in range(mdp.horizon) for s in range(mdp.n_states)], 0)
+
+
+def measured(mdp: Any, samples: int, runs: int, cell: tuple[int, int, int]) -> float:
+    """Variance of an estimated gap, times the samples of each cell."""
+    order = np.arange(mdp.n_actions)
+    seen = []
+    for seed in range(runs):
+        model = GenerativeModel(mdp, data_seed=seed)
+        data = Data(model.sample(samples), model.draw_starts(samples))
+        seen.append(find_gaps(empirical_dynamics(data), order).gap[cell])
+    return float(np.var(seen, ddof=1)) * samples
+
+
+def test_the_spread_is_not_exceeded_by_samples_and_one_without_covariances_is() -> None:
+    """200 runs: a spread that is a third too small in variance is found out with probability > 0.99."""
+    mdp, samples, runs = funnel(), 4096, 200
+    dynamics = true_dynamics(mdp)
+    gaps = find_gaps(dynamics, np.arange(2))
+    other = 1 - int(gaps.best[0, 0])
+    assert gaps.gap[0, 0, other] > 8 * gaps.spread[0, 0, other] / math.sqrt(samples), "no tie: first order is enough"
+    variance = measured(mdp, samples, runs, (0, 0, other))
+    exceeds = stats.chi2.sf((runs - 1) * variance / gaps.spread[0, 0, other] ** 2, runs - 1)
+    assert exceeds > FALSE_ALARM
+    law, _ = tables(dynamics)
+    apart = (law[0, 0, 0] - law[0, 0, 1])[1:10]
+    risky = gaps.own[2, 10, 0]
+    assert risky > 0.0
+    alone = float(apart**2 @ np.full(9, risky))  # as if the nine states had errors of their own
+    assert stats.chi2.sf((runs - 1) * variance / alone, runs - 1) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_policy_loses_its_gaps_and_the_floor_costs_no_more_than_first_visits(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mdp = world(rng, 2 + seed % 4, 3 + seed, 3, share=0.2)
+    dynamics = true_dynamics(mdp)
+    order = rng.permutation(3)
+    gaps = find_gaps(dynamics, order)
+    tolerances = np.array([1e-3, 0.05, 0.4])
+    bare = weigh_tolerances(dynamics, gaps, order, tolerances, 0.0)
+    for floor in (1e-3, 0.05, 0.3):
+        with_floor = weigh_tolerances(dynamics, gaps, order, tolerances, floor)
+        for j, tolerance in enumerate(tolerances):
+            visits = visits_of(dynamics, bare.actions[j])
+            steps, states = np.indices(visits.shape)
+            chosen = gaps.gap[steps, states, bare.actions[j]]
+            assert bare.loss[j] == pytest.approx(float((visits * chosen).sum()), abs=1e-12)
+            assert chosen.max() <= tolerance
+            below = visits < floor
+            assert (with_floor.actions[j][below] == order[0]).all()
+            assert (with_floor.actions[j][~below] == bare.actions[j][~below]).all()
+            left = (mdp.horizon - np.arange(mdp.horizon))[:, None]
+            first = first_hits(dynamics, bare.actions[j], below)
+            assert (first <= visits + 1e-12).all()
+            cost = abs(with_floor.loss[j] - bare.loss[j])
+            assert cost <= float((first * left).sum()) + 1e-12
+            assert float((first * left).sum()) <= floor * float((below * left).sum()) + 1e-12
+
+
+def first_hits(dynamics: Dynamics, actions: NDArray[np.int64], cells: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Pr[the first cell of the set that is met is (h, s)]."""
+    law, _ = tables(dynamics)
+    here, hits = np.array(dynamics.initial), np.zeros(cells.shape)
+    for h in range(cells.shape[0]):
+        hits[h] = np.where(cells[h], here, 0.0)
+        here = np.where(cells[h], 0.0, here) @ law[h, np.arange(cells.shape[1]), actions[h]]
+    return hits
+
+
+def test_the_floor_of_the_rule_costs_half_of_epsilon_up_to_fifteen_steps_and_can_cost_all_of_it_later() -> None:
+    """S·H(H+1)/2 times the floor is ε·(H+1)/32: below any room for H ≤ 14. A long leak shows that it can be reached."""
+    rule = make_rule(SharedKey(1), (15, 40, 2), epsilon=0.3)
+    assert rule.floor * 40 * 15 * 16 / 2 <= 0.5 * 0.3
+    horizon, n_states, epsilon = 100, 40, 0.3
+    rule = make_rule(SharedKey(1), (horizon, n_states, 2), epsilon=epsilon)
+    side, heaven, hell = np.arange(1, n_states - 2), n_states - 2, n_states - 1
+    transition, reward = np.zeros((n_states, 2, n_states)), np.zeros((n_states, 2))
+    transition[0, :, side] = 0.99 * rule.floor
+    transition[0, :, 0] = 1.0 - 0.99 * rule.floor * side.size
+    transition[side, 0, hell] = transition[side, 1, heaven] = 1.0
+    transition[heaven, :, heaven] = transition[hell, :, hell] = 1.0
+    reward[heaven] = 1.0
+    leak = reprl.TabularMDP(transition, reward, horizon=horizon)
+    found = choose(rule, true_dynamics(leak))
+    assert found.loss >= epsilon
+    assert found.lead == math.inf
+
+
+def test_a_run_whose_policy_loses_epsilon_in_its_own_data_promises_nothing() -> None:
+    mdp = reprl.TabularMDP(np.ones((1, 2, 1)), np.array([[0.0, 0.5]]), horizon=1, reward_kind="deterministic")
+    settings = Settings(access="generative")
+    loose = run_canonical(
+        GenerativeModel(mdp, data_seed=1), SharedKey(3), settings, max_samples=1000, candidate=("preferred", 23)
+    )
+    assert loose.choice is not None
+    assert loose.choice.loss == 0.5
+    assert loose.guarantee.status == "none"
+    assert "loses 0.5 by its own data" in loose.guarantee.source
+    tight = run_canonical(
+        GenerativeModel(mdp, data_seed=1), SharedKey(3), settings, max_samples=1000, candidate=("preferred", 0)
+    )
+    assert tight.guarantee.status == "rehearsed"
+
+
+def test_rounding_is_no_variance_over_long_horizons() -> None:
+    rng = np.random.default_rng(0)
+    mdp = reprl.TabularMDP(
+        rng.dirichlet(np.ones(6), size=(6, 2)), np.ones((6, 2)), horizon=400, reward_kind="deterministic"
+    )
+    model = GenerativeModel(mdp, data_seed=1)
+    dynamics = empirical_dynamics(Data(model.sample(99), model.draw_starts(99)))
+    gaps = find_gaps(dynamics, np.arange(2))
+    assert not gaps.own.any()
+    assert not gaps.spread.any()
+
+
+@pytest.mark.parametrize("key", range(12))
+def test_a_width_that_is_not_drawn_could_not_have_won(key: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(key)
+    mdp = world(rng, 2 + key % 2, 3, 3, share=0.5)
+    rule = make_rule(SharedKey(key), (mdp.horizon, 3, 3), epsilon=0.3)
+    pruned = choose(rule, true_dynamics(mdp))
+    original = choice._sampled
+    monkeypatch.setattr(choice, "_sampled", lambda r, d, g, rival: original(r, d, g, -math.inf))
+    whole = choose(rule, true_dynamics(mdp))
+    assert (whole.policy, whole.kind, whole.candidate) == (pruned.policy, pruned.kind, pruned.candidate)
+    assert whole.lead <= pruned.lead
+
+
+def test_lead_is_over_another_policy_and_the_margin_is_a_margin() -> None:
+    """Two widths that print one policy used to be their own rivals."""
+    mdp = reprl.TabularMDP(np.ones((1, 2, 1)), np.array([[0.3, 0.9]]), horizon=2)
+    for key in range(20):
+        found = choose(make_rule(SharedKey(key), (2, 1, 2), epsilon=0.3), true_dynamics(mdp))
+        assert found.lead > 0.0
+        assert found.margin <= CLEAR
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_laws_turn_no_further_than_the_steepest_rate_on_the_way(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mdp = world(rng, 2, 4, 3)
+    dynamics, order = true_dynamics(mdp), np.arange(3)
+    gaps = find_gaps(dynamics, order)
+    width = float(np.median(gaps.gap[gaps.gap > 0.0])) * 1.5
+    for _ in range(20):
+        moved = np.where(gaps.gap > 0.0, np.abs(gaps.gap + rng.normal(0.0, 0.1, gaps.gap.shape) * width), 0.0)
+        error = float(np.max(np.abs(moved - gaps.gap)[gaps.spread > 0.0] / gaps.spread[gaps.spread > 0.0]))
+        laws, rates = [], []
+        for t in np.linspace(0.0, 1.0, 201):
+            law, margin = plateau_laws(dynamics, gaps._replace(gap=(1 - t) * gaps.gap + t * moved), order, width, 0.0)
+            laws.append(law)
+            rates.append(TURN / margin)
+        affinity = np.sqrt(laws[0] * laws[-1]).sum(axis=2).clip(0.0, 1.0)
+        assert math.acos(float(affinity.prod())) <= error * max(rates) * 1.02
+        spreads = float((gaps.spread**2).sum())
+        assert math.acos(float(affinity.prod())) <= error * math.pi / width * math.sqrt(spreads) + 1e-9
+
+
+def test_two_policies_are_near_a_tie_as_often_as_the_triangle_says() -> None:
+    """4000 keys: a chance that is 1.25 times too small is found out with probability > 0.99."""
+    keys, near = 4000, 0.1
+    draws = np.array([SharedKey(k).derive("policy", name).uniforms(1)[0] for k in range(keys) for name in ("a", "b")])
+    hits = int((np.abs(np.diff(NOISE * draws.reshape(keys, 2))[:, 0]) <= near).sum())
+    chance = 1.0 - (1.0 - near / NOISE) ** 2
+    assert chance <= 2.0 * near / NOISE
+    assert stats.binomtest(hits, keys, chance).pvalue > FALSE_ALARM
+    assert stats.binomtest(hits, keys, chance / 1.25).pvalue < FALSE_ALARM
+
+
+def test_scores_that_move_less_than_half_the_lead_do_not_change_the_choice() -> None:
+    """Log weights of all tolerances are moved by at most η: sums of weights, and so scores, move no further."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        groups = rng.integers(0, 4, size=24)
+        weights = rng.normal(0.0, 1.0, 24)
+        noise = NOISE * rng.random(4)
+        names = np.unique(groups)
+        score = np.array([np.logaddexp.reduce(weights[groups == g]) + noise[g] for g in names])
+        lead = float(np.diff(np.sort(score))[-1]) if names.size > 1 else math.inf
+        moved = weights + rng.uniform(-0.499, 0.499, 24) * min(lead, 1e3)
+        after = np.array([np.logaddexp.reduce(moved[groups == g]) + noise[g] for g in names])
+        assert int(np.argmax(after)) == int(np.argmax(score))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 2), (3, 1, 1), (1, 4, 1), (2, 1, 3)])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1.0])
+def test_the_smallest_worlds_and_accuracies_have_a_policy(shape: tuple[int, int, int], epsilon: float) -> None:
+    mdp = world(np.random.default_rng(3), *shape)
+    rule = make_rule(SharedKey(2), shape, epsilon=epsilon)
+    found = choose(rule, true_dynamics(mdp))
+    assert found.loss < rule.room
+    assert found.loss == pytest.approx(
+        policy_loss(true_dynamics(mdp), find_gaps(true_dynamics(mdp), rule.order).value[0], found.policy.actions)
+    )
+    same = choose(follow(rule, found.kind, found.candidate), true_dynamics(mdp))
+    assert same.policy == found.policy
+
+
+def test_what_nobody_has_tried_is_left_to_the_most_preferred_action_and_several_starts_count() -> None:
+    rng = np.random.default_rng(0)
+    mdp = world(rng, 3, 4, 2)
+    dynamics = true_dynamics(mdp)._replace(initial=np.array([0.5, 0.0, 0.5, 0.0]))
+    tried = dynamics.tried.copy()
+    tried[1:, 3] = False
+    law = dynamics.probability.copy()
+    for h in (1, 2):
+        for a in (0, 1):
+            law[dynamics.outcomes.slots(h, 3, a)[1]] = 0.0
+    holed = dynamics._replace(tried=tried, probability=law)
+    rule = make_rule(SharedKey(4), (3, 4, 2), epsilon=0.3, preference=[1, 0])
+    found = choose(rule, holed)
+    assert (found.policy.actions[1:, 3] == 1).all()
+    assert math.isfinite(found.loss)
+    assert find_gaps(holed, rule.order).value[1, 3] == 0.0
+
+
+def test_ties_are_settled_by_preference() -> None:
+    """Where nothing but exact ties is to be settled, the user's order settles them, whatever the shared seed is."""
+    mdp = reprl.make("gridworld-v0", horizon=6, size=4)
+    shape = (mdp.horizon, mdp.n_states, mdp.n_actions)
+    found = {choose(make_rule(SharedKey(k), shape, epsilon=0.3), true_dynamics(mdp)).policy for k in range(10)}
+    assert len(found) == 1
