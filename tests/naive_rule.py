@@ -212,23 +212,26 @@ class Scored(NamedTuple):
     candidate: int
     hope: float
     """The most that it could score, were its loss 0 and its noise the largest."""
+    margin: float
 
 
 def choose(rule: Any, world: World) -> tuple[list[list[int]], list[Scored]]:
     """The policy, and all that competed, the best first."""
     order, solved = [int(a) for a in rule.order], solve(world, [int(a) for a in rule.order])
     pools: dict[str, list[tuple[float, int]]] = {}
+    margins: list[float] = []
     tables: dict[str, list[list[int]]] = {}
     for j, tolerance in enumerate(rule.tolerances):
         printed = preferred(world, solved, order, float(tolerance), rule.floor)
         name = reprl.Policy(printed.actions).fingerprint
         tables[name] = printed.actions
+        margins.append(printed.margin)
         pools.setdefault(name, []).append((_weight(rule, printed.margin, printed.loss), j))
     scores = []
     for name, pool in pools.items():
         total, best = sum(weight for weight, _ in pool), max(pool, key=lambda item: item[0])[1]
         score = math.log(total) + _noise(rule, name) if total else -math.inf
-        scores.append(Scored(score, name, "preferred", best, math.inf))
+        scores.append(Scored(score, name, "preferred", best, math.inf, margins[best]))
     for number, width in enumerate(rule.widths):
         laws, margin = plateau(world, solved, order, float(width), rule.floor)
         grade = Grade.auto(world.shape[0] * world.shape[1], world.shape[2])
@@ -239,7 +242,8 @@ def choose(rule: Any, world: World) -> tuple[list[list[int]], list[Scored]]:
         tables[name] = actions
         weight = _weight(rule, margin, best_value(world, solved) - evaluate(world, actions))
         score = math.log(weight) + _noise(rule, name) if weight else -math.inf
-        scores.append(Scored(score, name, "sampled", number, math.log(_weight(rule, margin, 0.0)) + NOISE))
+        hope = math.log(_weight(rule, margin, 0.0)) + NOISE
+        scores.append(Scored(score, name, "sampled", number, hope, margin))
     scores.sort(key=lambda item: -item.score)
     return tables[scores[0].fingerprint], scores
 

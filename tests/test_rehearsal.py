@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.learning import rehearsal
-from reprl.learning.rehearsal import APART, pairs_for, rehearse, teams_for
+from reprl.learning.rehearsal import APART, HALF, Answer, Rehearsal, pairs_for, rehearse, teams_for
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import choose, make_rule
+from reprl.rule.choice import Choice, Rule, choose, make_rule, with_key
 from tests import naive_rule
 from tests.statistics import FALSE_ALARM, chi_square_of
 from tests.test_rule import random_data
@@ -102,7 +101,7 @@ def test_starts_follow_their_law_and_not_the_cells() -> None:
         assert model.ledger.samples == 2 * model.samples_per_call  # starts are paid for with the calls
         found[tuple(starts.tolist())] += 1
         joint[int(starts[0]), int(counts.successors(0, 0, 0)[0])] += 1
-    exact = {}
+    exact: dict[tuple[int, ...], float] = {}
     for pair in itertools.product(range(4), repeat=2):
         key = tuple(pair.count(s) for s in range(4))
         exact[key] = exact.get(key, 0.0) + math.prod(law[list(pair)])
@@ -139,6 +138,17 @@ def situation(calls: int, seed: int = 3, epsilon: float = 0.3) -> tuple[Any, Dat
     return rule, data, choose(rule, empirical_dynamics(data))
 
 
+def asked(rule: Rule, data: Data, chosen: Choice, seed: int = 5, *, pairs: bool = True) -> Rehearsal:
+    """Rehearse with teams that choose from redrawn data, as the learner does."""
+
+    def team(key: SharedKey | None, share: int, draw: int) -> Answer:
+        found = choose(rule if key is None else with_key(rule, key), redraw(data, share, draw))
+        return Answer(found.policy, found.value + found.loss)
+
+    stream = DataStream(seed, "rehearsal/1")
+    return rehearse(team, chosen.policy, rho=0.1, epsilon=rule.epsilon, stream=stream, pairs=pairs)
+
+
 def test_how_many_are_asked() -> None:
     assert [teams_for(rho) for rho in (0.5, 0.2, 0.1, 0.02)] == [10, 10, 20, 100]
     assert [pairs_for(rho) for rho in (0.5, 0.2, 0.1, 0.02)] == [20, 20, 40, 200]
@@ -146,8 +156,7 @@ def test_how_many_are_asked() -> None:
 
 def test_teams_are_choices_on_half_the_data_redrawn() -> None:
     rule, data, chosen = situation(200)
-    stream = DataStream(5, "rehearsal/1")
-    found = rehearse(rule, data, chosen, 0.1, stream, pairs=False)
+    found = asked(rule, data, chosen, pairs=False)
     teams = [
         choose(rule, redraw(data, 2, DataStream(5, f"rehearsal/1/team/{number}").key))
         for number in range(teams_for(0.1))
@@ -165,7 +174,7 @@ def test_teams_are_choices_on_half_the_data_redrawn() -> None:
 
 def test_teams_that_agree_are_enough_and_no_pair_is_asked() -> None:
     rule, data, chosen = situation(10**7)
-    found = rehearse(rule, data, chosen, 0.1, DataStream(5, "rehearsal/1"))
+    found = asked(rule, data, chosen)
     assert (found.agree, found.pairs, found.passed) == (found.of, 0, True)
     assert not found.apart.any()
     assert str(found) == "20 of 20 simulated second teams arrive at this policy"
@@ -173,7 +182,7 @@ def test_teams_that_agree_are_enough_and_no_pair_is_asked() -> None:
 
 def test_pairs_stop_being_asked_once_too_many_differ() -> None:
     rule, data, chosen = situation(3, epsilon=3.0)
-    found = rehearse(rule, data, chosen, 0.1, DataStream(5, "rehearsal/1"))
+    found = asked(rule, data, chosen)
     assert found.agree < found.of
     assert found.pairs - found.pairs_agree == APART + 1
     assert found.pairs < pairs_for(0.1)
@@ -182,24 +191,25 @@ def test_pairs_stop_being_asked_once_too_many_differ() -> None:
 
 
 @pytest.mark.parametrize(("differ", "passes"), [(APART, True), (APART + 1, False)])
-def test_pairs_may_let_an_unlucky_key_stop(differ: int, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lost", [True, False])
+def test_pairs_may_let_an_unlucky_key_stop(differ: int, passes: bool, lost: bool) -> None:
     """All teams differ from the run, and of the pairs exactly so many: one may, two may not."""
-    rule, data, chosen = situation(400)
-    other = chosen._replace(policy=reprl.Policy(1 - chosen.policy.actions))
-    asked = itertools.count()
+    ours, other = reprl.Policy([[0, 1]]), None if lost else reprl.Policy([[1, 0]])
+    fresh: dict[SharedKey, int] = {}
 
-    def pretend(of: Any, _: Any) -> Any:
-        if of is rule:
-            return other
-        number = next(asked)
-        return other if number % 2 and number < 2 * differ else chosen
+    def team(key: SharedKey | None, share: int, draw: int) -> Answer:
+        assert share == HALF
+        if key is None:
+            return Answer(other, 1.0)
+        fresh[key] = fresh.get(key, 0) + 1
+        return Answer(other if len(fresh) <= differ and fresh[key] == 2 else ours, 1.0)
 
-    monkeypatch.setattr(rehearsal, "choose", pretend)
-    found = rehearse(rule, data, chosen, 0.1, DataStream(5, "rehearsal/1"))
+    found = rehearse(team, ours, rho=0.1, epsilon=0.3, stream=DataStream(5, "rehearsal/1"))
     assert found.agree == 0
     assert (found.apart == 1.0).all()
     assert found.passed is passes
     assert found.pairs - found.pairs_agree == differ
+    assert set(fresh.values()) == {2}
 
 
 def test_no_run_stops_while_the_best_value_is_unknown() -> None:
@@ -210,7 +220,7 @@ def test_no_run_stops_while_the_best_value_is_unknown() -> None:
     for calls, knows in ((16, False), (10**5, True)):
         data = Data(model.sample(calls), model.draw_starts(calls))
         chosen = choose(rule, empirical_dynamics(data))
-        found = rehearse(rule, data, chosen, 0.1, DataStream(5, "rehearsal/1"))
+        found = asked(rule, data, chosen)
         assert found.agree == found.of
         assert (found.error < 0.3) is knows
         assert (found.passed, found.pairs) == (knows, 0)
@@ -218,8 +228,8 @@ def test_no_run_stops_while_the_best_value_is_unknown() -> None:
 
 def test_a_rehearsal_is_a_function_of_the_stream() -> None:
     rule, data, chosen = situation(100)
-    first, again = (rehearse(rule, data, chosen, 0.1, DataStream(5, "rehearsal/1")) for _ in range(2))
+    first, again = (asked(rule, data, chosen) for _ in range(2))
     assert first[:5] == again[:5]
     np.testing.assert_array_equal(first.apart, again.apart)
-    other = rehearse(rule, data, chosen, 0.1, DataStream(6, "rehearsal/1"))
+    other = asked(rule, data, chosen, 6)
     assert first.error != other.error

@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl.errors import ReprlError
+from reprl.explore.unknown import weigh_unknown
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream, SharedKey
 from reprl.rule.choice import WIDTHS, Rule, choose, follow, make_rule, with_key
-from reprl.rule.gaps import find_gaps, unknown_value
+from reprl.rule.gaps import find_gaps, value_spread
 from reprl.rule.influence import influence
 from reprl.rule.preferred import visits_of, weigh_tolerances
 from reprl.rule.sampled import plateau_laws
-from tests import naive_rule
+from tests import naive, naive_rule
 
 SEEDS = st.integers(0, 2**32)
 MANY = settings(max_examples=40, deadline=None)
@@ -138,9 +139,10 @@ def test_the_choice_is_that_of_plain_loops(seed: int) -> None:
     grid = rule.tolerances if first.kind == "preferred" else rule.widths
     assert found.tolerance == grid[first.candidate]
     rival = max(item.score for item in scores if item.kind == "preferred")
-    drawn = [item.score for item in scores if item.hope > rival]  # a width that cannot win is not drawn from
-    lead = first.score - drawn[1] if len(drawn) > 1 and math.isfinite(first.score) else math.inf
-    assert found.lead == pytest.approx(lead, abs=1e-7)
+    weighed = [item for item in scores if item.hope > rival]  # a width that cannot win is not drawn from
+    other = max((item.score for item in weighed if item.fingerprint != first.fingerprint), default=-math.inf)
+    assert found.lead == pytest.approx(first.score - other if math.isfinite(other) else math.inf, abs=1e-7)
+    assert found.margin == pytest.approx(first.margin, rel=1e-6)
 
 
 def test_the_reference_sees_both_kinds() -> None:
@@ -156,13 +158,13 @@ def test_unknown_value_is_the_best_over_all_policies(seed: int) -> None:
     dynamics = empirical_dynamics(data)
     unsure = ~dynamics.tried | (draw.uniform(size=shape) < 0.15)
     expected = naive_rule.unknown_value(naive_rule.world_of(dynamics), unsure)
-    assert unknown_value(dynamics, unsure) == pytest.approx(expected, abs=1e-12)
+    assert weigh_unknown(dynamics, unsure).worth == pytest.approx(expected, abs=1e-12)
 
 
 def test_nothing_unsure_is_worth_nothing_and_everything_is_worth_the_horizon() -> None:
     dynamics = empirical_dynamics(random_data(3, shape=(4, 3, 2), untried=0.0))
-    assert unknown_value(dynamics, np.zeros((4, 3, 2), dtype=np.bool_)) == 0.0
-    assert unknown_value(dynamics, np.ones((4, 3, 2), dtype=np.bool_)) == pytest.approx(4.0)
+    assert weigh_unknown(dynamics, np.zeros((4, 3, 2), dtype=np.bool_)).worth == 0.0
+    assert weigh_unknown(dynamics, np.ones((4, 3, 2), dtype=np.bool_)).worth == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -179,6 +181,15 @@ def test_influence_is_that_of_plain_loops(seed: int) -> None:
     rule = make_rule(SharedKey(seed), (3, n_states, n_actions), epsilon=0.3)
     expected = naive_rule.influence(rule, naive_rule.world_of(dynamics))
     np.testing.assert_allclose(influence(rule, dynamics), expected, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_spread_of_values_is_that_of_all_policies(seed: int) -> None:
+    dynamics = empirical_dynamics(random_data(seed, shape=((2, 2, 2), (3, 2, 2), (1, 3, 3))[seed % 3], untried=0.0))
+    world = naive_rule.world_of(dynamics)
+    values = [naive_rule.evaluate(world, actions) for actions in naive.all_policies(*world.shape)]
+    if dynamics.tried.all():
+        assert value_spread(dynamics) == pytest.approx(max(values) - min(values), abs=1e-12)
 
 
 def test_influence_without_a_comparison_is_the_variance() -> None:
@@ -287,9 +298,9 @@ def test_a_twin_is_never_taken_for_the_preferred_one(seed: int) -> None:
     first, following, reward = [0], [], []
     hits: list[list[int]] = [[] for _ in range(old.horizon)]
     for h, s, a in itertools.product(steps, range(3), (0, 1, 2, 0)):
-        table, _ = old.slots(h, s, a)
-        following += old.next_state[table].tolist()
-        reward += old.reward[table].tolist()
+        row, _ = old.slots(h, s, a)
+        following += old.next_state[row].tolist()
+        reward += old.reward[row].tolist()
         first.append(len(following))
     for h, s, a in itertools.product(range(old.horizon), range(3), (0, 1, 2, 0)):
         hits[h] += data.counts.hits[old.slots(h, s, a)[1]].tolist()
