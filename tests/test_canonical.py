@@ -338,6 +338,8 @@ HARD = {
     "small accuracy": lambda: Hard(adversaries.small_accuracy(), pairs=6),
     "twins": lambda: Hard(adversaries.twins(), pairs=6),
 }
+LOSSY = ("hub, S=102", "small accuracy", "twins")
+"""Worlds on which policies from few samples lose more than ε."""
 DELTA = RHO = 0.1
 CONTROL_CALLS = 2
 """Parallel calls, or episodes per cell, of the runs that must fail."""
@@ -405,8 +407,14 @@ def test_two_runs_agree_where_it_is_hard() -> None:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_the_accuracy_is_kept_where_it_is_hard() -> None:
-    """156 runs: 37 that miss ε are rejected at 1e-6. Power: 14 % at 2δ, 97 % at 0.3."""
-    for name, pairs in hard_pairs(control=False).items():
+    """Where two calls per cell miss ε nearly always: of 28 runs, 13 that miss it are rejected at 1e-6.
+
+    Power: 0.1 % at 2δ, 71 % at 0.5, 100 % at 0.7. On the other worlds hardly a policy loses ε.
+    """
+    results, controls = hard_pairs(control=False), hard_pairs(control=True)
+    for name, pairs in results.items():
         assert all(status == "rehearsed" for pair in pairs for status in pair.statuses), name
-    missed = [missed for pair in all_pairs(control=False) for missed in pair.missed]
+    missed = [miss for name in LOSSY for pair in results[name] for miss in pair.missed]
     assert exceeds(sum(missed), len(missed), DELTA) > FALSE_ALARM
+    control = [miss for name in LOSSY for pair in controls[name] for miss in pair.missed]
+    assert exceeds(sum(control), len(control), DELTA) <= FALSE_ALARM
