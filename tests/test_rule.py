@@ -256,6 +256,9 @@ def test_data_without_samples_add_nothing() -> None:
         assert int(total.counts.hits.sum()) == int(data.counts.hits.sum())
         assert choose(rule, empirical_dynamics(total)).policy == choose(rule, empirical_dynamics(data)).policy
     assert (nothing + nothing).counts == nothing.counts
+    no_starts = Data(data.counts, np.zeros(shape[1], dtype=np.int64))
+    for total in (no_starts + data, data + no_starts):
+        np.testing.assert_array_equal(total.counts.hits, 2 * data.counts.hits)
 
 
 @MANY
