@@ -72,7 +72,7 @@ def test_arms_are_named_at_the_last_step_that_parts(generative):
     assert found.margin == pytest.approx(abs(np.mean(gaps)))
     distance = 0.5 * np.abs(generative.induction.laws[1, 2] - other.induction.laws[1, 2]).sum()
     assert f"laws by {distance:.3g} in total variation" in found.text
-    assert f"step 1, state {WORLD.state(2)}" in found.text
+    assert f"step 1, state {WORLD.labels.state(2)}" in found.text
 
 
 def test_of_several_arms_in_one_draw_the_furthest_laws_are_named(generative):

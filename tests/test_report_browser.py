@@ -30,7 +30,7 @@ FIGURES = {
     "line": ["policy", "tiers", "samples", "values", "undecided"],
     "table": ["policy", "tiers", "samples", "values", "undecided"],
     "lake": ["policy", "tiers", "samples", "values", "undecided"],
-    "audit": ["interval", "distinct", "curve", "by-cell", "by-cell-weighted"],
+    "audit": ["interval", "distinct", "by-cell", "by-cell-weighted"],
     "comparison": ["bars", "curve", "suboptimality"],
 }
 SIZES = {"phone": (390, 844), "laptop": (1440, 900)}

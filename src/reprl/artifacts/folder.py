@@ -30,7 +30,7 @@ _STAGING = ".staging-"
 _ATTEMPTS = 5
 
 
-class Run(NamedTuple):
+class StoredRun(NamedTuple):
     """What a folder holds."""
 
     recipe: Recipe
@@ -42,7 +42,7 @@ class Run(NamedTuple):
         """The recipe's environment with the names that the receipt carries."""
         return self.recipe.environment._replace(labels=self.receipt.labels)
 
-    def check(self) -> Run:
+    def check(self) -> StoredRun:
         """Return the run if its three parts belong together."""
         recipe, receipt, policy = self
         if receipt.recipe != recipe.digest:
@@ -77,7 +77,7 @@ def save_run(result: LearnResult, directory: str | os.PathLike[str], *, force: b
     return Path(directory)
 
 
-def load_run(directory: str | os.PathLike[str]) -> Run:
+def load_run(directory: str | os.PathLike[str]) -> StoredRun:
     """Read a run folder and check that its three files belong together."""
     folder = Path(directory)
     if not folder.is_dir():
@@ -91,8 +91,8 @@ def load_run(directory: str | os.PathLike[str]) -> Run:
     raise trouble
 
 
-def _read_run(folder: Path) -> Run:
-    run = Run(
+def _read_run(folder: Path) -> StoredRun:
+    run = StoredRun(
         Recipe.load(find_file(folder, RECIPE)),
         Receipt.load(find_file(folder, RECEIPT)),
         Policy.load(find_file(folder, POLICY)),
@@ -115,9 +115,9 @@ class FolderWriter:
         self.directory = directory
         self._staging = staging
 
-    def write(self, result: LearnResult) -> Run:
+    def write(self, result: LearnResult) -> StoredRun:
         """Put a run in the folder, whole or not at all."""
-        run = Run(result.recipe, result.receipt, result.policy)
+        run = StoredRun(result.recipe, result.receipt, result.policy)
         with _refusing(self.directory):
             for name, text in (
                 (RECIPE, run.recipe.to_json()),

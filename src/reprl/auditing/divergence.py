@@ -98,7 +98,7 @@ def policy_divergence(
         margin, close = 0.0, "an exact tie"
     else:
         close = f"a gap of {margin:.3g} in value"
-    text = f"{world.cell(h, s)}: {world.action(a)} against {world.action(b)}, {close}"
+    text = f"{world.cell(h, s)}: {world.labels.action(a)} against {world.labels.action(b)}, {close}"
     return Divergence(number, "policy", None, h, s, margin, (a, b), text)
 
 
@@ -159,14 +159,14 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
     margin = distance[judged]
     margins = " and ".join(f"{run.choice.margin:.3g}" for run in pair if run.choice is not None)
     text = (
-        f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.action(judged)} is {gaps[0][judged]:.3g} from the best "
+        f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.labels.action(judged)} is {gaps[0][judged]:.3g} from the best "
         f"in one run and {gaps[1][judged]:.3g} in the other, and the tolerance is {u:.3g}; margins {margins}"
     )
     return s, margin, (a, b), text
 
 
 def _versus(world: Environment, actions: tuple[int, int]) -> str:
-    return f"{world.action(actions[0])} against {world.action(actions[1])}"
+    return f"{world.labels.action(actions[0])} against {world.labels.action(actions[1])}"
 
 
 def _partition(number: int, pair: Pair, world: Environment) -> Divergence | None:
@@ -216,9 +216,9 @@ def _arms(number: int, pair: Pair, inductions: Inductions, h: int, world: Enviro
     noise = float(np.abs(one.scores[h, s] - two.scores[h, s])[[a, b]].max())
     margin = abs(gaps[0] + gaps[1]) / 2.0
     text = (
-        f"{world.cell(h, s)}, tier {tier}: {world.action(a)} against {world.action(b)}, whose scores differ by "
-        f"{gaps[0]:+.3g} in one run and {gaps[1]:+.3g} in the other; a score moved by {noise:.3g} between the runs, "
-        f"the laws by {distance[s]:.3g} in total variation{_others(apart)}"
+        f"{world.cell(h, s)}, tier {tier}: {world.labels.action(a)} against {world.labels.action(b)}, whose scores "
+        f"differ by {gaps[0]:+.3g} in one run and {gaps[1]:+.3g} in the other; a score moved by {noise:.3g} between "
+        f"the runs, the laws by {distance[s]:.3g} in total variation{_others(apart)}"
     )
     return Divergence(number, "arms", tier, h, s, margin, (a, b), text)
 

@@ -38,7 +38,7 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "followed": result.followed,
         "rehearsal": document["rehearsal"],
         "undecided": [
-            {"step": h, "state": s, "state_name": names.state(s), "share": share}
+            {"step": h, "state": s, "state_name": names.labels.state(s), "share": share}
             for h, s, share in document["undecided"]
         ],
         "spread": result.spread,

@@ -23,7 +23,6 @@ from reprl.explore.qagent import make_agent, mark_short, restart, update
 from reprl.explore.runs import Exploration, Orders
 from reprl.mdp.access import Episodic
 from reprl.mdp.counts import Counts, tally
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.randomness import fill_words
 
 _CHUNK = 1024
@@ -97,12 +96,11 @@ def explore_runs(
     known = list(model.known)
     short = np.zeros((orders.quotas.size, model.horizon, model.n_states), dtype=np.int64)
     found = Findings(Counter(), short, {}, {}, np.zeros(model.n_states, dtype=np.int64))
-    begin = model.reset if isinstance(model, GymnasiumModel) else lambda seed: model.reset()
     width, choice, value = 2 * model.n_actions, agent.choice, agent.value
 
     def play(seed: int) -> int:
         """Play until a phantom is taken or there is nothing more to see; return the first state."""
-        state = start = begin(seed)
+        state = start = model.reset(seed)
         for h in range(model.horizon):
             if state in known:
                 break

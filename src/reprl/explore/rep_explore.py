@@ -193,8 +193,5 @@ def draw_ignored(key: SharedKey, mu: NDArray[np.float64], grade: Grade) -> NDArr
 
 def stack_tiers(ignored: NDArray[np.bool_]) -> Tiers:
     """Build the partition: a state is in the first tier whose set does not ignore it, or in the last one."""
-    count = len(ignored) + 1
-    level = np.full(ignored.shape[1:], count, dtype=np.int64)
-    for tier in range(count - 1, 0, -1):
-        level[~ignored[tier - 1]] = tier
-    return Tiers.from_levels(level, count)
+    level = 1 + np.logical_and.accumulate(ignored).sum(axis=0)
+    return Tiers.from_levels(level, len(ignored) + 1)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.artifacts.folder import Run
+from reprl.artifacts.folder import StoredRun
 from reprl.documents import plain
 from reprl.learning.settings import SAMPLED_ONLY
 from reprl.mdp.environment import Environment
@@ -17,7 +17,7 @@ from reprl.report.page import badge, counted, escape, facts, figure, fingerprint
 from reprl.report.shades import ranks, shade
 
 
-def run_page(run: Run) -> bytes:
+def run_page(run: StoredRun) -> bytes:
     """Return the page."""
     world = run.environment
     maps = Maps(world, run.receipt.visits.astype(np.float64))
@@ -57,7 +57,7 @@ _STATUSES = {
 """Tone of the badge and meaning of every status."""
 
 
-def _guarantee(run: Run) -> str:
+def _guarantee(run: StoredRun) -> str:
     promise = run.receipt.guarantee
     tone, meaning = _STATUSES[promise.status]
     if promise.status == "none":
@@ -78,7 +78,7 @@ def _guarantee(run: Run) -> str:
     )
 
 
-def _decided(run: Run) -> str:
+def _decided(run: StoredRun) -> str:
     """How the canonical rule came to the policy, in sentences."""
     receipt, settings = run.receipt, run.recipe.settings
     lines = []
@@ -94,13 +94,13 @@ def _decided(run: Run) -> str:
     return "".join(f'<p class="sentence second">{escape(line)}</p>' for line in lines)
 
 
-def _fingerprint(run: Run) -> str:
+def _fingerprint(run: StoredRun) -> str:
     return fingerprint(
         "Policy fingerprint", run.policy.fingerprint, "SHA-256 of the policy. Equal fingerprints, equal policies."
     )
 
 
-def _tiles(run: Run) -> list[tuple[str, str, str]]:
+def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
     receipt = run.receipt
     reached = f"{int((receipt.visits > 0).sum()):,} of {receipt.visits.size:,}"
     items = [
@@ -123,7 +123,7 @@ def _tiles(run: Run) -> list[tuple[str, str, str]]:
     return items
 
 
-def _figures(run: Run, maps: Maps) -> str:
+def _figures(run: StoredRun, maps: Maps) -> str:
     world, receipt = run.environment, run.receipt
     visits, values, tiers = receipt.visits.astype(np.float64), receipt.values[:-1], receipt.tiers
     maps.tell("action", run.policy.actions, [action_name(world, a) for a in range(world.n_actions)])
@@ -167,7 +167,7 @@ def _undecided(apart: NDArray[np.float64] | None, maps: Maps) -> str:
     return maps.figure("undecided", title, text, shade(apart, "orange", low=0.0, high=1.0, none="none of them"))
 
 
-def _fractional(run: Run, maps: Maps) -> str:
+def _fractional(run: StoredRun, maps: Maps) -> str:
     title = "μ̂: how often under-explored"
     if run.receipt.fractional is None or not len(run.receipt.fractional):
         text = "Parallel sampling reaches every state at will, so no state is ever under-explored."
@@ -182,7 +182,7 @@ def _fractional(run: Run, maps: Maps) -> str:
     return maps.layers("fractional", title, text, layers)
 
 
-def _papers(run: Run) -> dict[str, Any]:
+def _papers(run: StoredRun) -> dict[str, Any]:
     document = run.receipt.as_dict()
     shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
     for name in ("data_commitment", "package_version", "stream_version"):
@@ -190,7 +190,7 @@ def _papers(run: Run) -> dict[str, Any]:
     return {**shown, "seconds": f"{document['timings']['seconds']:.3g}"}
 
 
-def _settings(run: Run) -> dict[str, Any]:
+def _settings(run: StoredRun) -> dict[str, Any]:
     """The settings that the rule has a use for, with actions by name."""
     settings = run.recipe.settings
     hidden = SAMPLED_ONLY if settings.rule == "canonical" else ("preference",)
@@ -200,7 +200,7 @@ def _settings(run: Run) -> dict[str, Any]:
     return shown
 
 
-def _promises(run: Run) -> str:
+def _promises(run: StoredRun) -> str:
     first = "A second team with this recipe and fresh data gets this very policy, with the probability above."
     if run.receipt.guarantee.status == "none":
         first = "The run ended without a promise; the framed cells are those that further data could still change."
