@@ -37,7 +37,7 @@ class Data(NamedTuple):
         """Add two data sets up; one without any samples has no table of its own."""
         if not isinstance(other, Data):
             return NotImplemented
-        if not self.starts.any():
+        if not self.starts.any() and not self.counts.hits.any():
             return other
         return Data(self.counts + other.counts, self.starts + other.starts)
 
