@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,gym]' -c constraints.txt
 	@touch $(STAMP)
 
-# Exit code 1 says that the policies differ, which has probability at most rho: an answer, not a failure.
+# Exit code 1 says that the policies differ (probability at most rho) or that a run was undecided: an answer, no failure.
 demo: venv  ## train twice on independent data and compare the two policies
 	$(BIN)/reprl twice gridworld-v0 --horizon 6 --epsilon 0.3 --rho 0.1 --shared-seed 7 || [ $$? -eq 1 ]
 

@@ -31,7 +31,7 @@ from reprl.learning.settings import Settings
 from reprl.mdp.environment import describe
 from reprl.mdp.policy import Policy
 
-OPTIONS: dict[str, Any] = {"access": "generative", "calls": 2000}
+OPTIONS: dict[str, Any] = {"rule": "sampled", "access": "generative", "calls": 2000}
 
 
 def run(data_seed: int = 1, shared_seed: int = 7, **options) -> LearnResult:
@@ -52,7 +52,20 @@ def other() -> LearnResult:
 @pytest.fixture(scope="module")
 def episodic() -> LearnResult:
     mdp = reprl.make("river-swim-v0", horizon=3, n_states=3)
-    return reprl.learn(mdp, shared_seed=7, data_seed=1, access="episodic", runs=4)
+    return reprl.learn(mdp, shared_seed=7, data_seed=1, access="episodic", rule="sampled", runs=4)
+
+
+@pytest.fixture(scope="module")
+def canonical_run() -> LearnResult:
+    """A run of the default rule, sure of itself; its teams differ here and there."""
+    mdp = reprl.make("random-mdp-v0", horizon=3, n_states=4, n_actions=3)
+    return reprl.learn(mdp, shared_seed=7, data_seed=1, preference=("a2", "a0", 1))
+
+
+@pytest.fixture(scope="module")
+def undecided() -> LearnResult:
+    """A run whose samples ran out."""
+    return reprl.learn("inventory-v0", shared_seed=7, data_seed=1, max_samples=20_000)
 
 
 def put(directory: Path, result: LearnResult, **options) -> None:
@@ -75,10 +88,10 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert "data_seed" not in result.recipe.to_json()
 
 
-def test_the_digest_is_that_of_the_canonical_document_without_the_package_version(result):
+def test_the_digest_is_that_of_the_canonical_document_without_candidate_and_package_version(result):
     recipe = result.recipe
     document = recipe.as_dict()
-    del document["package_version"]
+    del document["package_version"], document["candidate"]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert recipe.digest == hashlib.sha256(text.encode()).hexdigest()
     assert replace(recipe, package_version="9.9").digest == recipe.digest
@@ -86,27 +99,30 @@ def test_the_digest_is_that_of_the_canonical_document_without_the_package_versio
 
 
 def test_numbers_of_any_type_give_one_digest(result):
-    plain = Recipe.plan(result.environment, Settings(epsilon=1.0, block=8), 7)
-    odd = Recipe.plan(result.environment, Settings(epsilon=np.int32(1), block=np.int64(8)), np.uint64(7))  # type: ignore[arg-type]
+    plain = Recipe.plan(result.environment, Settings(epsilon=1.0, block=8, rule="sampled"), 7)
+    numbers: Any = {"epsilon": np.int32(1), "block": np.int64(8), "rule": "sampled"}
+    odd = Recipe.plan(result.environment, Settings(**numbers), np.uint64(7))  # type: ignore[arg-type]
     assert odd.digest == plain.digest
     assert Recipe.from_json(odd.to_json()).digest == plain.digest
 
 
-def test_a_recipe_survives_its_file(result, episodic, tmp_path):
-    for recipe in (result.recipe, episodic.recipe):
+def test_a_recipe_survives_its_file(result, episodic, canonical_run, undecided, tmp_path):
+    for recipe in (result.recipe, episodic.recipe, canonical_run.recipe, undecided.recipe):
         path = recipe.save(tmp_path / "recipe.json")
         assert Recipe.load(path) == recipe
         assert Recipe.load(path).digest == recipe.digest
 
 
 def test_an_episodic_recipe_records_both_couplings(episodic):
-    big = Recipe.plan(describe(reprl.make("gridworld-v0", horizon=6)), Settings(access="episodic"), 1)
+    grid = describe(reprl.make("gridworld-v0", horizon=6))
+    big = Recipe.plan(grid, Settings(access="episodic", rule="sampled"), 1)
     assert big.as_dict()["resolved"]["partition"] == {"coupling": "blocked", "block": 40}
     assert episodic.recipe.as_dict()["resolved"]["partition"]["coupling"] == "joint"
 
 
-def test_the_second_team_gets_the_same_policy_from_its_own_data(result):
-    second = Recipe.from_json(result.recipe.to_json()).learn(data_seed=2)
+def test_the_second_team_gets_the_same_policy_from_its_own_data(canonical_run):
+    result = canonical_run
+    second = Recipe.from_json(result.recipe.to_json()).learn(data_seed=2, afresh=True)
     assert second.recipe.digest == result.recipe.digest
     assert second.counts != result.counts
     assert second.policy.fingerprint == result.policy.fingerprint
@@ -114,11 +130,13 @@ def test_the_second_team_gets_the_same_policy_from_its_own_data(result):
 
 EDITS = [
     (("format",), "reprl-receipt", "recipe format must be 'reprl-recipe', got 'reprl-receipt'"),
-    (("version",), 2, "recipe version must be 1 for this release of reprl, got 2 \\(a newer release wrote it\\)"),
-    (("version",), True, "recipe version must be 1 .* got True"),
-    (("version",), "1", "recipe version must be 1 .* got '1'"),
-    (("stream_version",), 2, "recipe stream_version must be 1 .* got 2"),
-    (("stream_version",), 1.0, "recipe stream_version must be 1 .* got 1.0"),
+    (("version",), 3, "recipe version must be 2 for this release of reprl, got 3 \\(a newer release wrote it\\)"),
+    (("version",), 1, "recipe version must be 2 for this release of reprl, got 1$"),
+    (("version",), True, "recipe version must be 2 .* got True"),
+    (("version",), "2", "recipe version must be 2 .* got '2'"),
+    (("stream_version",), 1, "recipe stream_version must be 2 for this release of reprl, got 1$"),
+    (("stream_version",), 3, "recipe stream_version must be 2 .* got 3"),
+    (("stream_version",), 2.0, "recipe stream_version must be 2 .* got 2.0"),
     (("shared_seed",), "7", "recipe shared_seed must be a whole number .* got '7'"),
     (("shared_seed",), -1, "recipe shared_seed .* got -1"),
     (("shared_seed",), 2**64, "recipe shared_seed .* got 18446744073709551616"),
@@ -130,6 +148,14 @@ EDITS = [
     (("settings", "coupling"), "best", "recipe settings.coupling must be one of auto, .* got 'best'"),
     (("settings", "block"), True, "recipe settings.block must be a whole number .* got True"),
     (("settings", "calls"), 1.5, "recipe settings.calls must be a whole number .* got 1.5"),
+    (("settings", "preference"), "shared", "recipe settings.preference must be left out unless rule='canonical'"),
+    (("settings", "rule"), "best", "recipe settings.rule must be one of canonical, sampled; got 'best'"),
+    (("candidate",), [], "recipe candidate must be an object .* got \\[\\]"),
+    (
+        ("candidate",),
+        {"kind": "preferred", "number": 3, "tolerance": 0.1},
+        "recipe candidate must be null unless rule='canonical', got ",
+    ),
     (("settings", "extra"), 1, "recipe settings must have only the fields .* got 'extra'"),
     (("settings",), [], "recipe settings must be an object .* got \\[\\]"),
     (("extra",), 1, "recipe must have only the fields .* got 'extra'"),
@@ -157,6 +183,61 @@ def edited(document: dict[str, Any], path: tuple[str, ...], value: object) -> st
 def test_an_edited_recipe_is_refused_naming_the_field(result, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
         Recipe.from_json(edited(result.recipe.as_dict(), path, value))
+
+
+CANONICAL_EDITS = [
+    (("settings", "preference"), [0, 1], "recipe settings.preference must name every action once"),
+    (("settings", "preference"), [0, 1, 1], "recipe settings.preference must name every action once"),
+    (("settings", "preference"), [0, 1, True], "recipe settings.preference must be a whole number"),
+    (("settings", "preference"), [0, 1, 3], "recipe settings.preference must be a whole number from 0 to 2, got 3"),
+    (("settings", "preference"), ["a0", "a1", "a2"], "recipe settings.preference must name actions among numbers"),
+    (("settings", "preference"), {}, "recipe settings.preference must be null, 'shared' or a list"),
+    (("settings", "preference"), "best", "recipe settings.preference must be None, 'shared' or a list"),
+    (("settings", "runs"), 4, "recipe settings.runs must be left out unless rule='sampled', got 4"),
+    (("candidate", "kind"), "best", "recipe candidate.kind must be one of preferred, sampled; got 'best'"),
+    (("candidate", "number"), 24, "recipe candidate.number must be a whole number from 0 to"),
+    (("candidate", "number"), -1, "recipe candidate.number must be a whole number"),
+    (("candidate", "tolerance"), 0.5, "recipe candidate.tolerance must be .* for number .*, got 0.5"),
+    (("candidate", "tolerance"), 0, "recipe candidate.tolerance must lie in"),
+    (("candidate", "extra"), 1, "recipe candidate must have only the fields kind, number, tolerance; got 'extra'"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), CANONICAL_EDITS)
+def test_an_edited_recipe_of_the_canonical_rule_is_refused(canonical_run, path, value, message):
+    with pytest.raises(ReprlError, match=f"^{message}"):
+        Recipe.from_json(edited(canonical_run.recipe.as_dict(), path, value))
+
+
+def test_a_finished_run_publishes_its_candidate_which_no_digest_depends_on(canonical_run):
+    recipe, choice = canonical_run.recipe, canonical_run.choice
+    assert recipe.candidate == (choice.kind, choice.candidate, choice.tolerance)
+    assert recipe.as_dict()["candidate"] == {
+        "kind": choice.kind,
+        "number": choice.candidate,
+        "tolerance": choice.tolerance,
+    }
+    planned = Recipe.plan(canonical_run.environment, Settings(preference=("a2", "a0", "a1")), 7)
+    assert planned.candidate is None
+    assert planned.settings.preference == (2, 0, 1)
+    assert planned.digest == recipe.digest
+    assert replace(recipe, settings=replace(recipe.settings, preference=None)).digest != recipe.digest
+
+
+def test_a_second_team_follows_the_candidate_or_chooses_afresh(canonical_run):
+    recipe = Recipe.from_json(canonical_run.recipe.to_json())
+    follower, strict = recipe.learn(data_seed=2), recipe.learn(data_seed=2, afresh=True)
+    assert follower.followed
+    assert follower.receipt.choice is not None
+    assert follower.receipt.choice.followed
+    assert "follows the recipe's candidate" in follower.guarantee.source
+    assert follower.recipe.candidate == recipe.candidate
+    assert follower.policy == canonical_run.policy
+    assert not strict.followed
+    assert "candidate" not in strict.guarantee.source
+    planned = replace(recipe, candidate=None).learn(data_seed=2)
+    assert planned.receipt == strict.receipt
+    assert follower.recipe.digest == strict.recipe.digest == recipe.digest
 
 
 def test_a_missing_field_is_refused_by_name(result):
@@ -239,7 +320,8 @@ def mutate(document, data):
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
-def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, data):
+def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonical_run, data):
+    result = data.draw(st.sampled_from([result, canonical_run]))
     changed = mutate(result.recipe.as_dict(), data)
     try:
         recipe = Recipe.from_json(json.dumps(changed))
@@ -249,13 +331,14 @@ def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, data):
     read = recipe.as_dict()
     assert read == changed
     assert Recipe.from_json(recipe.to_json()) == recipe
-    before, after = ({**x, "package_version": ""} for x in (result.recipe.as_dict(), read))
+    before, after = ({**x, "package_version": "", "candidate": None} for x in (result.recipe.as_dict(), read))
     assert (recipe.digest == result.recipe.digest) == (before == after)
 
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
-def test_any_change_of_a_receipt_but_its_timings_is_refused(result, data):
+def test_any_change_of_a_receipt_but_its_timings_is_refused(result, undecided, data):
+    result = data.draw(st.sampled_from([result, undecided]))
     document = result.receipt.as_dict()
     changed = mutate(document, data)
     try:
@@ -348,8 +431,8 @@ def test_a_black_box_is_known_by_its_spaces():
 # Receipts
 
 
-def test_a_receipt_survives_its_file(result, episodic, tmp_path):
-    for receipt in (result.receipt, episodic.receipt):
+def test_a_receipt_survives_its_file(result, episodic, canonical_run, undecided, tmp_path):
+    for receipt in (result.receipt, episodic.receipt, canonical_run.receipt, undecided.receipt):
         loaded = Receipt.load(receipt.save(tmp_path / "receipt.json"))
         assert loaded == receipt
         assert loaded.to_json() == receipt.to_json()
@@ -366,8 +449,56 @@ def test_a_receipt_says_what_a_run_produced(episodic):
     assert document["fractional"] == episodic.explored.fractional.tolist()
     assert document["ignored"] == episodic.explored.ignored.astype(int).tolist()
     assert document["visits"] == episodic.counts.visits.sum(axis=2).tolist()
+    assert episodic.induction is not None
     assert document["values"] == episodic.induction.values.tolist()
+    assert (document["rule"], document["choice"], document["spread"]) == ("sampled", None, None)
     assert document["timings"]["seconds"] == episodic.seconds > 0
+
+
+def test_a_receipt_says_what_was_chosen_and_rehearsed(canonical_run):
+    document = json.loads(canonical_run.receipt.to_json())
+    choice, rehearsal = canonical_run.choice, canonical_run.rehearsal
+    assert document["rule"] == "canonical"
+    for name in ("kind", "candidate", "tolerance", "margin", "loss", "value"):
+        assert document["choice"][name] == getattr(choice, name)
+    assert document["choice"]["followed"] is False
+    assert document["rehearsal"] == {
+        name: getattr(rehearsal, name) for name in ("agree", "of", "pairs_agree", "pairs", "passed", "error")
+    }
+    assert document["undecided"] == [[h, s, rehearsal.apart[h, s]] for h, s in canonical_run.undecided]
+    assert document["spread"] == canonical_run.spread
+    assert (document["fractional"], document["ignored"]) == (None, None)
+
+
+def test_a_run_that_is_not_sure_states_no_figure(undecided):
+    assert undecided.guarantee.status == "none"
+    document = undecided.receipt.as_dict()
+    promised = {name: document["guarantee"][name] for name in ("rho", "delta", "epsilon", "status")}
+    assert promised == {"rho": None, "delta": None, "epsilon": None, "status": "none"}
+    read = Receipt.from_json(undecided.receipt.to_json())
+    assert (read.guarantee.rho, read.guarantee.delta, read.guarantee.epsilon) == (1.0, 1.0, 8.0)
+    assert read.rehearsal is not None
+    np.testing.assert_array_equal(read.rehearsal.apart, undecided.rehearsal.apart)
+    shares = [share for _, _, share in document["undecided"]]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] > 0
+
+
+def test_a_run_saves_itself(canonical_run, undecided, result, tmp_path):
+    for run in (canonical_run, undecided, result):
+        folder = run.save(tmp_path / run.policy.short_fingerprint)
+        held = reprl.load_run(folder)
+        assert (held.recipe, held.receipt, held.policy) == (run.recipe, run.receipt, run.policy)
+    with pytest.raises(ReprlError, match="must be empty or hold this recipe"):
+        result.save(folder.parent / canonical_run.policy.short_fingerprint)
+    result.save(folder.parent / canonical_run.policy.short_fingerprint, force=True)
+
+
+def test_a_folder_whose_recipe_has_another_candidate_is_a_mixture(canonical_run, tmp_path):
+    canonical_run.save(tmp_path)
+    replace(canonical_run.recipe, candidate=None).save(tmp_path / "recipe.json")
+    with pytest.raises(ReprlError, match="receipt choice must be the recipe's candidate"):
+        load_run(tmp_path)
 
 
 def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
@@ -414,7 +545,7 @@ def test_the_data_seed_is_committed_to_and_never_shown(result):
 
 def test_visits_beyond_64_bits_stay_exact():
     mdp = reprl.make("gridworld-v0", horizon=1, size=2)
-    result = reprl.learn(mdp, shared_seed=1, data_seed=1, access="generative", calls=2**61)
+    result = reprl.learn(mdp, shared_seed=1, data_seed=1, access="generative", rule="sampled", calls=2**61)
     receipt = Receipt.from_json(result.receipt.to_json())
     assert receipt.visits.tolist() == [[4 * 2**61] * 4]
 
@@ -423,7 +554,7 @@ RECEIPT_EDITS = [
     (("samples",), -1, "receipt samples must be a whole number"),
     (("samples",), 12, "receipt digest must be"),
     (("fingerprint",), "x", "receipt fingerprint must be 64 hexadecimal digits, got 'x'"),
-    (("guarantee", "status"), "verified", "receipt guarantee status must be one of proven, heuristic; got 'verified'"),
+    (("guarantee", "status"), "verified", "receipt guarantee status must be one of proven, .*, none; got 'verified'"),
     (("guarantee", "rho"), 0.01, "receipt digest must be"),
     (("tiers", "count"), 0, "receipt tiers.count must be"),
     (("tiers", "level"), [[1, 2], [1]], "receipt tiers.level"),
@@ -431,7 +562,6 @@ RECEIPT_EDITS = [
     (("values",), "x", "receipt values must be a list of 4 items, got 'x'"),
     (("values", 0, 0), None, r"receipt values\[0\]\[0\] must be a finite number, got None"),
     (("ignored",), [], "receipt ignored must be null exactly where fractional is"),
-    (("stretch",), 0, "receipt stretch must lie in"),
     (("labels",), None, "receipt labels must be an object"),
     (("labels", "name"), "other", "receipt digest must be"),
     (("labels", "name"), "\x1b[0m", "receipt labels.name must be a printable text"),
@@ -440,10 +570,37 @@ RECEIPT_EDITS = [
     (("labels", "actions"), [1], r"receipt labels.actions\[0\] must be a printable text .* got 1"),
     (("labels", "grid"), [2], r"receipt labels.grid must be \[rows, columns\] or null, got \[2\]"),
     (("labels", "grid"), [2, 0], "receipt labels.grid must be a whole number of at least 1, got 0"),
-    (("stream_version",), 0, "receipt stream_version must be 1"),
+    (("stream_version",), 1, "receipt stream_version must be 2"),
+    (("choice",), {}, "receipt choice must be null exactly for the rule 'sampled'"),
+    (("rule",), "canonical", "receipt choice must be null exactly for the rule 'sampled', got None"),
+    (("undecided",), [[0, 0, 0.5]], "receipt undecided must be empty where rehearsal is null"),
     (("timings", "seconds"), -1, "receipt timings.seconds must lie in"),
     (("digest",), "0" * 64, "receipt digest must be .* for this content, got 0000"),
 ]
+
+
+UNDECIDED_EDITS = [
+    (("guarantee", "rho"), 0.1, "receipt guarantee.rho must be null where nothing is promised, got 0.1"),
+    (("choice", "kind"), "best", "receipt choice.kind must be one of preferred, sampled"),
+    (("choice", "margin"), None, "receipt choice.margin must lie in"),
+    (("choice", "margin"), 0.5, "receipt digest must be"),
+    (("choice", "tightest"), [99, 0, 0], "receipt choice.tightest must be a cell of the"),
+    (("choice", "followed"), 0, "receipt choice.followed must be true or false, got 0"),
+    (("rehearsal", "agree"), 21, "receipt rehearsal.agree must be a whole number from 0 to 20, got 21"),
+    (("rehearsal", "passed"), True, "receipt digest must be"),
+    (("rehearsal",), None, "receipt undecided must be empty where rehearsal is null"),
+    (("undecided", 0), [0, 0], r"receipt undecided\[0\] must be \[step, state, share\]"),
+    (("undecided", 0), [0, 99, 0.5], r"receipt undecided\[0\] must be a cell of the"),
+    (("undecided", 0), [0, 0, 0], r"receipt undecided\[0\] must be .* a share in"),
+    (("undecided",), [], "receipt digest must be"),
+    (("spread",), None, "receipt spread must be null exactly for the rule 'sampled', got None"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), UNDECIDED_EDITS)
+def test_an_edited_receipt_of_the_canonical_rule_is_refused(undecided, path, value, message):
+    with pytest.raises(ReprlError, match=f"^{message}"):
+        Receipt.from_json(edited(undecided.receipt.as_dict(), path, value))
 
 
 @pytest.mark.parametrize(("path", "value", "message"), RECEIPT_EDITS)

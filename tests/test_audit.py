@@ -188,7 +188,7 @@ def test_a_registered_environment_can_be_audited_exactly_and_as_a_black_box():
     assert exact.value_gap is not None
     boxed = reprl.audit(reprl.GymnasiumModel("FrozenLake-v1", 5), q_learning, 4, seed=1)
     assert boxed.environment.labels.name == "gym:FrozenLake-v1"
-    assert boxed.environment.state(16) == "ended"
+    assert boxed.environment.labels.state(16) == "ended"
     assert boxed.value_gap is None
 
 

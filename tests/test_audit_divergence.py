@@ -20,12 +20,12 @@ WORLD = describe(MDP)
 
 @pytest.fixture(scope="module")
 def generative() -> reprl.LearnResult:
-    return reprl.learn(MDP, access="generative", calls=50, shared_seed=1, data_seed=2)
+    return reprl.learn(MDP, access="generative", rule="sampled", calls=50, shared_seed=1, data_seed=2)
 
 
 @pytest.fixture(scope="module")
 def episodic() -> reprl.LearnResult:
-    return reprl.learn(MDP, access="episodic", runs=8, shared_seed=1, data_seed=2)
+    return reprl.learn(MDP, access="episodic", rule="sampled", runs=8, shared_seed=1, data_seed=2)
 
 
 def parted(first: reprl.LearnResult, second: reprl.LearnResult) -> Divergence:
@@ -35,7 +35,7 @@ def parted(first: reprl.LearnResult, second: reprl.LearnResult) -> Divergence:
     mirrored = first_divergence(5, second, first, WORLD)
     assert mirrored is not None
     assert found[:5] == mirrored[:5]
-    assert found.margin == pytest.approx(mirrored.margin)
+    assert found.margin == (None if mirrored.margin is None else pytest.approx(mirrored.margin))
     return found
 
 
@@ -47,6 +47,7 @@ def with_action(run: reprl.LearnResult, h: int, s: int) -> reprl.LearnResult:
 
 
 def with_score(run: reprl.LearnResult, h: int, s: int, a: int, shift: float) -> reprl.LearnResult:
+    assert run.induction is not None
     scores, laws = run.induction.scores.copy(), run.induction.laws.copy()
     scores[h, s, a] += shift
     laws[h, s] = np.eye(MDP.n_actions)[run.policy.actions[h, s]]
@@ -54,7 +55,7 @@ def with_score(run: reprl.LearnResult, h: int, s: int, a: int, shift: float) -> 
 
 
 def test_equal_policies_do_not_part(generative):
-    assert first_divergence(0, generative, replace(generative, stretch=2.0), WORLD) is None
+    assert first_divergence(0, generative, replace(generative), WORLD) is None
     assert policy_divergence(0, generative.policy, generative.policy, WORLD, None) is None
 
 
@@ -62,31 +63,27 @@ def test_arms_are_named_at_the_last_step_that_parts(generative):
     other = with_score(with_action(with_action(generative, 0, 1), 1, 2), 1, 2, 0, 0.25)
     found = parted(generative, other)
     assert (found.stage, found.tier, found.step, found.state) == ("arms", 1, 1, 2)
+    assert other.induction is not None
+    assert generative.induction is not None
     a, b = generative.policy.actions[1, 2], other.policy.actions[1, 2]
     assert found.actions == (a, b)
-    gaps = [run.induction.scores[1, 2, a] - run.induction.scores[1, 2, b] for run in (generative, other)]
+    scores = [induction.scores[1, 2] for induction in (generative.induction, other.induction)]
+    gaps = [table[a] - table[b] for table in scores]
     assert found.margin == pytest.approx(abs(np.mean(gaps)))
     distance = 0.5 * np.abs(generative.induction.laws[1, 2] - other.induction.laws[1, 2]).sum()
     assert f"laws by {distance:.3g} in total variation" in found.text
-    assert f"step 1, state {WORLD.state(2)}" in found.text
+    assert f"step 1, state {WORLD.labels.state(2)}" in found.text
 
 
 def test_of_several_arms_in_one_draw_the_furthest_laws_are_named(generative):
     other = with_action(with_action(generative, 2, 0), 2, 3)
     laws = generative.induction.laws.copy()
+    assert other.induction is not None
     laws[2, 3] = np.roll(np.eye(MDP.n_actions)[generative.policy.actions[2, 3]], 1)
     other = replace(other, induction=other.induction._replace(laws=laws))
     found = parted(generative, other)
     assert (found.step, found.state) == (2, 3)
     assert "1 more cell of this draw" in found.text
-
-
-def test_window_comes_before_arms(generative):
-    other = replace(with_action(generative, 2, 0), stretch=1.25)
-    found = parted(generative, other)
-    assert (found.stage, found.step, found.state) == ("window", None, None)
-    assert found.margin == pytest.approx(0.2)
-    assert "1.25" in found.text
 
 
 def partitioned(run: reprl.LearnResult, level: Any, fractional: Any) -> reprl.LearnResult:
@@ -105,7 +102,7 @@ def test_partition_comes_before_everything_and_names_the_draw(episodic):
     """Tier 2 parts in two cells, (2, 2) moves with neither; the cell with the fractions furthest apart is named."""
     one = partitioned(episodic, {(1, 3): 2, (2, 1): 3, (2, 2): 2}, {(1, 1, 3): 0.125, (1, 2, 1): 0.625})
     two = partitioned(episodic, {(1, 3): 3, (2, 1): 2, (2, 2): 2}, {(1, 1, 3): 0.25, (1, 2, 1): 0.125})
-    found = parted(one, replace(with_action(two, 2, 0), stretch=9.0))
+    found = parted(one, with_action(two, 2, 0))
     assert (found.stage, found.tier, found.step, found.state) == ("partition", 2, 2, 1)
     assert found.margin == pytest.approx(0.5)
     assert "ignored by one run and kept by the other in tier 2" in found.text
@@ -115,10 +112,11 @@ def test_partition_comes_before_everything_and_names_the_draw(episodic):
 def test_the_length_of_exploration_comes_before_the_partition(episodic):
     level = episodic.tiers.level.copy()
     level[0, 0] = 2
-    other = replace(with_action(episodic, 0, 0), level=1, tiers=Tiers.from_levels(level, 2))
+    longer = episodic.explored._replace(level=1)
+    other = replace(with_action(episodic, 0, 0), explored=longer, tiers=Tiers.from_levels(level, 2))
     found = parted(episodic, other)
     assert (found.stage, found.margin, found.state) == ("length", None, None)
-    assert found.text == "exploration begun again 0 times in one run and 1 times in the other"
+    assert found.text == "exploration runs made longer 0 times in one run and 1 times in the other"
 
 
 def test_an_earlier_tier_parts_before_a_later_one(episodic):
@@ -135,16 +133,78 @@ def test_sets_that_differ_without_moving_a_tier_do_not_part(episodic):
 
 
 def test_rounding_is_named_only_where_values_are_rounded():
-    run = reprl.learn(MDP, access="generative", calls=50, shared_seed=1, data_seed=2, rounding="grid")
+    run = reprl.learn(MDP, access="generative", rule="sampled", calls=50, shared_seed=1, data_seed=2, rounding="grid")
+    assert run.induction is not None
     values = run.induction.values.copy()
     values[2, 1] += 0.3
     other = replace(with_action(run, 0, 0), induction=run.induction._replace(values=values))
     found = parted(run, other)
     assert (found.stage, found.step, found.state) == ("rounding", 2, 1)
     assert found.margin == pytest.approx(0.3)
-    plain = reprl.learn(MDP, access="generative", calls=50, shared_seed=1, data_seed=2)
+    plain = reprl.learn(MDP, access="generative", rule="sampled", calls=50, shared_seed=1, data_seed=2)
+    assert plain.induction is not None
     other = replace(with_action(plain, 0, 0), induction=plain.induction._replace(values=values))
     assert parted(plain, other).stage == "arms"
+
+
+@pytest.fixture(scope="module")
+def canonical() -> reprl.LearnResult:
+    return reprl.learn(MDP, access="generative", shared_seed=1, data_seed=2, candidate=("preferred", 8))
+
+
+def test_different_candidates_part_at_the_choice(canonical):
+    other = with_action(canonical, 1, 2)
+    assert other.choice is not None
+    other = replace(other, choice=other.choice._replace(candidate=3, tolerance=0.002, lead=0.25))
+    one = replace(canonical, choice=canonical.choice._replace(lead=np.inf))
+    found = parted(one, other)
+    assert (found.stage, found.step, found.state, found.margin) == ("choice", None, None, 0.25)
+    assert "without a rival" in found.text
+    assert "preferred 3 (tolerance 0.002, ahead by 0.25 in log weight)" in found.text
+
+
+def test_one_candidate_parts_at_the_comparison_that_crossed_the_tolerance(canonical):
+    """The best action at (1, s), and one that lies beyond the tolerance: the second run has it just within."""
+    values = canonical.values
+    returns = canonical.counts.mean_return(1, values[2])
+    decided = np.flatnonzero(~canonical.tiers.ignorable[1])
+    s = int(decided[0])
+    a = int(canonical.policy.actions[1, s])
+    b = (a + 1) % MDP.n_actions
+    gap = values[1, s] - returns[s]
+    chosen = canonical.choice._replace(tolerance=(gap[a] + gap[b]) / 2)
+    actions = canonical.policy.actions.copy()
+    actions[1, s] = b
+    shifted = values.copy()
+    shifted[1, s] -= 0.75 * (gap[b] - gap[a])  # b is now within the tolerance, a as well
+    one = replace(canonical, choice=chosen)
+    other = replace(canonical, choice=chosen, policy=reprl.Policy(actions), values=shifted)
+    found = parted(one, other)
+    assert (found.stage, found.tier, found.step, found.state) == ("comparison", None, 1, s)
+    assert found.actions == (a, b)
+    mean = gap[b] - 0.375 * (gap[b] - gap[a])
+    assert found.margin == pytest.approx(abs(mean - chosen.tolerance))
+    assert f"the tolerance is {chosen.tolerance:.3g}" in found.text
+
+
+def test_laws_that_part_and_cells_that_one_run_hardly_visits_are_named(canonical):
+    drawn = replace(canonical, choice=canonical.choice._replace(kind="sampled"))
+    decided = np.argwhere(~canonical.tiers.ignorable)[-1]
+    found = parted(drawn, with_action(drawn, *decided))
+    assert (found.stage, found.step, found.state) == ("comparison", *decided)
+    assert "drawn from laws of width" in found.text
+    ignorable = np.ones((3, 4), dtype=np.int64)
+    ignorable[2, 3] = 2
+    rare = replace(canonical, tiers=Tiers.from_levels(ignorable, 2))
+    found = parted(rare, replace(with_action(rare, 2, 3)))
+    assert (found.stage, found.step, found.state, found.margin) == ("comparison", 2, 3, None)
+    assert "hardly ever comes there" in found.text
+
+
+def test_a_run_without_stages_parts_at_its_policy(generative):
+    bare = replace(generative, induction=None)
+    found = parted(bare, with_action(bare, 1, 2))
+    assert (found.stage, found.step, found.state) == ("policy", 1, 2)
 
 
 def test_policy_stage_names_last_step_first_state_and_true_gap():

@@ -276,7 +276,7 @@ def test_every_way_to_name_an_environment_gives_the_same_run() -> None:
 def test_values_after_the_end_are_those_of_zero_reward() -> None:
     result = learn(GymnasiumModel(lambda: Stairs(1.0), 3, reward_range=(-1, 1)), runs=4, data_seed=1)
     assert not result.tiers.ignorable[:, 3].any()
-    np.testing.assert_allclose(result.induction.values[:, 3], [1.5, 1.0, 0.5, 0.0], atol=1e-12)
+    np.testing.assert_allclose(result.values[:, 3], [1.5, 1.0, 0.5, 0.0], atol=1e-12)
 
 
 def test_a_published_environment_may_be_learned_as_a_black_box() -> None:

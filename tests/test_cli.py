@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 
 WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2"]
-QUICK = ["--access", "generative", "-o", "calls=2000"]
+QUICK = ["--access", "generative"]
+FEW = ["--access", "generative", "--rule", "sampled", "-o", "calls=3"]
+"""Mostly noise: two data sets end in different policies."""
 COMMANDS = ["twice", "learn", "replicate", "verify", "audit", "compare", "plan", "report", "envs", "learners"]
 FILE = """
 import gymnasium, numpy, reprl
@@ -106,6 +109,14 @@ WRONG = [
     (["learn", "gridworld-v0", "--data-seed", str(2**64)], str(2**64)),
     (["learn", "gridworld-v0", "--workers", "0"], "0"),
     (["learn", "gridworld-v0", "--max-samples", "3"], "3"),
+    (["learn", "gridworld-v0", "--rule", "magic"], "'magic'"),
+    (["learn", "gridworld-v0", "--constants", "paper"], "rule='sampled'"),
+    (["learn", "gridworld-v0", "--preference", "best"], "'best'"),
+    (["learn", "gridworld-v0", "--preference", "0,1,2"], "missing"),
+    (["learn", "gridworld-v0", "--preference", "0,1,2,2"], "2 times"),
+    (["learn", "gridworld-v0", "--preference", "0,1,2,up"], "'up'"),
+    (["learn", "gridworld-v0", "--preference", "0,,1"], "'0,,1'"),
+    (["learn", "gridworld-v0", "--rule", "sampled", "--preference", "shared"], "'shared'"),
     (["learn", "gridworld-v0", "-o", "coupling"], "'coupling'"),
     (["learn", "gridworld-v0", "-o", "coupling=best"], "'best'"),
     (["learn", "gridworld-v0", "-o", "colour=red"], "'colour'"),
@@ -239,7 +250,9 @@ def test_learn_says_what_to_publish_and_what_to_keep(call, tmp_path):
     assert run.policy.fingerprint in printed
     assert re.search(r"publish +.*recipe.json, with it the shared seed 7\n", printed)
     assert re.search(r"keep private +the data seed 12345", printed)
-    assert "[heuristic: " in printed
+    assert "[rehearsed: docs/rehearsal.md]" in printed
+    assert re.search(r"rehearsal +\d+ of 20 simulated second teams arrive at this policy", printed)
+    assert re.search(r"ties +actions within [\d.]+ of the best count as equal", printed)
     assert "step 2" in printed
     assert "\x1b" not in printed
 
@@ -251,7 +264,10 @@ def test_learn_prints_one_document_that_agrees_with_the_folder(answer, tmp_path)
     assert document["fingerprint"] == run.policy.fingerprint
     assert document["recipe"] == run.recipe.as_dict()
     assert document["receipt"] == run.receipt.as_dict()
-    assert document["guarantee"]["status"] == "heuristic"
+    assert document["guarantee"]["status"] == "rehearsed"
+    assert document["decided"] is True
+    assert document["rehearsal"] == run.receipt.as_dict()["rehearsal"]
+    assert document["tolerance"] == run.receipt.choice.tolerance  # type: ignore[union-attr]
     assert (document["shared_seed"], document["data_seed"]) == (7, 1)
     assert Policy(document["actions"]) == run.policy
 
@@ -259,7 +275,7 @@ def test_learn_prints_one_document_that_agrees_with_the_folder(answer, tmp_path)
 def test_learn_is_the_library_s_learn(answer):
     _, document = answer("learn", *WORLD, *QUICK, "--shared-seed", 7, "--data-seed", 1, "--rho", "0.05")
     mdp = reprl.make("gridworld-v0", horizon=3, size=2)
-    direct = reprl.learn(mdp, shared_seed=7, data_seed=1, rho=0.05, access="generative", calls=2000)
+    direct = reprl.learn(mdp, shared_seed=7, data_seed=1, rho=0.05, access="generative")
     assert {**document["receipt"], "timings": 0} == {**direct.receipt.as_dict(), "timings": 0}
 
 
@@ -278,18 +294,66 @@ def test_learn_keeps_another_recipe_s_folder_unless_forced(call, folder, tmp_pat
 def test_the_second_team_arrives_at_the_same_policy(call, answer, folder, tmp_path):
     code, document = answer("replicate", folder / "recipe.json", "--data-seed", 2, "--out", tmp_path / "second")
     assert code == 0
+    assert document["followed"] is True
     assert document["same"] is True
     assert document["receipt"]["data_commitment"] != load_run(folder).receipt.data_commitment
     code, out, _ = call("verify", folder, tmp_path / "second")
     assert code == 0
     assert "same policy" in out
+    assert "followed the candidate of its recipe" in out
+    assert len(re.findall(r"rehearsal +\d+ of 20 simulated second teams", out)) == 2
+    assert answer("verify", folder, tmp_path / "second")[1]["rehearsals"][1] == document["rehearsal"]
+    code, out, _ = call("replicate", folder, "--data-seed", 2)
+    assert re.search(r"followed +the recipe's candidate, \w+ \d+, .*ρ speaks of choosing --afresh", out)
+    code, document = answer("replicate", folder, "--data-seed", 2, "--afresh")
+    assert (code, document["same"], document["followed"]) == (0, True, False)
+
+
+def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_path):
+    words = ["inventory-v0", "--max-samples", 20_000, "--shared-seed", 7, "--data-seed", 1]
+    code, out, err = call("learn", *words, "--out", tmp_path / "run")
+    assert (code, err) == (1, "")
+    assert "nothing is promised: out of samples" in out
+    assert "disagreement ≤" not in out
+    assert re.search(r"undecided +step \d, state \d on the shelf \(\d+% of teams differ\)", out)
+    assert out.endswith("undecided: the samples ran out before this run was sure\n")
+    code, document = answer("learn", *words)
+    assert (code, document["decided"]) == (1, False)
+    assert [document["guarantee"][name] for name in ("rho", "delta", "epsilon")] == [None] * 3
+    assert document["undecided"][0]["state_name"].endswith("on the shelf")
+    assert call("report", tmp_path / "run", "-o", tmp_path / "run.html")[0] == 0
+    page = (tmp_path / "run.html").read_text()
+    assert "Nothing is promised" in page
+    assert "with probability at least" not in page
+    code, out, _ = call("twice", *words, "--data-seed", 2)
+    assert code == 1
+    assert "undecided, run 1" in out
+    assert "disagreement ≤" not in out
+    code, document = answer("replicate", tmp_path / "run", "--data-seed", 2, "--max-samples", 2_000)
+    assert code == 1
+    assert "was undecided when" in call("verify", tmp_path / "run", tmp_path / "run")[1]
+
+
+def test_an_accuracy_that_every_policy_has_is_called_so(call, answer):
+    words = ["river-swim-v0", "-H", 4, *QUICK, "--shared-seed", 1, "--data-seed", 1]
+    code, out, _ = call("learn", *words)
+    assert code == 0
+    assert "every policy is within ε here" in out
+    document = answer("learn", *words)[1]
+    assert document["every_policy_is_within_epsilon"] is True
+    assert 0.0 <= document["spread"] <= 0.3
+    assert "every policy" not in call("learn", *words, "--epsilon", "0.005")[1]
+
+
+def test_preference_is_by_name_or_number(answer, file):
+    for text, order in (("treat,wait", [1, 0]), ("1, 0", [1, 0]), ("wait,1", [0, 1]), ("shared", "shared")):
+        _, document = answer("learn", f"{file}:clinic", *QUICK, "--preference", text)
+        assert document["recipe"]["settings"]["preference"] == order
 
 
 def test_replicate_exits_1_where_the_first_team_has_another_policy(call, answer, tmp_path):
     target = tmp_path / "run"
-    # With 3 calls a run is mostly noise, and these two data seeds end in different policies.
-    few = ["--access", "generative", "-o", "calls=3"]
-    assert call("learn", *WORLD, *few, "--shared-seed", 7, "--data-seed", 1, "--out", target)[0] == 0
+    assert call("learn", *WORLD, *FEW, "--shared-seed", 7, "--data-seed", 1, "--out", target)[0] == 0
     code, document = answer("replicate", target, "--data-seed", 3)
     assert code == 1
     assert document["same"] is False
@@ -316,8 +380,7 @@ def test_a_recipe_without_its_receipt_has_nothing_to_compare_with(answer, folder
 
 
 def test_the_receipt_of_another_recipe_is_not_compared(answer, folder, tmp_path):
-    text = (folder / "recipe.json").read_text().replace('"shared_seed": 7', '"shared_seed": 8')
-    (tmp_path / "recipe.json").write_text(text)
+    replace(load_run(folder).recipe, shared_seed=8, candidate=None).save(tmp_path / "recipe.json")
     load_run(folder).receipt.save(tmp_path / "receipt.json")
     code, document = answer("replicate", tmp_path)
     assert (code, document["same"]) == (0, None)
@@ -336,11 +399,11 @@ def test_a_recipe_that_cannot_be_honoured_is_refused(call, folder, tmp_path):
     text = (folder / "recipe.json").read_text()
     path = tmp_path / "recipe.json"
     for old, new, field in (
-        ('"stream_version": 1', '"stream_version": 2', "stream_version"),
+        ('"stream_version": 2', '"stream_version": 1', "stream_version"),
         ('"shared_seed": 7', '"shared_seed": "7"', "shared_seed"),
         ('"size": 2', '"size": 3', "environment.n_states"),
         ('"id": "gridworld-v0"', '"id": "gridworld-v7"', "environment"),
-        ('"version": 1,\n  "env', '"version": 2,\n  "env', "version"),
+        ('"version": 2,\n  "env', '"version": 1,\n  "env', "version"),
     ):
         assert old in text
         path.write_text(text.replace(old, new))
@@ -352,7 +415,7 @@ def test_a_recipe_that_cannot_be_honoured_is_refused(call, folder, tmp_path):
 
 def test_an_environment_of_one_s_own_travels_by_its_file(call, answer, file, tmp_path):
     run = tmp_path / "run"
-    code, out, _ = call("learn", f"{file}:mdp", *QUICK, "--shared-seed", 1, "--out", run)
+    code, out, _ = call("learn", f"{file}:mdp", *QUICK, "--shared-seed", 1, "--data-seed", 4, "--out", run)
     assert code == 0
     assert f"reprl replicate {run}/recipe.json --env {file}:mdp\n" in out
     code, _, err = call("replicate", run)
@@ -361,7 +424,7 @@ def test_an_environment_of_one_s_own_travels_by_its_file(call, answer, file, tmp
     code, _, err = call("replicate", run, "--env", f"{file}:other")
     assert code == 2
     assert "environment.digest" in err
-    code, document = answer("replicate", run, "--env", f"{file}:mdp")
+    code, document = answer("replicate", run, "--env", f"{file}:mdp", "--data-seed", 5)
     assert (code, document["same"]) == (0, True)
 
 
@@ -398,7 +461,7 @@ def test_a_second_team_gives_the_factory_its_options(call, answer, file, tmp_pat
 
 
 def test_a_plain_gymnasium_env_gets_its_reward_range(call, file, tmp_path):
-    coin = ["learn", f"{file}:Coin", "-H", 2, "-o", "runs=2", "--shared-seed", 1, "--workers", 1]
+    coin = ["learn", f"{file}:Coin", "-H", 2, "--shared-seed", 1, "--workers", 1]
     code, _, err = call(*coin)
     assert code == 2
     assert "--reward-range LOW HIGH" in err
@@ -496,15 +559,15 @@ def test_twice_shows_two_equal_fingerprints(call, answer):
     assert out.count(short) == 2
     assert "same policy" in out
     assert "promised" in out
-    assert "heuristic" in out
+    assert "rehearsed" in out
+    assert re.search(r"rehearsal +\d+ of 20 teams agree", out)
     assert re.search(r"data seed +1 +2\n", out)
     assert "a single action may look odd" in out
-    assert "or the episode is over" not in out  # parallel sampling ignores nothing
     assert re.search(r"greedy planning on these two data sets differs in \d+ of 12 cells: it shares no random", out)
 
 
 def test_twice_exits_1_when_runs_differ(call, answer):
-    few = ["--access", "generative", "-o", "calls=3", "--shared-seed", 7, "--data-seed", 1, "--data-seed", 3]
+    few = [*FEW, "--shared-seed", 7, "--data-seed", 1, "--data-seed", 3]
     code, document = answer("twice", *WORLD, *few)
     assert code == 1
     assert document["same"] is False
@@ -520,7 +583,7 @@ def test_twice_draws_fresh_seeds(answer):
 
 
 def test_episodic_runs_are_drawn_with_their_ignored_cells(call):
-    words = ["river-swim-v0", "-H", 4, "--env-option", "n_states=4", "--access", "episodic", "-o", "runs=4"]
+    words = ["river-swim-v0", "-H", 4, "--env-option", "n_states=4", "--access", "episodic"]
     code, out, _ = call("twice", *words, "--shared-seed", 1, "--data-seed", 1, "--data-seed", 2)
     assert code in (0, 1)
     assert "·" in out
@@ -531,11 +594,11 @@ def test_episodic_runs_are_drawn_with_their_ignored_cells(call):
 def test_other_worlds_are_tables(call):
     code, out, _ = call("twice", "maintenance-v0", "-H", 3, *QUICK, "--shared-seed", 1)
     assert code in (0, 1)
-    assert re.search(r"wear 2 +\w+ +\w+ +\w+", out)
+    assert re.search(r"wear 2 +\S+ +\S+ +\S+", out)
 
 
 def test_a_large_policy_is_shown_in_part(call):
-    words = ["random-mdp-v0", "-H", 14, "--env-option", "n_states=30", "--access", "generative", "-o", "calls=2"]
+    words = ["random-mdp-v0", "-H", 14, "--env-option", "n_states=30", *FEW]
     _, out, _ = call("learn", *words, "-o", "coupling=product", "--shared-seed", 1)
     assert "… and 6 more states and 2 more steps" in out
 

@@ -19,8 +19,8 @@ from reprl.artifacts.folder import load_run, open_folder
 from reprl.cli.app import main
 
 REPRL = [sys.executable, "-m", "reprl"]
-WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2", "--access", "generative", "-o", "calls=2000"]
-ENDLESS = ["gridworld-v0", "--horizon", "10", "--env-option", "size=6", "--access", "episodic", "-o", "runs=100000"]
+WORLD = ["gridworld-v0", "--horizon", "3", "--env-option", "size=2", "--access", "generative"]
+ENDLESS = ["gridworld-v0", "--horizon", "10", "--env-option", "size=6", "--epsilon", "0.0001"]
 
 BLACK_BOX = """
 import gymnasium
@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_run(tmp_path):
 
 
 def test_nothing_is_drawn_on_a_pipe_and_a_bar_on_a_terminal(capsys):
-    words = ["learn", "river-swim-v0", "-H", "4", "--access", "episodic", "-o", "runs=40", "--shared-seed", "1"]
+    words = ["learn", "river-swim-v0", "-H", "4", "--access", "episodic", "--shared-seed", "1"]
     assert main(words) == 0
     quiet = capsys.readouterr()
     assert quiet.err == ""
@@ -228,7 +228,7 @@ def test_an_output_that_is_closed_is_no_error():
 def test_worker_processes_find_an_environment_in_a_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(BLACK_BOX)
-    words = ["-H", "1", "-o", "runs=2", "--shared-seed", "1", "--data-seed", "1", "--json"]
+    words = ["-H", "1", "--shared-seed", "1", "--data-seed", "1", "--json"]
     found = [run("learn", f"{path}:make", *words, "--workers", n) for n in (1, 2)]
     assert [x.returncode for x in found] == [0, 0], found[1].stderr
     assert len({json.loads(x.stdout)["receipt"]["digest"] for x in found}) == 1

@@ -64,7 +64,6 @@ def test_statistics_are_those_of_the_single_samples(stepwise, kind):
         samples = [outcome for outcome, number in cell.items() for _ in range(number)]
         assert counts.visits[h, s, a] == len(samples) == 17
         assert counts.reward_sum[h, s, a] == pytest.approx(sum(r for _, r in samples), abs=1e-12)
-        assert counts.reward_square_sum[h, s, a] == pytest.approx(sum(r * r for _, r in samples), abs=1e-12)
         assert counts.successors(h, s, a).tolist() == [sum(t == state for t, _ in samples) for state in range(3)]
         mean = sum(r + value[t] for t, r in samples) / 17
         assert counts.mean_return(h, value)[s, a] == pytest.approx(mean, abs=1e-12)
@@ -187,7 +186,7 @@ def test_everything_shown_is_write_protected_also_after_pickling(pickled):
         original, counts = counts, pickle.loads(pickle.dumps(counts))
         assert counts == original
     table = counts.outcomes
-    for array in (counts.hits, counts.visits, counts.reward_sum, counts.reward_square_sum, *table[5:]):
+    for array in (counts.hits, counts.visits, counts.reward_sum, *table[5:]):
         assert isinstance(array, np.ndarray)
         with pytest.raises(ValueError, match="read-only"):
             array[(0,) * array.ndim] = 7

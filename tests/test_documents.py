@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.artifacts.folder import Run
+from reprl.artifacts.folder import StoredRun
 from reprl.auditing.comparison import Comparison
 from reprl.documents import Reader, decode, plain
 from reprl.errors import ReprlError, hint
@@ -42,7 +42,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "episodic-canonical": {"access": "episodic"},
     "episodic-sampled": {"access": "episodic", "rule": "sampled", "runs": 2},
 }
-FRESH = [f"{kind}-{run}.json" for kind in Run._fields for run in RUNS]
+FRESH = [f"{kind}-{run}.json" for kind in StoredRun._fields for run in RUNS]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mdp = reprl.make("gridworld-v0", 3, size=2)
     for run, options in RUNS.items():
         result = reprl.learn(mdp, epsilon=1.0, shared_seed=7, data_seed=1, **options)
-        for kind in Run._fields:
+        for kind in StoredRun._fields:
             getattr(result, kind).save(folder / f"{kind}-{run}.json")
     return folder
 
@@ -94,8 +94,8 @@ def test_only_the_stream_version_of_this_release_is_read(name: str, version: Any
 
 @pytest.mark.parametrize("run", RUNS)
 def test_runs_belong_together(run: str, written: Path) -> None:
-    recipe, receipt, policy = (KINDS[kind].load(written / f"{kind}-{run}.json") for kind in Run._fields)
-    whole = Run(recipe, receipt, policy).check()
+    recipe, receipt, policy = (KINDS[kind].load(written / f"{kind}-{run}.json") for kind in StoredRun._fields)
+    whole = StoredRun(recipe, receipt, policy).check()
     assert whole.environment.labels.states == whole.receipt.labels.states != ()
     assert whole.recipe.make().digest == whole.recipe.environment.digest
 

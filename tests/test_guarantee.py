@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from reprl.errors import ReprlError
@@ -25,23 +24,6 @@ figures = st.floats(0.0, 10.0)
 guarantees = st.builds(
     Guarantee, rho=figures, delta=figures, epsilon=figures, status=st.sampled_from(STATUSES), source=st.just("here")
 )
-
-
-@given(st.lists(guarantees, min_size=1, max_size=6))
-def test_composition_adds_up_and_the_weakest_status_wins(parts: list[Guarantee]) -> None:
-    whole = Guarantee.compose(iter(parts), "everywhere")
-    assert whole.rho == pytest.approx(math.fsum(part.rho for part in parts))
-    assert whole.delta == pytest.approx(math.fsum(part.delta for part in parts))
-    assert whole.epsilon == pytest.approx(math.fsum(part.epsilon for part in parts))
-    assert (whole.status == "heuristic") == any(part.status == "heuristic" for part in parts)
-    assert whole.source == "everywhere"
-
-
-def test_one_heuristic_part_is_enough() -> None:
-    proven, scaled = Guarantee(**GOOD), Guarantee(**{**GOOD, "status": "heuristic"})
-    assert Guarantee.compose([proven, proven], "x").status == "proven"
-    for parts in ([proven, scaled], [scaled, proven], [scaled, scaled]):
-        assert Guarantee.compose(parts, "x").status == "heuristic"
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -72,11 +54,6 @@ def test_figures_that_promise_nothing_are_refused(field: str, value: object) -> 
     with pytest.raises(ReprlError, match=f"^guarantee {field} must ") as caught:
         Guarantee(**{**GOOD, field: value})
     assert repr(value) in str(caught.value)
-
-
-def test_nothing_composes_to_nothing() -> None:
-    with pytest.raises(ReprlError, match="at least one part, got none"):
-        Guarantee.compose([], "x")
 
 
 def test_a_guarantee_cannot_be_edited() -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl.coupling.grade import JOINT, Grade
-from reprl.learning.constants import paper_calls, practical_calls
+from reprl.learning.constants import paper_calls
 
 GOOD: dict[str, Any] = {"n_states": 6, "n_actions": 3, "horizon": 4, "epsilon": 0.3, "rho": 0.1, "delta": 0.05}
-EXACT = ["reprl joint, paper", "reprl product, paper", "reprl joint, practical", "reprl product, practical"]
+EXACT = ["reprl joint, paper", "reprl product, paper"]
 
 
 def samples(**change: Any) -> dict[tuple[str, str], float]:
@@ -66,8 +66,6 @@ def test_the_papers_calls_are_the_formula() -> None:
         calls = paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.05, grade=Grade(coupling))
         assert calls == pytest.approx(times * expected, rel=1e-12)
         assert samples()[f"reprl {coupling}, paper", "parallel"] == 72 * calls
-        practical = practical_calls(6, 3, 4, epsilon=0.3, rho=0.1, grade=Grade(coupling))
-        assert samples()[f"reprl {coupling}, practical", "parallel"] == 72 * practical
     assert paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.9, grade=JOINT) == paper_calls(
         6, 3, 4, epsilon=0.3, rho=0.1, delta=0.1, grade=JOINT
     )
@@ -103,10 +101,10 @@ def test_harder_problems_never_need_fewer_samples(**case: Any) -> None:
 def test_it_prints_as_a_table_that_says_what_is_exact() -> None:
     lines = str(reprl.plan(**GOOD)).splitlines()
     assert lines[0].split() == ["algorithm", "access", "samples", "kind", "runtime", "source"]
-    assert len(lines) == 15
+    assert len(lines) == 13
     column = lines[0].index("kind")
     kinds = [line[column : column + 5].strip() for line in lines[1:]]
-    assert kinds == ["exact"] * 4 + ["order"] * 10
+    assert kinds == ["exact"] * 2 + ["order"] * 10
     assert all(line == line.rstrip() for line in lines)
     for row, line in zip(reprl.plan(**GOOD), lines[1:], strict=True):
         assert line.startswith(row.algorithm)

@@ -151,7 +151,9 @@ def together(runs: list[Exploration]) -> Exploration:
     """Single runs as one batch."""
     short = np.sum([seen.short for seen in runs], axis=0)
     starts = np.sum([seen.starts for seen in runs], axis=0)
-    return Exploration(len(runs), short, Counts.merge([seen.counts for seen in runs]), np.zeros(len(runs)), starts)
+    missed = np.concatenate([seen.missed for seen in runs])
+    counts = Counts.merge([seen.counts for seen in runs])
+    return Exploration(len(runs), short, missed, counts, np.zeros(len(runs)), starts)
 
 
 @pytest.mark.parametrize("quotas", [((3,),), ((2, 3, 5),), ((1, 2, 4), (6,), (3, 9))])

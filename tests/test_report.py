@@ -52,15 +52,17 @@ def save_run(documents: dict[str, Any], folder: Path) -> Path:
     return folder
 
 
-RUN_FIGURES = ["policy", "tiers", "samples", "values", "fractional"]
+RUN_FIGURES = ["policy", "tiers", "samples", "values", "undecided"]
 
 
 def test_run_folder_has_every_figure_and_the_fingerprint(run: dict[str, Any], tmp_path: Path) -> None:
     page = written(save_run(run, tmp_path), tmp_path)
     assert figures(page) == RUN_FIGURES
     assert run["policy"]["fingerprint"] in page
-    assert "heuristic" in page
-    assert "docs/calibration.md" in page
+    assert "rehearsed" in page
+    assert "docs/rehearsal.md" in page
+    assert "of 20 simulated second teams arrive at this policy." in page
+    assert re.search(r"Actions within [\d.]+ of the best count as equal", page)
     assert f'recipe digest</dt><dd class="digest">{run["receipt"]["recipe"]}' in page
     assert "State names unknown" not in page
     assert "0,0 start" in page
@@ -75,20 +77,54 @@ def test_folder_mappings_and_result_give_the_same_page(run: dict[str, Any], grid
 
 
 def test_episodic_run_shows_every_tier(grid: reprl.TabularMDP, tmp_path: Path) -> None:
-    documents = report_samples.run_documents(grid, access="episodic")
+    documents = report_samples.run_documents(grid, access="episodic", rule="sampled", runs=4)
     page = written(documents, tmp_path)
     layers = documents["receipt"]["tiers"]["count"] - 1
-    assert figures(page) == RUN_FIGURES
+    assert figures(page)[:5] == [*RUN_FIGURES[:4], "fractional"]
     assert page.count('class="layer"') == layers
     assert "μ̂ = 0 everywhere" not in page
 
 
-def test_proven_and_heuristic_have_their_own_badge(run: dict[str, Any], tmp_path: Path) -> None:
-    assert '<span class="badge warn">heuristic</span>' in written(run, tmp_path)
+@pytest.mark.parametrize(
+    ("status", "tone"),
+    [("proven", "good"), ("certified", "good"), ("rehearsed", "good"), ("heuristic", "warn"), ("none", "bad")],
+)
+def test_every_status_has_its_own_badge(grid: Any, tmp_path: Path, status: str, tone: str) -> None:
+    result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
+    changed = replace(result, guarantee=replace(result.guarantee, status=status))
+    page = written(changed, tmp_path)
+    assert f'<span class="badge {tone}">{status}</span>' in page
+    assert ("with probability at least" in page) is (status != "none")
+
+
+def test_the_paper_s_constants_are_called_proven(tmp_path: Path) -> None:
     lock = reprl.make("combination-lock-v0", n_states=3, n_actions=2, horizon=2)
-    proven = report_samples.run_documents(lock, constants="paper")
+    proven = report_samples.run_documents(lock, constants="paper", rule="sampled")
     assert proven["receipt"]["guarantee"]["status"] == "proven"
     assert '<span class="badge good">proven</span>' in written(proven, tmp_path)
+
+
+def test_undecided_cells_are_framed(grid: Any, tmp_path: Path) -> None:
+    cells = [(1, 0), (2, 5)]
+    result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
+    assert result.rehearsal is not None
+    apart = np.zeros((6, 16))
+    for cell in cells:
+        apart[cell] = 0.25
+    page = written(replace(result, rehearsal=result.rehearsal._replace(apart=apart)), tmp_path)
+    assert page.count('<rect class="framed"') == 2
+    assert "some simulated second team does something else" in page
+    assert "teams that differ" in page
+    agreed = written(replace(result, rehearsal=result.rehearsal._replace(apart=0 * apart)), tmp_path)
+    assert '<rect class="framed"' not in agreed
+    assert "all of them do the same everywhere" in agreed
+
+
+def test_a_followed_candidate_and_a_slack_accuracy_are_told(grid: Any, tmp_path: Path) -> None:
+    result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
+    page = written(replace(result, followed=True, spread=0.2), tmp_path)
+    assert "followed the candidate that its recipe publishes" in page
+    assert "Every policy is within ε here" in page
 
 
 def test_environment_without_id_is_shown_by_numbers_and_says_so(tmp_path: Path) -> None:

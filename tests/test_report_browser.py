@@ -26,11 +26,11 @@ pytestmark = [
 ]
 
 FIGURES = {
-    "run": ["policy", "tiers", "samples", "values", "fractional"],
-    "line": ["policy", "tiers", "samples", "values", "fractional"],
-    "table": ["policy", "tiers", "samples", "values", "fractional"],
-    "lake": ["policy", "tiers", "samples", "values", "fractional"],
-    "audit": ["interval", "distinct", "curve", "by-cell", "by-cell-weighted"],
+    "run": ["policy", "tiers", "samples", "values", "undecided"],
+    "line": ["policy", "tiers", "samples", "values", "undecided"],
+    "table": ["policy", "tiers", "samples", "values", "undecided"],
+    "lake": ["policy", "tiers", "samples", "values", "undecided"],
+    "audit": ["interval", "distinct", "by-cell", "by-cell-weighted"],
     "comparison": ["bars", "curve", "suboptimality"],
 }
 SIZES = {"phone": (390, 844), "laptop": (1440, 900)}

@@ -30,7 +30,7 @@ STOREYS = (
 SIDEWAYS = {("auditing", "peers"), ("report", "artifacts"), ("report", "auditing")}
 """(who, whom) on one storey."""
 
-FRONT_DOOR = {"artifacts": {"__version__"}, "cli": {"__version__"}, "learning": {"Receipt", "Recipe"}}
+FRONT_DOOR = {"artifacts": {"__version__"}, "cli": {"__version__"}, "learning": {"Receipt", "Recipe", "save_run"}}
 """What a room may take from `reprl` itself, whose names lead to every room: a result offers its own records, which it
 opens as a user would, when it is asked for them."""
 

@@ -1,1 +1,1 @@
-"""Calibration: the measurements behind the "practical" preset. The sweep is data, the analysis only reads."""
+"""Calibration: the measurements behind the practical constants of the rivals."""

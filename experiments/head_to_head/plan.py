@@ -19,7 +19,7 @@ HORIZON = 3
 CLEAR = 0.8
 """Bias of their decided states; a policy that ignores it loses 0.4 > ε."""
 NEAR = 0.12
-"""Bias at which two arms are 0.08 apart, 0.8 of the window ε/H: the worst case of docs/calibration.md."""
+"""Bias at which two arms are 0.08 apart, 0.8 of the window ε/H: the worst case of laws with such windows."""
 SEED = 20261115
 
 
@@ -89,7 +89,7 @@ SMALL = ("gridworld 4×4", "hard-instance S=8", "hard-instance S=16")
 
 
 PRESETS = ("gridworld 4×4", "hard-instance S=8")
-"""Where reprl by episodes is also measured at the size it chooses itself; docs/calibration.md has more."""
+"""Where reprl by episodes is also measured at the size it chooses itself; docs/sampled.md has more."""
 
 
 SOFT = Contender(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "artifacts.folder": ("load_run",),
+    "artifacts.folder": ("load_run", "save_run"),
     "artifacts.receipt": ("Receipt",),
     "artifacts.recipe": ("Recipe",),
     "auditing.audit": ("audit",),
@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl import peers as peers
     from reprl import report as report
     from reprl.artifacts.folder import load_run as load_run
+    from reprl.artifacts.folder import save_run as save_run
     from reprl.artifacts.receipt import Receipt as Receipt
     from reprl.artifacts.recipe import Recipe as Recipe
     from reprl.auditing.audit import audit as audit

@@ -66,7 +66,7 @@ def plain(value: Any, *, strict: bool = False) -> Any:
     if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if strict:
-        raise TypeError
+        raise TypeError(f"got {quote(value)}")
     return quote(value)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reprl.errors import ReprlError, check_choice, check_real
+from reprl.errors import check_choice, check_real
 
 STATUSES = ("proven", "certified", "rehearsed", "heuristic", "none")
 """From the best founded to what nothing supports."""
@@ -37,20 +36,6 @@ class Guarantee:
         check_real("guarantee delta", self.delta, 0.0, float("inf"), open_low=False)
         check_real("guarantee epsilon", self.epsilon, 0.0, float("inf"), open_low=False)
         check_choice("guarantee status", self.status, STATUSES)
-
-    @staticmethod
-    def compose(parts: Iterable[Guarantee], source: str) -> Guarantee:
-        """Add the failures and errors of parts up (a union bound); the weakest status wins."""
-        items = list(parts)
-        if not items:
-            raise ReprlError("a guarantee must be composed of at least one part, got none")
-        return Guarantee(
-            rho=sum(item.rho for item in items),
-            delta=sum(item.delta for item in items),
-            epsilon=sum(item.epsilon for item in items),
-            status=max((item.status for item in items), key=STATUSES.index),
-            source=source,
-        )
 
     def __str__(self) -> str:
         """One line for people, status included."""

@@ -30,7 +30,7 @@ _STAGING = ".staging-"
 _ATTEMPTS = 5
 
 
-class Run(NamedTuple):
+class StoredRun(NamedTuple):
     """What a folder holds."""
 
     recipe: Recipe
@@ -42,7 +42,7 @@ class Run(NamedTuple):
         """The recipe's environment with the names that the receipt carries."""
         return self.recipe.environment._replace(labels=self.receipt.labels)
 
-    def check(self) -> Run:
+    def check(self) -> StoredRun:
         """Return the run if its three parts belong together."""
         recipe, receipt, policy = self
         if receipt.recipe != recipe.digest:
@@ -54,12 +54,30 @@ class Run(NamedTuple):
         if len(names) not in (0, n_actions):
             raise ReprlError(f"receipt labels.actions must be {n_actions} texts or none, got {len(names)}")
         check_policy(policy, recipe.environment)
+        if receipt.rule != recipe.settings.rule:
+            raise ReprlError(f"receipt rule must be its recipe's {recipe.settings.rule!r}, got {receipt.rule!r}")
+        chosen = None if receipt.choice is None else receipt.choice.published
+        if chosen != recipe.candidate:
+            raise ReprlError(f"receipt choice must be the recipe's candidate ({recipe.candidate}), got {chosen}")
         if receipt.visits.shape != policy.actions.shape:
             raise ReprlError(f"receipt visits must have shape {policy.actions.shape}, got {receipt.visits.shape}")
         return self
 
 
-def load_run(directory: str | os.PathLike[str]) -> Run:
+def save_run(result: LearnResult, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Write recipe, receipt and policy of a run to a folder, whole or not at all.
+
+    Args:
+        result: the run.
+        directory: made if need be; one that holds another recipe is refused.
+        force: overwrite it all the same.
+    """
+    with open_folder(directory, result.recipe, force=force) as folder:
+        folder.write(result)
+    return Path(directory)
+
+
+def load_run(directory: str | os.PathLike[str]) -> StoredRun:
     """Read a run folder and check that its three files belong together."""
     folder = Path(directory)
     if not folder.is_dir():
@@ -73,8 +91,8 @@ def load_run(directory: str | os.PathLike[str]) -> Run:
     raise trouble
 
 
-def _read_run(folder: Path) -> Run:
-    run = Run(
+def _read_run(folder: Path) -> StoredRun:
+    run = StoredRun(
         Recipe.load(find_file(folder, RECIPE)),
         Receipt.load(find_file(folder, RECEIPT)),
         Policy.load(find_file(folder, POLICY)),
@@ -97,9 +115,9 @@ class FolderWriter:
         self.directory = directory
         self._staging = staging
 
-    def write(self, result: LearnResult) -> Run:
+    def write(self, result: LearnResult) -> StoredRun:
         """Put a run in the folder, whole or not at all."""
-        run = Run(result.recipe, result.receipt, result.policy)
+        run = StoredRun(result.recipe, result.receipt, result.policy)
         with _refusing(self.directory):
             for name, text in (
                 (RECIPE, run.recipe.to_json()),

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.artifacts.choices import Chosen, read_rehearsal, rehearsal_document, undecided_document
 from reprl.artifacts.recipe import package_version
 from reprl.documents import MAX_TEXT, Reader, check_printable, digest, load, naming, pretty
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
 from reprl.guarantee import Guarantee
 from reprl.learning.learner import LearnResult
+from reprl.learning.rehearsal import Rehearsal
+from reprl.learning.settings import RULES
 from reprl.mdp.counts import Counts
 from reprl.mdp.environment import Environment, labels_document, read_labels
 from reprl.mdp.tabular import Labels
@@ -25,7 +28,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
 
 _FORMAT = "reprl-receipt"
-_VERSION = 1
+_VERSION = 2
 _MAX_BYTES = 1 << 28
 _NAMES = (
     "recipe",
@@ -33,12 +36,16 @@ _NAMES = (
     "samples",
     "episodes",
     "guarantee",
+    "rule",
+    "choice",
+    "rehearsal",
+    "undecided",
+    "spread",
     "tiers",
     "fractional",
     "ignored",
     "visits",
     "values",
-    "stretch",
     "labels",
     "data_commitment",
     "package_version",
@@ -67,16 +74,23 @@ class Receipt:
     samples: int
     episodes: int
     guarantee: Guarantee
+    """Of status "none" the document has no figures; read again, they are the trivial ones (ρ = δ = 1, ε = H)."""
+    rule: str
+    choice: Chosen | None
+    """What the canonical rule chose; None for the rule "sampled"."""
+    rehearsal: Rehearsal | None
+    """What simulated second teams did, and where they differed; None where nobody asked them."""
+    spread: float | None
+    """Value of the best policy less that of the worst, in the run's own model; None for the rule "sampled"."""
     tiers: Tiers
     fractional: NDArray[np.float64] | None
-    """(L−1, H, S): how often each state was under-explored; None for parallel sampling."""
+    """(L−1, H, S): how often each state was under-explored; None for parallel sampling and the canonical rule."""
     ignored: NDArray[np.bool_] | None
-    """(L−1, H, S): the ignorable sets that were drawn; None for parallel sampling."""
+    """(L−1, H, S): the ignorable sets that were drawn; None for the same."""
     visits: NDArray[Any]
     """(H, S): samples behind the decision, all actions together."""
     values: NDArray[np.float64]
     """(H+1, S): values that the decision computed."""
-    stretch: float
     labels: Labels
     """Names of the environment, states and actions, as far as they are known; without its reward map."""
     data_commitment: str
@@ -96,12 +110,15 @@ class Receipt:
             samples=int(result.samples),
             episodes=int(result.episodes),
             guarantee=result.guarantee,
+            rule=result.settings.rule,
+            choice=Chosen.of(result),
+            rehearsal=result.rehearsal,
+            spread=None if result.spread is None else float(result.spread),
             tiers=result.tiers,
             fractional=None if explored is None else explored.fractional,
             ignored=None if explored is None else explored.ignored,
             visits=_visits(result.counts),
             values=result.values,
-            stretch=float(result.stretch),
             labels=_printable(result.environment),
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
@@ -129,13 +146,17 @@ class Receipt:
             "fingerprint": self.fingerprint,
             "samples": self.samples,
             "episodes": self.episodes,
-            "guarantee": {name: x if isinstance(x, str) else float(x) for name, x in asdict(self.guarantee).items()},
+            "guarantee": guarantee_document(self.guarantee),
+            "rule": self.rule,
+            "choice": None if self.choice is None else self.choice.document(),
+            "rehearsal": rehearsal_document(self.rehearsal),
+            "undecided": undecided_document(self.rehearsal),
+            "spread": self.spread,
             "tiers": {"count": int(self.tiers.count), "level": self.tiers.level.tolist()},
             "fractional": None if self.fractional is None else self.fractional.tolist(),
             "ignored": None if self.ignored is None else self.ignored.astype(int).tolist(),
             "visits": self.visits.tolist(),
             "values": self.values.tolist(),
-            "stretch": self.stretch,
             "labels": labels_document(self.labels),
             "data_commitment": self.data_commitment,
             "package_version": self.package_version,
@@ -155,7 +176,7 @@ class Receipt:
         """Read what ``to_json`` wrote; a receipt that was edited no longer matches its digest and is refused."""
         document = Reader.open(text, "receipt", _FORMAT, _VERSION, _NAMES)
         document.release("stream_version", STREAM_VERSION)
-        receipt = cls(**_read_tables(document), **_read_figures(document))
+        receipt = cls(**_read_figures(document), **_read_tables(document))
         if document.digest("digest") != receipt.digest:
             stated = document["digest"]
             raise ReprlError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
@@ -169,6 +190,31 @@ class Receipt:
     def load(cls, path: str | os.PathLike[str]) -> Receipt:
         """Read a receipt that ``save`` wrote."""
         return load(path, cls.from_json, _MAX_BYTES)
+
+
+def guarantee_document(guarantee: Guarantee) -> dict[str, str | float | None]:
+    """Return a promise in JSON's types; where nothing is promised, there are no figures."""
+    none = guarantee.status == "none"
+    return {
+        name: value if isinstance(value, str) else None if none else float(value)
+        for name, value in asdict(guarantee).items()
+    }
+
+
+def _read_guarantee(document: Reader, horizon: int) -> Guarantee:
+    given = document.part("guarantee", ("rho", "delta", "epsilon", "status", "source"))
+    given.printable("source")
+    figures = {"rho": 1.0, "delta": 1.0, "epsilon": float(horizon)}
+    promised = given.document
+    if promised["status"] == "none":
+        for name in figures:
+            if promised[name] is not None:
+                raise ReprlError(
+                    f"{given.where(name)} must be null where nothing is promised, got {quote(promised[name])}"
+                )
+        promised = {**promised, **figures}
+    with naming("receipt "):
+        return Guarantee(**promised)
 
 
 def _visits(counts: Counts) -> NDArray[Any]:
@@ -196,17 +242,20 @@ def _printable(environment: Environment) -> Labels:
 
 
 def _read_figures(document: Reader) -> dict[str, Any]:
-    promised = document.part("guarantee", ("rho", "delta", "epsilon", "status", "source"))
-    promised.printable("source")
-    with naming("receipt "):
-        guarantee = Guarantee(**promised.document)
+    rule = document.choice("rule", RULES)
+    for name in ("choice", "spread"):
+        if (document[name] is None) != (rule == "sampled"):
+            raise ReprlError(f"receipt {name} must be null exactly for the rule 'sampled', got {quote(document[name])}")
+    for name in ("fractional", "ignored"):
+        if document[name] is not None and rule == "canonical":
+            raise ReprlError(f"receipt {name} must be null for the rule 'canonical', got {quote(document[name])}")
     return {
         "recipe": document.digest("recipe"),
         "fingerprint": document.digest("fingerprint"),
         "samples": document.whole("samples"),
         "episodes": document.whole("episodes"),
-        "guarantee": guarantee,
-        "stretch": document.real("stretch", open_low=True),
+        "rule": rule,
+        "spread": document.optional("spread", document.real),
         "data_commitment": document.digest("data_commitment"),
         "package_version": document.printable("package_version"),
         "seconds": document.part("timings", ("seconds",)).real("seconds"),
@@ -224,6 +273,9 @@ def _read_tables(document: Reader) -> dict[str, Any]:
     sets = (count - 1, horizon, n_states)
     names = document.part("labels", ("name", "description", "states", "actions", "grid"))
     return {
+        "guarantee": _read_guarantee(document, horizon),
+        "choice": document.optional("choice", lambda x: Chosen.read(document.part(x, Chosen._fields), shape)),
+        "rehearsal": read_rehearsal(document, shape),
         "tiers": Tiers(tiers.wholes("level", shape, 1, count), count),
         "fractional": document.optional("fractional", lambda field: document.reals(field, sets, 0.0, 1.0)),
         "ignored": document.optional("ignored", lambda field: document.wholes(field, sets, 0, 1).astype(bool)),

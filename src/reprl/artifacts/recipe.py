@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reprl.artifacts.choices import Candidate, Chosen
+from reprl.coupling.grade import Grade
 from reprl.documents import Reader, digest, load, naming, plain, pretty
 from reprl.errors import ReprlError, check_int, quote
 from reprl.files import write_atomic
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
     from reprl.mdp.gymnasium.model import GymnasiumModel
 
 _FORMAT = "reprl-recipe"
-_VERSION = 1
+_VERSION = 2
 _MAX_BYTES = 1 << 22
-_NAMES = ("environment", "settings", "resolved", "shared_seed", "stream_version", "package_version")
+_NAMES = ("environment", "settings", "resolved", "shared_seed", "candidate", "stream_version", "package_version")
+_UNHASHED = ("candidate", "package_version")
+"""Fields in which two runs of one recipe may differ."""
 _PLACE = ("id", "options", *SIZES, "digest")
 _RESERVED = ("id", "horizon", "data_seed")
 
@@ -53,6 +57,9 @@ class Recipe:
     """ξ, public."""
     package_version: str
     """The release that wrote the recipe: for people, neither checked nor hashed."""
+    candidate: Candidate | None = None
+    """What a canonical run has chosen, for a second team to follow; not hashed, as two runs of one recipe may choose
+    different ones. None beforehand, and for the rule "sampled"."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
@@ -61,15 +68,22 @@ class Recipe:
         if not isinstance(self.environment, Environment):
             raise ReprlError(f"recipe environment must be an Environment, got {quote(self.environment)}")
         check_int("recipe shared_seed", self.shared_seed, 0, 2**64 - 1)
+        if self.candidate is not None:
+            place = self.environment
+            with naming("recipe "):
+                self.candidate.check((place.horizon, place.n_states, place.n_actions), self.settings, self.shared_seed)
 
     @classmethod
     def of(cls, result: LearnResult) -> Recipe:
         """Return the recipe that a run followed."""
-        return cls.plan(result.environment, result.settings, result.shared_seed)
+        planned = cls.plan(result.environment, result.settings, result.shared_seed)
+        chosen = Chosen.of(result)
+        return planned if chosen is None else replace(planned, candidate=chosen.published)
 
     @classmethod
     def plan(cls, environment: Environment, settings: Settings, shared_seed: int) -> Recipe:
         """Return the recipe of a run that is still to be made."""
+        settings = settings.numbered(environment.labels.actions, environment.n_actions)
         settings.check_horizon(environment.horizon)
         return cls(
             environment=_portable(environment),
@@ -80,8 +94,8 @@ class Recipe:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of everything but the package version."""
-        return digest({name: value for name, value in self.as_dict().items() if name != "package_version"})
+        """SHA-256 of the canonical JSON of everything but the candidate and the package version."""
+        return digest({name: value for name, value in self.as_dict().items() if name not in _UNHASHED})
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON document."""
@@ -92,6 +106,7 @@ class Recipe:
             "settings": _settings(self.settings),
             "resolved": _resolve(self.settings, self.environment),
             "shared_seed": self.shared_seed,
+            "candidate": None if self.candidate is None else self.candidate._asdict(),
             "stream_version": STREAM_VERSION,
             "package_version": self.package_version,
         }
@@ -105,14 +120,14 @@ class Recipe:
         """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
         document = Reader.open(text, "recipe", _FORMAT, _VERSION, _NAMES)
         document.release("stream_version", STREAM_VERSION)
+        environment = _read_environment(document.part("environment", _PLACE))
         recipe = cls(
-            environment=_read_environment(document.part("environment", _PLACE)),
-            settings=_read_settings(document),
+            environment=environment,
+            settings=_read_settings(document, environment),
             shared_seed=document.whole("shared_seed", 0, 2**64 - 1),
             package_version=document.printable("package_version"),
+            candidate=document.optional("candidate", lambda x: Candidate.read(document.part(x, Candidate._fields))),
         )
-        with naming("recipe settings."):
-            recipe.settings.check_horizon(recipe.environment.horizon)
         _check_resolved(document, "resolved", _resolve(recipe.settings, recipe.environment))
         return recipe
 
@@ -157,11 +172,15 @@ class Recipe:
         progress: bool = False,
         max_samples: int | None = None,
         env: TabularMDP | GymnasiumModel | None = None,
+        afresh: bool = False,
     ) -> LearnResult:
         """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env that of ``make``.
 
+        The candidate that the recipe publishes is followed, which spares the choice, often the closest call of all;
+        afresh=True chooses among all of them again, as the definition of replicability has it.
+
         Guarantee:
-            As in the result.
+            As in the result. ρ speaks of runs that choose afresh; one that follows says so.
 
         Randomness:
             Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
@@ -174,6 +193,7 @@ class Recipe:
             workers=workers,
             progress=progress,
             max_samples=max_samples,
+            candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
             **options,
         )
 
@@ -187,13 +207,16 @@ def _settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if field.type == "float" else int for field in fields(Settings)}
     return {
-        name: value if value is None or isinstance(value, str) else kinds[name](value)
+        name: plain(value) if value is None or isinstance(value, str | tuple) else kinds[name](value)
         for name, value in settings.as_dict().items()
     }
 
 
 def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
-    """What "auto" chose for these sizes: for the arms, and for the partition of an episodic run."""
+    """What "auto" chose for these sizes: for arms and an episodic run's partition; canonically, for whole policies."""
+    if settings.rule == "canonical":
+        whole = Grade.auto(environment.horizon * environment.n_states, environment.n_actions)
+        return {"coupling": whole.method, "block": whole.block, "partition": None}
     arms = settings.grade(environment.n_states, environment.n_actions)
     chosen: dict[str, Any] = {"coupling": arms.method, "block": arms.block, "partition": None}
     if settings.access == "episodic":
@@ -244,7 +267,13 @@ def _read_environment(given: Reader) -> Environment:
     return Environment(id, options, horizon, n_states, n_actions, given.digest("digest"))
 
 
-def _read_settings(document: Reader) -> Settings:
+def _read_settings(document: Reader, environment: Environment) -> Settings:
     given = document.part("settings", [field.name for field in fields(Settings)])
     with naming("recipe settings."):
-        return Settings(**given.document)
+        if isinstance(given["preference"], dict):
+            raise ReprlError(
+                f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
+            )
+        settings = Settings(**given.document).numbered((), environment.n_actions)
+        settings.check_horizon(environment.horizon)
+        return settings

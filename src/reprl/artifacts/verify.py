@@ -102,22 +102,14 @@ class Verification:
         """H·S, where both have it."""
         return None if self.different is None or self.shapes is None else self.shapes[0][0] * self.shapes[0][1]
 
-    def state(self, s: int) -> str:
-        """The name of a state, or its number."""
-        return self.labels.state(s)
-
-    def action(self, a: int) -> str:
-        """The name of an action, or its number."""
-        return self.labels.action(a)
-
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         first = [
             {
                 **cell._asdict(),
                 "actions": list(cell.actions),
-                "state_name": self.state(cell.state),
-                "action_names": [self.action(a) for a in cell.actions],
+                "state_name": self.labels.state(cell.state),
+                "action_names": [self.labels.action(a) for a in cell.actions],
             }
             for cell in self.first
         ]

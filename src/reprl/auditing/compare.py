@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from reprl.auditing.comparison import Comparison, Row, Tried
+from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
 from reprl.errors import ReprlError, check_choice, check_int, quote
 from reprl.learning.protocol import SizedLearner
@@ -170,7 +170,6 @@ def run_row(
         workers=workers,
         tell=None if progress is None else lambda point: progress(contender.label, point.budget),
     )
-    tried = tuple(Tried(*point[:6]) for point in search.points)
     return Row(
         learner=contender.label,
         access=contender.access,
@@ -179,6 +178,6 @@ def run_row(
         failed=None if search.failed is None else search.failed.samples,
         needed=search.needed(rho),
         limit=search.spent if search.found is None else max(least, limit),
-        shown=tried[-1] if search.found is None else tried[search.points.index(search.found)],
-        points=tried,
+        shown=search.points[-1] if search.found is None else search.found,
+        points=search.points,
     )

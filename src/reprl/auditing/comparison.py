@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from reprl.auditing.search import Crossing
+from reprl.auditing.search import Crossing, Tried
 from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
@@ -25,23 +25,6 @@ _ROW = (
     *("learner", "access", "options", "samples", "failed", "needed", "limit", "reached", "pairs", "disagreements"),
     *("disagreement", "interval", "suboptimality", "curve", "counts"),
 )
-
-
-class Tried(NamedTuple):
-    """What pairs of runs showed at one budget: a point of ``reprl.auditing.search`` without its verdict."""
-
-    budget: int
-    samples: float
-    """Mean of what a run drew."""
-    pairs: int
-    disagreements: int
-    interval: tuple[float, float]
-    suboptimality: float
-
-    @property
-    def disagreement(self) -> float:
-        """Fraction of pairs whose policies differ."""
-        return self.disagreements / self.pairs
 
 
 @dataclass(frozen=True, kw_only=True)

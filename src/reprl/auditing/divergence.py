@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.facts import TIE
+from reprl.decide.induction import Induction
 from reprl.learning.protocol import Run
 from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy
+from reprl.rule.choice import Choice
 
-STAGES = ("length", "partition", "window", "arms", "rounding", "policy")
-"""In the order in which a run passes them; "policy" for learners that show nothing but their policy."""
+STAGES = ("choice", "comparison", "length", "partition", "arms", "rounding", "policy")
+"""In the order in which a run passes them: the first two of the rule "canonical", then those of "sampled"; "policy" for
+learners that show nothing but their policy."""
 
 Pair = tuple[Run, Run]
+Inductions = tuple[Induction, Induction]
 
 
 class Divergence(NamedTuple):
@@ -45,18 +50,26 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
         world: names.
 
     Returns:
-        None if the policies agree. Otherwise the first of: the length of exploration (no margin: how close the call was
+        None if the policies agree. Of the rule "canonical": the choice, where the runs took different candidates
+        (margin: the smaller lead, in log weight); otherwise the comparison, in the first step that parts and there the
+        nearest (margin: how far the action's gap, averaged over the runs, is from the tolerance). Of the rule "sampled"
+        the first of: the length of exploration (no margin: how close the call was
         is not kept); the partition, tier by tier (margin: |μ̂ − μ̂'| of the cell);
-        the window (relative distance of the two stretches); then, from the last step back, the arms (gap between the
-        scores of the two actions, averaged over the runs) and the rounding of values (their distance). Of the cells
-        that part in one draw, the one whose laws lie furthest apart is named.
+        then, from the last step back, the arms (gap between the scores of the two actions, averaged over the runs) and
+        the rounding of values (their distance). Of the cells that part in one draw, the one whose laws lie furthest
+        apart is named.
     """
     if first.policy == second.policy:
         return None
     pair = (first, second)
-    found = _length(number, pair) or _partition(number, pair, world) or _window(number, pair)
+    if first.choice is not None and second.choice is not None:
+        return _choice(number, first.choice, second.choice) or _comparison(number, pair, world)
+    if first.induction is None or second.induction is None:
+        return policy_divergence(number, first.policy, second.policy, world, None)
+    found = _length(number, pair) or _partition(number, pair, world)
+    inductions = (first.induction, second.induction)
     for h in reversed(range(world.horizon)):
-        found = found or _arms(number, pair, h, world) or _rounding(number, pair, h, world)
+        found = found or _arms(number, pair, inductions, h, world) or _rounding(number, pair, inductions, h, world)
     return found
 
 
@@ -85,8 +98,75 @@ def policy_divergence(
         margin, close = 0.0, "an exact tie"
     else:
         close = f"a gap of {margin:.3g} in value"
-    text = f"{world.cell(h, s)}: {world.action(a)} against {world.action(b)}, {close}"
+    text = f"{world.cell(h, s)}: {world.labels.action(a)} against {world.labels.action(b)}, {close}"
     return Divergence(number, "policy", None, h, s, margin, (a, b), text)
+
+
+def _choice(number: int, first: Choice, second: Choice) -> Divergence | None:
+    """The runs took different candidates."""
+    if (first.kind, first.candidate) == (second.kind, second.candidate):
+        return None
+    said = [
+        f"{choice.kind} {choice.candidate} ({'tolerance' if choice.kind == 'preferred' else 'width'} "
+        f"{choice.tolerance:.3g}, {_lead(choice.lead)})"
+        for choice in (first, second)
+    ]
+    lead = min(first.lead, second.lead)
+    text = f"{said[0]} in one run and {said[1]} in the other"
+    return Divergence(number, "choice", None, None, None, lead if math.isfinite(lead) else None, None, text)
+
+
+def _lead(lead: float) -> str:
+    return f"ahead by {lead:.3g} in log weight" if math.isfinite(lead) else "without a rival"
+
+
+def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:
+    """One candidate, two policies: a gap was within the tolerance in one run and beyond it in the other."""
+    one, two = pair
+    parted = one.policy.actions != two.policy.actions
+    apart = parted & ~one.tiers.ignorable & ~two.tiers.ignorable
+    if not apart.any():
+        h, s = (int(i) for i in np.argwhere(parted)[0])
+        actions = int(one.policy.actions[h, s]), int(two.policy.actions[h, s])
+        text = f"{world.cell(h, s)}: {_versus(world, actions)}; a run that hardly ever comes there says what it prefers"
+        return Divergence(number, "comparison", None, h, s, None, actions, text)
+    h = int(np.flatnonzero(apart.any(axis=1))[0])
+    parts = [_parted(pair, h, int(s), world) for s in np.flatnonzero(apart[h])]
+    s, margin, actions, text = min(parts, key=lambda part: part[1])
+    return Divergence(
+        number, "comparison", None, h, s, margin, actions, text + _others(apart).replace(" of this draw", "")
+    )
+
+
+def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float, tuple[int, int], str]:
+    """How two runs with one candidate came to different actions in a cell: (s, margin, actions, text)."""
+    a, b = (int(run.policy.actions[h, s]) for run in pair)
+    gaps = [run.values[h, s] - run.counts.mean_return(h, run.values[h + 1])[s] for run in pair]
+    chosen = pair[0].choice
+    assert chosen is not None
+    if chosen.kind == "sampled":
+        moved = float(np.nan_to_num(np.abs(gaps[0] - gaps[1])).max())
+        margin = float(abs(gaps[0][a] - gaps[0][b] + gaps[1][a] - gaps[1][b])) / 2.0
+        text = (
+            f"{world.cell(h, s)}: {_versus(world, (a, b))}, drawn from laws of width {chosen.tolerance:.3g}; a gap "
+            f"moved by {moved:.3g} between the runs"
+        )
+        return s, margin, (a, b), text
+    u = chosen.tolerance
+    crossed = [x for x in (a, b) if (gaps[0][x] <= u) != (gaps[1][x] <= u)] or [a, b]
+    distance = {x: float(abs((gaps[0][x] + gaps[1][x]) / 2.0 - u)) for x in crossed}
+    judged = min(distance, key=lambda x: (distance[x], x))
+    margin = distance[judged]
+    margins = " and ".join(f"{run.choice.margin:.3g}" for run in pair if run.choice is not None)
+    text = (
+        f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.labels.action(judged)} is {gaps[0][judged]:.3g} from the "
+        f"best in one run and {gaps[1][judged]:.3g} in the other, and the tolerance is {u:.3g}; margins {margins}"
+    )
+    return s, margin, (a, b), text
+
+
+def _versus(world: Environment, actions: tuple[int, int]) -> str:
+    return f"{world.labels.action(actions[0])} against {world.labels.action(actions[1])}"
 
 
 def _partition(number: int, pair: Pair, world: Environment) -> Divergence | None:
@@ -113,50 +193,41 @@ def _partition(number: int, pair: Pair, world: Environment) -> Divergence | None
 
 
 def _length(number: int, pair: Pair) -> Divergence | None:
-    one, two = (run.level for run in pair)
+    one, two = (0 if run.explored is None else run.explored.level for run in pair)
     if one == two:
         return None
-    text = f"exploration begun again {one} times in one run and {two} times in the other"
+    text = f"exploration runs made longer {one} times in one run and {two} times in the other"
     return Divergence(number, "length", None, None, None, None, None, text)
 
 
-def _window(number: int, pair: Pair) -> Divergence | None:
-    one, two = (run.stretch for run in pair)
-    if one == two:
-        return None
-    margin = abs(one - two) / max(abs(one), abs(two))
-    text = f"windows stretched by {one:.6g} in one run and {two:.6g} in the other"
-    return Divergence(number, "window", None, None, None, margin, None, text)
-
-
-def _arms(number: int, pair: Pair, h: int, world: Environment) -> Divergence | None:
-    one, two = pair
+def _arms(number: int, pair: Pair, inductions: Inductions, h: int, world: Environment) -> Divergence | None:
+    one, two = inductions
     chosen = [run.policy.actions[h] for run in pair]
-    level = one.tiers.level[h]
+    level = pair[0].tiers.level[h]
     apart = chosen[0] != chosen[1]
     if not apart.any():
         return None
     tier = int(level[apart].min())
     apart &= level == tier
-    distance = 0.5 * np.abs(one.induction.laws[h] - two.induction.laws[h]).sum(axis=1)
+    distance = 0.5 * np.abs(one.laws[h] - two.laws[h]).sum(axis=1)
     (s,) = _furthest(apart, distance)
     a, b = int(chosen[0][s]), int(chosen[1][s])
-    gaps = [float(run.induction.scores[h, s, a] - run.induction.scores[h, s, b]) for run in pair]
-    noise = float(np.abs(one.induction.scores[h, s] - two.induction.scores[h, s])[[a, b]].max())
+    gaps = [float(run.scores[h, s, a] - run.scores[h, s, b]) for run in inductions]
+    noise = float(np.abs(one.scores[h, s] - two.scores[h, s])[[a, b]].max())
     margin = abs(gaps[0] + gaps[1]) / 2.0
     text = (
-        f"{world.cell(h, s)}, tier {tier}: {world.action(a)} against {world.action(b)}, whose scores differ by "
-        f"{gaps[0]:+.3g} in one run and {gaps[1]:+.3g} in the other; a score moved by {noise:.3g} between the runs, "
-        f"the laws by {distance[s]:.3g} in total variation{_others(apart)}"
+        f"{world.cell(h, s)}, tier {tier}: {world.labels.action(a)} against {world.labels.action(b)}, whose scores "
+        f"differ by {gaps[0]:+.3g} in one run and {gaps[1]:+.3g} in the other; a score moved by {noise:.3g} between "
+        f"the runs, the laws by {distance[s]:.3g} in total variation{_others(apart)}"
     )
     return Divergence(number, "arms", tier, h, s, margin, (a, b), text)
 
 
-def _rounding(number: int, pair: Pair, h: int, world: Environment) -> Divergence | None:
+def _rounding(number: int, pair: Pair, inductions: Inductions, h: int, world: Environment) -> Divergence | None:
     """Unrounded values always differ, and a later step's arms are then what parts the runs."""
     if pair[0].settings.rounding == "none":
         return None
-    values = [run.induction.values[h] for run in pair]
+    values = [run.values[h] for run in inductions]
     apart = values[0] != values[1]
     if not apart.any():
         return None

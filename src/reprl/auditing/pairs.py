@@ -18,7 +18,7 @@ from reprl.errors import ReprlError, check_choice, quote
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import Learner, Run, access_of, name_of, policy_of
 from reprl.learning.settings import ACCESSES
-from reprl.mdp.environment import Environment, check_access, fresh_model
+from reprl.mdp.environment import Environment, check_access, describe, fresh_model
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -48,6 +48,7 @@ def resolve_learner(
         if options:
             raise ReprlError(f"options must be left out for a learner with its settings bound, got {quote(options)}")
         settings = learner.settings if access is None else replace(learner.settings, access=access)
+        settings = settings.numbered(describe(env).labels.actions, env.n_actions)
         sizes = {"samples": learner.samples, "max_samples": learner.max_samples}
         given = {name: number for name, number in sizes.items() if number is not None}
         return _ours(replace(learner, settings=settings), given)
@@ -74,6 +75,7 @@ def _named(env: TabularMDP | GymnasiumModel, rho: float, access: str | None, opt
     limit = {name: options[name] for name in ("max_samples",) if name in options}
     given = {name: value for name, value in options.items() if name not in limit}
     settings = make_settings({"rho": rho, **given, **({} if access is None else {"access": access})})
+    settings = settings.numbered(describe(env).labels.actions, env.n_actions)
     return _ours(ReprlLearner(settings, **limit), limit)
 
 

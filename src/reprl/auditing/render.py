@@ -89,7 +89,7 @@ def _cells(report: AuditReport) -> Table:
         stakes = _stakes(cell) if known else ()
         table.add_row(
             str(cell.step),
-            Text(report.environment.state(cell.state)),
+            Text(report.environment.labels.state(cell.state)),
             f"{cell.disagreement:.1%}",
             *stakes,
             Text(_chosen(report, cell)),
@@ -108,7 +108,7 @@ def _stakes(cell: Cell) -> tuple[str, str]:
 
 
 def _chosen(report: AuditReport, cell: Cell) -> str:
-    return ", ".join(f"{report.environment.action(a)} {share:.0%}" for a, share in cell.actions[:4])
+    return ", ".join(f"{report.environment.labels.action(a)} {share:.0%}" for a, share in cell.actions[:4])
 
 
 def _divergences(report: AuditReport) -> Table:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reprl.auditing.evidence import VERDICTS, SequentialTest
+from reprl.auditing.evidence import SequentialTest
 from reprl.auditing.pairs import Subject, Trial, run_keys
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
@@ -29,7 +29,7 @@ _BEYOND = math.log(64.0)
 _NEAR = 64
 
 
-class Point(NamedTuple):
+class Tried(NamedTuple):
     """What pairs of runs showed at one budget."""
 
     budget: int
@@ -41,9 +41,6 @@ class Point(NamedTuple):
     """95 %, valid although the pairs were watched one by one."""
     suboptimality: float
     """Mean over all runs of the optimal value less the policy's, both exact."""
-    verdict: str
-    """Of the sequential test: "rejected", "not rejected", "undecided" when it ran out of pairs; or why a run failed."""
-    passed: bool
 
     @property
     def disagreement(self) -> float:
@@ -54,12 +51,14 @@ class Point(NamedTuple):
 class Search(NamedTuple):
     """The budgets that were tried, and the smallest one that will do."""
 
-    found: Point | None
+    found: Tried | None
     """The smallest budget that passed, or None."""
-    failed: Point | None
+    failed: Tried | None
     """The largest budget below it that failed, or the largest of all."""
-    points: tuple[Point, ...]
+    points: tuple[Tried, ...]
     """By budget."""
+    errors: tuple[str, ...]
+    """Why a run failed, at each of them; empty where none did."""
 
     @property
     def spent(self) -> float:
@@ -86,7 +85,7 @@ def smallest_budget(
     pairs: int = 100,
     seed: int | None = None,
     workers: int = 1,
-    tell: Callable[[Point], None] | None = None,
+    tell: Callable[[Tried], None] | None = None,
 ) -> Search:
     """Find the smallest budget with disagreement ≤ ρ and mean suboptimality ≤ ε, to a factor of √2.
 
@@ -120,22 +119,23 @@ def smallest_budget(
     limit = check_int("limit", limit, low, 2**62)
     pairs = check_int("pairs", pairs, 1, 10**6)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
-    points: list[Point] = []
+    tried: dict[int, tuple[Tried, str]] = {}
 
-    def judge(budget: int) -> Point:
-        point = _judge(mdp, make(budget), access, budget, (epsilon, rho), pairs, seed, workers)
-        points.append(point)
+    def judge(budget: int) -> tuple[Tried, bool]:
+        point, agrees, error = _try(mdp, make(budget), access, budget, rho, pairs, seed, workers)
+        tried[budget] = point, error
         if tell is not None:
             tell(point)
-        return point
+        return point, agrees and point.suboptimality <= epsilon
 
     found, failed = _climb(judge, low, limit)
-    if all(point.verdict not in VERDICTS for point in points):
-        raise ReprlError(points[-1].verdict)
-    return Search(found, failed, tuple(sorted(points)))
+    points, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
+    if all(errors):
+        raise ReprlError(errors[-1])
+    return Search(found, failed, points, errors)
 
 
-def _climb(judge: Callable[[int], Point], low: int, limit: int) -> tuple[Point | None, Point | None]:
+def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> tuple[Tried | None, Tried | None]:
     """Return the smallest budget that passed and the largest below it that failed.
 
     Budgets are doubled from `low` until one passes and the next one passes too; disagreement need not fall with the
@@ -145,38 +145,30 @@ def _climb(judge: Callable[[int], Point], low: int, limit: int) -> tuple[Point |
     failed = found = last = None
     budget = low
     while budget <= limit:
-        point = judge(budget)
-        if point.passed and found is not None:
+        point, passed = judge(budget)
+        if passed and found is not None:
             break
-        found, failed = (point, failed) if point.passed else (None, point)
+        found, failed = (point, failed) if passed else (None, point)
         if last is not None and point.samples <= 1.01 * last.samples:
             break
         last = point
         budget = round(STEP * budget)
     while found is not None and failed is not None and found.budget > 1.01 * RESOLUTION * failed.budget:
-        point = judge(round(math.sqrt(found.budget * failed.budget)))
-        found, failed = (point, failed) if point.passed else (found, point)
+        point, passed = judge(round(math.sqrt(found.budget * failed.budget)))
+        found, failed = (point, failed) if passed else (found, point)
     return found, failed
 
 
-def _judge(
-    mdp: TabularMDP,
-    learner: Learner,
-    access: str,
-    budget: int,
-    target: tuple[float, float],
-    pairs: int,
-    seed: int,
-    workers: int,
-) -> Point:
-    """Run pairs until the sequential test decides or they are used up."""
-    epsilon, rho = target
+def _try(
+    mdp: TabularMDP, learner: Learner, access: str, budget: int, rho: float, pairs: int, seed: int, workers: int
+) -> tuple[Tried, bool, str]:
+    """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
     own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
     subject = Subject(name="learner", access=access, options={}, call=learner)
     trial = Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
     test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
     hits = keys = samples = 0
-    value, verdict = 0.0, "undecided"
+    value, verdict, failure = 0.0, "undecided", ""
     try:
         for found in run_keys(trial, range(pairs), workers, 2 * workers):
             assert found.values is not None
@@ -188,11 +180,10 @@ def _judge(
             if verdict != "undecided":
                 break
     except ReprlError as error:  # a pair without two policies: apart, and worth nothing
-        keys, hits, samples, verdict = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
+        keys, hits, samples, failure = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
     loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))
-    agrees = verdict == "not rejected" or (verdict == "undecided" and hits <= rho * keys)
-    interval = test.interval(hits, keys)
-    return Point(budget, samples / (2 * keys), keys, hits, interval, loss, verdict, agrees and loss <= epsilon)
+    agrees = not failure and (verdict == "not rejected" or (verdict == "undecided" and hits <= rho * keys))
+    return Tried(budget, samples / (2 * keys), keys, hits, test.interval(hits, keys), loss), agrees, failure
 
 
 class Crossing(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from reprl.coupling.grade import JOINT, PRODUCT
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
-from reprl.learning.constants import paper_calls, practical_calls
+from reprl.learning.constants import paper_calls
 
 
 class PlanRow(NamedTuple):
@@ -86,17 +86,13 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
 
 
 def _exact(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> list[PlanRow]:
-    """What reprl's own learner draws."""
+    """What reprl's own learner draws with the paper's constants; otherwise it finds its size by rehearsal."""
     cell = s * a * h
     grades = ((JOINT, "exp(S log A) worst case"), (PRODUCT, "poly"))
     exact = []
     for grade, runtime in grades:
         calls = paper_calls(s, a, h, epsilon=epsilon, rho=rho, delta=delta, grade=grade)
         exact.append(PlanRow(f"reprl {grade.method}, paper", "parallel", cell * calls, True, runtime, "Theorem 4.13"))
-    for grade, runtime in grades:
-        calls = practical_calls(s, a, h, epsilon=epsilon, rho=rho, grade=grade)
-        name = f"reprl {grade.method}, practical"
-        exact.append(PlanRow(name, "parallel", cell * calls, True, runtime, "docs/calibration.md"))
     return exact
 
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FINE, DIFFERENT, BAD_INPUT, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
-"""Exit codes; 1 also stands for "rejected", 3 for an error in reprl or in an environment's own code."""
+"""Exit codes; 1 also stands for "rejected" and "undecided", 3 for an error in reprl or in an environment's own code."""
+UNDECIDED = DIFFERENT
+"""Of a run whose samples ran out before it was sure: an answer, and not the one that was hoped for."""
 
 
 class Answer(NamedTuple):

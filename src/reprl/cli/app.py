@@ -40,7 +40,7 @@ Two seeds, never mixed. The [bold]shared seed[/bold] is public: every run of a r
 seed[/bold] is private: every run draws its own, and with it its own samples. Runs with one shared seed and independent
 data end in exactly the same policy with probability at least 1 − ρ.
 
-Exit codes: 0 fine; 1 the answer is "different" or "rejected"; 2 bad input; 3 a fault of the program.
+Exit codes: 0 fine; 1 the answer is "different", "rejected" or "undecided"; 2 bad input; 3 a fault of the program.
 """
 EPILOG = "Try: reprl twice gridworld-v0 --horizon 6"
 

@@ -76,6 +76,11 @@ Epsilon = Annotated[float | None, _setting("epsilon", real)]
 Rho = Annotated[float | None, _setting("rho", real)]
 Delta = Annotated[float | None, _setting("delta", real)]
 Access = Annotated[str | None, _setting("access")]
+Rule = Annotated[str | None, _setting("rule")]
+Preference = Annotated[
+    str | None,
+    option("--preference", help="Actions, best first, by name or number; or 'shared'. For ties.", metavar="A,B,…"),
+]
 Constants = Annotated[str | None, _setting("constants")]
 SharedSeed = Annotated[
     int | None,
@@ -93,7 +98,9 @@ EnvOptions = Annotated[
     list[str] | None,
     option("--env-option", help="An option of the environment, such as size=5.", metavar="KEY=VALUE"),
 ]
-MaxSamples = Annotated[int | None, option("--max-samples", help="Refuse to draw more samples than this.", kind=whole)]
+MaxSamples = Annotated[
+    int | None, option("--max-samples", help="Never draw more; not sure by then: exit code 1.", kind=whole)
+]
 Workers = Annotated[
     int | None, option("--workers", help="They cannot change a result. Default: one for each core.", kind=whole)
 ]
@@ -129,9 +136,21 @@ def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
+def read_preference(text: str) -> str | tuple[int | str, ...]:
+    """Read actions between commas, those in digits as numbers; "shared" stands for itself."""
+    if text == "shared":
+        return text
+    items = [item.strip() for item in text.split(",")]
+    if not all(items):
+        raise ReprlError(f"--preference must be actions between commas, or 'shared', got {quote(text)}")
+    return tuple(int(item) if item.isascii() and item.isdigit() and len(item) < 10 else item for item in items)
+
+
 def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, Any]:
     """Merge options that have a flag of their own with those of -o; neither may repeat the other."""
     options = {name: value for name, value in given.items() if value is not None}
+    if "preference" in options:
+        options["preference"] = read_preference(options["preference"])
     for name, value in read_pairs("--option", pairs).items():
         if name in options:
             raise ReprlError(f"--option must not repeat --{name.replace('_', '-')}, got {name}={value}")

@@ -30,6 +30,8 @@ def audit(
     rho: args.Rho = None,
     delta: args.Delta = None,
     access: args.Access = None,
+    rule: args.Rule = None,
+    preference: args.Preference = None,
     constants: args.Constants = None,
     level: Annotated[
         float | None,
@@ -58,15 +60,8 @@ def audit(
     from reprl.auditing.audit import audit as run_audit
     from reprl.cli.environment import names_object, open_named, read_object
 
-    given: dict[str, Any] = {
-        "epsilon": epsilon,
-        "rho": rho,
-        "delta": delta,
-        "access": access,
-        "constants": constants,
-        "level": level,
-        "seed": seed,
-    }
+    given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
+    given |= {"preference": preference, "constants": constants, "level": level, "seed": seed}
     found = run_audit(
         open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range),
         read_object("--learner", learner) if names_object(learner) else learner,

@@ -67,8 +67,8 @@ def _cell(
     policy: Policy, world: Environment, h: int, s: int, apart: NDArray[np.bool_], idle: NDArray[np.bool_]
 ) -> Text:
     if apart[h, s]:
-        return Text(world.action(int(policy.actions[h, s])), "bold reverse red")
-    return Text(_IDLE, "dim") if idle[h, s] else Text(world.action(int(policy.actions[h, s])), "bold")
+        return Text(world.labels.action(int(policy.actions[h, s])), "bold reverse red")
+    return Text(_IDLE, "dim") if idle[h, s] else Text(world.labels.action(int(policy.actions[h, s])), "bold")
 
 
 def _grids(
@@ -77,7 +77,7 @@ def _grids(
     """A small map for every step."""
     assert world.labels.grid is not None
     rows, columns = world.labels.grid
-    glyph = max((len(world.action(a)) for a in range(world.n_actions)), default=1)
+    glyph = max((len(world.labels.action(a)) for a in range(world.n_actions)), default=1)
     each = max(columns * (glyph + 1) + 2, 9)
     across = max(1, width // each)
     steps = min(policy.horizon, MAX_STEPS)
@@ -110,7 +110,7 @@ def _rows(policy: Policy, world: Environment, apart: NDArray[np.bool_], idle: ND
         table.add_column(str(h), no_wrap=True)
     for s in range(states):
         cells = (_cell(policy, world, h, s, apart, idle) for h in range(steps))
-        table.add_row(Text(world.state(s)), *cells)
+        table.add_row(Text(world.labels.state(s)), *cells)
     hidden = [
         f"{total - shown} more {what}"
         for total, shown, what in ((policy.n_states, states, "states"), (policy.horizon, steps, "steps"))
@@ -137,8 +137,8 @@ def print_comparison(console: Console, comparison: Verification) -> None:
     )
     table = table_of("step", "state", "first", "second")
     for cell in comparison.first:
-        names = (Text(comparison.action(a)) for a in cell.actions)
-        table.add_row(str(cell.step), Text(comparison.state(cell.state)), *names)
+        names = (Text(comparison.labels.action(a)) for a in cell.actions)
+        table.add_row(str(cell.step), Text(comparison.labels.state(cell.state)), *names)
     console.print(table)
     if comparison.values is not None:
         a, b = comparison.values

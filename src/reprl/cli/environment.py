@@ -62,7 +62,7 @@ def _carry_along(module: ModuleType) -> None:
     try:
         from joblib.externals import cloudpickle  # until joblib 1.5
     except ImportError:
-        import cloudpickle  # type: ignore[import-untyped]
+        import cloudpickle
     cloudpickle.register_pickle_by_value(module)
 
 

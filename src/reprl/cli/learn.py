@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import Answer, progress_wanted
+from reprl.cli.outcome import describe_outcome, exit_code, is_undecided, outcome_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,8 @@ def learn(
     rho: args.Rho = None,
     delta: args.Delta = None,
     access: args.Access = None,
+    rule: args.Rule = None,
+    preference: args.Preference = None,
     constants: args.Constants = None,
     shared_seed: args.SharedSeed = None,
     data_seed: args.DataSeed = None,
@@ -46,11 +49,16 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
+    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised.
+
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
-    reprl learn gym:FrozenLake-v1 -H 12 --epsilon 0.5 -o coupling=joint
+    reprl learn maintenance-v0 --preference "run,service" --access generative
+
+    reprl learn gridworld-v0 --rule sampled -o coupling=joint
     """
-    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "constants": constants}
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
+    given |= {"rule": rule, "preference": preference, "constants": constants}
     options = args.learn_options(given, option)
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
     result = run_recipe(recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
@@ -58,7 +66,8 @@ def learn(
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
     own = "" if recipe.environment.id else again
-    return Answer(describe_run(result, out), lambda console: _show(console, result, world, out, own))
+    document = describe_run(result, out)
+    return Answer(document, lambda console: _show(console, result, world, out, own), exit_code(result))
 
 
 def run_recipe(
@@ -70,6 +79,7 @@ def run_recipe(
     data_seed: int | None,
     max_samples: int | None,
     workers: int | None,
+    afresh: bool = False,
 ) -> LearnResult:
     """Run a recipe, and write the run to a folder that was reserved before the work began."""
     from reprl.artifacts.folder import open_folder
@@ -82,6 +92,7 @@ def run_recipe(
             max_samples=max_samples,
             workers=args.count_workers(workers),
             progress=progress_wanted(),
+            afresh=afresh,
         )
         if folder is not None:
             folder.write(result)
@@ -95,7 +106,7 @@ def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
         "fingerprint": result.policy.fingerprint,
         "samples": result.samples,
         "episodes": result.episodes,
-        "guarantee": receipt["guarantee"],
+        **describe_outcome(result, result.environment),
         "shared_seed": result.shared_seed,
         "data_seed": result.data_seed,
         "out": None if out is None else str(out),
@@ -134,10 +145,12 @@ def _show(
     rows: list[tuple[str, object]] = [
         ("fingerprint", result.policy.fingerprint),
         ("samples", effort(result)),
-        ("promised", result.guarantee),
+        *outcome_rows(result, names),
         ("publish", f"{recipe}, with it the shared seed {result.shared_seed}"),
         ("keep private", f"the data seed {result.data_seed}: a second team draws its own"),
     ]
     if out is not None:
         rows.append(("second team", f"reprl replicate {out}/recipe.json{own}"))
     console.print(facts(rows))
+    if is_undecided(result):
+        console.print("undecided: the samples ran out before this run was sure", style="yellow")

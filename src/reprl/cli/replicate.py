@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import DIFFERENT, FINE, Answer
+from reprl.cli.answer import DIFFERENT, Answer
 from reprl.cli.learn import describe_run, effort, run_recipe
+from reprl.cli.outcome import exit_code, is_undecided, outcome_rows
 from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
@@ -30,14 +31,22 @@ def replicate(
     reward_range: args.RewardRange = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
+    afresh: Annotated[
+        bool, typer.Option("--afresh", help="Choose again, instead of following the recipe's candidate.")
+    ] = False,
     json: args.Json = False,
 ) -> Answer:
     """Repeat a recipe on fresh data: you are the second team.
 
     Where a receipt lies beside the recipe, its policy and yours are compared: exit code 0 if they are the same, 1 if
-    not. A recipe that this release cannot honour is refused.
+    not, or if your run was undecided when its samples ran out. A recipe that this release cannot honour is refused.
+
+    The candidate that the recipe publishes (which tolerance was chosen) is followed, so nothing is chosen. ρ speaks of
+    runs that share nothing but the seed: --afresh makes such a one.
 
     reprl replicate run/recipe.json --out second
+
+    reprl replicate run --afresh
 
     reprl replicate run --env plant.py:make_plant
     """
@@ -51,7 +60,9 @@ def replicate(
     if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
         raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
     world = wanted.make(args.open_other(env, wanted.environment.horizon, env_option, reward_range))
-    result = run_recipe(wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
+    result = run_recipe(
+        wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
+    )
     comparison = None
     if first is not None and first.receipt is not None:
         comparison = compare_policies(first.policy or first.fingerprint, result.policy, world)
@@ -63,7 +74,7 @@ def replicate(
         "comparison": None if comparison is None else comparison.as_dict(),
         "remark": remark,
     }
-    code = FINE if comparison is None or comparison.same else DIFFERENT
+    code = exit_code(result) if comparison is None or comparison.same else DIFFERENT
     return Answer(document, lambda console: _show(console, result, comparison, remark), code)
 
 
@@ -87,11 +98,13 @@ def _show(console: Console, result: LearnResult, comparison: Verification | None
     rows: list[tuple[str, object]] = [
         ("fingerprint", result.policy.fingerprint),
         ("samples", effort(result)),
-        ("promised", result.guarantee),
+        *outcome_rows(result, result.environment),
         ("keep private", f"the data seed {result.data_seed}"),
     ]
     console.print(facts(rows))
     if comparison is not None:
         print_comparison(console, comparison)
+    if is_undecided(result):
+        console.print("undecided: the samples ran out before this run was sure", style="yellow")
     if remark:
         console.print(remark, soft_wrap=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import DIFFERENT, FINE, Answer
+from reprl.cli.answer import DIFFERENT, Answer
 from reprl.cli.learn import describe_run, effort, idle_cells, run_recipe
+from reprl.cli.outcome import exit_code, is_undecided, promise, spread_words, ties_rows, undecided_words
 from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def twice(
     rho: args.Rho = None,
     delta: args.Delta = None,
     access: args.Access = None,
+    rule: args.Rule = None,
+    preference: args.Preference = None,
     constants: args.Constants = None,
     shared_seed: args.SharedSeed = None,
     data_seed: DataSeeds = None,
@@ -43,13 +46,14 @@ def twice(
     """Learn twice on independent data with one shared seed: are the policies the same?
 
     Each run draws a [bold]data seed[/bold] of its own; both use the same [bold]shared seed[/bold]. Exit code 0 if they
-    end in the same policy, 1 if not.
+    end in the same policy, 1 if not, or if a run was still undecided when its samples ran out.
 
     reprl twice gridworld-v0 --horizon 6 --shared-seed 7
 
     reprl twice maintenance-v0 --rho 0.05 --access generative
     """
-    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "constants": constants}
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
+    given |= {"rule": rule, "preference": preference, "constants": constants}
     seeds = _two_seeds(data_seed)
     options = args.learn_options(given, option)
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
@@ -69,7 +73,7 @@ def twice(
         "greedy_different": greedy,
         "runs": [describe_run(run, None) for run in runs],
     }
-    code = FINE if comparison.same else DIFFERENT
+    code = exit_code(*runs) if comparison.same else DIFFERENT
     return Answer(document, lambda console: _show(console, runs, world, comparison, greedy), code)
 
 
@@ -107,16 +111,29 @@ def _show(
     if isinstance(world, TabularMDP) and comparison.values is not None:
         best = float(world.initial @ world.solve().values[0])
         table.add_row("value", *(f"{value:.4f} (best {best:.4f})" for value in comparison.values))
+    if any(run.rehearsal is not None for run in runs):
+        table.add_row("rehearsal", *(_agreeing(run) for run in runs))
     table.add_row("fingerprint", *(Text(run.policy.short_fingerprint, "bold") for run in runs))
     console.print(table)
     print_comparison(console, comparison)
     cells = runs[0].policy.actions.size
     plain = f"greedy planning on these two data sets differs in {greedy} of {cells} cells: it shares no randomness"
-    console.print(
-        facts(
-            [
-                ("promised", runs[0].guarantee),
-                ("for comparison", plain),
-            ]
-        )
-    )
+    weakest = max(runs, key=is_undecided)
+    rows: list[tuple[str, object]] = [("promised", promise(weakest)), *ties_rows(runs)]
+    for number, run in enumerate(runs, 1):
+        if is_undecided(run):
+            rows.append((f"undecided, run {number}", undecided_words(run, names)))
+    if all(run.met_by_all for run in runs):
+        rows.append(("note", spread_words(runs[0])))
+    console.print(facts([*rows, ("for comparison", plain)]))
+    if is_undecided(weakest):
+        console.print("undecided: the samples ran out before a run was sure", style="yellow")
+
+
+def _agreeing(run: LearnResult) -> str:
+    """What simulated second teams did, in short."""
+    found = run.rehearsal
+    if found is None:
+        return ""
+    pairs = f", {found.pairs_agree} of {found.pairs} fresh pairs" if found.pairs else ""
+    return f"{found.agree} of {found.of} teams agree{pairs}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -52,10 +52,16 @@ def verify(
     document = {
         **comparison.as_dict(),
         "paths": [side.path for side in sides],
+        "rehearsals": [_rehearsal(side) for side in sides],
         "remarks": remarks,
     }
     code = FINE if comparison.same else DIFFERENT
     return Answer(document, lambda console: _show(console, sides, comparison, remarks), code)
+
+
+def _rehearsal(side: Evidence) -> dict[str, Any] | None:
+    """What simulated second teams did in a run, as far as its receipt is there and says it."""
+    return None if side.receipt is None else side.receipt.as_dict()["rehearsal"]
 
 
 def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
@@ -77,19 +83,35 @@ def _find_names(sides: tuple[Evidence, Evidence]) -> Labels | None:
 
 def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     first, second = (side.receipt for side in sides)
+    remarks = [
+        f"{side.path} was undecided when its samples ran out: nothing is promised of it"
+        for side in sides
+        if side.receipt is not None and side.receipt.guarantee.status == "none" and side.receipt.rehearsal is not None
+    ]
+    remarks += [
+        f"{side.path} followed the candidate of its recipe; ρ speaks of choosing afresh"
+        for side in sides
+        if side.receipt is not None and side.receipt.choice is not None and side.receipt.choice.followed
+    ]
     if first is None or second is None:
-        return []
+        return remarks
     if first.recipe != second.recipe:
-        return ["the two runs followed different recipes"]
+        return [*remarks, "the two runs followed different recipes"]
     if first.data_commitment == second.data_commitment:
-        return ["both runs used one data seed: equal policies show determinism, not replicability"]
-    return []
+        return [*remarks, "both runs used one data seed: equal policies show determinism, not replicability"]
+    return remarks
 
 
 def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verification, remarks: list[str]) -> None:
     from reprl.cli.draw import facts, print_comparison
 
-    console.print(facts([(side.path, side.fingerprint) for side in sides]))
+    rows: list[tuple[str, object]] = [(side.path, side.fingerprint) for side in sides]
+    rows += [
+        (f"{side.path}, rehearsal", side.receipt.rehearsal)
+        for side in sides
+        if side.receipt is not None and side.receipt.rehearsal is not None
+    ]
+    console.print(facts(rows))
     print_comparison(console, comparison)
     for remark in remarks:
         console.print(f"note: {remark}", soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,10 +40,6 @@ class Accuracy:
         """Spend ε on the loss of arms in tier 1, nothing subtracted: ε_ℓ/2 = 2^(ℓ−1)·ε/H."""
         unit = epsilon / horizon
         return cls(by_tier=tuple(2.0**t * unit for t in range(1, max(tiers, 2))), pessimism=0.0)
-
-    def stretched(self, factor: float) -> Accuracy:
-        """Return the same shares with every tier's accuracy multiplied."""
-        return replace(self, by_tier=tuple(factor * accuracy for accuracy in self.by_tier))
 
 
 class Induction(NamedTuple):

@@ -23,7 +23,6 @@ from reprl.explore.qagent import make_agent, mark_short, restart, update
 from reprl.explore.runs import Exploration, Orders
 from reprl.mdp.access import Episodic
 from reprl.mdp.counts import Counts, tally
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.randomness import fill_words
 
 _CHUNK = 1024
@@ -38,6 +37,8 @@ class Findings(NamedTuple):
 
     records: Records
     short: NDArray[np.int64]
+    missed: dict[int, NDArray[np.uint8]]
+    """By run."""
     first_value: dict[int, float]
     """By run."""
     starts: NDArray[np.int64]
@@ -67,13 +68,15 @@ def explore_black_box(
         found, *others = crew.work(explore_runs, shares, total, progress)
     for part in others:
         found.records.update(part.records)
+        found.missed.update(part.missed)
         found.first_value.update(part.first_value)
         found.short[...] += part.short
         found.starts[...] += part.starts
     shape = (model.horizon, model.n_states, model.n_actions)
     found.records.update(known_records(model, total))
     value = np.array([found.first_value[run] for run in range(runs)])
-    return Exploration(runs, found.short, as_counts(found.records, shape), value, found.starts)
+    missed = np.array([found.missed[run] for run in range(runs)])
+    return Exploration(runs, found.short, missed, as_counts(found.records, shape), value, found.starts)
 
 
 def explore_runs(
@@ -92,13 +95,12 @@ def explore_runs(
     schedule = settings.schedule(*sizes)
     known = list(model.known)
     short = np.zeros((orders.quotas.size, model.horizon, model.n_states), dtype=np.int64)
-    found = Findings(Counter(), short, {}, np.zeros(model.n_states, dtype=np.int64))
-    begin = model.reset if isinstance(model, GymnasiumModel) else lambda seed: model.reset()
+    found = Findings(Counter(), short, {}, {}, np.zeros(model.n_states, dtype=np.int64))
     width, choice, value = 2 * model.n_actions, agent.choice, agent.value
 
     def play(seed: int) -> int:
         """Play until a phantom is taken or there is nothing more to see; return the first state."""
-        state = start = begin(seed)
+        state = start = model.reset(seed)
         for h in range(model.horizon):
             if state in known:
                 break
@@ -128,7 +130,9 @@ def explore_runs(
                 raise
             if after_episode is not None:
                 after_episode()
-        mark_short(agent.visits, orders.quotas, found.short)
+        found.missed[run] = np.zeros((model.horizon, model.n_states), dtype=np.uint8)
+        mark_short(agent.visits, orders.quotas, found.short, found.missed[run])
+        found.missed[run][:, known] = 0
         found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
         found.starts[...] += starts
     found.short[:, :, known] = 0

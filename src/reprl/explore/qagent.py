@@ -200,8 +200,13 @@ def explore_episodes(
 
 
 @njit(cache=True, nogil=True)
-def mark_short(visits: NDArray[np.int64], quotas: NDArray[np.int64], short: NDArray[np.int64]) -> None:
-    """Add 1 to short[i, h, s] where some phantom action of (h, s) was taken fewer than quotas[i] times."""
+def mark_short(
+    visits: NDArray[np.int64], quotas: NDArray[np.int64], short: NDArray[np.int64], missed: NDArray[np.uint8]
+) -> None:
+    """Add 1 to short[i, h, s] where some phantom action of (h, s) was taken fewer than quotas[i] times.
+
+    missed, (H, S) and zeros, is filled with the number of such quotas in this run.
+    """
     horizon, n_states = short.shape[1], short.shape[2]
     width = visits.size // (horizon * n_states)
     for h in range(horizon):
@@ -213,3 +218,4 @@ def mark_short(visits: NDArray[np.int64], quotas: NDArray[np.int64], short: NDAr
             for i in range(quotas.size):
                 if fewest < quotas[i]:
                     short[i, h, s] += 1
+                    missed[h, s] += np.uint8(1)

@@ -16,8 +16,9 @@ from reprl.errors import check_int
 from reprl.explore.blackbox import explore_black_box
 from reprl.explore.qagent import Agent, explore_episodes, make_agent, mark_short, restart, zeros_apart
 from reprl.explore.runs import Exploration, Orders, RunSettings
-from reprl.mdp.access import Episodic, EpisodicModel
+from reprl.mdp.access import EpisodeArrays, Episodic
 from reprl.mdp.counts import Counts
+from reprl.mdp.outcomes import Outcomes
 
 _SLICE = 2_000_000
 """Samples after which a run looks up: what bounds the wait after Ctrl-C."""
@@ -56,9 +57,10 @@ def explore(
     workers = check_int("workers", workers, 1, 1024)
     needed = np.array([check_int("quota", q, 1, 2**62) for q in quotas], dtype=np.int64)
     orders = Orders(settings, needed, model.fresh_stream(f"explore/{purpose}").key)
-    if not isinstance(model, EpisodicModel):
+    world = model.arrays
+    if world is None:
         return explore_black_box(model, orders, runs, workers, progress)
-    crew = _Crew(model, orders, runs)
+    crew = _Crew(world, orders, runs)
     try:
         crew.work(workers, progress)
     finally:  # what an interrupted batch has drawn is spent too
@@ -69,17 +71,18 @@ def explore(
         hits += desk.hits
         short += desk.short
         starts += desk.starts
-    return Exploration(runs, short, Counts(model.mdp.outcomes, hits), crew.first_value, starts)
+    return Exploration(runs, short, crew.missed, Counts(world.outcomes, hits), crew.first_value, starts)
 
 
 class _Desk:
     """One worker's tables."""
 
-    def __init__(self, model: EpisodicModel, n_quotas: int) -> None:
-        self.agent: Agent = make_agent(model.n_states, model.n_actions, model.horizon)
-        self.hits = zeros_apart(model.mdp.outcomes.n_slots, np.int64)
-        self.short = np.zeros((n_quotas, model.horizon, model.n_states), dtype=np.int64)
-        self.starts = np.zeros(model.n_states, dtype=np.int64)
+    def __init__(self, outcomes: Outcomes, n_quotas: int) -> None:
+        horizon, n_states, n_actions = outcomes.shape
+        self.agent: Agent = make_agent(n_states, n_actions, horizon)
+        self.hits = zeros_apart(outcomes.n_slots, np.int64)
+        self.short = np.zeros((n_quotas, horizon, n_states), dtype=np.int64)
+        self.starts = np.zeros(n_states, dtype=np.int64)
         self.episodes = 0
         self.samples = 0
 
@@ -87,13 +90,15 @@ class _Desk:
 class _Crew:
     """Workers that take runs off one list until it is empty or someone calls stop."""
 
-    def __init__(self, model: EpisodicModel, orders: Orders, runs: int) -> None:
-        self.model = model
+    def __init__(self, world: EpisodeArrays, orders: Orders, runs: int) -> None:
+        self.world = world
+        horizon, n_states, n_actions = world.outcomes.shape
         self.episodes = orders.settings.episodes
         self.quotas = orders.quotas
         self.key = np.uint64(orders.key)
-        self.schedule = orders.settings.schedule(model.n_states, model.n_actions, model.horizon)
+        self.schedule = orders.settings.schedule(n_states, n_actions, horizon)
         self.first_value = np.empty(runs)
+        self.missed = np.zeros((runs, horizon, n_states), dtype=np.uint8)
         self.desks: list[_Desk] = []
         self._left: Iterator[int] = iter(range(runs))
         self._lock = threading.Lock()
@@ -101,8 +106,7 @@ class _Crew:
 
     def work(self, workers: int, progress: Callable[[int, int], None] | None) -> None:
         """Run everything; an interrupt stops all workers at their next slice."""
-        _ = self.model.arrays
-        self.desks = [_Desk(self.model, self.quotas.size) for _ in range(min(workers, self.first_value.size))]
+        self.desks = [_Desk(self.world.outcomes, self.quotas.size) for _ in range(min(workers, self.first_value.size))]
         total = self.first_value.size * self.episodes
         with ThreadPoolExecutor(len(self.desks)) as pool:
             try:
@@ -127,19 +131,19 @@ class _Crew:
 
     def _explore(self, desk: _Desk, run: int) -> None:
         """One run, in slices."""
-        model, world = self.model, self.model.arrays
-        per_slice = max(1, _SLICE // model.horizon)
-        restart(desk.agent, model.n_states, model.n_actions, model.horizon)
+        horizon, n_states, n_actions = self.world.outcomes.shape
+        per_slice = max(1, _SLICE // horizon)
+        restart(desk.agent, n_states, n_actions, horizon)
         done, position = 0, 0
         while done < self.episodes and not self._stop.is_set():
             episodes = min(per_slice, self.episodes - done)
             position, samples = explore_episodes(
-                world, desk.agent, self.schedule, self.key, np.uint64(run), position, episodes, desk.hits
+                self.world, desk.agent, self.schedule, self.key, np.uint64(run), position, episodes, desk.hits
             )
             desk.samples += samples
             desk.episodes += episodes
             done += episodes
-        mark_short(desk.agent.visits, self.quotas, desk.short)
-        first = desk.agent.visits[: 2 * model.n_states * model.n_actions]  # an episode takes one action at step 0
-        desk.starts += first.reshape(model.n_states, -1).sum(axis=1)
-        self.first_value[run] = model.mdp.initial @ desk.agent.value[: model.n_states]
+        mark_short(desk.agent.visits, self.quotas, desk.short, self.missed[run])
+        first = desk.agent.visits[: 2 * n_states * n_actions]  # an episode takes one action at step 0
+        desk.starts += first.reshape(n_states, -1).sum(axis=1)
+        self.first_value[run] = self.world.initial @ desk.agent.value[:n_states]

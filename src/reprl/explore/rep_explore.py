@@ -10,8 +10,7 @@ The paper's ladder has one rung, H.
 
 The records of all m + M runs are kept. Which states are under-explored depends on the numbers of records alone, and
 given these the records are fresh draws, so the paper need not throw those of the m runs away. That supposes an M that
-was fixed beforehand; one that is chosen by what the m runs saw depends on their records, a bias of the kind that
-optional stopping has, and so has a stage that is kept for what it saw.
+was fixed beforehand.
 """
 
 from __future__ import annotations
@@ -92,6 +91,8 @@ class Explored(NamedTuple):
     """The agents' final V₁ in the partition runs, all stages: a bound on under-explored reachability when c = 2."""
     starts: NDArray[np.int64]
     """(S,): how many episodes of the partition runs began in each state."""
+    level: int = 0
+    """How often a run that may choose its length has made it four times as long."""
 
 
 def find_partition(
@@ -156,7 +157,7 @@ def collect_data(
     Args:
         explored: what the partition runs found.
         model: as in find_partition.
-        stages: as in find_partition, but M may have been chosen since, by what was found.
+        stages: as in find_partition.
         workers: threads, or processes for a black box.
         progress: called with the phase, its episodes done and all its episodes.
 
@@ -192,8 +193,5 @@ def draw_ignored(key: SharedKey, mu: NDArray[np.float64], grade: Grade) -> NDArr
 
 def stack_tiers(ignored: NDArray[np.bool_]) -> Tiers:
     """Build the partition: a state is in the first tier whose set does not ignore it, or in the last one."""
-    count = len(ignored) + 1
-    level = np.full(ignored.shape[1:], count, dtype=np.int64)
-    for tier in range(count - 1, 0, -1):
-        level[~ignored[tier - 1]] = tier
-    return Tiers.from_levels(level, count)
+    level = 1 + np.logical_and.accumulate(ignored).sum(axis=0)
+    return Tiers.from_levels(level, len(ignored) + 1)

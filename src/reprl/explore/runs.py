@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reprl.errors import check_int, check_real
 from reprl.explore.qagent import Schedule, make_schedule
 from reprl.mdp.counts import Counts
+from reprl.randomness import fill_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +56,40 @@ class Exploration(NamedTuple):
     runs: int
     short: NDArray[np.int64]
     """(quotas, H, S): runs in which some action of (h, s) had fewer records than the quota: s ∈ I_h."""
+    missed: NDArray[np.uint8]
+    """(runs, H, S): how many of the quotas each run missed there."""
     counts: Counts
     """All recorded outcomes; independent draws given their numbers."""
     first_value: NDArray[np.float64]
     """(runs,): the agent's final V₁ at the start, which bounds reachability of what is under-explored (Lemma 5.6)."""
     starts: NDArray[np.int64]
     """(S,): how many episodes began in each state."""
+
+
+def join(first: Exploration, second: Exploration) -> Exploration:
+    """Return two batches of runs with one set of orders as one."""
+    return Exploration(
+        first.runs + second.runs,
+        first.short + second.short,
+        np.concatenate([first.missed, second.missed]),
+        first.counts + second.counts,
+        np.concatenate([first.first_value, second.first_value]),
+        first.starts + second.starts,
+    )
+
+
+def resample_missed(seen: Exploration, share: int, key: int, lane: int) -> NDArray[np.float64]:
+    """Return the mean number of quotas, (H, S), that runs drawn from these with replacement missed.
+
+    Args:
+        seen: a batch of runs.
+        share: one run is drawn for every `share` of them, and at least one.
+        key: of a private data stream.
+        lane: of it.
+    """
+    words = np.empty(max(1, seen.runs // share), dtype=np.uint64)
+    fill_words(np.uint64(key), np.uint64(lane), np.uint64(0), words)
+    drawn = ((words >> np.uint64(11)) * 2.0**-53 * seen.runs).astype(np.int64)
+    times = np.bincount(drawn, minlength=seen.runs).astype(np.float64)
+    total: NDArray[np.float64] = np.tensordot(times, seen.missed, axes=1)  # whole numbers: no order of sums matters
+    return total / words.size

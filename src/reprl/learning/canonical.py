@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import check_int
 from reprl.explore.cover import cover, no_data
 from reprl.explore.crew import Crew
 from reprl.explore.unknown import find_unknown
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Rehearsal, rehearse
+from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
+from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
 from reprl.mdp.access import check_model
-from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, redraw
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
-from reprl.rule.choice import Choice, Rule, choose, follow, make_rule
-from reprl.rule.gaps import find_gaps
+from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
+from reprl.rule.gaps import find_gaps, value_spread
 from reprl.rule.influence import influence
 from reprl.rule.preferred import visits_of
 
-FIRST = 32
-"""Parallel calls of the first round; by episodes, episodes per state and action."""
 UNKNOWN = 0.1
 """Share of ε that cells of which too little is known may be worth when a run stops."""
-LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
-"""Samples at which a run gives up that nobody has limited: counts cost no time, episodes of a black box do."""
-
-Progress = Callable[[str, int, int], None]
 
 
 class _Look(NamedTuple):
@@ -89,9 +84,9 @@ def run_canonical(
     weight: NDArray[np.float64] | None = None
     with Crew(model, workers) as crew:
         for number, size in enumerate(_sizes(model, settings.access, max_samples if spend is None else spend), 1):
-            tell = None if progress is None else _telling(progress, f"round {number}")
+            tell = None if progress is None else telling(progress, f"round {number}")
             if settings.access == "generative":
-                data += _call(model, size - int(data.starts.sum()))
+                data += call(model, size - int(data.starts.sum()))
             else:
                 more, bearable = size - int(data.starts.sum()), UNKNOWN * settings.epsilon
                 data = cover(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
@@ -100,37 +95,32 @@ def run_canonical(
             if _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    return _finish(rule, data, look, settings)
+    run = _finish(rule, data, look, settings)
+    return run if candidate is None else _following(run)
 
 
 def _sizes(model: Any, access: str, limit: int | None) -> Iterator[int]:
-    """Numbers of calls or episodes, all rounds together: each twice the last, the final one what the limit allows."""
+    """Numbers of calls or episodes, all rounds together."""
     parallel = access == "generative"
-    if limit is None:
-        limit = LIMITS["generative" if parallel else "black box" if model.arrays is None else "tables"]
     unit = int(model.samples_per_call if parallel else model.samples_per_episode)
-    most = check_int("max_samples", limit, unit) // unit
-    size = FIRST * (1 if parallel else model.n_states * model.n_actions)
-    while size < most:
-        yield size
-        size *= 2
-    yield most
-
-
-def _call(model: Any, calls: int) -> Data:
-    """Make parallel calls."""
-    return Data(model.sample(calls), model.draw_starts(calls))
-
-
-def _telling(progress: Progress, phase: str) -> Callable[[int, int], None]:
-    return lambda done, total: progress(phase, done, total)
+    first = FIRST * (1 if parallel else model.n_states * model.n_actions)
+    return doubling(first, most_of(model, access, limit, unit) // unit)
 
 
 def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, *, pairs: bool) -> _Look:
     """Choose, and rehearse the choice if there is a stream to do it with."""
     dynamics = empirical_dynamics(data)
     choice = choose(rule, dynamics)
-    rehearsal = None if stream is None else rehearse(rule, data, choice, settings.rho, stream, pairs=pairs)
+    rehearsal = None
+    if stream is not None:
+
+        def team(key: SharedKey | None, share: int, draw: int) -> Answer:
+            found = choose(rule if key is None else with_key(rule, key), redraw(data, share, draw))
+            return Answer(found.policy, found.value + found.loss)
+
+        rehearsal = rehearse(
+            team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=pairs
+        )
     return _Look(dynamics, choice, rehearsal, find_unknown(data).worth)
 
 
@@ -155,7 +145,16 @@ def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
         values=find_gaps(look.dynamics, rule.order).value,
         choice=look.choice,
         rehearsal=look.rehearsal,
+        spread=value_spread(look.dynamics),
     )
+
+
+def _following(run: Run) -> Run:
+    """Say that a run has followed a published candidate, and what its promise then speaks of."""
+    source = run.guarantee.source
+    if run.guarantee.status != "none":
+        source = f"{source}; it follows the recipe's candidate, while ρ speaks of choosing afresh"
+    return replace(run, guarantee=replace(run.guarantee, source=source), followed=True)
 
 
 def _promise(look: _Look, settings: Settings) -> Guarantee:

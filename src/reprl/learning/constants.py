@@ -1,4 +1,4 @@
-"""Presets: how many samples, and how ε is shared out. "paper" is proven, "practical" is calibrated.
+"""Presets of the rule "sampled": "paper", whose sizes are written here, and "practical", which stops by rehearsal.
 
 Every constant that the paper pins is used as it stands; those it leaves as Θ(1) or "sufficiently large" and that a
 formula needs are set to 1: that of ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), the polylogarithms hidden in Õ (Theorems
@@ -15,12 +15,6 @@ from reprl.decide.induction import Accuracy
 
 PRESETS = ("practical", "paper")
 
-GENERATIVE_CONSTANT = {"joint": 3.6, "blocked": 3.6, "product": 0.7}
-"""Fitted constants of the practical number of parallel calls; experiments/calibration prints them from its data."""
-
-EXPONENTIAL_FACTOR = 8.0
-"""Calls for the exponential mechanism over those for compact: twice what its worst instance, all arms tied, needed."""
-
 
 def paper_calls(
     n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float, delta: float, grade: Grade
@@ -35,26 +29,3 @@ def paper_calls(
     share, failure = rho / horizon, min(delta, rho) / horizon
     bound = paper_requirement(n_states, n_actions, epsilon=accuracy, rho=share, delta=failure, grade=grade)
     return math.ceil(n_states / bound)
-
-
-def practical_calls(
-    n_states: int,
-    n_actions: int,
-    horizon: int,
-    *,
-    epsilon: float,
-    rho: float,
-    grade: Grade,
-    mechanism: str = "compact",
-) -> int:
-    """Return a calibrated number of parallel calls: constant · S·B·H⁴/(ε²ρ²), at least 100.
-
-    B counts the groups of states that are coupled separately: 1 for joint, ⌈S/block⌉ for blocked, S for product. Of the
-    four powers of H two come from the window ε/H inside which arms are drawn and two from adding up H steps. The number
-    of actions does not enter; n_actions is there so that every rule is called alike. docs/calibration.md has the fit.
-    """
-    groups = grade.count(n_states)
-    size = GENERATIVE_CONSTANT[grade.method] * n_states * groups * horizon**4 / (epsilon * rho) ** 2
-    if mechanism == "exponential":
-        size *= EXPONENTIAL_FACTOR
-    return max(100, math.ceil(size))

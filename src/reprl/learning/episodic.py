@@ -1,45 +1,66 @@
-"""The learner by episodes alone: Theorem 6.1 (joint, blocked) and Theorem A.5 (product) of the paper."""
+"""The rule "sampled" by episodes alone: Theorem 6.1 (joint, blocked) and Theorem A.5 (product) of the paper.
+
+With the paper's constants, or a number of runs set by hand, a run makes the stages of ``rep_explore`` once. With
+``practical`` it makes rounds of exploration runs until a rehearsal passes. What it prints is then an estimate of a
+function f(ξ, M), and two runs need nothing in common but ξ; what f reads of the world M is this:
+
+- for each length ℓ = 0, 1, …, LEVELS − 1 of an exploration run, 4^ℓ times the first, the law μ_ℓ(h, s): the chance that
+  such a run misses a quota there. The set I_ℓ of ignored cells is drawn from B(μ_ℓ) by ξ;
+- what ignoring I_ℓ costs, `ignoring_cost`. The first length at which that is below a limit drawn by ξ is taken, or the
+  last one. Which length it is depends on data by this comparison alone, and the comparison takes part in the rehearsal;
+- the rewards and transitions, which the induction on the partition of that length reads.
+
+How many runs of each length were made is no part of f: more of them estimate the same things better. A simulated second
+team draws the runs of every length anew, with replacement, and the records anew given their numbers.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reprl.coupling.grade import Grade
-from reprl.decide.forecast import forecast_disagreement
-from reprl.decide.induction import Induction, tiered_induction
-from reprl.decide.window import ignored_starts, is_accurate, loss_bound, shared_stretch
+from reprl.decide.induction import Induction
+from reprl.decide.loss import best_value, ignoring_cost, policy_loss_bound
 from reprl.errors import ReprlError, check_int
-from reprl.explore.rep_explore import Explored, Progress, Stage, collect_data, find_partition
-from reprl.explore.runs import RunSettings
+from reprl.explore.cover import no_data
+from reprl.explore.qexplore import explore
+from reprl.explore.rep_explore import Explored, Stage, collect_data, draw_ignored, find_partition, stack_tiers
+from reprl.explore.runs import Exploration, RunSettings, join, resample_missed
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
+from reprl.learning.rehearsal import Answer, rehearse
+from reprl.learning.rounds import Progress, most_of, telling
+from reprl.learning.sampled import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.settings import Settings
 from reprl.mdp.access import Episodic, check_model
-from reprl.randomness import SharedKey, check_shared_key
+from reprl.mdp.dynamics import Data, redraw_data
+from reprl.mdp.tiers import Tiers
+from reprl.randomness import DataStream, SharedKey, check_shared_key
 
 EPISODES_PER_CELL = 32
-"""K of a practical run, per cell, in the first attempt, four times the ladder's top; 4 times as many in each next."""
-ATTEMPTS = 4
-"""How often exploration is begun, each time with longer runs, until its own data bound the loss by ε."""
-PARTITION_RUNS = 800
-"""m of the practical preset."""
-QUOTAS = ((1, 2, 3, 4, 6, 8),)
-"""The one ladder of the practical preset: records per action and run, a small part of the even share."""
+"""K of a practical run, per cell, at the first length, four times the ladder's top; 4 times as many at each next."""
+LEVELS = 4
+"""Lengths of a practical run."""
+FIRST_RUNS = 32
+"""Exploration runs of the first round, of each length that it needs; twice as many, all together, in each next."""
+QUOTAS = (1, 2, 3, 4, 6, 8)
+"""The ladder of the practical preset: records per action and run, a small part of the even share."""
 BONUS = 0.1
 GUIDE = 0.01
+IGNORED = (0.125, 0.5)
+"""Share of ε that ignored states may cost: its limit is drawn between these, log-uniformly, by the shared key."""
 _MOST = 2**62
-FORECAST_SCALE = 0.45
-"""Measured disagreement over forecast, which sums upper bounds."""
-FORECAST_TARGET = 0.48
-"""Share of ρ that the forecast may use."""
 
 
-def practical_stages(n_states: int, n_actions: int, horizon: int, attempt: int = 0) -> tuple[Stage, ...]:
-    """Return the one stage of the practical preset; the forecast adds data runs to it."""
-    episodes = 4**attempt * EPISODES_PER_CELL * n_states * n_actions * horizon
-    run = RunSettings(episodes=episodes, bonus=BONUS, guide=GUIDE)
-    return (Stage(run=run, partition_runs=PARTITION_RUNS, data_runs=0, quotas=QUOTAS),)
+def practical_run(n_states: int, n_actions: int, horizon: int, level: int = 0) -> RunSettings:
+    """Return how an exploration run of the practical preset behaves."""
+    episodes = 4**level * EPISODES_PER_CELL * n_states * n_actions * horizon
+    return RunSettings(episodes=episodes, bonus=BONUS, guide=GUIDE)
 
 
 def paper_stages(
@@ -85,145 +106,216 @@ def run_episodic(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Run:
-    """Explore until the data bound the loss by ε, collect until they forecast agreement, decide.
+    """Explore and decide; with ``practical``, again with twice the runs while a rehearsal says so.
 
     Args:
         model: where episodes are played.
         shared_key: ξ.
         settings: accuracy, replicability and how to decide.
-        max_samples: never draw more; a run that would need more is refused before it does.
+        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; sizes that are fixed
+            beforehand, by hand or by the paper, are refused.
         workers: threads, or processes for a black box.
         progress: called with the phase, its episodes done and all its episodes.
 
     Guarantee:
-        Heuristic: ``practical`` is calibrated, and the paper leaves constants of its exploration open.
+        ``practical``: "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data,
+        where what is unseen is worth all that it could be, is at most ε; "none" otherwise, and for a number of runs set
+        by hand. ``paper``: heuristic, as the paper leaves constants of its exploration open.
 
     Randomness:
-        Shared, at shared_key.derive("explore"), ("enough"), ("window"), ("pilot") and ("decide"). Data:
-        streams of the model's data seed.
+        Shared, at shared_key.derive("explore"), ("enough") and ("decide"). Data: streams of the model's data seed, and
+        (data seed, "rehearsal/ROUND/…").
     """
     check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
     settings.check_horizon(model.horizon)
-    limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
-    before = model.ledger.samples
-    adaptive = settings.constants == "practical" and settings.runs is None
+    if settings.constants == "practical" and settings.runs is None:
+        return _run_rounds(model, key, settings, max_samples, workers, progress)
     grade = settings.grade(model.n_states * model.horizon, 2)
-    for attempt in range(ATTEMPTS if adaptive else 1):
-        stages = _stages(model, settings, grade, attempt)
-        _require(model, sum(stage.episodes() for stage in stages), before, limit)
-        begun = key.derive("explore") if attempt == 0 else key.derive("explore").derive("level", attempt)
-        explored = find_partition(begun, model, stages, grade=grade, workers=workers, progress=progress)
-        loss = _loss(explored, settings) if adaptive else 0.0
-        if not adaptive or is_accurate(key.derive("enough", attempt), loss, settings.epsilon):
-            break
-    if adaptive:
-        (stage,) = stages
-        runs = _data_runs(key, model, stage, explored, settings)
-        _require(model, runs * stage.run.episodes, before, limit)
-        stages = (replace(stage, data_runs=runs),)
-    explored = collect_data(explored, model, stages, workers=workers, progress=progress)
-    stretch = _stretch(key, explored, settings)
-    induction = _decide(key.derive("decide"), explored, settings, stretch)
-    return Run(
-        policy=induction.policy,
-        guarantee=_promise(settings, loss),
-        settings=settings,
-        tiers=explored.tiers,
-        counts=explored.counts,
-        values=induction.values,
-        induction=induction,
-        explored=explored,
-        stretch=stretch,
-        level=attempt,
-    )
-
-
-def _require(model: Episodic, episodes: int, before: int, limit: int) -> None:
-    """Refuse to go on if so many more episodes could pass the limit on samples."""
-    total = model.ledger.samples - before + episodes * model.samples_per_episode
+    stages = _stages(model, settings, grade)
+    limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
+    total = sum(stage.episodes() for stage in stages) * model.samples_per_episode
     if total > limit:
         raise ReprlError(f"max_samples must be at least {total} for these settings, got {limit}")
+    explored = find_partition(key.derive("explore"), model, stages, grade=grade, workers=workers, progress=progress)
+    explored = collect_data(explored, model, stages, workers=workers, progress=progress)
+    induction = decide(key, explored.counts, explored.tiers, settings)
+    if settings.runs is not None:
+        guarantee = by_hand(settings, "exploration runs")
+    else:
+        guarantee = settings.promise("heuristic", "constants that the paper leaves open")
+    return _finish(settings, explored, induction, guarantee, None)
 
 
-def _stages(model: Episodic, settings: Settings, grade: Grade, attempt: int) -> tuple[Stage, ...]:
-    """Return the stages of the preset, with as many runs as were asked for."""
+def _stages(model: Episodic, settings: Settings, grade: Grade) -> tuple[Stage, ...]:
+    """Return the stages of sizes that are fixed beforehand."""
     sizes = (model.n_states, model.n_actions, model.horizon)
     if settings.constants == "paper":
         stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, grade=grade)
     else:
-        stages = practical_stages(*sizes, attempt)
+        stages = (Stage(run=practical_run(*sizes), partition_runs=1, data_runs=0, quotas=(QUOTAS,)),)
     if settings.runs is None:
         return stages
     return tuple(replace(stage, partition_runs=settings.runs, data_runs=0) for stage in stages)
 
 
-def _loss(explored: Explored, settings: Settings) -> float:
-    """Bound what the policy may lose, by the data themselves: what is ignored, and what windows let through."""
-    counts, tiers, accuracy = explored.counts, explored.tiers, settings.accuracy(explored.tiers)
-    return ignored_starts(counts, tiers, explored.starts) + loss_bound(
-        counts, tiers, accuracy, delta=settings.failure, mechanism=settings.mechanism
+class _Found(NamedTuple):
+    """f(ξ, ·) of some data."""
+
+    level: int
+    """Length of the exploration runs, as a power of 4."""
+    tiers: Tiers
+    ignored: NDArray[np.bool_]
+    """(H, S): I."""
+    cost: float
+    """What ignoring it costs."""
+    induction: Induction
+
+
+def _find(
+    key: SharedKey, means: list[NDArray[np.float64]], data: Data, settings: Settings, last: int = LEVELS - 1
+) -> _Found | None:
+    """Return f(ξ, ·), or None where it needs runs of a length that nobody has made.
+
+    Args:
+        key: ξ.
+        means: for each length, how many quotas runs missed, (H, S), on average.
+        data: all records.
+        settings: as they are.
+        last: the length that is taken whatever it costs.
+
+    Randomness:
+        Shared, at key.derive("explore", "level", level, "ignore", 1), without "level" and the number at the first
+        length, ("enough", level) and ("decide").
+    """
+    low, high = IGNORED
+    for level, mean in enumerate(means):
+        place = key.derive("explore") if level == 0 else key.derive("explore").derive("level", level)
+        ignored = draw_ignored(place.derive("ignore", 1), mean / len(QUOTAS), settings.grade(mean.size, 2))
+        tiers = stack_tiers(ignored[None])
+        cost = ignoring_cost(data, tiers)
+        share = low * (high / low) ** float(key.derive("enough", level).uniforms(1)[0])
+        if level >= last or cost <= share * settings.epsilon:
+            return _Found(level, tiers, ignored, cost, decide(key, data.counts, tiers, settings))
+    return None
+
+
+class _Explorer:
+    """Exploration runs of every length that a run has needed so far."""
+
+    def __init__(self, model: Episodic, most: int, workers: int, progress: Progress | None) -> None:
+        self.seen: list[Exploration] = []
+        self.data = no_data(model)
+        self.spent = False
+        """Whether the limit on samples kept some runs from being made."""
+        self._model, self._workers, self._progress = model, workers, progress
+        self._end = model.ledger.samples + most
+
+    def bring(self, level: int, runs: int, phase: str) -> None:
+        """Make runs of a length until there are so many, or as many as the limit allows."""
+        model = self._model
+        settings = practical_run(model.n_states, model.n_actions, model.horizon, level)
+        wanted = runs - (self.seen[level].runs if level < len(self.seen) else 0)
+        affordable = (self._end - model.ledger.samples) // (settings.episodes * model.samples_per_episode)
+        self.spent |= affordable < wanted
+        if min(wanted, affordable) < 1:
+            return
+        more = explore(
+            model,
+            settings,
+            min(wanted, affordable),
+            quotas=QUOTAS,
+            purpose=f"{level}/{phase}",
+            workers=self._workers,
+            progress=None if self._progress is None else telling(self._progress, f"{phase}, length {level + 1}"),
+        )
+        if level < len(self.seen):
+            self.seen[level] = join(self.seen[level], more)
+        else:
+            self.seen.append(more)
+        self.data += Data(more.counts, more.starts)
+
+    @property
+    def means(self) -> list[NDArray[np.float64]]:
+        """For each length, how many quotas runs missed, (H, S), on average."""
+        return [seen.missed.sum(axis=0) / seen.runs for seen in self.seen]
+
+
+def _run_rounds(
+    model: Episodic,
+    key: SharedKey,
+    settings: Settings,
+    max_samples: int | None,
+    workers: int,
+    progress: Progress | None,
+) -> Run:
+    """Explore, find, rehearse; again with twice the runs."""
+    shortest = practical_run(model.n_states, model.n_actions, model.horizon).episodes * model.samples_per_episode
+    explorer = _Explorer(model, most_of(model, "episodic", max_samples, shortest), workers, progress)
+    number, last = 0, LEVELS - 1
+    while True:
+        number += 1
+        found = None
+        for level in range(LEVELS):
+            explorer.bring(level, FIRST_RUNS * 2 ** (number - 1), f"round {number}")
+            if explorer.spent:
+                last = len(explorer.seen) - 1
+            found = _find(key, explorer.means, explorer.data, settings, last)
+            if found is not None and (found.level <= level or explorer.spent):
+                break
+        assert found is not None  # the last length is taken whatever it costs
+        stream = DataStream(model.data_seed, f"rehearsal/{number}")
+        verdict = _rehearse(key, explorer, found, settings, last, stream)
+        if may_stop(verdict, settings.epsilon) or explorer.spent:
+            break
+    guarantee = rehearsed_promise(settings, verdict)
+    if explorer.spent and found.cost > IGNORED[1] * settings.epsilon:
+        why = f"what was hardly explored could be worth {found.cost:.3g}"
+        guarantee = settings.promise("none", f"out of samples before it was sure: {why}")
+    seen = explorer.seen[found.level]
+    explored = Explored(
+        found.tiers,
+        explorer.data.counts,
+        explorer.means[found.level][None] / len(QUOTAS),
+        found.ignored[None],
+        first_value=seen.first_value,
+        starts=seen.starts,
+        level=found.level,
     )
+    return _finish(settings, explored, found.induction, guarantee, verdict)
 
 
-def _data_runs(key: SharedKey, model: Episodic, stage: Stage, explored: Explored, settings: Settings) -> int:
-    """Return M, so that all m + M runs together have a forecast disagreement of FORECAST_TARGET·ρ."""
-    stretch = _stretch(key, explored, settings)
-    forecast = forecast_disagreement(
-        explored.counts,
-        explored.tiers,
-        _decide(key.derive("pilot"), explored, settings, stretch),
-        accuracy=settings.accuracy(explored.tiers).stretched(stretch),
-        decision=settings.decision(model.n_states, model.n_actions),
-        delta=settings.failure,
-        data_seed=model.data_seed,
-    )
-    growth = (FORECAST_SCALE * forecast / (FORECAST_TARGET * settings.rho)) ** 2
-    return max(0, math.ceil(stage.partition_runs * (growth - 1.0)))
+def _rehearse(
+    key: SharedKey, explorer: _Explorer, found: _Found, settings: Settings, last: int, stream: DataStream
+) -> Verdict:
+    """Ask simulated second teams, whose runs, records, length and partition are their own; and the loss."""
+    data, policy = explorer.data, found.induction.policy
+    lanes = int(np.prod(data.counts.outcomes.shape)) + 1  # lanes below are those of the records and starts
+
+    def team(fresh: SharedKey | None, share: int, draw: int) -> Answer:
+        own = redraw_data(data, share, draw)
+        means = [resample_missed(seen, share, draw, lanes + level) for level, seen in enumerate(explorer.seen)]
+        other = _find(fresh or key, means, own, settings, last)
+        return Answer(None if other is None else other.induction.policy, best_value(own))
+
+    rehearsal = rehearse(team, policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+    return Verdict(rehearsal, policy_loss_bound(data, policy))
 
 
-def _stretch(key: SharedKey, explored: Explored, settings: Settings) -> float:
-    """How much wider than ε/H windows may be; rounded values would add errors that windows do not bound."""
-    if settings.constants == "paper" or settings.rounding != "none":
-        return 1.0
-    counts, tiers = explored.counts, explored.tiers
-    left = settings.epsilon - ignored_starts(counts, tiers, explored.starts)
-    if left <= 0.0:
-        return 1.0
-    return shared_stretch(
-        key.derive("window"),
-        counts,
-        tiers,
-        accuracy=settings.accuracy(tiers),
-        epsilon=left,
-        delta=settings.failure,
-        mechanism=settings.mechanism,
-    )
-
-
-def _decide(key: SharedKey, explored: Explored, settings: Settings, stretch: float) -> Induction:
-    """Turn what was found into a policy, with windows so much wider than ε/H."""
-    _, n_states, n_actions = explored.counts.outcomes.shape
-    found = tiered_induction(
-        key,
-        explored.counts,
-        explored.tiers,
-        accuracy=settings.accuracy(explored.tiers).stretched(stretch),
-        delta=settings.failure,
-        decision=settings.decision(n_states, n_actions),
-    )
+def _finish(
+    settings: Settings, explored: Explored, induction: Induction, guarantee: Guarantee, verdict: Verdict | None
+) -> Run:
+    """Put the result together."""
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
-    return found._replace(guarantee=replace(found.guarantee, status="heuristic"))
-
-
-def _promise(settings: Settings, loss: float) -> Guarantee:
-    """Return what was asked for, or the loss that exploration could not avoid."""
-    if settings.constants == "paper":
-        source = "constants that the paper leaves open"
-    elif settings.runs is not None:
-        source = "neither proven nor calibrated for this number of runs"
-    elif loss > settings.epsilon:
-        source = f"exploration missed epsilon={settings.epsilon:g}; its own data bound the loss"
-    else:
-        source = "docs/calibration.md"
-    return replace(settings.promise("heuristic", source), epsilon=max(settings.epsilon, loss))
+    unproven = replace(induction.guarantee, status="heuristic")
+    return Run(
+        policy=induction.policy,
+        guarantee=guarantee,
+        settings=settings,
+        tiers=explored.tiers,
+        counts=explored.counts,
+        values=induction.values,
+        rehearsal=None if verdict is None else verdict.rehearsal,
+        induction=induction._replace(guarantee=unproven),
+        explored=explored,
+    )

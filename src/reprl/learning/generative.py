@@ -1,23 +1,37 @@
-"""The learner from parallel samples: Theorem 4.13 of the paper."""
+"""The rule "sampled" from parallel samples: Theorem 4.13 of the paper, or as many as a rehearsal asks for."""
 
 from __future__ import annotations
 
-from reprl.decide.induction import tiered_induction
+from reprl.decide.induction import Induction
+from reprl.decide.loss import best_value, policy_loss_bound
 from reprl.errors import ReprlError, check_int
+from reprl.explore.cover import no_data
 from reprl.guarantee import Guarantee
-from reprl.learning.constants import paper_calls, practical_calls
+from reprl.learning.constants import paper_calls
 from reprl.learning.protocol import Run
+from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
+from reprl.learning.rounds import FIRST, call, doubling, most_of
+from reprl.learning.sampled import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.settings import Settings
 from reprl.mdp.access import Parallel, check_model
+from reprl.mdp.dynamics import Data, redraw_data
 from reprl.mdp.tiers import Tiers
-from reprl.randomness import SharedKey, check_shared_key
+from reprl.randomness import DataStream, SharedKey, check_shared_key
 
 
 def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = None) -> int:
-    """Return the parallel calls of a run, refusing one that would pass max_samples."""
+    """Return the parallel calls set by hand, or those of the paper, refusing a number that would pass max_samples."""
     settings.check_horizon(model.horizon)
     try:
-        calls = _calls(model, settings)
+        calls = settings.calls or paper_calls(
+            model.n_states,
+            model.n_actions,
+            model.horizon,
+            epsilon=settings.epsilon,
+            rho=settings.rho,
+            delta=settings.delta,
+            grade=settings.grade(model.n_states, model.n_actions),
+        )
     except (OverflowError, ZeroDivisionError):
         raise ReprlError(
             f"these settings need more parallel calls than a float can hold: relax epsilon={settings.epsilon:g}, "
@@ -33,66 +47,84 @@ def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = No
     return calls
 
 
-def _calls(model: Parallel, settings: Settings) -> int:
-    if settings.calls is not None:
-        return settings.calls
-    grade = settings.grade(model.n_states, model.n_actions)
-    sizes = (model.n_states, model.n_actions, model.horizon)
-    epsilon, rho = settings.epsilon, settings.rho
-    if settings.constants == "paper":
-        return paper_calls(*sizes, epsilon=epsilon, rho=rho, delta=settings.delta, grade=grade)
-    return practical_calls(*sizes, epsilon=epsilon, rho=rho, grade=grade, mechanism=settings.mechanism)
-
-
 def run_generative(model: Parallel, shared_key: SharedKey, settings: Settings, max_samples: int | None = None) -> Run:
-    """Draw parallel samples and decide.
+    """Draw parallel samples and decide; with ``practical``, again with twice the data while a rehearsal says so.
 
     Args:
         model: where samples come from.
         shared_key: ξ.
         settings: accuracy, replicability and how to decide.
-        max_samples: raise rather than draw more.
+        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a number of calls that
+            is fixed beforehand, by hand or by the paper, is refused.
 
     Guarantee:
-        Proven if the figures that the induction computes from the sample sizes meet the asked ones, as they do with
-        ``paper`` (for very long horizons or many actions with rounding="vector" or mechanism="exponential"). Otherwise
-        heuristic: calibrated for ``practical``, unfounded for a smaller number of calls set by hand.
+        ``practical``: "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data
+        is at most ε; "none" otherwise. A fixed number of calls: proven if the figures that the induction computes from
+        it meet the asked ones, as they do with ``paper`` (for very long horizons or many actions with rounding="vector"
+        or mechanism="exponential"); otherwise nothing for one set by hand, and heuristic for the paper's.
 
     Randomness:
-        Shared, at shared_key.derive("decide"). Data: one batch of the model.
+        Shared, at shared_key.derive("decide"). Data: batches of the model, and streams (data seed,
+        "rehearsal/ROUND/…").
     """
     check_model(model, "generative", "access='generative'")
     key = check_shared_key(shared_key)
-    counts = model.sample(plan_calls(model, settings, max_samples))
     tiers = Tiers.single(model.horizon, model.n_states)
-    induction = tiered_induction(
-        key.derive("decide"),
-        counts,
-        tiers,
-        accuracy=settings.accuracy(tiers),
-        delta=settings.failure,
-        decision=settings.decision(model.n_states, model.n_actions),
-    )
-    calibrated = settings.constants == "practical" and settings.calls is None
-    source = "docs/calibration.md" if calibrated else "neither proven nor calibrated for this number of calls"
-    guarantee = promise(settings, induction.guarantee, source)
+    if settings.calls is not None or settings.constants == "paper":
+        data = call(model, plan_calls(model, settings, max_samples))
+        induction = decide(key, data.counts, tiers, settings)
+        return _finish(settings, data, induction, None, promise(settings, induction.guarantee))
+    settings.check_horizon(model.horizon)
+    unit = model.samples_per_call
+    data = no_data(model)
+    for number, size in enumerate(doubling(FIRST, most_of(model, "generative", max_samples, unit) // unit), 1):
+        data += call(model, size - int(data.starts.sum()))
+        induction = decide(key, data.counts, tiers, settings)
+        stream = DataStream(model.data_seed, f"rehearsal/{number}")
+        verdict = _rehearse(key, data, induction, settings, stream)
+        if may_stop(verdict, settings.epsilon):
+            break
+    return _finish(settings, data, induction, verdict.rehearsal, rehearsed_promise(settings, verdict))
+
+
+def _rehearse(key: SharedKey, data: Data, induction: Induction, settings: Settings, stream: DataStream) -> Verdict:
+    """Ask simulated second teams, and the data about the loss."""
+    tiers = Tiers.single(*induction.policy.actions.shape)
+
+    def team(fresh: SharedKey | None, share: int, draw: int) -> Answer:
+        own = redraw_data(data, share, draw)
+        return Answer(decide(fresh or key, own.counts, tiers, settings).policy, best_value(own))
+
+    rehearsal = rehearse(team, induction.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+    return Verdict(rehearsal, policy_loss_bound(data, induction.policy))
+
+
+def _finish(
+    settings: Settings, data: Data, induction: Induction, rehearsal: Rehearsal | None, guarantee: Guarantee
+) -> Run:
+    """Put the result together."""
     return Run(
         policy=induction.policy,
         guarantee=guarantee,
         settings=settings,
-        tiers=tiers,
-        counts=counts,
+        tiers=Tiers.single(*induction.policy.actions.shape),
+        counts=data.counts,
         values=induction.values,
+        rehearsal=rehearsal,
         induction=induction,
     )
 
 
-def promise(settings: Settings, computed: Guarantee, unproven: str) -> Guarantee:
-    """Return the asked figures: proven where the computed ones meet them all, heuristic where they do not."""
+def promise(settings: Settings, computed: Guarantee) -> Guarantee:
+    """Return the asked figures, proven, where the computed ones meet them all; a weaker status where they do not."""
     proven = (
         computed.status == "proven"
         and computed.rho <= settings.rho
         and computed.delta <= settings.delta
         and computed.epsilon <= settings.epsilon
     )
-    return settings.promise("proven", computed.source) if proven else settings.promise("heuristic", unproven)
+    if proven:
+        return settings.promise("proven", computed.source)
+    if settings.calls is not None:
+        return by_hand(settings, "parallel calls")
+    return settings.promise("heuristic", "the paper's rate, whose computed figures miss what was asked for")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.errors import ReprlError, check_int, quote
 from reprl.learning.canonical import run_canonical
-from reprl.learning.episodic import practical_stages, run_episodic
+from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.protocol import Run, number_within
 from reprl.learning.settings import LearnOptions, Settings
@@ -55,6 +57,17 @@ class LearnResult(Run):
 
         return Receipt.of(self)
 
+    def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them.
+
+        Args:
+            directory: made if need be. One that holds another recipe is refused,
+            force: unless this says to overwrite it.
+        """
+        from reprl import save_run
+
+        return save_run(self, directory, force=force)
+
 
 def learn(
     env: TabularMDP | GymnasiumModel | str | Any,
@@ -64,6 +77,7 @@ def learn(
     shared_seed: int | None = None,
     data_seed: int | None = None,
     max_samples: int | None = None,
+    candidate: tuple[str, int] | None = None,
     workers: int = 1,
     progress: bool = False,
     **options: Unpack[LearnOptions],
@@ -76,8 +90,10 @@ def learn(
         horizon: H, for an id or a gymnasium.Env, which needs it.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
-        data_seed: seed of the samples, private and different in every run; None draws one.
-        max_samples: never draw more. A run that is not sure by then promises nothing (rule="canonical") or is refused.
+        data_seed: seed of the samples, private and fresh in every run; None draws one.
+        max_samples: never draw more. A run that is not sure by then promises nothing; a size that is fixed beforehand,
+            by hand or by the paper, is refused.
+        candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         workers: threads, or processes for a black box; they cannot change the result.
         progress: show a bar on standard error: phase, episodes, time left in the phase.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
@@ -86,28 +102,25 @@ def learn(
             "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
 
     Guarantee:
-        As in the result, with its status: docs/rehearsal.md for "rehearsed", docs/proofs/decision.md for "proven",
-        docs/calibration.md for "heuristic".
+        As in the result: docs/rehearsal.md for "rehearsed", docs/proofs for "proven".
 
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     began = time.perf_counter()
-    settings = make_settings(options)
-    workers = check_int("workers", workers, 1, 1024)
+    settings, workers = make_settings(options), check_int("workers", workers, 1, 1024)
     if not isinstance(progress, bool):
         raise ReprlError(f"progress must be True or False, got {quote(progress)}")
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     seed = fresh_seed() if data_seed is None else data_seed
     settings = settings.numbered(world.labels.actions, world.n_actions)
-    bound = ReprlLearner(settings, max_samples=max_samples)
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, seed) as model,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
-        run = bound.run(model, key, workers=workers, progress=tell)
+        run = ReprlLearner(settings, None, max_samples, candidate).run(model, key, workers=workers, progress=tell)
     return LearnResult(
         **{field.name: getattr(run, field.name) for field in fields(run)},
         samples=model.ledger.samples,
@@ -152,12 +165,16 @@ class ReprlLearner:
     """A budget that sets the parallel calls or exploration runs, whatever the settings would ask for. Episodes are paid
     for in full beforehand; exploration ends many of them early, so less than the budget is spent."""
     max_samples: int | None = None
-    """A run that needs more is refused."""
+    """Never draw more, as ``learn`` says."""
+    candidate: tuple[str, int] | None = None
+    """What a recipe has published, to follow."""
     name: ClassVar[str] = "reprl"
     replicable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a budget for a preset that has no size to set."""
+        """Refuse a budget for a preset that has no size to set, and a candidate for a rule that has none."""
+        if self.candidate is not None and self.settings.rule != "canonical":
+            raise ReprlError(f"candidate must be left out unless rule='canonical', got {quote(self.candidate)}")
         if self.samples is not None:
             check_int("samples", self.samples, 1)
             if self.access == "episodic" and self.settings.constants == "paper":
@@ -193,6 +210,7 @@ class ReprlLearner:
                 self.settings,
                 max_samples=self.max_samples,
                 spend=self.samples,
+                candidate=self.candidate,
                 workers=workers,
                 progress=progress,
             )
@@ -220,5 +238,5 @@ class ReprlLearner:
             return int(model.samples_per_call)
         if self.settings.rule == "canonical":
             return int(model.samples_per_episode * model.n_states * model.n_actions)
-        (stage,) = practical_stages(model.n_states, model.n_actions, model.horizon)
-        return stage.run.episodes * int(model.samples_per_episode)
+        run = practical_run(model.n_states, model.n_actions, model.horizon)
+        return run.episodes * int(model.samples_per_episode)

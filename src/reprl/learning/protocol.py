@@ -42,19 +42,25 @@ class Run:
     """What the canonical rule chose, and how firmly; None for the rule "sampled"."""
     rehearsal: Rehearsal | None = None
     """What simulated second teams did; None where nobody asked them."""
+    spread: float | None = None
+    """How much the best policy is worth more than the worst, in the run's own model: an ε of at least this is met by
+    every policy. None for the rule "sampled"."""
+    followed: bool = False
+    """Whether the run took the candidate that a recipe had published, instead of choosing afresh."""
     induction: Induction | None = None
     """Laws and scores behind the policy, for the rule "sampled"."""
     explored: Explored | None = None
     """Fractional and drawn ignorable sets, for access "episodic"."""
-    stretch: float = 1.0
-    """How much wider than ε/H the decision's windows were: measured by an episodic run, 1 for parallel sampling."""
-    level: int = 0
-    """How often an episodic run began its exploration again, with longer runs, because its own data asked for it."""
 
     @property
     def tolerance(self) -> float | None:
         """Actions within this of the best counted as equal; None for the rule "sampled"."""
         return None if self.choice is None else self.choice.tolerance
+
+    @property
+    def met_by_all(self) -> bool:
+        """Whether every policy is within ε of the best, as far as the run can tell."""
+        return self.spread is not None and self.spread <= self.settings.epsilon
 
     @property
     def undecided(self) -> list[tuple[int, int]]:

@@ -1,25 +1,26 @@
 """Rehearsal: would a second team, with data like ours, come to the same policy?
 
-Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule. They
-have half of its data, against a lucky look. If those under this run's shared key do not all come to its policy, the key
-may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys are asked as well
-(docs/rehearsal.md).
+Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule, of
+either kind. They have half of its data, against a lucky look. If those under this run's shared key do not all come to
+its policy, the key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys are
+asked as well (docs/rehearsal.md).
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.dynamics import Data, redraw
+from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import Choice, Rule, choose, with_key
 
 APART = 1
 """Pairs under fresh keys that may differ."""
+HALF = 2
+"""This run's data over those of a simulated team."""
 
 
 def teams_for(rho: float) -> int:
@@ -30,6 +31,22 @@ def teams_for(rho: float) -> int:
 def pairs_for(rho: float) -> int:
     """Return how many pairs under fresh keys are asked, all but APART of which must agree: 4/ρ, and 20 at least."""
     return max(20, math.ceil(4.0 / rho))
+
+
+class Answer(NamedTuple):
+    """What a simulated second team comes to."""
+
+    policy: Policy | None
+    """None if it would have gone another way before it decided."""
+    best: float
+    """V* from the start, in its data."""
+
+
+class Team(Protocol):
+    """A rule, as simulated second teams follow it."""
+
+    def __call__(self, key: SharedKey | None, share: int, draw: int, /) -> Answer:
+        """Decide under a shared key, None for this run's, on one `share`-th of its data, redrawn by a private key."""
 
 
 class Rehearsal(NamedTuple):
@@ -59,21 +76,15 @@ class Rehearsal(NamedTuple):
 
 
 def rehearse(
-    rule: Rule,
-    data: Data,
-    chosen: Choice,
-    rho: float,
-    stream: DataStream,
-    *,
-    pairs: bool = True,
+    team: Team, policy: Policy, *, rho: float, epsilon: float, stream: DataStream, pairs: bool = True
 ) -> Rehearsal:
     """Simulate second teams.
 
     Args:
-        rule: f(ξ, ·).
-        data: of this run.
-        chosen: what the rule makes of them.
+        team: the rule, on data redrawn from this run's.
+        policy: what the rule makes of this run's data.
         rho: the disagreement that may be promised; it sets how many are asked.
+        epsilon: accuracy.
         stream: private; every team reads streams of its own.
         pairs: whether pairs under fresh keys may let a run stop whose own teams differ.
 
@@ -83,36 +94,35 @@ def rehearse(
 
     Randomness:
         Data streams (data seed, the stream's purpose + "/team/NUMBER", "/pair/NUMBER" and "/key/NUMBER"). Shared: what
-        ``choose`` reads under rule.key and, for pairs, under keys that this run makes up. No shared draw of any other
-        run depends on these.
+        the team reads under this run's key and, for pairs, under keys that this run makes up. No shared draw of any
+        other run depends on these.
     """
     teams = teams_for(rho)
-    actions = chosen.policy.actions
-    apart = np.zeros(actions.shape)
+    apart = np.zeros(policy.actions.shape)
     values = np.empty(teams)
     agree = 0
-    for team in range(teams):
-        found = choose(rule, redraw(data, 2, _key(stream, "team", team)))
-        apart += found.policy.actions != actions
-        agree += found.policy == chosen.policy
-        values[team] = found.value + found.loss
+    for number in range(teams):
+        found = team(None, HALF, _key(stream, "team", number))
+        apart += 1.0 if found.policy is None else found.policy.actions != policy.actions
+        agree += found.policy == policy
+        values[number] = found.best
     error = float(values.std(ddof=1)) / math.sqrt(2.0)
-    known = error < rule.epsilon
+    known = error < epsilon
     passed = known and agree == teams
     same = asked = 0
     if pairs and known and not passed:
-        same, asked = _ask_pairs(rule, data, pairs_for(rho), stream)
+        same, asked = _ask_pairs(team, pairs_for(rho), stream)
         passed = asked - same <= APART
     return Rehearsal(agree, teams, same, asked, passed, apart / teams, error)
 
 
-def _ask_pairs(rule: Rule, data: Data, most: int, stream: DataStream) -> tuple[int, int]:
+def _ask_pairs(team: Team, most: int, stream: DataStream) -> tuple[int, int]:
     """Return how many of how many pairs agree; no more are asked once too many differ."""
     agree = 0
     for pair in range(most):
-        fresh = with_key(rule, SharedKey(_key(stream, "key", pair)))
-        first, second = (choose(fresh, redraw(data, 2, _key(stream, "pair", 2 * pair + i))).policy for i in (0, 1))
-        agree += first == second
+        fresh = SharedKey(_key(stream, "key", pair))
+        first, second = (team(fresh, HALF, _key(stream, "pair", 2 * pair + i)).policy for i in (0, 1))
+        agree += first is not None and first == second
         if pair + 1 - agree > APART:
             return agree, pair + 1
     return agree, most

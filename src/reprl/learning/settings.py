@@ -71,11 +71,11 @@ class Settings:
     rounding: str = "none"
     """"none" (only the policy replicates), "vector" or "grid" (the values do too)."""
     constants: str = "practical"
-    """"practical" (calibrated, heuristic) or "paper" (proven)."""
+    """"practical" (sizes by rehearsal) or "paper" (proven, where its constants are known)."""
     calls: int | None = None
-    """Parallel calls, for access "generative"; None for the preset's number."""
+    """Parallel calls, for access "generative"; None for the preset's; by hand, nothing is rehearsed or promised."""
     runs: int | None = None
-    """Exploration runs, for access "episodic"; None for the preset's number and as many more as its forecast asks."""
+    """Exploration runs, for access "episodic"; None for the preset's; by hand, nothing is rehearsed or promised."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""

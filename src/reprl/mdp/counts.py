@@ -68,18 +68,8 @@ class Counts:
     @cached_property
     def reward_sum(self) -> NDArray[np.float64]:
         """Σ r over the samples of each cell, (H, S, A)."""
-        return self._reward_power(1)
-
-    @cached_property
-    def reward_square_sum(self) -> NDArray[np.float64]:
-        """Σ r² over the samples of each cell, (H, S, A)."""
-        return self._reward_power(2)
-
-    def _reward_power(self, power: int) -> NDArray[np.float64]:
-        weights = self.hits * self._columns()[1] ** power
-        sums: NDArray[np.float64] = np.bincount(
-            self._cells, weights, minlength=int(np.prod(self.outcomes.shape))
-        ).astype(np.float64, copy=False)
+        weights = self.hits * self._columns()[1]
+        sums = np.bincount(self._cells, weights, minlength=int(np.prod(self.outcomes.shape))).astype(np.float64)
         sums.setflags(write=False)
         return sums.reshape(self.outcomes.shape)
 

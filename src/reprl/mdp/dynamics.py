@@ -37,7 +37,7 @@ class Data(NamedTuple):
         """Add two data sets up; one without any samples has no table of its own."""
         if not isinstance(other, Data):
             return NotImplemented
-        if not self.starts.any():
+        if not self.starts.any() and not self.counts.hits.any():
             return other
         return Data(self.counts + other.counts, self.starts + other.starts)
 
@@ -51,12 +51,20 @@ def true_dynamics(mdp: TabularMDP) -> Dynamics:
 
 def empirical_dynamics(data: Data) -> Dynamics:
     """Return the dynamics that data show: relative frequencies."""
-    counts = data.counts
-    return _as_dynamics(counts.outcomes, counts.hits, data.starts)
+    outcomes = data.counts.outcomes
+    probability = np.empty(outcomes.n_slots)
+    tried = np.empty(outcomes.shape, dtype=np.bool_)
+    _normalise(outcomes, data.counts.hits, probability, tried)
+    return Dynamics(outcomes, probability, tried, data.starts / data.starts.sum())
 
 
 def redraw(data: Data, share: int, key: int) -> Dynamics:
-    """Return the dynamics that a second team would see, if these data were the truth.
+    """Return the dynamics that a second team would see, if these data were the truth; as ``redraw_data``."""
+    return empirical_dynamics(redraw_data(data, share, key))
+
+
+def redraw_data(data: Data, share: int, key: int) -> Data:
+    """Return the data that a second team would have, if these data were the truth.
 
     Args:
         data: of this run.
@@ -77,14 +85,7 @@ def redraw(data: Data, share: int, key: int) -> Dynamics:
     lane = np.uint64(int(np.prod(counts.outcomes.shape)))
     multinomial(np.uint64(key), lane, number, law, np.cumsum(law), drawn)
     starts[seen] = drawn
-    return _as_dynamics(counts.outcomes, hits, starts)
-
-
-def _as_dynamics(outcomes: Outcomes, hits: NDArray[np.int64], starts: NDArray[np.int64]) -> Dynamics:
-    probability = np.empty(outcomes.n_slots)
-    tried = np.empty(outcomes.shape, dtype=np.bool_)
-    _normalise(outcomes, hits, probability, tried)
-    return Dynamics(outcomes, probability, tried, starts / starts.sum())
+    return Data(Counts(counts.outcomes, hits), starts)
 
 
 @njit(cache=True, nogil=True)

@@ -35,17 +35,9 @@ class Environment(NamedTuple):
         """What to call it."""
         return self.id or self.labels.name
 
-    def state(self, s: int) -> str:
-        """The name of a state, or its number."""
-        return self.labels.state(s)
-
-    def action(self, a: int) -> str:
-        """The name of an action, or its number."""
-        return self.labels.action(a)
-
     def cell(self, h: int, s: int) -> str:
         """A step and a state in words."""
-        return f"step {h}, state {self.state(s)}"
+        return f"step {h}, state {self.labels.state(s)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the part of a JSON document that names an environment and its states and actions."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reprl.auditing.comparison import Comparison, Row, Tried
+from reprl.auditing.comparison import Comparison, Row
+from reprl.auditing.search import Tried
 from reprl.documents import digest, plain
 from reprl.report.charts import Axis, Bar, Line, bars, curves
 from reprl.report.page import badge, escape, facts, figure, fingerprint, number, page, promises, table

@@ -29,10 +29,20 @@ _LETTERED = 20
 
 
 class Moves(NamedTuple):
-    """The actions to write into cells, (H, S), and where they are faint."""
+    """The actions to write into cells, (H, S), where they are faint, and where they are disputed."""
 
     actions: NDArray[np.int64]
     faint: NDArray[np.bool_]
+    disputed: NDArray[np.bool_]
+
+    def at(self, place: Any) -> Moves:
+        """Return a part."""
+        return Moves(self.actions[place], self.faint[place], self.disputed[place])
+
+    @property
+    def turned(self) -> Moves:
+        """Steps and states changed about."""
+        return Moves(self.actions.T, self.faint.T, self.disputed.T)
 
 
 class Maps:
@@ -124,12 +134,14 @@ class Maps:
         control = f'<div class="tabs js-only">{tabs}</div>' if len(layers) > 1 else ""
         return figure(name, title, caption, f'<div class="layers">{control}{maps}</div>')
 
-    def policy(self, actions: NDArray[np.int64], ignored: NDArray[np.bool_]) -> str:
-        """Return the card of the policy: arrows on a grid, letters and colours elsewhere."""
+    def policy(
+        self, actions: NDArray[np.int64], ignored: NDArray[np.bool_], disputed: NDArray[np.bool_] | None = None
+    ) -> str:
+        """Return the card of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed."""
         levels = np.where(ignored, NONE, self._colours()[actions])
-        body = self._draw(self._ramp, levels, "policy", Moves(actions, ignored)) + self._policy_legend(
-            bool(ignored.any())
-        )
+        framed = np.zeros(ignored.shape, dtype=bool) if disputed is None else disputed
+        legend = self._policy_legend(bool(ignored.any()), bool(framed.any()))
+        body = self._draw(self._ramp, levels, "policy", Moves(actions, ignored, framed)) + legend
         return figure("policy", "Policy", "What to do in each state, from the first step to the last.", body, wide=True)
 
     @property
@@ -141,7 +153,7 @@ class Maps:
         indices = np.arange(self.world.n_actions)
         return indices if self._ramp == "action" else indices * (LEVELS - 1) // (self.world.n_actions - 1)
 
-    def _policy_legend(self, some_ignored: bool) -> str:
+    def _policy_legend(self, some_ignored: bool, some_disputed: bool) -> str:
         keys = []
         for a, level in enumerate(self._colours().tolist()):
             name = action_name(self.world, a)
@@ -150,8 +162,10 @@ class Maps:
                 f'<span class="key"><i class="l{level}{self._inverse(a)}">{escape(self.short[a])}</i>{text}</span>'
             )
         if some_ignored:
-            reason = "ignored: too rarely reached to matter, action fixed in advance"
+            reason = "ignored: too rarely reached to matter"
             keys.append(f'<span class="key"><i class="none"></i>{reason}</span>')
+        if some_disputed:
+            keys.append('<span class="key"><i class="framed"></i>some simulated second team does something else</span>')
         return f'<div class="legend {self._ramp}">{"".join(keys)}</div>'
 
     def _inverse(self, a: int) -> str:
@@ -163,11 +177,11 @@ class Maps:
         part = np.ix_(self.steps, self.states)
         levels = levels[part]
         if moves is not None:
-            moves = Moves(moves.actions[part], moves.faint[part])
+            moves = moves.at(part)
         if self.grid is None:
             return self._matrix(ramp, levels, title, moves)
         panels = "".join(
-            self._panel(i, ramp, levels[i], title, None if moves is None else Moves(moves.actions[i], moves.faint[i]))
+            self._panel(i, ramp, levels[i], title, None if moves is None else moves.at(i))
             for i in range(self.steps.size)
         )
         return f'<div class="panels{" sliding" if self.sliding else ""}" style="{self._columns()}">{panels}</div>'
@@ -201,14 +215,18 @@ class Maps:
         for s, (a, faint) in enumerate(zip(moves.actions.tolist(), moves.faint.tolist(), strict=True)):
             place = f"translate({s % columns + 0.5:g} {s // columns + 0.5:g})rotate({turns[a]})"
             marks.append(f'<use href="#arrow" transform="{place}" class="{"dim" if faint else ""}"/>')
+        for s in np.flatnonzero(moves.disputed).tolist():
+            corner = f'x="{s % columns + 0.06:g}" y="{s // columns + 0.06:g}"'
+            marks.append(f'<rect class="framed" {corner} width=".88" height=".88"/>')
         return f'<svg class="arrows" viewBox="0 0 {columns} {rows}" aria-hidden="true">{"".join(marks)}</svg>'
 
     def _letters(self, moves: Moves, columns: int, rows: int) -> str:
         if columns > _LETTERED or rows > 60:
             return ""
         marks = "".join(
-            f'<b class="{"dim" if faint else self._inverse(a)}">{escape(self.short[a])}</b>'
-            for a, faint in zip(moves.actions.ravel().tolist(), moves.faint.ravel().tolist(), strict=True)
+            f'<b class="{"dim" if faint else self._inverse(a)}{" framed" if disputed else ""}">'
+            f"{escape(self.short[a])}</b>"
+            for a, faint, disputed in zip(*(table.ravel().tolist() for table in moves), strict=True)
         )
         shape = f"grid-template:repeat({rows},minmax(0,1fr))/repeat({columns},minmax(0,1fr))"
         return f'<div class="letters" style="{shape}" aria-hidden="true">{marks}</div>'
@@ -222,7 +240,7 @@ class Maps:
         else:
             left, top = names, steps
             levels = levels.T
-            moves = None if moves is None else Moves(moves.actions.T, moves.faint.T)
+            moves = None if moves is None else moves.turned
         rows, columns = levels.shape
         inside = "" if moves is None else self._letters(moves, columns, rows)
         height = 26 if rows <= 24 else 20 if rows <= 60 else max(3, 1200 // rows)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reprl.artifacts.folder import Run
+from reprl.artifacts.folder import StoredRun
 from reprl.documents import plain
+from reprl.learning.settings import SAMPLED_ONLY
 from reprl.mdp.environment import Environment
 from reprl.report.maps import Maps
 from reprl.report.names import action_name
@@ -15,18 +17,18 @@ from reprl.report.page import badge, counted, escape, facts, figure, fingerprint
 from reprl.report.shades import ranks, shade
 
 
-def run_page(run: Run) -> bytes:
+def run_page(run: StoredRun) -> bytes:
     """Return the page."""
     world = run.environment
     maps = Maps(world, run.receipt.visits.astype(np.float64))
-    settings = facts("Settings", run.recipe.settings.as_dict())
+    settings = facts("Settings", _settings(run))
     body = [
         f'<section class="card top">{_guarantee(run)}{_fingerprint(run)}</section>',
         tiles(_tiles(run)),
         f'<h2 class="part">Over steps and states</h2><p class="note">{escape(maps.note)}</p>{maps.slider()}',
         f'<div class="figures">{_figures(run, maps)}</div>',
         f'<div class="figures">{settings}{facts("Recipe and receipt", _papers(run))}</div>',
-        _promises(),
+        _promises(run),
     ]
     return page("run", world.title, lead(world, world.labels.description), ARROW + "".join(body), maps.data())
 
@@ -45,48 +47,83 @@ def lead(world: Environment, description: str = "") -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _guarantee(run: Run) -> str:
+_STATUSES = {
+    "proven": ("good", "a written proof holds with the constants that ran"),
+    "certified": ("good", "proven from the data of this very run"),
+    "rehearsed": ("good", "second teams were simulated from this run's own data and agreed; a simulation, not a proof"),
+    "heuristic": ("warn", "sample sizes were calibrated by measurement, not proven; another environment may need more"),
+    "none": ("bad", "nothing supports a figure, so none is shown"),
+}
+"""Tone of the badge and meaning of every status."""
+
+
+def _guarantee(run: StoredRun) -> str:
     promise = run.receipt.guarantee
-    proven = promise.status == "proven"
-    meaning = (
-        "a written proof holds with the constants that ran"
-        if proven
-        else "sample sizes were calibrated by measurement, not proven; another environment may need more"
-    )
-    mark = badge(promise.status, "good" if proven else "warn")
+    tone, meaning = _STATUSES[promise.status]
+    if promise.status == "none":
+        sentence = '<p class="sentence">Nothing is promised of this policy: a second team may come to another one.</p>'
+    else:
+        sentence = (
+            f'<p class="sentence">Two runs of this recipe, with the same shared seed and fresh, independent data, end '
+            f"in <strong>exactly the same policy</strong> with probability at least "
+            f"<strong>{percent(max(0.0, 1 - promise.rho))}</strong>.</p>"
+            f'<p class="sentence second">The policy earns within <strong>{number(promise.epsilon)}</strong> of the '
+            f"best possible with probability at least <strong>{percent(max(0.0, 1 - promise.delta))}</strong>.</p>"
+        )
+    mark = badge(promise.status, tone)
+    source = "docs/rehearsal.md" if promise.status == "rehearsed" else promise.source
     return (
-        f'<div class="guarantee" id="guarantee"><h2>Guarantee {mark}</h2>'
-        f'<p class="sentence">Two runs of this recipe, with the same shared seed and fresh, independent data, end in '
-        f"<strong>exactly the same policy</strong> with probability at least "
-        f"<strong>{percent(max(0.0, 1 - promise.rho))}</strong>.</p>"
-        f'<p class="sentence second">The policy earns within <strong>{number(promise.epsilon)}</strong> of the best '
-        f"possible with probability at least <strong>{percent(max(0.0, 1 - promise.delta))}</strong>.</p>"
-        f'<p class="caption"><b>{escape(promise.status)}</b> — {meaning}. Source: {escape(promise.source)}</p></div>'
+        f'<div class="guarantee" id="guarantee"><h2>Guarantee {mark}</h2>{sentence}{_decided(run)}'
+        f'<p class="caption"><b>{escape(promise.status)}</b> — {meaning}. Source: {escape(source)}</p></div>'
     )
 
 
-def _fingerprint(run: Run) -> str:
+def _decided(run: StoredRun) -> str:
+    """How the canonical rule came to the policy, in sentences."""
+    receipt, settings = run.receipt, run.recipe.settings
+    lines = []
+    if receipt.rehearsal is not None and receipt.guarantee.status != "none":
+        lines.append(f"{receipt.rehearsal}.")
+    if receipt.choice is not None:
+        words = receipt.choice.words(settings.preference)
+        lines.append(f"{words[0].upper()}{words[1:]}.")
+        if receipt.choice.followed:
+            lines.append("This run followed the candidate that its recipe publishes; ρ speaks of choosing afresh.")
+    if receipt.spread is not None and receipt.spread <= settings.epsilon:
+        lines.append(f"Every policy is within ε here: best and worst differ by {number(receipt.spread)} in its model.")
+    return "".join(f'<p class="sentence second">{escape(line)}</p>' for line in lines)
+
+
+def _fingerprint(run: StoredRun) -> str:
     return fingerprint(
         "Policy fingerprint", run.policy.fingerprint, "SHA-256 of the policy. Equal fingerprints, equal policies."
     )
 
 
-def _tiles(run: Run) -> list[tuple[str, str, str]]:
+def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
     receipt = run.receipt
     reached = f"{int((receipt.visits > 0).sum()):,} of {receipt.visits.size:,}"
     items = [
         ("samples", *counted(receipt.samples, "observed transitions")),
         ("episodes", *(counted(receipt.episodes, "") if receipt.episodes else ("—", "parallel sampling has none"))),
         ("sampled cells", reached, "(step, state) pairs with data"),
-        ("tiers", str(receipt.tiers.count), "of reachability" if receipt.tiers.count > 1 else "nothing is ignored"),
-        ("shared seed", str(run.recipe.shared_seed), "publish it with the recipe"),
     ]
-    if run.recipe.settings.access == "episodic":
-        items.append(("stretch", number(receipt.stretch), "widening of the decision windows"))
+    if receipt.rehearsal is not None:
+        found = receipt.rehearsal
+        pairs = f"; {found.pairs_agree} of {found.pairs} pairs under fresh seeds" if found.pairs else ""
+        items.append(("rehearsal", f"{found.agree} of {found.of}", f"simulated teams agree{pairs}"))
+    if receipt.choice is not None:
+        name = "tolerance" if receipt.choice.kind == "preferred" else "width"
+        how = "followed" if receipt.choice.followed else "chosen"
+        items.append((name, number(receipt.choice.tolerance), f"candidate {receipt.choice.candidate}, {how}"))
+    else:
+        tiers = receipt.tiers.count
+        items.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
+    items.append(("shared seed", str(run.recipe.shared_seed), "publish it with the recipe"))
     return items
 
 
-def _figures(run: Run, maps: Maps) -> str:
+def _figures(run: StoredRun, maps: Maps) -> str:
     world, receipt = run.environment, run.receipt
     visits, values, tiers = receipt.visits.astype(np.float64), receipt.values[:-1], receipt.tiers
     maps.tell("action", run.policy.actions, [action_name(world, a) for a in range(world.n_actions)])
@@ -94,14 +131,13 @@ def _figures(run: Run, maps: Maps) -> str:
     maps.tell("samples", visits)
     maps.tell("value", values)
     last = "ignored" if tiers.count > 1 else "every state"
+    caption = "How easily a state is reached at a step: tier 1 most easily."
+    if receipt.rule == "canonical":
+        caption = "Where the policy itself comes often enough to decide; elsewhere it says the most preferred action."
+    apart = None if receipt.rehearsal is None else receipt.rehearsal.apart
     figures = [
-        maps.policy(run.policy.actions, tiers.ignorable),
-        maps.figure(
-            "tiers",
-            "Tiers",
-            "How easily a state is reached at a step: tier 1 most easily.",
-            ranks(tiers.level, tiers.count, "tier", last),
-        ),
+        maps.policy(run.policy.actions, tiers.ignorable, None if apart is None else apart > 0.0),
+        maps.figure("tiers", "Tiers", caption, ranks(tiers.level, tiers.count, "tier", last)),
         maps.figure(
             "samples",
             "Samples",
@@ -114,12 +150,24 @@ def _figures(run: Run, maps: Maps) -> str:
             "Expected reward still to come, as the decision estimated it.",
             shade(values, low=min(0.0, float(values.min()))),
         ),
-        _fractional(run, maps),
+        _fractional(run, maps) if receipt.rule == "sampled" else "",
+        _undecided(apart, maps),
     ]
     return "".join(figures)
 
 
-def _fractional(run: Run, maps: Maps) -> str:
+def _undecided(apart: NDArray[np.float64] | None, maps: Maps) -> str:
+    """Where simulated second teams part."""
+    if apart is None:
+        return ""
+    title, text = "Undecided", "Share of the simulated second teams that would do something else."
+    if not apart.any():
+        return figure("undecided", title, text, '<p class="empty">all of them do the same everywhere</p>')
+    maps.tell("teams that differ", apart)
+    return maps.figure("undecided", title, text, shade(apart, "orange", low=0.0, high=1.0, none="none of them"))
+
+
+def _fractional(run: StoredRun, maps: Maps) -> str:
     title = "μ̂: how often under-explored"
     if run.receipt.fractional is None or not len(run.receipt.fractional):
         text = "Parallel sampling reaches every state at will, so no state is ever under-explored."
@@ -134,7 +182,7 @@ def _fractional(run: Run, maps: Maps) -> str:
     return maps.layers("fractional", title, text, layers)
 
 
-def _papers(run: Run) -> dict[str, Any]:
+def _papers(run: StoredRun) -> dict[str, Any]:
     document = run.receipt.as_dict()
     shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
     for name in ("data_commitment", "package_version", "stream_version"):
@@ -142,10 +190,23 @@ def _papers(run: Run) -> dict[str, Any]:
     return {**shown, "seconds": f"{document['timings']['seconds']:.3g}"}
 
 
-def _promises() -> str:
+def _settings(run: StoredRun) -> dict[str, Any]:
+    """The settings that the rule has a use for, with actions by name."""
+    settings = run.recipe.settings
+    hidden = SAMPLED_ONLY if settings.rule == "canonical" else ("preference",)
+    shown: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in hidden}
+    if isinstance(settings.preference, tuple):
+        shown["preference"] = ", ".join(action_name(run.environment, int(a)) for a in settings.preference)
+    return shown
+
+
+def _promises(run: StoredRun) -> str:
+    first = "A second team with this recipe and fresh data gets this very policy, with the probability above."
+    if run.receipt.guarantee.status == "none":
+        first = "The run ended without a promise; the framed cells are those that further data could still change."
     return promises(
         (
-            "A second team with this recipe and fresh data gets this very policy, with the probability above.",
+            first,
             "The fingerprint covers every action at every step, ignored states included.",
             "The data commitment ties this receipt to its data seed, which stays private if it was drawn at random.",
         ),

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from reprl.artifacts.folder import Run, load_run
+from reprl.artifacts.folder import StoredRun, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
-from reprl.documents import decode, load, stated_format
+from reprl.documents import decode, load, plain, stated_format
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
 from reprl.mdp.policy import Policy
@@ -23,7 +22,7 @@ from reprl.report.audit_page import audit_page
 from reprl.report.comparison_page import comparison_page
 from reprl.report.run_page import run_page
 
-Source = Run | AuditReport | Comparison
+Source = StoredRun | AuditReport | Comparison
 
 
 def write_report(source: object, out: str | os.PathLike[str]) -> Path:
@@ -31,15 +30,15 @@ def write_report(source: object, out: str | os.PathLike[str]) -> Path:
 
     Args:
         source: a run folder (recipe.json, receipt.json, policy.json), the path of an audit or comparison, or the
-            same in memory: a LearnResult or Run, an AuditReport, a Comparison, or their documents as mappings, a run's
-            as {"recipe": …, "receipt": …, "policy": …}.
+            same in memory: a LearnResult or StoredRun, an AuditReport, a Comparison, or their documents as mappings, a
+            run's as {"recipe": …, "receipt": …, "policy": …}.
         out: the HTML file, written whole or not at all.
 
     States and actions have the names that the receipt, audit or comparison carries; where it has none, they have
     numbers and the page says so.
     """
     record = _read(source)
-    if isinstance(record, Run):
+    if isinstance(record, StoredRun):
         data = run_page(record)
     elif isinstance(record, AuditReport):
         data = audit_page(record)
@@ -55,16 +54,16 @@ def _read(source: object) -> Source:
     if isinstance(source, str | os.PathLike):
         return load_run(source) if Path(source).is_dir() else load(source, _from_json)
     parts = source if isinstance(source, Mapping) else _attributes(source)
-    if not set(Run._fields) <= set(parts):
+    if not set(StoredRun._fields) <= set(parts):
         return _from_json(_to_json(parts))
-    kinds = zip((Recipe, Receipt, Policy), Run._fields, strict=True)
-    return Run(*(_part(kind, parts[name]) for kind, name in kinds)).check()
+    kinds = zip((Recipe, Receipt, Policy), StoredRun._fields, strict=True)
+    return StoredRun(*(_part(kind, parts[name]) for kind, name in kinds)).check()
 
 
 def _attributes(source: object) -> dict[str, Any]:
     """The parts of a run that an object has, such as the result of ``learn``."""
     try:
-        return {name: getattr(source, name) for name in Run._fields}
+        return {name: getattr(source, name) for name in StoredRun._fields}
     except AttributeError:
         allowed = "a run folder, a run, an audit, a comparison or a path to one"
         raise ReprlError(f"report source must be {allowed}, got {quote(source)}") from None
@@ -80,7 +79,7 @@ def _from_json(data: bytes | str) -> AuditReport | Comparison:
         return AuditReport.from_json(data)
     if format == "reprl-comparison":
         return Comparison.from_json(data)
-    if format in [f"reprl-{name}" for name in Run._fields]:
+    if format in [f"reprl-{name}" for name in StoredRun._fields]:
         raise ReprlError("report source is one file of a run: give the folder that holds recipe, receipt and policy")
     raise ReprlError(f"report source must say format 'reprl-audit' or 'reprl-comparison', got {quote(format)}")
 
@@ -88,12 +87,6 @@ def _from_json(data: bytes | str) -> AuditReport | Comparison:
 def _to_json(document: object) -> str:
     """Let documents in memory hold NumPy values."""
     try:
-        return json.dumps(document, default=_number)
+        return json.dumps(document, default=partial(plain, strict=True))
     except (ValueError, TypeError, RecursionError) as error:
         raise ReprlError(f"report source must hold JSON values only: {error}") from None
-
-
-def _number(value: object) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"got {quote(value)}")

@@ -140,3 +140,42 @@ def _passed(
             total += abs(scratch[y]) * deviation[y]
             scratch[y] = 0.0
     return total
+
+
+def value_spread(dynamics: Dynamics) -> float:
+    """Return how much the best policy is worth more than the worst, from the start; untried actions do not count.
+
+    Args:
+        dynamics: the model. An ε of at least this is met by every policy in it.
+    """
+    ends = np.zeros((2, dynamics.outcomes.n_states))
+    _extremes(dynamics, ends[0], ends[1])
+    return float(dynamics.initial @ (ends[0] - ends[1]))
+
+
+@njit(cache=True, nogil=True)
+def _extremes(dynamics: Dynamics, best: NDArray[np.float64], worst: NDArray[np.float64]) -> None:
+    """Fill best and worst, (S,), with the extreme values of the first step; both hold zeros."""
+    outcomes = dynamics.outcomes
+    up = np.zeros(outcomes.n_states)
+    down = np.zeros(outcomes.n_states)
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            up[s] = -math.inf
+            down[s] = math.inf
+            for a in range(outcomes.n_actions):
+                if not dynamics.tried[h, s, a]:
+                    continue
+                row = h * outcomes.row_shift + s * outcomes.n_actions + a
+                high = 0.0
+                low = 0.0
+                for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                    weight = dynamics.probability[e + h * outcomes.slot_shift]
+                    high += weight * (outcomes.reward[e] + best[outcomes.next_state[e]])
+                    low += weight * (outcomes.reward[e] + worst[outcomes.next_state[e]])
+                up[s] = max(up[s], high)
+                down[s] = min(down[s], low)
+            if up[s] < down[s]:  # nothing was tried here
+                up[s] = down[s] = 0.0
+        best[:] = up
+        worst[:] = down

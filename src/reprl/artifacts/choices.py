@@ -1,0 +1,177 @@
+"""What a canonical run chose and how it was rehearsed, as recipes publish it and receipts keep it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.documents import Reader
+from reprl.errors import ReprlError, quote
+from reprl.learning.protocol import Run
+from reprl.learning.rehearsal import Rehearsal
+from reprl.learning.settings import Settings
+from reprl.randomness import SharedKey
+from reprl.rule.choice import KINDS, make_rule
+
+MOST = 2**16
+"""Candidates of a kind, and teams of a rehearsal, that a document may speak of."""
+_REHEARSAL = ("agree", "of", "pairs_agree", "pairs", "passed", "error")
+
+
+class Candidate(NamedTuple):
+    """One candidate of the rule, which a second team may follow."""
+
+    kind: str
+    """"preferred" or "sampled"."""
+    number: int
+    tolerance: float
+    """u, or the width of the laws."""
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.kind} {self.number}, {'tolerance' if self.kind == 'preferred' else 'width'} {self.tolerance:.3g}"
+
+    @staticmethod
+    def read(given: Reader) -> Candidate:
+        """Read one, strictly."""
+        kind, number = given.choice("kind", KINDS), given.whole("number", 0, MOST)
+        return Candidate(kind, number, given.real("tolerance", open_low=True))
+
+    def check(self, shape: tuple[int, int, int], settings: Settings, shared_seed: int) -> Candidate:
+        """Return the candidate if the rule of these settings has it."""
+        if settings.rule != "canonical":
+            raise ReprlError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
+        rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=settings.epsilon)
+        known = rule.tolerances if self.kind == "preferred" else rule.widths
+        if self.number >= known.size:
+            raise ReprlError(f"candidate.number must be a whole number from 0 to {known.size - 1}, got {self.number}")
+        if not math.isclose(self.tolerance, known[self.number], rel_tol=1e-9):
+            raise ReprlError(
+                f"candidate.tolerance must be {known[self.number]:.6g} for number {self.number}, got {self.tolerance:g}"
+            )
+        return self
+
+
+class Chosen(NamedTuple):
+    """What a run chose among the candidates, and how firmly; the fields are those of ``reprl.rule.choice.Choice``."""
+
+    kind: str
+    candidate: int
+    tolerance: float
+    margin: float
+    lead: float | None
+    """None if there was no other policy."""
+    loss: float
+    value: float
+    tightest: tuple[int, int, int] | None
+    followed: bool
+    """Whether it took the candidate that its recipe had published, instead of choosing afresh."""
+
+    @staticmethod
+    def of(run: Run) -> Chosen | None:
+        """Return what a run chose; None for the rule "sampled"."""
+        if run.choice is None:
+            return None
+        found = run.choice
+        return Chosen(
+            kind=found.kind,
+            candidate=int(found.candidate),
+            tolerance=float(found.tolerance),
+            margin=float(found.margin),
+            lead=float(found.lead) if math.isfinite(found.lead) else None,
+            loss=float(found.loss),
+            value=float(found.value),
+            tightest=found.tightest,
+            followed=run.followed,
+        )
+
+    @property
+    def published(self) -> Candidate:
+        """What a recipe says of it."""
+        return Candidate(self.kind, self.candidate, self.tolerance)
+
+    def words(self, preference: str | tuple[int | str, ...] | None) -> str:
+        """Say what the rule did, in a sentence that a person can repeat."""
+        if self.kind == "sampled":
+            near, far = f"{self.tolerance / 2:.3g}", f"{self.tolerance:.3g}"
+            return f"actions within {near} of the best count as equal, less so up to {far}; the shared seed draws one"
+        order = "your order"
+        if preference is None or preference == "shared":
+            order = "the environment's order" if preference is None else "an order from the shared seed"
+        return f"actions within {self.tolerance:.3g} of the best count as equal; of those the first in {order} is taken"
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return {**self._asdict(), "tightest": None if self.tightest is None else list(self.tightest)}
+
+    @staticmethod
+    def read(given: Reader, shape: tuple[int, int]) -> Chosen:
+        """Read one, strictly; shape is (H, S)."""
+        tightest = given.optional("tightest", lambda field: given.wholes(field, (3,)).tolist())
+        if tightest is not None and not (tightest[0] < shape[0] and tightest[1] < shape[1]):
+            raise ReprlError(f"{given.where('tightest')} must be a cell of the {shape} table, got {quote(tightest)}")
+        return Chosen(
+            kind=given.choice("kind", KINDS),
+            candidate=given.whole("candidate", 0, MOST),
+            tolerance=given.real("tolerance", open_low=True),
+            margin=given.real("margin"),
+            lead=given.optional("lead", given.real),
+            loss=given.real("loss", -math.inf),
+            value=given.real("value", -math.inf),
+            tightest=None if tightest is None else (tightest[0], tightest[1], tightest[2]),
+            followed=given.flag("followed"),
+        )
+
+
+def rehearsal_document(rehearsal: Rehearsal | None) -> dict[str, Any] | None:
+    """Return the figures of a rehearsal; which cells were undecided is a list of its own."""
+    return None if rehearsal is None else {name: getattr(rehearsal, name) for name in _REHEARSAL}
+
+
+def undecided_document(rehearsal: Rehearsal | None) -> list[list[float]]:
+    """Return [h, s, share of the teams that would do something else there], the most disputed first."""
+    if rehearsal is None:
+        return []
+    cells = [[int(h), int(s), float(rehearsal.apart[h, s])] for h, s in np.argwhere(rehearsal.apart > 0.0)]
+    return sorted(cells, key=lambda cell: -cell[2])
+
+
+def read_rehearsal(document: Reader, shape: tuple[int, int]) -> Rehearsal | None:
+    """Read both documents, strictly; shape is (H, S)."""
+    apart = _read_undecided(document, shape)
+    if document["rehearsal"] is None:
+        if apart.any():
+            raise ReprlError(
+                f"receipt undecided must be empty where rehearsal is null, got {int((apart > 0).sum())} cells"
+            )
+        return None
+    given = document.part("rehearsal", _REHEARSAL)
+    of, pairs = given.whole("of", 1, MOST), given.whole("pairs", 0, MOST)
+    return Rehearsal(
+        agree=given.whole("agree", 0, of),
+        of=of,
+        pairs_agree=given.whole("pairs_agree", 0, pairs),
+        pairs=pairs,
+        passed=given.flag("passed"),
+        apart=apart,
+        error=given.real("error"),
+    )
+
+
+def _read_undecided(document: Reader, shape: tuple[int, int]) -> NDArray[np.float64]:
+    apart = np.zeros(shape)
+    for i, cell in enumerate(document.items("undecided")):
+        where = f"{document.where('undecided')}[{i}]"
+        if not isinstance(cell, list) or len(cell) != 3:
+            raise ReprlError(f"{where} must be [step, state, share], got {quote(cell)}")
+        h, s, share = cell
+        fits = all(type(x) is int and 0 <= x < size for x, size in zip((h, s), shape, strict=True))
+        if not fits or type(share) not in (int, float) or not 0.0 < share <= 1.0 or apart[h, s]:
+            raise ReprlError(
+                f"{where} must be a cell of the {shape} table, once, and a share in (0, 1], got {quote(cell)}"
+            )
+        apart[h, s] = share
+    return apart

@@ -1,0 +1,99 @@
+"""What a run came to, in words: what is promised, why, how ties were broken, and what was left undecided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reprl.cli.answer import FINE, UNDECIDED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reprl.learning.learner import LearnResult
+    from reprl.mdp.environment import Environment
+
+NAMED = 5
+"""Undecided cells that are named."""
+
+
+def is_undecided(result: LearnResult) -> bool:
+    """Whether a run was rehearsed and, when its samples ran out, not sure."""
+    return result.guarantee.status == "none" and result.rehearsal is not None
+
+
+def exit_code(*results: LearnResult) -> int:
+    """Return the code of runs that nobody compares."""
+    return UNDECIDED if any(map(is_undecided, results)) else FINE
+
+
+def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
+    """Return the same as a JSON document; where nothing is promised, the guarantee has no figures."""
+    receipt = result.receipt
+    document = receipt.as_dict()
+    return {
+        "guarantee": document["guarantee"],
+        "decided": not is_undecided(result),
+        "tolerance": result.tolerance,
+        "tolerance_words": None if receipt.choice is None else receipt.choice.words(result.settings.preference),
+        "followed": result.followed,
+        "rehearsal": document["rehearsal"],
+        "undecided": [
+            {"step": h, "state": s, "state_name": names.labels.state(s), "share": share}
+            for h, s, share in document["undecided"]
+        ],
+        "spread": result.spread,
+        "every_policy_is_within_epsilon": result.met_by_all,
+    }
+
+
+def promise(result: LearnResult) -> str:
+    """The guarantee in a line; what simulated teams did has a line of its own."""
+    guarantee = result.guarantee
+    if guarantee.status != "rehearsed":
+        return str(guarantee)
+    figures, _, _ = str(guarantee).partition(" [")
+    return f"{figures} [rehearsed: docs/rehearsal.md]"
+
+
+def outcome_rows(result: LearnResult, names: Environment) -> list[tuple[str, object]]:
+    """Rows for people: promise, rehearsal, tolerance, and what to be careful about."""
+    chosen = result.receipt.choice
+    rows: list[tuple[str, object]] = [("promised", promise(result))]
+    if result.rehearsal is not None and not is_undecided(result):
+        rows.append(("rehearsal", result.rehearsal))
+    if chosen is not None:
+        rows.append(("ties", chosen.words(result.settings.preference)))
+    if result.followed and chosen is not None:
+        rows.append(("followed", f"the recipe's candidate, {chosen.published}; ρ speaks of choosing --afresh"))
+    if is_undecided(result):
+        rows.append(("undecided", undecided_words(result, names) or "no cell in the rehearsal; see above"))
+    if result.met_by_all:
+        rows.append(("note", spread_words(result)))
+    return rows
+
+
+def undecided_words(result: LearnResult, names: Environment) -> str:
+    """Name the cells in which simulated teams part, the most disputed first."""
+    cells = result.receipt.as_dict()["undecided"]
+    shown = [f"{names.cell(h, s)} ({share:.0%} of teams differ)" for h, s, share in cells[:NAMED]]
+    more = [f"and {len(cells) - NAMED} more cells"] if len(cells) > NAMED else []
+    return "; ".join(shown + more)
+
+
+def spread_words(result: LearnResult) -> str:
+    """Say that every policy would do."""
+    return (
+        f"every policy is within ε here: best and worst differ by {result.spread:.3g} in this run's model, and ε is "
+        f"{result.settings.epsilon:g}"
+    )
+
+
+def ties_rows(results: Sequence[LearnResult]) -> list[tuple[str, object]]:
+    """How ties were broken in several runs: one row where they say the same."""
+    words = []
+    for result in results:
+        chosen = result.receipt.choice
+        words.append("" if chosen is None else chosen.words(result.settings.preference))
+    if len(set(words)) == 1:
+        return [("ties", words[0])] if words[0] else []
+    return [(f"ties, run {number}", text) for number, text in enumerate(words, 1)]

@@ -1,0 +1,52 @@
+"""Rounds: data come in rounds that double, until a run is sure or may draw no more. The same for both rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from reprl.errors import check_int
+from reprl.mdp.access import Parallel
+from reprl.mdp.dynamics import Data
+
+FIRST = 32
+"""Parallel calls of the first round; by episodes, episodes per state and action."""
+LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
+"""Samples at which a run gives up that nobody has limited: counts cost no time, episodes of a black box do."""
+
+Progress = Callable[[str, int, int], None]
+"""Told of a phase: its name, what is done of it, all of it."""
+
+
+def most_of(model: Any, access: str, limit: int | None, unit: int) -> int:
+    """Return how many samples a run may draw.
+
+    Args:
+        model: where they come from.
+        access: how.
+        limit: what the user allows; None for LIMITS.
+        unit: what the least thing costs that can be done at all.
+    """
+    if limit is None:
+        limit = LIMITS["generative" if access == "generative" else "black box" if model.arrays is None else "tables"]
+        return max(limit, unit)
+    return check_int("max_samples", limit, unit)
+
+
+def doubling(first: int, most: int) -> Iterator[int]:
+    """Sizes of all rounds together: each twice the last, the final one the most that is allowed."""
+    size = first
+    while size < most:
+        yield size
+        size *= 2
+    yield most
+
+
+def call(model: Parallel, calls: int) -> Data:
+    """Make parallel calls."""
+    return Data(model.sample(calls), model.draw_starts(calls))
+
+
+def telling(progress: Progress, phase: str) -> Callable[[int, int], None]:
+    """Return what tells of one phase."""
+    return lambda done, total: progress(phase, done, total)
