@@ -25,13 +25,13 @@ from experiments.canonical.plan import (
     Effort,
 )
 from reprl.auditing.compare import Contender, contenders, run_row
-from reprl.learning.rehearsal import rehearse
+from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.catalogue import make
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw, true_dynamics
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import Choice, Rule, choose, make_rule
+from reprl.rule.choice import Choice, Rule, choose, make_rule, with_key
 from reprl.rule.gaps import find_gaps
 from reprl.rule.preferred import visits_of
 
@@ -111,11 +111,22 @@ def rehearsed(world: str, calls: int, effort: Effort) -> Found:
             model = GenerativeModel(mdp, seed_of(f"rehearsed/{world}/{calls}", 2 * number + team))
             data = Data(model.sample(calls), model.draw_starts(calls))
             choice = choose(rule, empirical_dynamics(data))
-            found = rehearse(rule, data, choice, RHO, DataStream(model.data_seed, "rehearsal/1"))
+            found = _rehearse(rule, data, choice, model.data_seed)
             policies.append(choice.policy)
             row += [found.agree, found.of, found.pairs_agree, found.pairs, int(found.passed)]
         rows.append([int(policies[0] != policies[1]), *row])
     return {"samples": calls * model.samples_per_call, "rows": rows}
+
+
+def _rehearse(rule: Rule, data: Data, choice: Choice, data_seed: int) -> Rehearsal:
+    """Rehearse as a run does in its first round."""
+
+    def team(key: SharedKey | None, share: int, draw: int) -> Answer:
+        found = choose(rule if key is None else with_key(rule, key), redraw(data, share, draw))
+        return Answer(found.policy, found.value + found.loss)
+
+    stream = DataStream(data_seed, "rehearsal/1")
+    return rehearse(team, choice.policy, rho=RHO, epsilon=rule.epsilon, stream=stream)
 
 
 def _rule(mdp: TabularMDP, shared_seed: int, epsilon: float = EPSILON) -> Rule:
@@ -207,11 +218,11 @@ def _look(mdp: TabularMDP, calls: int) -> Found:
     lap("sample")
     dynamics = empirical_dynamics(data)
     lap("frequencies")
-    choice: Choice = choose(rule, dynamics)
+    choice = choose(rule, dynamics)
     lap("choose")
     redraw(data, 2, 1)
     lap("redraw")
-    found = rehearse(rule, data, choice, RHO, DataStream(1, "rehearsal/1"))
+    found = _rehearse(rule, data, choice, model.data_seed)
     lap("rehearse")
     return {**seconds, "agree": found.agree, "of": found.of, "pairs": found.pairs, "kind": choice.kind}
 
