@@ -57,6 +57,7 @@ def test_summaries_follow_from_rows() -> None:
     (one,) = present.summaries({"measured": {name: {"rows": rows.tolist()}}, "rho": 0.1}, case.group)
     assert (one.pairs, one.apart, one.sure_pairs, one.sure_apart) == (3, 2, 2, 1)
     assert (one.unsure, one.missed, one.runs) == (1, 1, 5)
+    assert one.early == 0
     assert one.mean == pytest.approx(31.5)
     assert one.median == 20.0
 

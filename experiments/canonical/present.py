@@ -15,6 +15,7 @@ from reprl.mdp.worlds import ARROWS
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.canonical -->\n", "<!-- end of tables -->\n"
 HEAD_TO_HEAD = Path(__file__).parent.parent / "head_to_head" / "data.json"
+EARLY = 8
 WAYS = {"generative": "parallel", "episodic": "episodes"}
 
 
@@ -35,6 +36,8 @@ class Summary(NamedTuple):
     """Of all pairs."""
     sure_apart: int
     """Of those of which both runs promised."""
+    early: int
+    """Of those apart, the pairs in which one run had stopped with at most an eighth of the other's samples."""
     missed: int
     """Promising runs whose policy loses more than ε in the true world."""
     runs: int
@@ -66,6 +69,7 @@ def _sum_up(case: Case, rows: Any) -> Summary:
         sure_pairs=int(both.sum()),
         apart=int(apart.sum()),
         sure_apart=int((apart & both).sum()),
+        early=int((apart & both & (EARLY * samples.min(axis=1) <= samples.max(axis=1))).sum()),
         missed=int(((loss > case.epsilon) & sure).sum()),
         runs=int(sure.sum()),
     )
@@ -148,8 +152,17 @@ def _target(one: Summary) -> str:
 
 def _pooled(data: Data) -> str:
     """Disagreement and accuracy over all worlds of a group."""
-    lines = [_line(["group", "worlds", "pairs apart", "95 % interval", "p", "worlds rejected at 5 %", "ε missed"])]
-    lines.append("|---" * 7 + "|")
+    head = [
+        "group",
+        "worlds",
+        "pairs apart",
+        "95 % interval",
+        "p",
+        "worlds rejected at 5 %",
+        "stopped early",
+        "ε missed",
+    ]
+    lines = [_line(head), "|---" * len(head) + "|"]
     for group in ("targets", "held out", "catalogue"):
         found = [one for one in summaries(data, group) if one.sure_pairs]
         if not found:
@@ -158,11 +171,10 @@ def _pooled(data: Data) -> str:
         rejected = sum(p_value(one.sure_apart, one.sure_pairs, data["rho"]) < 0.05 for one in found)
         low, high = exact_interval(apart, pairs)
         missed = f"{sum(one.missed for one in found)}/{sum(one.runs for one in found)}"
-        tested = f"{p_value(apart, pairs, data['rho']):.2g}"
+        tested, early = f"{p_value(apart, pairs, data['rho']):.2g}", f"{sum(one.early for one in found)} of {apart}"
+        interval = f"{low:.3f} … {high:.3f}"
         lines.append(
-            _line(
-                [group, str(len(found)), f"{apart}/{pairs}", f"{low:.3f} … {high:.3f}", tested, str(rejected), missed]
-            )
+            _line([group, str(len(found)), f"{apart}/{pairs}", interval, tested, str(rejected), early, missed])
         )
     return "\n".join(lines) + "\n"
 
