@@ -42,7 +42,7 @@ def jobs(quick: bool) -> dict[str, Job]:
         for world in _without_rivals(quick):
             out[f"rival/{world}/{label}"] = partial(measure.rival, world, label, effort)
     for world in ("gridworld 4×4",) if quick else plan.REHEARSED:
-        for calls in plan.SIZES[:1] if quick else plan.SIZES:
+        for calls in plan.SIZES[:1] if quick else plan.SIZES + plan.LARGER.get(world, ()):
             out[f"rehearsed/{world}/{calls}"] = partial(measure.rehearsed, world, calls, effort)
     for rule in ("canonical", "sampled"):
         for world in ("hard-instance-v0",) if quick else plan.LISTED:

@@ -12,8 +12,8 @@ from experiments.canonical.present import WAYS, rehearsals, summaries
 from reprl.auditing.evidence import exact_interval
 
 Data = dict[str, Any]
-COLOURS = ("#0b6e99", "#c1440e", "#7a5195", "#8a8d0f", "#222222", "#4fb0d6", "#e08a3c", "#b18bc9")
-MARKERS = "osd^vPX*"
+COLOURS = ("#0b6e99", "#c1440e", "#7a5195", "#8a8d0f", "#222222", "#4fb0d6", "#e08a3c", "#b18bc9", "#777777")
+MARKERS = "osd^vPX*D"
 
 
 def draw(data: Data, folder: Path) -> None:
@@ -37,7 +37,7 @@ def _draw_rehearsals(found: list[Data], path: Path) -> None:
             [m - low for m, (low, _) in zip(y, ends, strict=True)],
             [high - m for m, (_, high) in zip(y, ends, strict=True)],
         ]
-        style: Data = {"color": COLOURS[number % 8], "marker": MARKERS[number % 8], "markersize": 5, "linewidth": 0.8}
+        style: Data = {"color": COLOURS[number % 9], "marker": MARKERS[number % 9], "markersize": 5, "linewidth": 0.8}
         axis.errorbar(x, y, yerr=spread, capsize=2, elinewidth=0.6, label=world, **style)
     axis.set(xlabel="predicted: simulated second teams that agree", ylabel="measured: pairs of real runs that agree")
     axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))

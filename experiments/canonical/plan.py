@@ -123,7 +123,10 @@ REHEARSED: dict[str, Callable[[], TabularMDP]] = {
     "inventory": partial(make, "inventory-v0"),
     "maintenance": partial(make, "maintenance-v0"),
     **{name: HELD_OUT[name] for name in ("heaven or hell H=10", "duplicated actions", "hub, 38 rare states")},
+    "chain with rare rooms": HELD_OUT["chain with rare rooms"],
 }
+LARGER = {"chain with rare rooms": (2**17, 2**19)}
+"""More sizes, where the others are too small to agree at."""
 
 LISTED: dict[str, Callable[[], TabularMDP]] = {
     **{entry.id: partial(make, entry.id) for entry in catalogue()},
