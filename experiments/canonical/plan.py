@@ -83,7 +83,7 @@ def _catalogue() -> list[Case]:
     return [Case("catalogue", entry.id, GENERATIVE, partial(make, entry.id)) for entry in catalogue()]
 
 
-SLOW = {"sparse S=200": 20, "sparse S=100": 20, "hub, 100 rare states": 20, "heaven or hell H=20": 40}
+SLOW = {"sparse S=200": 20, "sparse S=100": 20, "hub, 100 rare states": 20}
 
 
 def _held_out() -> list[Case]:
