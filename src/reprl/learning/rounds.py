@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import check_int
 from reprl.mdp.access import Parallel
 from reprl.mdp.dynamics import Data
 
@@ -44,10 +44,6 @@ def doubling(first: int, most: int) -> Iterator[int]:
 
 def call(model: Parallel, calls: int) -> Data:
     """Make parallel calls."""
-    if not hasattr(model, "draw_starts"):
-        raise ReprlError(
-            f"model must show where its calls start (draw_starts) to stop by rehearsal, got {quote(model)}"
-        )
     return Data(model.sample(calls), model.draw_starts(calls))
 
 

@@ -92,7 +92,7 @@ class Episodic(Model, Protocol):
 
 
 _PARTS = {
-    "generative": ("a reprl.GenerativeModel", ("sample", "samples_per_call")),
+    "generative": ("a reprl.GenerativeModel", ("sample", "draw_starts", "samples_per_call")),
     "episodic": (
         "a reprl.EpisodicModel or a reprl.GymnasiumModel",
         ("reset", "step", "known", "arrays", "samples_per_episode", "fresh_stream"),
