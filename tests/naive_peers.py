@@ -6,7 +6,7 @@ A world is given by `draw(episode, number, h, s, a)`, which returns (next state,
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 Draw = Callable[[int, int, int, int], tuple[int, float]]
@@ -64,8 +64,10 @@ class Seen:
                     if not seen:
                         q[h][s][a] = unseen
                         continue
-                    mean = math.fsum((r if reward else 0.0) + v[h + 1][t] for t, r in seen) / len(seen)
-                    q[h][s][a] = mean + bonus(h, len(seen))
+                    total = 0.0  # outcome by outcome, rounded as a table of counts is: actions tie exactly, and often
+                    for (t, r), count in sorted(Counter(seen).items()):
+                        total += count * ((r if reward else 0.0) + v[h + 1][t])
+                    q[h][s][a] = total / len(seen) + bonus(h, len(seen))
                 v[h][s] = min(float(H - h), max(q[h][s]))
         return q, v
 

@@ -443,7 +443,7 @@ def test_a_receipt_says_what_a_run_produced(episodic):
     assert document["recipe"] == episodic.recipe.digest
     assert document["fingerprint"] == episodic.policy.fingerprint
     assert (document["samples"], document["episodes"]) == (episodic.samples, episodic.episodes)
-    assert document["guarantee"]["status"] == "heuristic"
+    assert document["guarantee"]["status"] == "none", "a number of runs that was set by hand promises nothing"
     assert document["tiers"] == {"count": episodic.tiers.count, "level": episodic.tiers.level.tolist()}
     assert episodic.explored is not None
     assert document["fractional"] == episodic.explored.fractional.tolist()
@@ -554,8 +554,6 @@ RECEIPT_EDITS = [
     (("samples",), -1, "receipt samples must be a whole number"),
     (("samples",), 12, "receipt digest must be"),
     (("fingerprint",), "x", "receipt fingerprint must be 64 hexadecimal digits, got 'x'"),
-    (("guarantee", "status"), "verified", "receipt guarantee status must be one of proven, .*, none; got 'verified'"),
-    (("guarantee", "rho"), 0.01, "receipt digest must be"),
     (("tiers", "count"), 0, "receipt tiers.count must be"),
     (("tiers", "level"), [[1, 2], [1]], "receipt tiers.level"),
     (("visits",), [[1]], "receipt visits must be a list of 3 items, got 1 items"),
@@ -601,6 +599,18 @@ UNDECIDED_EDITS = [
 def test_an_edited_receipt_of_the_canonical_rule_is_refused(undecided, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
         Receipt.from_json(edited(undecided.receipt.as_dict(), path, value))
+
+
+PROMISE_EDITS = [
+    (("guarantee", "status"), "verified", "receipt guarantee status must be one of proven, .*, none; got 'verified'"),
+    (("guarantee", "rho"), 0.01, "receipt digest must be"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), PROMISE_EDITS)
+def test_an_edited_promise_is_refused(canonical_run, path, value, message):
+    with pytest.raises(ReprlError, match=f"^{message}"):
+        Receipt.from_json(edited(canonical_run.receipt.as_dict(), path, value))
 
 
 @pytest.mark.parametrize(("path", "value", "message"), RECEIPT_EDITS)

@@ -246,7 +246,7 @@ def test_two_runs_of_learn_agree_and_are_near_optimal() -> None:
     assert first.policy == second.policy
     assert first.counts != second.counts
     assert exact.evaluate(exact.solve().policy) - exact.evaluate(first.policy.actions[:, :3]) <= 0.3
-    assert first.guarantee.status == "heuristic"
+    assert first.guarantee.status == "none", "a number of runs that was set by hand promises nothing"
     assert (first.environment.id, first.environment.n_states, first.environment.horizon) == (None, 4, 2)
     assert first.environment.digest == second.environment.digest == stairs(2).digest != stairs(3).digest
 

@@ -43,9 +43,9 @@ def run(*words: object, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=400, **options)
 
 
-def learn_here(out: Path, shared_seed: int = 1) -> None:
+def learn_here(out: Path, shared_seed: int = 1, *options: str) -> None:
     """A run in this process, which is quicker than to start one."""
-    assert main(["learn", *WORLD, "--shared-seed", str(shared_seed), "--out", str(out), "--json"]) == 0
+    assert main(["learn", *WORLD, "--shared-seed", str(shared_seed), "--out", str(out), "--json", *options]) == 0
 
 
 def wait_for(condition, seconds: float = 300.0) -> None:
@@ -63,7 +63,7 @@ def test_two_processes_with_their_own_data_print_one_fingerprint(tmp_path):
     assert documents[0]["fingerprint"] == documents[1]["fingerprint"]
     assert documents[0]["receipt"]["values"] != documents[1]["receipt"]["values"]  # the data were different
     assert main(["verify", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
-    learn_here(tmp_path / "c", shared_seed=8)
+    learn_here(tmp_path / "c", 8, "--preference", "3,2,1,0")
     differ = run("verify", tmp_path / "a", tmp_path / "c")
     assert differ.returncode == 1
     assert "cells differ" in differ.stdout

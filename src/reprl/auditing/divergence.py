@@ -159,8 +159,8 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
     margin = distance[judged]
     margins = " and ".join(f"{run.choice.margin:.3g}" for run in pair if run.choice is not None)
     text = (
-        f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.labels.action(judged)} is {gaps[0][judged]:.3g} from the "
-        f"best in one run and {gaps[1][judged]:.3g} in the other, and the tolerance is {u:.3g}; margins {margins}"
+        f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.labels.action(judged)} is {gaps[0][judged]:.3g} from "
+        f"the best in one run and {gaps[1][judged]:.3g} in the other, and the tolerance is {u:.3g}; margins {margins}"
     )
     return s, margin, (a, b), text
 

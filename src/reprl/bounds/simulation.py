@@ -65,6 +65,11 @@ class SimulatedParallel:
         self._charge(n)
         return Counts(self.mdp.outcomes, self._hits(moved))
 
+    def draw_starts(self, n: int) -> Sizes:
+        """Return the starts, (S,), that n calls show as their step 0: uniform, as every next state is."""
+        starts: Sizes = self._move(np.array([check_int("n", n, 1, 2**61)])).reshape(-1)
+        return starts
+
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return over n fresh episodes; vectors are used as in SimulatedEpisodes."""
         n = check_int("n", n, 1, 2**62)

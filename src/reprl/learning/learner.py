@@ -95,7 +95,7 @@ def learn(
             by hand or by the paper, is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         workers: threads, or processes for a black box; they cannot change the result.
-        progress: show a bar on standard error: phase, episodes, time left in the phase.
+        progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first. For
             rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
@@ -113,11 +113,10 @@ def learn(
         raise ReprlError(f"progress must be True or False, got {quote(progress)}")
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    seed = fresh_seed() if data_seed is None else data_seed
     settings = settings.numbered(world.labels.actions, world.n_actions)
     with (
         _closing(None if world is env else world),
-        fresh_model(world, settings.access, seed) as model,
+        fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
         run = ReprlLearner(settings, None, max_samples, candidate).run(model, key, workers=workers, progress=tell)

@@ -51,7 +51,7 @@ _STATUSES = {
     "proven": ("good", "a written proof holds with the constants that ran"),
     "certified": ("good", "proven from the data of this very run"),
     "rehearsed": ("good", "second teams were simulated from this run's own data and agreed; a simulation, not a proof"),
-    "heuristic": ("warn", "sample sizes were calibrated by measurement, not proven; another environment may need more"),
+    "heuristic": ("warn", "constants that no proof pins; another environment may need more"),
     "none": ("bad", "nothing supports a figure, so none is shown"),
 }
 """Tone of the badge and meaning of every status."""
