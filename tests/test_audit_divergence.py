@@ -112,7 +112,7 @@ def test_partition_comes_before_everything_and_names_the_draw(episodic):
 def test_the_length_of_exploration_comes_before_the_partition(episodic):
     level = episodic.tiers.level.copy()
     level[0, 0] = 2
-    longer = episodic.explored._replace(level=1)
+    longer = episodic.explored._replace(length=1)
     other = replace(with_action(episodic, 0, 0), explored=longer, tiers=Tiers.from_levels(level, 2))
     found = parted(episodic, other)
     assert (found.stage, found.margin, found.state) == ("length", None, None)

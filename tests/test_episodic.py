@@ -74,7 +74,7 @@ def test_two_runs_agree_and_are_near_optimal(id: str) -> None:
 def test_a_run_doubles_its_runs_until_the_rehearsal_passes(lock: reprl.TabularMDP) -> None:
     result = run(lock, 1, 2)
     assert result.explored is not None
-    assert result.explored.level == 0
+    assert result.explored.length == 0
     runs = result.episodes // per_run(lock)
     assert result.episodes == runs * per_run(lock)
     assert runs // episodic.FIRST_RUNS in (1, 2, 4, 8, 16)
@@ -96,8 +96,8 @@ def test_runs_get_longer_until_what_they_ignore_costs_little() -> None:
     hard = run(river, 4, 2, epsilon=0.02, rho=0.3, max_samples=2**26)
     assert easy.explored is not None
     assert hard.explored is not None
-    assert easy.explored.level == 0
-    assert hard.explored.level >= 1
+    assert easy.explored.length == 0
+    assert hard.explored.length >= 1
     assert hard.episodes >= episodic.FIRST_RUNS * (per_run(river) + per_run(river, 1))
     assert best - river.evaluate(hard.policy) <= 0.02
     for result, epsilon in ((easy, 1.0), (hard, 0.02)):
@@ -121,7 +121,7 @@ def test_starts_that_are_ignored_count_in_the_cost() -> None:
     assert missed > 0.02
     assert ignoring_cost(Data(loose.counts, loose.explored.starts), loose.tiers) == pytest.approx(missed, abs=0.02)
     assert strict.explored is not None
-    assert strict.explored.level >= 1
+    assert strict.explored.length >= 1
     assert 1.0 - mdp.evaluate(strict.policy) <= 0.02
 
 

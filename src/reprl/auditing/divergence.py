@@ -193,7 +193,7 @@ def _partition(number: int, pair: Pair, world: Environment) -> Divergence | None
 
 
 def _length(number: int, pair: Pair) -> Divergence | None:
-    one, two = (0 if run.explored is None else run.explored.level for run in pair)
+    one, two = (0 if run.explored is None else run.explored.length for run in pair)
     if one == two:
         return None
     text = f"exploration runs made longer {one} times in one run and {two} times in the other"

@@ -91,7 +91,7 @@ class Explored(NamedTuple):
     """The agents' final V₁ in the partition runs, all stages: a bound on under-explored reachability when c = 2."""
     starts: NDArray[np.int64]
     """(S,): how many episodes of the partition runs began in each state."""
-    level: int = 0
+    length: int = 0
     """How often a run that may choose its length has made it four times as long."""
 
 

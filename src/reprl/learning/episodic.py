@@ -4,7 +4,7 @@ With the paper's constants, or a number of runs set by hand, a run makes the sta
 ``practical`` it makes rounds of exploration runs until a rehearsal passes. What it prints is then an estimate of a
 function f(ξ, M), and two runs need nothing in common but ξ; what f reads of the world M is this:
 
-- for each length ℓ = 0, 1, …, LEVELS − 1 of an exploration run, 4^ℓ times the first, the law μ_ℓ(h, s): the chance that
+- for each length ℓ < LENGTHS of an exploration run, 4^ℓ times the first, the law μ_ℓ(h, s): the chance that
   such a run misses a quota there. The set I_ℓ of ignored cells is drawn from B(μ_ℓ) by ξ;
 - what ignoring I_ℓ costs, `ignoring_cost`. The first length at which that is below a limit drawn by ξ is taken, or the
   last one. Which length it is depends on data by this comparison alone, and the comparison takes part in the rehearsal;
@@ -44,7 +44,7 @@ from reprl.randomness import DataStream, SharedKey, check_shared_key
 
 EPISODES_PER_CELL = 32
 """K of a practical run, per cell, at the first length, four times the ladder's top; 4 times as many at each next."""
-LEVELS = 4
+LENGTHS = 4
 """Lengths of a practical run."""
 FIRST_RUNS = 32
 """Exploration runs of the first round, of each length that it needs; twice as many, all together, in each next."""
@@ -57,9 +57,9 @@ IGNORED = (0.125, 0.5)
 _MOST = 2**62
 
 
-def practical_run(n_states: int, n_actions: int, horizon: int, level: int = 0) -> RunSettings:
+def practical_run(n_states: int, n_actions: int, horizon: int, length: int = 0) -> RunSettings:
     """Return how an exploration run of the practical preset behaves."""
-    episodes = 4**level * EPISODES_PER_CELL * n_states * n_actions * horizon
+    episodes = 4**length * EPISODES_PER_CELL * n_states * n_actions * horizon
     return RunSettings(episodes=episodes, bonus=BONUS, guide=GUIDE)
 
 
@@ -162,7 +162,7 @@ def _stages(model: Episodic, settings: Settings, grade: Grade) -> tuple[Stage, .
 class _Found(NamedTuple):
     """f(ξ, ·) of some data."""
 
-    level: int
+    length: int
     """Length of the exploration runs, as a power of 4."""
     tiers: Tiers
     ignored: NDArray[np.bool_]
@@ -173,7 +173,7 @@ class _Found(NamedTuple):
 
 
 def _find(
-    key: SharedKey, means: list[NDArray[np.float64]], data: Data, settings: Settings, last: int = LEVELS - 1
+    key: SharedKey, means: list[NDArray[np.float64]], data: Data, settings: Settings, last: int = LENGTHS - 1
 ) -> _Found | None:
     """Return f(ξ, ·), or None where it needs runs of a length that nobody has made.
 
@@ -185,18 +185,18 @@ def _find(
         last: the length that is taken whatever it costs.
 
     Randomness:
-        Shared, at key.derive("explore", "level", level, "ignore", 1), without "level" and the number at the first
-        length, ("enough", level) and ("decide").
+        Shared, at key.derive("explore", "level", length, "ignore", 1), without "level" and the number at the first
+        length, ("enough", length) and ("decide").
     """
     low, high = IGNORED
-    for level, mean in enumerate(means):
-        place = key.derive("explore") if level == 0 else key.derive("explore").derive("level", level)
+    for length, mean in enumerate(means):
+        place = key.derive("explore") if length == 0 else key.derive("explore").derive("level", length)
         ignored = draw_ignored(place.derive("ignore", 1), mean / len(QUOTAS), settings.grade(mean.size, 2))
         tiers = stack_tiers(ignored[None])
         cost = ignoring_cost(data, tiers)
-        share = low * (high / low) ** float(key.derive("enough", level).uniforms(1)[0])
-        if level >= last or cost <= share * settings.epsilon:
-            return _Found(level, tiers, ignored, cost, decide(key, data.counts, tiers, settings))
+        share = low * (high / low) ** float(key.derive("enough", length).uniforms(1)[0])
+        if length >= last or cost <= share * settings.epsilon:
+            return _Found(length, tiers, ignored, cost, decide(key, data.counts, tiers, settings))
     return None
 
 
@@ -211,11 +211,11 @@ class _Explorer:
         self._model, self._workers, self._progress = model, workers, progress
         self._end = model.ledger.samples + most
 
-    def bring(self, level: int, runs: int, phase: str) -> None:
+    def bring(self, length: int, runs: int, phase: str) -> None:
         """Make runs of a length until there are so many, or as many as the limit allows."""
         model = self._model
-        settings = practical_run(model.n_states, model.n_actions, model.horizon, level)
-        wanted = runs - (self.seen[level].runs if level < len(self.seen) else 0)
+        settings = practical_run(model.n_states, model.n_actions, model.horizon, length)
+        wanted = runs - (self.seen[length].runs if length < len(self.seen) else 0)
         affordable = (self._end - model.ledger.samples) // (settings.episodes * model.samples_per_episode)
         self.spent |= affordable < wanted
         if min(wanted, affordable) < 1:
@@ -225,12 +225,12 @@ class _Explorer:
             settings,
             min(wanted, affordable),
             quotas=QUOTAS,
-            purpose=f"{level}/{phase}",
+            purpose=f"{length}/{phase}",
             workers=self._workers,
-            progress=None if self._progress is None else telling(self._progress, f"{phase}, length {level + 1}"),
+            progress=None if self._progress is None else telling(self._progress, f"{phase}, length {length + 1}"),
         )
-        if level < len(self.seen):
-            self.seen[level] = join(self.seen[level], more)
+        if length < len(self.seen):
+            self.seen[length] = join(self.seen[length], more)
         else:
             self.seen.append(more)
         self.data += Data(more.counts, more.starts)
@@ -252,16 +252,16 @@ def _run_rounds(
     """Explore, find, rehearse; again with twice the runs."""
     shortest = practical_run(model.n_states, model.n_actions, model.horizon).episodes * model.samples_per_episode
     explorer = _Explorer(model, most_of(model, "episodic", max_samples, shortest), workers, progress)
-    number, last = 0, LEVELS - 1
+    number, last = 0, LENGTHS - 1
     while True:
         number += 1
         found = None
-        for level in range(LEVELS):
-            explorer.bring(level, FIRST_RUNS * 2 ** (number - 1), f"round {number}")
+        for length in range(LENGTHS):
+            explorer.bring(length, FIRST_RUNS * 2 ** (number - 1), f"round {number}")
             if explorer.spent:
                 last = len(explorer.seen) - 1
             found = _find(key, explorer.means, explorer.data, settings, last)
-            if found is not None and (found.level <= level or explorer.spent):
+            if found is not None and (found.length <= length or explorer.spent):
                 break
         assert found is not None  # the last length is taken whatever it costs
         stream = DataStream(model.data_seed, f"rehearsal/{number}")
@@ -272,15 +272,15 @@ def _run_rounds(
     if explorer.spent and found.cost > IGNORED[1] * settings.epsilon:
         why = f"what was hardly explored could be worth {found.cost:.3g}"
         guarantee = settings.promise("none", f"out of samples before it was sure: {why}")
-    seen = explorer.seen[found.level]
+    seen = explorer.seen[found.length]
     explored = Explored(
         found.tiers,
         explorer.data.counts,
-        explorer.means[found.level][None] / len(QUOTAS),
+        explorer.means[found.length][None] / len(QUOTAS),
         found.ignored[None],
         first_value=seen.first_value,
         starts=seen.starts,
-        level=found.level,
+        length=found.length,
     )
     return _finish(settings, explored, found.induction, guarantee, verdict)
 
@@ -294,7 +294,7 @@ def _rehearse(
 
     def team(fresh: SharedKey | None, share: int, draw: int) -> Answer:
         own = redraw_data(data, share, draw)
-        means = [resample_missed(seen, share, draw, lanes + level) for level, seen in enumerate(explorer.seen)]
+        means = [resample_missed(seen, share, draw, lanes + length) for length, seen in enumerate(explorer.seen)]
         other = _find(fresh or key, means, own, settings, last)
         return Answer(None if other is None else other.induction.policy, best_value(own))
 
