@@ -234,6 +234,27 @@ def test_what_was_hardly_explored_is_a_reason() -> None:
     assert "hardly explored could be worth" in str(result.guarantee)
 
 
+def leaking(horizon: int = 100, chance: float = 1e-3) -> reprl.TabularMDP:
+    """Every step pays 1, but action 0 leads to a hell once in a thousand: what is gained by 1 is never seen early."""
+    kernel, reward = np.zeros((2, 2, 2)), np.zeros((2, 2))
+    kernel[0, 0] = 1.0 - chance, chance
+    kernel[0, 1, 0] = kernel[1, :, 1] = 1.0
+    reward[0] = 1.0, 0.999
+    return reprl.TabularMDP(kernel, reward, horizon=horizon)
+
+
+def test_a_run_fears_outcomes_that_it_has_not_seen() -> None:
+    """After 32 calls a leak of 1/1000 is in nobody's data, and all teams agree on the policy that leaks."""
+    mdp = leaking()
+    few = reprl.learn(mdp, epsilon=1.0, shared_seed=1, data_seed=1, access="generative", max_samples=32 * 400)
+    assert few.guarantee.status == "none"
+    assert "outcomes that no sample has shown yet could cost it" in few.guarantee.source
+    for seed in range(3):
+        sure = reprl.learn(mdp, epsilon=1.0, shared_seed=seed, data_seed=seed, access="generative")
+        assert sure.guarantee.status == "rehearsed"
+        assert float(mdp.initial @ mdp.solve().values[0]) - mdp.evaluate(sure.policy) <= 1.0
+
+
 @pytest.mark.parametrize("access", ["generative", "episodic"])
 def test_a_limit_is_kept_and_one_below_a_unit_refused(access: str) -> None:
     mdp = random_world(n_states=3, n_actions=2, horizon=2)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from reprl.explore.cover import cover, no_data
 from reprl.explore.crew import Crew
-from reprl.explore.unknown import find_unknown
+from reprl.explore.unknown import find_unknown, weigh_unseen
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
@@ -38,6 +38,8 @@ class _Look(NamedTuple):
     rehearsal: Rehearsal | None
     unknown: float
     """What cells of which too little is known could be worth."""
+    unseen: float
+    """What rare outcomes that no sample has shown could cost the policy."""
 
 
 def run_canonical(
@@ -65,9 +67,9 @@ def run_canonical(
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
-        Status "rehearsed" if the last rehearsal passed, cells of which too little is known could be worth at most 0.1·ε
-        and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the run's own
-        frequencies (docs/proofs/canonical.md).
+        Status "rehearsed" if the last rehearsal passed, cells of which too little is known could be worth at most
+        0.1·ε, outcomes that no sample has shown could cost less than ε, and the policy loses less than ε in the model;
+        otherwise "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
@@ -121,12 +123,14 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
         rehearsal = rehearse(
             team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=pairs
         )
-    return _Look(dynamics, choice, rehearsal, find_unknown(data).worth)
+    value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.actions)
+    unseen = weigh_unseen(data, value, visits, choice.policy.actions)
+    return _Look(dynamics, choice, rehearsal, find_unknown(data).worth, unseen)
 
 
 def _is_sure(look: _Look, settings: Settings) -> bool:
     """Whether a run may stop: teams agree, nothing large is unknown, and the policy is good enough in the model."""
-    if look.rehearsal is None or look.choice.loss >= settings.epsilon:
+    if look.rehearsal is None or max(look.choice.loss, look.unseen) >= settings.epsilon:
         return False
     return look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon
 
@@ -167,6 +171,8 @@ def _promise(look: _Look, settings: Settings) -> Guarantee:
         why = f"what was hardly explored could be worth {look.unknown:.3g}"
     elif look.choice.loss >= settings.epsilon:
         why = f"the policy loses {look.choice.loss:.3g} by its own data"
+    elif look.unseen >= settings.epsilon:
+        why = f"outcomes that no sample has shown yet could cost it {look.unseen:.3g}"
     elif look.rehearsal.error >= settings.epsilon:
         why = f"the best value is only known to a standard deviation of {look.rehearsal.error:.3g}"
     else:
