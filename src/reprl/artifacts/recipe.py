@@ -29,6 +29,9 @@ _MAX_BYTES = 1 << 22
 _NAMES = ("environment", "settings", "resolved", "shared_seed", "candidate", "stream_version", "package_version")
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
+_LATER: dict[str, Any] = {"stationary": False}
+"""Fields of the settings that recipes did not always have, and what one without them means: they are written only where
+they say something else, so that older recipes keep their meaning and their digests."""
 _PLACE = ("id", "options", *SIZES, "digest")
 _RESERVED = ("id", "horizon", "data_seed")
 
@@ -83,7 +86,7 @@ class Recipe:
     @classmethod
     def plan(cls, environment: Environment, settings: Settings, shared_seed: int) -> Recipe:
         """Return the recipe of a run that is still to be made."""
-        settings = settings.numbered(environment.labels.actions, environment.n_actions)
+        settings = settings.numbered(environment.labels.actions, environment.n_actions).pooling(environment)
         settings.check_horizon(environment.horizon)
         return cls(
             environment=_portable(environment),
@@ -207,8 +210,9 @@ def _settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if field.type == "float" else int for field in fields(Settings)}
     return {
-        name: plain(value) if value is None or isinstance(value, str | tuple) else kinds[name](value)
+        name: plain(value) if value is None or isinstance(value, str | bool | tuple) else kinds[name](value)
         for name, value in settings.as_dict().items()
+        if name not in _LATER or value != _LATER[name]
     }
 
 
@@ -268,12 +272,16 @@ def _read_environment(given: Reader) -> Environment:
 
 
 def _read_settings(document: Reader, environment: Environment) -> Settings:
-    given = document.part("settings", [field.name for field in fields(Settings)])
+    stated = document["settings"]
+    later: dict[str, Any] = {
+        name: value for name, value in _LATER.items() if isinstance(stated, dict) and name not in stated
+    }
+    given = document.part("settings", [field.name for field in fields(Settings) if field.name not in later])
     with naming("recipe settings."):
         if isinstance(given["preference"], dict):
             raise ReprlError(
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
-        settings = Settings(**given.document).numbered((), environment.n_actions)
+        settings = Settings(**given.document, **later).numbered((), environment.n_actions)
         settings.check_horizon(environment.horizon)
         return settings

@@ -30,9 +30,10 @@ BATCHES = (4, 2, 512)
 """Batches of a round: 4 per action, as a batch tries one action in each state, or 2 per state and action up to 512."""
 
 
-def no_data(model: Model) -> Data:
-    """Return what is known before the first sample."""
-    return Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64))
+def no_data(model: Model, *, pooled: bool = False) -> Data:
+    """Return what is known before the first sample; if steps are pooled, all that is added to it has to be."""
+    none = Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64))
+    return none.pool() if pooled else none
 
 
 def cover(
@@ -49,7 +50,7 @@ def cover(
 
     Args:
         model: the MDP in memory, or a black box; its ledger is charged.
-        data: what is known so far.
+        data: what is known so far; if its steps are pooled, what is played counts at all steps too.
         episodes: how many to play.
         weight: (H, S, A) how much the variance of each cell's mean matters; None for all alike.
         bearable: what the unknown may be worth; while it could be worth more, every other batch looks into it.
@@ -63,18 +64,25 @@ def cover(
     planned = max(per_action * model.n_actions, min(most, per_cell * model.n_states * model.n_actions))
     batches = max(1, min(episodes // LEAST, planned))
     edges = [episodes * number // batches for number in range(batches + 1)]
+    pooled = data.counts.outcomes.pooled
     for number, (first, last) in enumerate(pairwise(edges)):
         actions = plan_visits(data, weight, model)
         if number % 2 and (unknown := find_unknown(data)).worth > bearable:
             actions = unknown.actions
         tell = None if progress is None else _shifted(progress, first, episodes)
-        data = data + play(model, actions, last - first, crew=crew, progress=tell)
+        more = play(model, actions, last - first, crew=crew, progress=tell)
+        data += more.pool() if pooled else more
     return data
 
 
 def plan_visits(data: Data, weight: NDArray[np.float64] | None, model: Episodic) -> NDArray[np.int64]:
-    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model."""
+    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model.
+
+    Where steps are pooled, the sum is over (s, a), and a cell's weight is that of all its steps together.
+    """
     visits = data.counts.visits
+    if weight is not None and data.counts.outcomes.pooled:
+        weight = np.repeat(weight.sum(axis=0, keepdims=True), model.horizon, axis=0)
     bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2
     bonus[:, list(model.known)] = 0.0
     if data.starts.sum() == 0:

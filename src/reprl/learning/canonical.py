@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.errors import ReprlError
 from reprl.explore.cover import cover, no_data
 from reprl.explore.crew import Crew
 from reprl.explore.unknown import find_unknown, weigh_unseen
@@ -76,16 +77,18 @@ def run_canonical(
         (data seed, "rehearsal/ROUND/…").
     """
     check_model(model, settings.access, f"access={settings.access!r}")
+    settings = settings.pooling(model)
+    model = source(model, settings)
     settings.check_horizon(model.horizon)
     shape = (model.horizon, model.n_states, model.n_actions)
     key = check_shared_key(shared_key).derive("rule")
     rule = make_rule(key, shape, epsilon=settings.epsilon, preference=settings.numbered((), shape[2]).preference)
     if candidate is not None:
         rule = follow(rule, *candidate)
-    data = no_data(model)
+    data = no_data(model, pooled=bool(settings.stationary))
     weight: NDArray[np.float64] | None = None
     with Crew(model, workers) as crew:
-        for number, size in enumerate(_sizes(model, settings.access, max_samples if spend is None else spend), 1):
+        for number, size in enumerate(_sizes(model, settings, max_samples if spend is None else spend), 1):
             tell = None if progress is None else telling(progress, f"round {number}")
             if settings.access == "generative":
                 data += call(model, size - int(data.starts.sum()))
@@ -101,12 +104,23 @@ def run_canonical(
     return run if candidate is None else _following(run)
 
 
-def _sizes(model: Any, access: str, limit: int | None) -> Iterator[int]:
-    """Numbers of calls or episodes, all rounds together."""
-    parallel = access == "generative"
+def source(model: Any, settings: Settings) -> Any:
+    """Return what is sampled: the model, or, where steps are pooled, the one that draws once for all of them."""
+    if settings.access == "episodic" or not settings.stationary:
+        return model
+    if getattr(model, "pooled", None) is None:
+        raise ReprlError(f"stationary must be left out for a model that has no `pooled` sampling, got True for {model}")
+    return model.pooled
+
+
+def _sizes(model: Any, settings: Settings, limit: int | None) -> Iterator[int]:
+    """Numbers of calls or episodes, all rounds together; where steps are pooled, an episode tells about H cells."""
+    parallel = settings.access == "generative"
     unit = int(model.samples_per_call if parallel else model.samples_per_episode)
     first = FIRST * (1 if parallel else model.n_states * model.n_actions)
-    return doubling(first, most_of(model, access, limit, unit) // unit)
+    if settings.stationary and not parallel:
+        first = -(-first // model.horizon)
+    return doubling(first, most_of(model, settings.access, limit, unit) // unit)
 
 
 def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, *, pairs: bool) -> _Look:

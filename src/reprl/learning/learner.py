@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.errors import ReprlError, check_int, quote
-from reprl.learning.canonical import run_canonical
+from reprl.learning.canonical import run_canonical, source
 from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.protocol import Run, number_within
@@ -97,7 +97,8 @@ def learn(
         workers: threads, or processes for a black box; they cannot change the result.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
-            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first. For
+            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
+            stationary=None, True or False: whether all steps share their samples (docs/environments.md). For
             rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
             "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
 
@@ -113,7 +114,7 @@ def learn(
         raise ReprlError(f"progress must be True or False, got {quote(progress)}")
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    settings = settings.numbered(world.labels.actions, world.n_actions)
+    settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world)
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
@@ -199,9 +200,8 @@ class ReprlLearner:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
         if self.settings.rule == "canonical":
             if self.samples is not None:
-                check_model(model, self.access, self.name)
                 parallel = self.access == "generative"
-                unit = model.samples_per_call if parallel else model.samples_per_episode
+                unit = self._unit(model) if parallel else model.samples_per_episode
                 number_within(self.samples, int(unit), "one parallel call" if parallel else "one episode")
             return run_canonical(
                 model,
@@ -234,7 +234,7 @@ class ReprlLearner:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
         check_model(model, self.access, self.name)
         if self.access == "generative":
-            return int(model.samples_per_call)
+            return int(source(model, self.settings.pooling(model)).samples_per_call)
         if self.settings.rule == "canonical":
             return int(model.samples_per_episode * model.n_states * model.n_actions)
         run = practical_run(model.n_states, model.n_actions, model.horizon)

@@ -14,6 +14,7 @@ from reprl.decide.induction import Accuracy
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.guarantee import Guarantee
 from reprl.learning.constants import PRESETS
+from reprl.mdp.access import is_stationary
 from reprl.mdp.tiers import Tiers
 
 ACCESSES = ("episodic", "generative")
@@ -29,6 +30,7 @@ class LearnerOptions(TypedDict, total=False):
     delta: float
     rule: str
     preference: str | Sequence[int | str] | None
+    stationary: bool | None
     coupling: str
     block: int
     mechanism: str
@@ -62,6 +64,9 @@ class Settings:
     preference: str | tuple[int | str, ...] | None = None
     """Which of two actions that are as good is taken, for "canonical": None by index, "shared" (random, from ξ), or all
     actions by index or name, best first."""
+    stationary: bool | None = None
+    """Whether a sample of (state, action) counts at every step, for "canonical": True if you say so, False, or None for
+    what the environment shows."""
     coupling: str = "auto"
     """"joint", "blocked", "product", or "auto": joint or blocked by the sizes (S, A, H) alone."""
     block: int = DEFAULT_BLOCK
@@ -85,6 +90,10 @@ class Settings:
         check_choice("access", self.access, ACCESSES)
         check_choice("rule", self.rule, RULES)
         object.__setattr__(self, "preference", _checked_preference(self.preference, self.rule))
+        if self.stationary is not None and not isinstance(self.stationary, bool):
+            raise ReprlError(f"stationary must be True, False or None, got {quote(self.stationary)}")
+        if self.stationary and self.rule != "canonical":
+            raise ReprlError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
         check_choice("coupling", self.coupling, COUPLINGS)
         check_int("block", self.block, 1)
         check_choice("mechanism", self.mechanism, MECHANISMS)
@@ -120,6 +129,14 @@ class Settings:
                     f"preference must name every action once, got {quote(self.preference)}: {name}, {times}"
                 )
         return replace(self, preference=tuple(numbers))
+
+    def pooling(self, world: object) -> Settings:
+        """Return the settings with `stationary` settled: what the user says, or what a world, or a model of it, shows.
+
+        This is the one place that decides whether steps are pooled.
+        """
+        shown = self.rule == "canonical" and is_stationary(world)
+        return replace(self, stationary=shown if self.stationary is None else self.stationary)
 
     def check_horizon(self, horizon: int) -> None:
         """Refuse an accuracy that every policy has."""

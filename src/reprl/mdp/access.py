@@ -52,6 +52,11 @@ class Model(Protocol):
     data_seed: int
 
 
+def is_stationary(model: object) -> bool:
+    """Whether a model, or an environment, shows that its law does not depend on the step; silence is a no."""
+    return bool(getattr(model, "stationary", False))
+
+
 class Parallel(Model, Protocol):
     """Anything that can be sampled in parallel, one outcome of every cell a call."""
 
@@ -146,6 +151,16 @@ class GenerativeModel:
         self.ledger = Ledger()
         self._batches = 0
 
+    @property
+    def stationary(self) -> bool:
+        """Whether the law does not depend on the step."""
+        return self.mdp.stationary
+
+    @cached_property
+    def pooled(self) -> PooledModel:
+        """The same MDP, sampled once for all steps."""
+        return PooledModel(self)
+
     @cached_property
     def _cumulative(self) -> NDArray[np.float64]:
         return cumulate(self.mdp.probability, self.mdp.outcomes.first)
@@ -162,11 +177,7 @@ class GenerativeModel:
             The joint law of the counts is exactly that of n independent calls: cells are independent multinomials.
         """
         n = check_int("n", n, 1, 2**62)
-        outcomes = self.mdp.outcomes
-        hits = np.empty(outcomes.n_slots, dtype=np.int64)
-        key = np.uint64(self._spend(n).key)
-        _multinomials(outcomes, self.mdp.probability, self._cumulative, key, n, hits)
-        return Counts(outcomes, hits)
+        return self._draw(n, self.mdp.outcomes, self._spend(n))
 
     def draw_starts(self, n: int) -> NDArray[np.int64]:
         """Return the starts, (S,), that n calls of the last batch showed, one each: their step 0, paid for with them.
@@ -174,15 +185,9 @@ class GenerativeModel:
         Randomness:
             Data stream (data_seed, "starts", number of batches so far).
         """
-        n = check_int("n", n, 1, 2**62)
-        starts = np.flatnonzero(self.mdp.initial)
-        counts = np.empty(starts.size, dtype=np.int64)
-        law = self.mdp.initial[starts]
-        key = np.uint64(DataStream(self.data_seed, f"starts/{self._batches}").key)
-        multinomial(key, np.uint64(0), n, law, np.cumsum(law), counts)
-        out = np.zeros(self.n_states, dtype=np.int64)
-        out[starts] = counts
-        return out
+        return _draw_starts(
+            self.mdp, check_int("n", n, 1, 2**62), DataStream(self.data_seed, f"starts/{self._batches}")
+        )
 
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
@@ -201,6 +206,67 @@ class GenerativeModel:
         self.ledger.calls += n
         self.ledger.samples += n * self.samples_per_call
 
+    def _draw(self, n: int, outcomes: Outcomes, stream: DataStream) -> Counts:
+        """Draw n samples of every cell of a table of this MDP."""
+        hits = np.empty(outcomes.n_slots, dtype=np.int64)
+        cells = int(np.prod(outcomes.tallied))
+        _multinomials(outcomes, self.mdp.probability, self._cumulative, np.uint64(stream.key), cells, n, hits)
+        return Counts(outcomes, hits)
+
+
+class PooledModel:
+    """Parallel sampling of a time-homogeneous MDP: a call draws one sample of every (s, a), which counts at all steps.
+
+    Args:
+        model: whose MDP is sampled, and whose ledger is charged.
+
+    Randomness:
+        Data streams (data_seed, "pooled", call number), where (s, a) reads lane s·A + a, and (data_seed, "pooled
+        starts", number of batches so far).
+    """
+
+    def __init__(self, model: GenerativeModel) -> None:
+        """Open the model on the other's ledger."""
+        if not model.stationary:
+            raise ReprlError(f"mdp must be time-homogeneous for its steps to be pooled, got {quote(model.mdp)}")
+        self.n_states, self.n_actions, self.horizon = model.n_states, model.n_actions, model.horizon
+        self.ledger, self.data_seed = model.ledger, model.data_seed
+        self._model, self._batches = model, 0
+
+    @property
+    def samples_per_call(self) -> int:
+        """S·A, and one more when the start is random."""
+        return self.n_states * self.n_actions + (0 if self._model.mdp.fixed_start else 1)
+
+    def sample(self, n: int) -> Counts:
+        """Make n calls and return what they showed, pooled.
+
+        Guarantee:
+            Exactly the law of n independent calls: every (s, a) is one multinomial, read by all steps.
+        """
+        n = check_int("n", n, 1, 2**62)
+        self.ledger.calls += n
+        self.ledger.samples += n * self.samples_per_call
+        self._batches += 1
+        stream = DataStream(self.data_seed, f"pooled/{self._batches}")
+        return self._model._draw(n, self._model.mdp.outcomes._replace(slot_shift=0), stream)
+
+    def draw_starts(self, n: int) -> NDArray[np.int64]:
+        """Return the starts, (S,), that n calls of the last batch showed, one each."""
+        stream = DataStream(self.data_seed, f"pooled starts/{self._batches}")
+        return _draw_starts(self._model.mdp, check_int("n", n, 1, 2**62), stream)
+
+
+def _draw_starts(mdp: TabularMDP, n: int, stream: DataStream) -> NDArray[np.int64]:
+    """Draw n starts, (S,)."""
+    starts = np.flatnonzero(mdp.initial)
+    counts = np.empty(starts.size, dtype=np.int64)
+    law = mdp.initial[starts]
+    multinomial(np.uint64(stream.key), np.uint64(0), n, law, np.cumsum(law), counts)
+    out = np.zeros(mdp.n_states, dtype=np.int64)
+    out[starts] = counts
+    return out
+
 
 @njit(cache=True)
 def _multinomials(
@@ -208,12 +274,13 @@ def _multinomials(
     law: NDArray[np.float64],
     cumulative: NDArray[np.float64],
     key: np.uint64,
+    tallied: int,
     n: int,
     hits: NDArray[np.int64],
 ) -> None:
-    """Fill hits with one multinomial per cell."""
+    """Fill hits with one multinomial for each of the first `tallied` cells."""
     cells = outcomes.n_states * outcomes.n_actions
-    for cell in range(outcomes.horizon * cells):
+    for cell in range(tallied):
         h = cell // cells
         row = h * outcomes.row_shift + cell - h * cells
         low, high, shift = outcomes.first[row], outcomes.first[row + 1], h * outcomes.slot_shift
@@ -320,6 +387,11 @@ class EpisodicModel:
         self.ledger = Ledger()
         self._h, self._state, self._episode, self._batches = self.horizon, -1, -1, 0
         self._words = DataStream(self.data_seed, "episodic").words
+
+    @property
+    def stationary(self) -> bool:
+        """Whether the law does not depend on the step."""
+        return self.mdp.stationary
 
     @property
     def known(self) -> Mapping[int, float]:

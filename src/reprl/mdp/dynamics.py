@@ -41,6 +41,10 @@ class Data(NamedTuple):
             return other
         return Data(self.counts + other.counts, self.starts + other.starts)
 
+    def pool(self) -> Data:
+        """Let every sample count at all steps."""
+        return Data(self.counts.pool(), self.starts)
+
 
 def true_dynamics(mdp: TabularMDP) -> Dynamics:
     """Return the dynamics of a world that is known."""
@@ -53,8 +57,9 @@ def empirical_dynamics(data: Data) -> Dynamics:
     """Return the dynamics that data show: relative frequencies."""
     outcomes = data.counts.outcomes
     probability = np.empty(outcomes.n_slots)
-    tried = np.empty(outcomes.shape, dtype=np.bool_)
+    tried = np.empty(outcomes.tallied, dtype=np.bool_)
     _normalise(outcomes, data.counts.hits, probability, tried)
+    tried = np.repeat(tried, outcomes.horizon, axis=0) if outcomes.pooled else tried
     return Dynamics(outcomes, probability, tried, data.starts / data.starts.sum())
 
 
@@ -72,11 +77,13 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
         key: of the private data stream; cell i reads lane i, the starts read lane H·S·A.
 
     Guarantee:
-        Cells are independent multinomials given their numbers of samples, which are those of this run over `share`.
+        Cells are independent multinomials given their numbers of samples, which are those of this run over `share`; if
+        steps are pooled, one for each (s, a), so that the team's errors are the same at all steps.
     """
     counts = data.counts
     hits = np.zeros(counts.outcomes.n_slots, dtype=np.int64)
-    _redraw(counts.outcomes, counts.hits, share, np.uint64(key), hits)
+    cells = int(np.prod(counts.outcomes.tallied))
+    _redraw(counts.outcomes, counts.hits, cells, share, np.uint64(key), hits)
     starts = np.zeros_like(data.starts)
     seen = np.flatnonzero(data.starts)
     law = data.starts[seen] / data.starts.sum()
@@ -93,7 +100,7 @@ def _normalise(
     outcomes: Outcomes, hits: NDArray[np.int64], probability: NDArray[np.float64], tried: NDArray[np.bool_]
 ) -> None:
     """Fill probability with relative frequencies and tried with whether there are any."""
-    for h in range(outcomes.horizon):
+    for h in range(tried.shape[0]):
         shift = h * outcomes.slot_shift
         for s in range(outcomes.n_states):
             for a in range(outcomes.n_actions):
@@ -108,13 +115,15 @@ def _normalise(
 
 
 @njit(cache=True, nogil=True)
-def _redraw(outcomes: Outcomes, hits: NDArray[np.int64], share: int, key: np.uint64, out: NDArray[np.int64]) -> None:
-    """Fill out with one multinomial per cell, of the cell's own frequencies."""
+def _redraw(
+    outcomes: Outcomes, hits: NDArray[np.int64], cells: int, share: int, key: np.uint64, out: NDArray[np.int64]
+) -> None:
+    """Fill out with one multinomial for each of the first `cells` cells, of the cell's own frequencies."""
     widest = 0
     for row in range(outcomes.first.size - 1):
         widest = max(widest, outcomes.first[row + 1] - outcomes.first[row])
     law, cumulative = np.empty(widest), np.empty(widest)
-    for cell in range(outcomes.horizon * outcomes.n_states * outcomes.n_actions):
+    for cell in range(cells):
         h = cell // (outcomes.n_states * outcomes.n_actions)
         row = h * outcomes.row_shift + cell - h * outcomes.n_states * outcomes.n_actions
         low, high = outcomes.first[row] + h * outcomes.slot_shift, outcomes.first[row + 1] + h * outcomes.slot_shift

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from reprl.documents import Reader, check_text, plain
 from reprl.errors import ReprlError, check_int, quote
-from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.mdp.access import EpisodicModel, GenerativeModel, is_stationary
 from reprl.mdp.catalogue import make
 from reprl.mdp.gymnasium.model import GymnasiumModel, make_gymnasium
 from reprl.mdp.tabular import Labels, TabularMDP
@@ -29,6 +29,8 @@ class Environment(NamedTuple):
     """SHA-256 of the dynamics, or of the spaces of a black box; None where a document does not carry it."""
     labels: Labels = Labels()
     """Names for people, all or none of the states, all or none of the actions."""
+    stationary: bool = False
+    """Whether it shows that its law does not depend on the step; no document says so but through the digest."""
 
     @property
     def title(self) -> str:
@@ -74,6 +76,7 @@ def describe(env: TabularMDP | GymnasiumModel) -> Environment:
             states=_names(labels.states, env.n_states),
             actions=_names(labels.actions, env.n_actions),
         ),
+        stationary=is_stationary(env),
     )
 
 

@@ -137,6 +137,11 @@ class TabularMDP:
         return state.hexdigest()
 
     @property
+    def stationary(self) -> bool:
+        """Whether it was built as time-homogeneous: one law and one reward for every step."""
+        return self.outcomes.row_shift == 0
+
+    @property
     def fixed_start(self) -> bool:
         """Whether every episode starts in the same state."""
         return int(np.count_nonzero(self.initial)) == 1
