@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import ReprlError, blame, check_int, quote
 from reprl.mdp.access import Ledger, Observation
 from reprl.mdp.gymnasium.dynamics import dynamics, publishes, reward_hull
 from reprl.mdp.policy import Policy, check_policy
@@ -125,6 +125,8 @@ class GymnasiumModel:
     """Set by ``make``."""
     arrays: None = None
     """No kernel can play a black box."""
+    timeout: float | None = None
+    """Seconds that an episode may take; then a crew plays it in another process. Set by ``learn``."""
 
     def __init__(
         self,
@@ -201,7 +203,9 @@ class GymnasiumModel:
     def for_run(self, data_seed: int | None = None) -> GymnasiumModel:
         """Return a model as ``with_data_seed`` does, or one that shares an environment which cannot be opened again."""
         seed = fresh_seed() if data_seed is None else data_seed
-        return _rebuild(self._source, self.horizon, self.reward_map, seed, self._options, self.origin)
+        model = _rebuild(self._source, self.horizon, self.reward_map, seed, self._options, self.origin)
+        model.timeout = self.timeout
+        return model
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what opens the environment again; an id travels as what it is registered as, here."""
@@ -226,7 +230,10 @@ class GymnasiumModel:
             self._episode += 1
             seed = int(DataStream(self.data_seed, "gymnasium", self._episode).integers(1)[0]) >> 1
         self._h = 0
-        member, _ = self.env.reset(seed=seed)
+        try:
+            member, _ = self.env.reset(seed=seed)
+        except (Exception, SystemExit) as error:
+            blame(error, f"in reset of {self.env}")
         self._state = self._seen(member)
         self.ledger.episodes += 1
         self.ledger.samples += 1
@@ -241,7 +248,10 @@ class GymnasiumModel:
         reward = 0.0
         self._h += 1
         if self._state != self.ended:
-            member, paid, terminated, truncated, _ = self.env.step(self.actions.decode(a))
+            try:
+                member, paid, terminated, truncated, _ = self.env.step(self.actions.decode(a))
+            except (Exception, SystemExit) as error:
+                blame(error, f"in step {self._h} of {self.env}")
             self.ledger.samples += 1
             if truncated and not terminated and self._h < self.horizon:
                 limit = f"{self.env} truncated an episode at step {self._h}"
@@ -267,7 +277,10 @@ class GymnasiumModel:
 
     def close(self) -> None:
         """Release what the environment holds."""
-        self.env.close()
+        try:
+            self.env.close()
+        except (Exception, SystemExit) as error:
+            blame(error, f"in close of {self.env}")
 
     def _scaled(self, reward: float) -> float:
         return round(self.reward_map.forward(reward) / REWARD_STEP) * REWARD_STEP
