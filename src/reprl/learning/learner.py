@@ -119,11 +119,10 @@ def learn(
     settings = settings.numbered(world.labels.actions, world.n_actions)
     with (
         _closing(None if world is env else world),
-        fresh_model(
-            _limited(world, timeout), settings.access, fresh_seed() if data_seed is None else data_seed
-        ) as model,
+        fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
+        limit_time(model, timeout)
         run = ReprlLearner(settings, None, max_samples, candidate).run(model, key, workers=workers, progress=tell)
     return LearnResult(
         **{field.name: getattr(run, field.name) for field in fields(run)},
@@ -136,17 +135,13 @@ def learn(
     )
 
 
-def _limited(world: TabularMDP | GymnasiumModel, timeout: float | None) -> TabularMDP | GymnasiumModel:
-    """Return a black box with a limit on the time of its episodes."""
+def limit_time(model: object, timeout: float | None) -> None:
+    """Give a black box a limit on the seconds of an episode; None leaves it as it is."""
     if timeout is None:
-        return world
-    if not isinstance(world, GymnasiumModel):
+        return
+    if not isinstance(model, GymnasiumModel):
         raise ReprlError(f"timeout must be None for an environment whose dynamics are known, got {quote(timeout)}")
-    if not world.reopens:
-        raise ReprlError("timeout must be None for an environment that is given open: pass an id or a factory")
-    limited = world.for_run(world.data_seed)
-    limited.timeout = check_real("timeout", timeout, 0.0, 1e9)
-    return limited
+    model.timeout = check_real("timeout", timeout, 0.0, 1e9)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -326,6 +327,25 @@ def _check_horizon(horizon: int | None) -> int:
     if horizon is None:
         raise ReprlError("horizon must be given for a Gymnasium environment, got None")
     return check_int("horizon", horizon, 1, 10**6)
+
+
+def would_import(id: str) -> str | None:
+    """Return the module that opening a Gymnasium id would import here; None if it is Gymnasium's own or here already.
+
+    An id may name a module, as in "module:Name-v0"; any other is looked up among those that are registered here.
+    """
+    module, colon, name = id.removeprefix("gym:").partition(":")
+    if colon:
+        return None if module in sys.modules else module
+    import gymnasium
+
+    name = module
+    for spec in gymnasium.registry.values():
+        if (spec.id == name or spec.id.rpartition("-v")[0] == name) and isinstance(spec.entry_point, str):
+            module = spec.entry_point.partition(":")[0]
+            if module.partition(".")[0] != "gymnasium" and module not in sys.modules:
+                return module
+    return None
 
 
 def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
