@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from reprl.learning.learner import LearnResult
 
 
+Allow = Annotated[
+    list[str] | None,
+    args.option("--allow", help="A module that the recipe's environment may import; repeatable.", metavar="MODULE"),
+]
+Afresh = Annotated[bool, typer.Option("--afresh", help="Choose again, instead of following the recipe's candidate.")]
+
+
 def replicate(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, or the run folder that holds one.")],
     data_seed: args.DataSeed = None,
@@ -32,13 +39,8 @@ def replicate(
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
     timeout: args.Timeout = None,
-    allow: Annotated[
-        list[str] | None,
-        args.option("--allow", help="A module that the recipe's environment may import; repeatable.", metavar="MODULE"),
-    ] = None,
-    afresh: Annotated[
-        bool, typer.Option("--afresh", help="Choose again, instead of following the recipe's candidate.")
-    ] = False,
+    allow: Allow = None,
+    afresh: Afresh = False,
     json: args.Json = False,
 ) -> Answer:
     """Repeat a recipe on fresh data: you are the second team.
@@ -67,8 +69,7 @@ def replicate(
     first, remark = _first_team(folder, wanted)
     if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
         raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
-    given = args.open_other(env, wanted.environment.horizon, env_option, reward_range)
-    world = wanted.make(given, allow=allow or ())
+    world = wanted.make(args.open_other(env, wanted.environment.horizon, env_option, reward_range), allow=allow or ())
     limit_time(world, timeout)
     result, unsaved = run_recipe(
         wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
@@ -84,8 +85,8 @@ def replicate(
         "comparison": None if comparison is None else comparison.as_dict(),
         "remark": remark,
     }
-    code = exit_code(result) if comparison is None or comparison.same else DIFFERENT
-    code = BAD_INPUT if unsaved else code
+    same = comparison is None or comparison.same
+    code = BAD_INPUT if unsaved else exit_code(result) if same else DIFFERENT
     return Answer(document, lambda console: _show(console, result, comparison, remark), code, unsaved)
 
 
