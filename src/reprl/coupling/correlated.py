@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.grade import DEFAULT_BLOCK, JOINT, Grade
 from reprl.coupling.gumbel_field import find_winners, make_search
-from reprl.errors import ReprlError, check_array, check_distribution, check_int
+from reprl.errors import ReprlError, check_array, check_distribution, check_int, rounding_of
 from reprl.randomness import SharedKey, check_shared_key, philox, unit
 
 DEFAULT_MAX_NODES = 10**9
@@ -138,14 +138,14 @@ def _laws(probabilities: ArrayLike) -> NDArray[np.float64]:
     laws = check_array("probabilities", probabilities, 2)
     if 0 in laws.shape:
         raise ReprlError(f"probabilities must have at least one row and one column, got shape {laws.shape}")
-    whole = np.empty(laws.shape)
-    if not _normalise(laws, whole):
-        check_distribution("probabilities", laws)
+    whole, rounding = np.empty(laws.shape), rounding_of(probabilities)
+    if not _normalise(laws, rounding, whole):
+        check_distribution("probabilities", laws, rounding)
     return whole
 
 
 @njit(cache=True, error_model="numpy")
-def _normalise(laws: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
+def _normalise(laws: NDArray[np.float64], rounding: float, out: NDArray[np.float64]) -> bool:
     """Write each row over its total into out, summed left to right; return whether every row was a law."""
     n, k = laws.shape
     good = True
@@ -154,7 +154,7 @@ def _normalise(laws: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
         for j in range(k):
             good &= laws[i, j] >= 0.0
             total += laws[i, j]
-        good &= abs(total - 1.0) <= 1e-9
+        good &= abs(total - 1.0) <= rounding
         for j in range(k):
             out[i, j] = laws[i, j] / total
     return good

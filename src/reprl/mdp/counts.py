@@ -40,6 +40,10 @@ class Counts:
 
     def __init__(self, outcomes: Outcomes, hits: NDArray[np.int64]) -> None:
         """Take ownership of hits and write-protect it."""
+        if not isinstance(outcomes, Outcomes):
+            raise ReprlError(f"outcomes must be a table of Outcomes, got {quote(outcomes)}")
+        if not isinstance(hits, np.ndarray):
+            raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {quote(hits)}")
         if hits.dtype != np.int64 or hits.shape != (outcomes.n_slots,):
             raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {hits.dtype} of {hits.shape}")
         if hits.size and hits.min() < 0:
@@ -326,10 +330,12 @@ def tally(samples: ArrayLike, shape: tuple[int, int, int]) -> Counts:
         The table lists the outcomes that were seen, per step, sorted by (next state, reward): the result does not
         depend on the order of the rows, and ``Counts.merge`` of parts is the tally of the whole.
     """
-    rows = check_array("samples", np.empty((0, 5)) if np.size(samples) == 0 else samples, 2)
-    horizon, n_states, n_actions = (check_int(name, n, 1) for name, n in zip("HSA", shape, strict=True))
+    rows = check_array("samples", np.empty((0, 5)) if _is_empty(samples) else samples, 2)
+    if not isinstance(shape, tuple | list) or len(shape) != 3:
+        raise ReprlError(f"shape must be (H, S, A), got {quote(shape)}")
+    horizon, n_states, n_actions = (check_int(name, n, 1, _MAX_CELLS) for name, n in zip("HSA", shape, strict=True))
     if horizon * n_states * n_actions > _MAX_CELLS:
-        raise ReprlError(f"shape must have at most {_MAX_CELLS} cells to be counted, got {shape}")
+        raise ReprlError(f"shape must have at most {_MAX_CELLS} cells to be counted, got {quote(shape)}")
     _check_rows(rows, (horizon, n_states, n_actions, n_states))
     h, s, a, following = rows[:, :4].astype(np.int64).T
     cell, reward = (h * n_states + s) * n_actions + a, rows[:, 4] + 0.0  # -0.0 becomes 0.0
@@ -343,6 +349,14 @@ def tally(samples: ArrayLike, shape: tuple[int, int, int]) -> Counts:
     successor: NDArray[np.int32] = following[fresh].astype(np.int32)
     table = Outcomes(horizon, n_states, n_actions, n_states * n_actions, 0, first, successor, reward[fresh])
     return Counts(table, hits)
+
+
+def _is_empty(samples: ArrayLike) -> bool:
+    """Whether there is nothing to count, in whatever shape."""
+    try:
+        return np.size(samples) == 0
+    except ValueError:  # rows of different lengths, which are refused as what they are
+        return False
 
 
 def _check_rows(rows: NDArray[np.float64], sizes: tuple[int, int, int, int]) -> None:
