@@ -114,7 +114,7 @@ def _other(rng: random.Random, value: Any) -> Any:
         return rng.choice(TEXTS) if pick < 0.5 else value[: rng.randrange(len(value) + 1)]
     if isinstance(value, list) and pick < 0.6:
         return value[: rng.randrange(len(value) + 1)] if pick < 0.3 else value + value[-1:] * rng.choice((1, 1, 40))
-    return rng.choice((*NUMBERS, *TEXTS, *NESTS))
+    return copy.deepcopy(rng.choice((*NUMBERS, *TEXTS, *NESTS)))
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:

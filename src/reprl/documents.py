@@ -22,6 +22,8 @@ MAX_BYTES = 1 << 27
 """The largest document that is read from a file, where its kind sets no smaller limit."""
 MAX_WHOLE = 2**100
 """The largest whole number that a document may hold where nothing else limits it: more than any run can count."""
+_LARGEST = 1e300
+"""The largest magnitude of a number that is not whole."""
 _MAX_MEMORY = 1 << 30
 """What the values of a document may take in memory, by a bound from its brackets and commas alone."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -232,9 +234,12 @@ class Reader:
         return check_int(self.where(field), self[field], low, high)
 
     def real(self, field: str, low: float = 0.0, high: float = math.inf, *, open_low: bool = False) -> float:
-        """Return a finite number in [low, high], an integer as one, so that it is written again as it was read."""
-        open_low = open_low or math.isinf(low)
-        check_real(self.where(field), self[field], low, high, open_low=open_low, open_high=math.isinf(high))
+        """Return a number in [low, high], an integer as one, so that it is written again as it was read.
+
+        No figure of a run is larger than 1e300, and sums and products of those that are read stay finite.
+        """
+        low, high = max(low, -_LARGEST), min(high, _LARGEST)
+        check_real(self.where(field), self[field], low, high, open_low=open_low, open_high=False)
         number: float = self[field]
         return number
 
@@ -268,7 +273,7 @@ class Reader:
         """Return nested lists of numbers in [low, high] as a float64 array of this shape."""
         flat = []
         for where, item in _leaves(self.where(field), self[field], shape):
-            if type(item) not in (int, float) or not low <= item <= high or abs(item) > 1e300:
+            if type(item) not in (int, float) or not low <= item <= high or abs(item) > _LARGEST:
                 bounds = f"a number from {low:g} to {high:g}" if math.isfinite(low) else "a finite number"
                 raise ReprlError(f"{where} must be {bounds}, got {quote(item)}")
             flat.append(float(item))

@@ -85,6 +85,10 @@ class Counts:
         np.add.at(out, self.outcomes.next_state[table], self.hits[slots])
         return out
 
+    def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+        """Return the data as columns cell, next state, reward and hits, sorted; a cell is (h·S + s)·A + a."""
+        return _list(self)
+
     def mean_return(self, h: int, value: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the empirical mean of r + value[s'] in each cell of step h, (S, A); NaN where there is no sample."""
         h = check_int("h", h, 0, self.outcomes.horizon - 1)

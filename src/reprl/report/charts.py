@@ -12,6 +12,8 @@ from reprl.report.theme import CATEGORIES
 _SHAPES, _FEW = 6, 4
 _LEAST, _MOST = 5e-324, 1e307
 """Ends of every logarithmic axis: beyond them, floating-point numbers have no powers of ten to mark."""
+_FINEST = 1e-290
+"""A linear axis that would end below this ends at 1: its steps would be 0."""
 
 
 class Axis(NamedTuple):
@@ -30,7 +32,8 @@ class Axis(NamedTuple):
             return cls(
                 max(_LEAST, math.exp(math.log(low) - air)), math.exp(min(math.log(_MOST), math.log(high) + air)), True
             )
-        return cls(0.0 if zero else low, min(most, high * 1.12) or 1.0)
+        top = min(most, high * 1.12)
+        return cls(0.0 if zero else low, top if top > _FINEST else 1.0)
 
     def place(self, value: float) -> float:
         """Return where a value lies, in per cent, ends included."""
