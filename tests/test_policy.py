@@ -195,7 +195,7 @@ def test_a_saved_file_has_ordinary_permissions(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("step", ["os.replace", "os.fsync", "os.chmod"])
+@pytest.mark.parametrize("step", ["os.replace", "os.fsync", "os.fchmod"])
 def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, step):
     path = reprl.Policy([[0, 1]]).save(tmp_path / "policy.json")
     before = path.read_bytes()

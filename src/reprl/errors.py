@@ -9,8 +9,11 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import os
+import sys
+import traceback
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +22,57 @@ ROUNDING = 1e-9
 """How far from 1 the sum of a law may be."""
 
 
+_MARK = "reprl_frames"
+_FRAMEWORKS = ("reprl", "gymnasium", "joblib")
+
+
 class ReprlError(ValueError):
     """The one exception that reprl raises on purpose; its text is a single line for a person."""
+
+
+class Foreign(NamedTuple):
+    """An error of code that is not ours, such as an environment's, and the frames of that code."""
+
+    error: BaseException
+    frames: str
+
+
+def blame(error: BaseException, place: str) -> NoReturn:
+    """Raise an error that code which is not ours has raised, marked so: the mark travels between processes with it.
+
+    Args:
+        error: as it was caught.
+        place: what that code was asked for, to be read below the error. SystemExit becomes a RuntimeError: it is not
+            for such code to end this process.
+    """
+    marked = error
+    if not isinstance(error, Exception):
+        marked = RuntimeError(f"code that is not reprl's asked to leave Python: {error!r}")
+        marked.__cause__ = error
+    marked.__dict__.setdefault(_MARK, f"{_own_frames(error)}{place}\n")
+    marked.add_note(place)
+    raise marked
+
+
+def find_foreign(error: BaseException | None) -> Foreign | None:
+    """Return the marked error behind an error: itself, or one that it was raised from or in the wake of."""
+    while error is not None:
+        if _MARK in error.__dict__:
+            return Foreign(error, error.__dict__[_MARK])
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _own_frames(error: BaseException) -> str:
+    """The traceback without the frames of reprl and of the frameworks around an environment."""
+    found = traceback.TracebackException.from_exception(error)
+    places = [os.path.dirname(getattr(sys.modules.get(name), "__file__", None) or "?") for name in _FRAMEWORKS]
+    part: traceback.TracebackException | None = found
+    while part is not None:
+        own = [frame for frame in part.stack if not frame.filename.startswith(tuple(places))]
+        part.stack = traceback.StackSummary.from_list(own or list(part.stack)[-1:])
+        part = part.__cause__ or part.__context__
+    return "".join(found.format())
 
 
 def quote(value: object, limit: int = 80) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +16,9 @@ from reprl.errors import ReprlError, check_int, quote
 from reprl.files import write_atomic
 from reprl.learning.learner import LearnResult, learn
 from reprl.learning.settings import Settings
-from reprl.mdp.catalogue import make
+from reprl.mdp.catalogue import PREFIX, make
 from reprl.mdp.environment import SIZES, Environment, describe
+from reprl.mdp.gymnasium.model import would_import
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.randomness import STREAM_VERSION
 
@@ -140,11 +142,15 @@ class Recipe:
         """Read a recipe that ``save`` wrote."""
         return load(path, cls.from_json, _MAX_BYTES)
 
-    def make(self, env: TabularMDP | GymnasiumModel | None = None) -> TabularMDP | GymnasiumModel:
+    def make(
+        self, env: TabularMDP | GymnasiumModel | None = None, *, allow: Sequence[str] = ()
+    ) -> TabularMDP | GymnasiumModel:
         """Build the environment, or take one that was built by hand, and check that it is the recipe's.
 
         Args:
             env: needed where the recipe has no id; otherwise None for ``reprl.make``.
+            allow: modules or packages that may be imported for it, beyond reprl, Gymnasium and what is imported
+                already: a recipe may come from a stranger, and to import a module is to run it.
         """
         wanted, given = self.environment, env is not None
         if env is None:
@@ -153,6 +159,7 @@ class Recipe:
                     "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
                     "env (--env file.py:name)"
                 )
+            _check_allowed(str(wanted.id), allow)
             env = _make(wanted)
         found = describe(env)
         for name in (*SIZES, "digest"):
@@ -173,8 +180,9 @@ class Recipe:
         max_samples: int | None = None,
         env: TabularMDP | GymnasiumModel | None = None,
         afresh: bool = False,
+        allow: Sequence[str] = (),
     ) -> LearnResult:
-        """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env that of ``make``.
+        """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env and allow those of ``make``.
 
         The candidate that the recipe publishes is followed, which spares the choice, often the closest call of all;
         afresh=True chooses among all of them again, as the definition of replicability has it.
@@ -187,7 +195,7 @@ class Recipe:
         """
         options: dict[str, Any] = self.settings.as_dict()
         return learn(
-            self.make(env),
+            self.make(env, allow=allow),
             shared_seed=self.shared_seed,
             data_seed=data_seed,
             workers=workers,
@@ -243,6 +251,18 @@ def _portable(environment: Environment) -> Environment:
     except TypeError:
         return environment._replace(id=None, options={}, labels=Labels())
     return environment._replace(options=options, labels=Labels())
+
+
+def _check_allowed(id: str, allow: Sequence[str]) -> None:
+    """Refuse an id whose opening would import what nobody has allowed."""
+    if isinstance(allow, str) or not all(isinstance(name, str) for name in allow):
+        raise ReprlError(f"allow must be a list of names of modules, got {quote(allow)}")
+    module = would_import(id) if id.startswith(PREFIX) else None
+    if module is not None and not any(module == name or module.startswith(f"{name}.") for name in allow):
+        raise ReprlError(
+            f"recipe environment {quote(id)} would import {quote(module)} and so run its code: allow it if you trust "
+            f"it (--allow {module})"
+        )
 
 
 def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:

@@ -19,9 +19,10 @@ from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.files import write_atomic
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import Environment
+from reprl.terminal import Visible, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Console
 
 _FORMAT = "reprl-audit"
 _VERSION = 1
@@ -195,11 +196,11 @@ class AuditReport:
             cells=tuple(_read_cell(item, place) for item in document.parts("cells", Cell._fields)),
         )
 
-    def __rich__(self) -> Group:
+    def __rich__(self) -> Visible:
         """Show verdict, cells and first divergences."""
         from reprl.auditing.render import render
 
-        return render(self)
+        return Visible(render(self))
 
     def show(self, console: Console | None = None) -> None:
         """Print the report on a terminal."""
@@ -211,7 +212,8 @@ class AuditReport:
         """The verdict on one line."""
         low, high = self.interval
         return (
-            f"AuditReport({self.learner} on {self.environment.labels.name}: disagreement {self.disagreement:.3g} "
+            f"AuditReport({visible(self.learner)} on {visible(self.environment.labels.name)}: disagreement "
+            f"{self.disagreement:.3g} "
             f"[{low:.3g}, {high:.3g}] over {self.pairs} pairs, ρ = {self.rho:g} {self.verdict})"
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import util
 from itertools import pairwise
@@ -104,6 +105,10 @@ MaxSamples = Annotated[
 Workers = Annotated[
     int | None, option("--workers", help="They cannot change a result. Default: one for each core.", kind=whole)
 ]
+Timeout = Annotated[
+    float | None,
+    option("--timeout", help="Seconds that an episode of a black box may take. Default: any.", kind=real),
+]
 Out = Annotated[Path | None, option("--out", help="Write recipe, receipt and policy here.", metavar="DIR")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a folder that holds another recipe.")]
 OtherEnv = Annotated[
@@ -158,6 +163,26 @@ def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, A
     return options
 
 
+@contextmanager
+def open_out(out: Path | None) -> Iterator[Callable[[str], str]]:
+    """Open the file of --out before work begins; yield what writes a text there and says why not, if it cannot."""
+    from reprl.files import open_output
+
+    if out is None:
+        yield lambda _: ""
+        return
+    with open_output(out, parents=True) as write:
+
+        def save(text: str) -> str:
+            try:
+                write(text.encode())
+            except ReprlError as error:
+                return str(error)
+            return ""
+
+        yield save
+
+
 def count_workers(workers: int | None) -> int:
     """Return the number asked for, or one for each core."""
     return (os.cpu_count() or 1) if workers is None else workers
@@ -184,15 +209,17 @@ def plan_recipe(
     reward_range: tuple[float, float] | None,
     options: dict[str, Any],
     shared_seed: int | None,
+    timeout: float | None = None,
 ) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
     """Open an environment and write down what is to be learned in it."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
-    from reprl.learning.learner import make_settings
+    from reprl.learning.learner import limit_time, make_settings
     from reprl.mdp.environment import describe
     from reprl.randomness import fresh_seed
 
     settings = make_settings(options)
     world = open_named(env, horizon, read_pairs("--env-option", env_option), reward_range)
+    limit_time(world, timeout)
     seed = fresh_seed() if shared_seed is None else shared_seed
     return world, Recipe.plan(describe(world), settings, seed)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import DIFFERENT, FINE, Answer, progress_wanted
+from reprl.cli.answer import BAD_INPUT, DIFFERENT, FINE, Answer, progress_wanted
 
 Learner = Annotated[
     str,
@@ -62,16 +62,16 @@ def audit(
 
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
     given |= {"preference": preference, "constants": constants, "level": level, "seed": seed}
-    found = run_audit(
-        open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range),
-        read_object("--learner", learner) if names_object(learner) else learner,
-        pairs,
-        sequential=sequential,
-        workers=workers,
-        progress=progress_wanted(),
-        **args.learn_options(given, option),
-    )
-    if out is not None:
-        found.save(out)
-    code = DIFFERENT if found.verdict == "rejected" else FINE
-    return Answer(found.as_dict(), lambda console: console.print(found), code)
+    with args.open_out(out) as save:
+        found = run_audit(
+            open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range),
+            read_object("--learner", learner) if names_object(learner) else learner,
+            pairs,
+            sequential=sequential,
+            workers=workers,
+            progress=progress_wanted(),
+            **args.learn_options(given, option),
+        )
+        unsaved = save(found.to_json())
+    code = BAD_INPUT if unsaved else DIFFERENT if found.verdict == "rejected" else FINE
+    return Answer(found.as_dict(), lambda console: console.print(found), code, unsaved)

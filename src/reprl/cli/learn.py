@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import Answer, progress_wanted
+from reprl.cli.answer import BAD_INPUT, Answer, progress_wanted
 from reprl.cli.outcome import describe_outcome, exit_code, is_undecided, outcome_rows
+from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,7 @@ def learn(
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
+    timeout: args.Timeout = None,
     json: args.Json = False,
 ) -> Answer:
     """Learn a policy once, and say what to publish.
@@ -60,14 +62,18 @@ def learn(
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
     given |= {"rule": rule, "preference": preference, "constants": constants}
     options = args.learn_options(given, option)
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
-    result = run_recipe(recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
+    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
+    result, unsaved = run_recipe(
+        recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers
+    )
     again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
     own = "" if recipe.environment.id else again
+    out = None if unsaved else out
     document = describe_run(result, out)
-    return Answer(document, lambda console: _show(console, result, world, out, own), exit_code(result))
+    code = BAD_INPUT if unsaved else exit_code(result)
+    return Answer(document, lambda console: _show(console, result, world, out, own), code, unsaved)
 
 
 def run_recipe(
@@ -80,8 +86,12 @@ def run_recipe(
     max_samples: int | None,
     workers: int | None,
     afresh: bool = False,
-) -> LearnResult:
-    """Run a recipe, and write the run to a folder that was reserved before the work began."""
+) -> tuple[LearnResult, str]:
+    """Run a recipe, and write the run to a folder that was reserved before the work began.
+
+    Returns:
+        The run, and why it could not be written: empty if it could, or was not to be.
+    """
     from reprl.artifacts.folder import open_folder
 
     with ExitStack() as stack:
@@ -94,9 +104,12 @@ def run_recipe(
             progress=progress_wanted(),
             afresh=afresh,
         )
-        if folder is not None:
-            folder.write(result)
-    return result
+        try:
+            if folder is not None:
+                folder.write(result)
+        except ReprlError as error:
+            return result, str(error)
+    return result, ""
 
 
 def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import DIFFERENT, Answer
+from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer
 from reprl.cli.learn import describe_run, effort, run_recipe
 from reprl.cli.outcome import exit_code, is_undecided, outcome_rows
 from reprl.errors import ReprlError
@@ -31,6 +31,11 @@ def replicate(
     reward_range: args.RewardRange = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
+    timeout: args.Timeout = None,
+    allow: Annotated[
+        list[str] | None,
+        args.option("--allow", help="A module that the recipe's environment may import; repeatable.", metavar="MODULE"),
+    ] = None,
     afresh: Annotated[
         bool, typer.Option("--afresh", help="Choose again, instead of following the recipe's candidate.")
     ] = False,
@@ -49,18 +54,23 @@ def replicate(
     reprl replicate run --afresh
 
     reprl replicate run --env plant.py:make_plant
+
+    A recipe may come from a stranger: it imports Gymnasium at most, and what --allow names (docs/security.md).
     """
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
     from reprl.artifacts.verify import compare_policies
+    from reprl.learning.learner import limit_time
 
     folder = recipe if recipe.is_dir() else recipe.parent
     wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
     first, remark = _first_team(folder, wanted)
     if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
         raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
-    world = wanted.make(args.open_other(env, wanted.environment.horizon, env_option, reward_range))
-    result = run_recipe(
+    given = args.open_other(env, wanted.environment.horizon, env_option, reward_range)
+    world = wanted.make(given, allow=allow or ())
+    limit_time(world, timeout)
+    result, unsaved = run_recipe(
         wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
     )
     comparison = None
@@ -69,13 +79,14 @@ def replicate(
         if first.receipt.data_commitment == result.receipt.data_commitment:
             remark = "both runs used one data seed: equal policies show determinism, not replicability"
     document = {
-        **describe_run(result, out),
+        **describe_run(result, None if unsaved else out),
         "same": None if comparison is None else comparison.same,
         "comparison": None if comparison is None else comparison.as_dict(),
         "remark": remark,
     }
     code = exit_code(result) if comparison is None or comparison.same else DIFFERENT
-    return Answer(document, lambda console: _show(console, result, comparison, remark), code)
+    code = BAD_INPUT if unsaved else code
+    return Answer(document, lambda console: _show(console, result, comparison, remark), code, unsaved)
 
 
 def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | None]:

@@ -41,6 +41,7 @@ def twice(
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
+    timeout: args.Timeout = None,
     json: args.Json = False,
 ) -> Answer:
     """Learn twice on independent data with one shared seed: are the policies the same?
@@ -56,9 +57,9 @@ def twice(
     given |= {"rule": rule, "preference": preference, "constants": constants}
     seeds = _two_seeds(data_seed)
     options = args.learn_options(given, option)
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
+    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
     runs = [
-        run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers)
+        run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers)[0]
         for seed in seeds
     ]
     from reprl.artifacts.verify import compare_policies

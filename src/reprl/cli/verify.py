@@ -9,7 +9,7 @@ import typer
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.errors import ReprlError
+from reprl.errors import ReprlError, quote
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,8 +33,8 @@ def verify(
     """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
 
     Policies are compared cell by cell, receipts by the fingerprints in them. Receipts also hold the names of states
-    and actions. Where a recipe with an id lies beside, or --env names the environment, the difference in value is
-    computed.
+    and actions. Where a recipe with an id of the catalogue lies beside, or --env names the environment, the difference
+    in value is computed. Nothing is imported on behalf of the files: no other environment is opened unless you name it.
 
     reprl verify run second
 
@@ -66,9 +66,14 @@ def _rehearsal(side: Evidence) -> dict[str, Any] | None:
 
 def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
     """The environment of both sides, if it can be known."""
+    from reprl.mdp.catalogue import PREFIX
+
     known = [side.recipe for side in sides if side.recipe is not None and side.recipe.environment.id is not None]
     if not known:
         return None, []
+    id = str(known[0].environment.id)
+    if id.startswith(PREFIX):  # a stranger's folder must not decide what is opened here
+        return None, [f"values are missing: {quote(id)} is opened only where you name it (--env)"]
     try:
         return known[0].make(), []
     except ReprlError as error:

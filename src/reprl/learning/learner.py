@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.learning.canonical import run_canonical
 from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
@@ -79,6 +79,7 @@ def learn(
     max_samples: int | None = None,
     candidate: tuple[str, int] | None = None,
     workers: int = 1,
+    timeout: float | None = None,
     progress: bool = False,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
@@ -95,6 +96,8 @@ def learn(
             by hand or by the paper, is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         workers: threads, or processes for a black box; they cannot change the result.
+        timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
+            None for any time.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first. For
@@ -119,6 +122,7 @@ def learn(
         fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
+        limit_time(model, timeout)
         run = ReprlLearner(settings, None, max_samples, candidate).run(model, key, workers=workers, progress=tell)
     return LearnResult(
         **{field.name: getattr(run, field.name) for field in fields(run)},
@@ -129,6 +133,15 @@ def learn(
         environment=describe(world),
         seconds=time.perf_counter() - began,
     )
+
+
+def limit_time(model: object, timeout: float | None) -> None:
+    """Give a black box a limit on the seconds of an episode; None leaves it as it is."""
+    if timeout is None:
+        return
+    if not isinstance(model, GymnasiumModel):
+        raise ReprlError(f"timeout must be None for an environment whose dynamics are known, got {quote(timeout)}")
+    model.timeout = check_real("timeout", timeout, 0.0, 1e9)
 
 
 @contextmanager
