@@ -35,6 +35,8 @@ from reprl.documents import digest
 from tests.report_samples import audit_document, comparison_document, run_documents
 
 MAX_MESSAGE = 2000
+MAX_MEMORY = 1 << 19
+"""KiB that the files of one kind may take more than what was taken before: half a GiB."""
 _RAW = "@raw@"
 """Begins a text that is put into the file without its quotation marks."""
 NUMBERS: tuple[Any, ...] = (
@@ -43,7 +45,21 @@ NUMBERS: tuple[Any, ...] = (
     *(f"{_RAW}{text}" for text in ("1e999", "-1e999", "NaN", "Infinity", "1e-400", "9" * 30, "1E+2", "-0")),
 )
 TEXTS: tuple[Any, ...] = (
-    *("", "a", "0", "none", "proven", "\x00", "\x1b[31mred", "\u202e", "é", "\U0001f600", "x" * 3000, "0" * 64, "f" * 64),
+    *(
+        "",
+        "a",
+        "0",
+        "none",
+        "proven",
+        "\x00",
+        "\x1b[31mred",
+        "\u202e",
+        "é",
+        "\U0001f600",
+        "x" * 3000,
+        "0" * 64,
+        "f" * 64,
+    ),
     *("canonical", "sampled", "<script>alert(1)</script>", "../../etc/passwd", "gym:no_such_module:Foo-v0", "\n\n"),
     *(f"{_RAW}{text}" for text in (r'"\ud800"', r'"\udc00\ud800"', r'"a\u0000"', '"', "'a'", "nul", "[", "}", ",")),
 )
@@ -295,6 +311,7 @@ def fuzz(target: Target, files: int, seed: int) -> Tally:
     rng = random.Random(f"{target.name} {seed}")
     reasons: Counter[str] = Counter()
     refused, slowest = 0, 0.0
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(files):
         data = make_file(rng, target)
         try:
@@ -304,6 +321,8 @@ def fuzz(target: Target, files: int, seed: int) -> Tally:
             kept.write_bytes(data)
             print(f"{target.name}: the file {kept} ended otherwise", file=sys.stderr)
             raise
+        more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used
+        assert more < MAX_MEMORY, f"a file took {more >> 10} MiB: {data[:2000]!r}"
         slowest = max(slowest, outcome.seconds)
         if outcome.refused is not None:
             refused += 1

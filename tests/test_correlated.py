@@ -648,7 +648,9 @@ def test_laws_are_whole_within_the_precision_that_they_come_in(kind: Any) -> Non
     laws = np.random.default_rng(0).dirichlet(np.ones(5), size=30).astype(kind)
     whole = laws.astype(np.float64)
     whole /= whole.sum(axis=1, keepdims=True)
-    assert np.array_equal(correlated_sample(SharedKey(1), laws, "product"), correlated_sample(SharedKey(1), whole, "product"))
+    assert np.array_equal(
+        correlated_sample(SharedKey(1), laws, "product"), correlated_sample(SharedKey(1), whole, "product")
+    )
     assert np.allclose(TabularMDP(laws[:5, None], np.zeros((5, 1)), laws[0], 2).initial, whole[0])
     off = laws.copy()
     off[7, 0] += kind(0.1) if isinstance(kind, type) else 0.1

@@ -109,7 +109,9 @@ def decode(data: bytes | str, noun: str) -> Any:
     except ReprlError as error:
         raise ReprlError(f"{noun} {error}") from None
     except UnicodeEncodeError as error:
-        raise ReprlError(f"{noun} must be whole characters, got half of one: {quote(error.object[error.start])}") from None
+        raise ReprlError(
+            f"{noun} must be whole characters, got half of one: {quote(error.object[error.start])}"
+        ) from None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ReprlError(f"{noun} must be a JSON document: {quote(str(error))}") from None
 

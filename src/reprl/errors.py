@@ -159,14 +159,14 @@ def check_array(name: str, value: object, ndim: int | tuple[int, ...]) -> np.nda
     return array
 
 
-def rounding_of(law: object) -> float:
-    """Return how far from 1 the sums of a law may be: ROUNDING, or what entries of fewer bits than a double can miss."""
+def rounding_of(law: Any) -> float:
+    """Return how far from 1 the sums of a law may be: ROUNDING, or more for an array of fewer bits than a double."""
     import numpy as np
 
     kind = getattr(law, "dtype", None)
     if not isinstance(kind, np.dtype) or kind.kind != "f" or kind.itemsize >= 8:
         return ROUNDING
-    outcomes = max(1, int(np.shape(law)[-1]) if np.ndim(law) else 1)  # type: ignore[arg-type]
+    outcomes = int(law.shape[-1]) if law.shape else 1
     return max(ROUNDING, min(0.01, outcomes * float(np.finfo(kind).eps)))
 
 

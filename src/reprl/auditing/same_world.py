@@ -89,9 +89,10 @@ def same_world(first: Counts, second: Counts, *, level: float = LEVEL) -> SameWo
         level: allowed probability of a false contradiction.
 
     Guarantee:
-        If in every cell both teams' samples have one law, "contradicted" is said with probability at most level, however
-        each team chose where and how long to sample (docs/proofs/audit.md §4). Starts are not compared. Data that do
-        not contradict each other prove nothing: a small change, or one in cells that a team hardly visited, goes unseen.
+        If in every cell both teams' samples have one law, "contradicted" is said with probability at most level,
+        however each team chose where and how long to sample (docs/proofs/audit.md §5). Starts are not compared. Data
+        that do not contradict each other prove nothing: a small change, or one in cells that a team hardly visited,
+        goes unseen.
     """
     for name, counts in (("first", first), ("second", second)):
         if not isinstance(counts, Counts):

@@ -108,8 +108,8 @@ def _draw(key: SharedKey, laws: NDArray[np.float64], grade: Grade, first: int, m
             high = min(low + size, first + n) - 1
             raise ReprlError(
                 f"coupling of rows {low} to {high} passed max_nodes={max_nodes}: choose method='blocked' with a "
-                f"smaller block (now method={grade.method!r}, block={size}), method='auto' or method='product', or allow "
-                "more nodes"
+                f"smaller block (now method={grade.method!r}, block={size}), method='auto' or method='product', "
+                "or allow more nodes"
             )
     return Draw(choice, int(nodes.sum()))
 

@@ -187,10 +187,14 @@ class Counts:
         """Pickle by the canonical encoding, so that the copy is checked and write-protected like the original."""
         return Counts.from_bytes, (self.to_bytes(),)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the data set to path, followed by its SHA-256, all or nothing."""
+    def sealed(self) -> bytes:
+        """Return what ``save`` writes: the canonical encoding, followed by its SHA-256."""
         data = self.to_bytes()
-        return write_atomic(path, data + hashlib.sha256(data).digest())
+        return data + hashlib.sha256(data).digest()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the data set to path, all or nothing."""
+        return write_atomic(path, self.sealed())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counts:
