@@ -267,7 +267,7 @@ def test_numbers_that_are_not_finite_and_fields_given_twice_are_refused(result):
     text = result.recipe.to_json()
     with pytest.raises(ReprlError, match="numbers must be finite, got NaN"):
         Recipe.from_json(text.replace('"epsilon": 0.3', '"epsilon": NaN'))
-    with pytest.raises(ReprlError, match=r"recipe settings.epsilon must lie in .* got inf"):
+    with pytest.raises(ReprlError, match=r"^recipe numbers must be finite, got '1e999'$"):
         Recipe.from_json(text.replace('"epsilon": 0.3', '"epsilon": 1e999'))
     with pytest.raises(ReprlError, match="given once, got 'rho' twice"):
         Recipe.from_json(text.replace('"rho": 0.1', '"rho": 0.1, "rho": 0.2'))

@@ -16,6 +16,8 @@ _HOMES = {
     "auditing.compare": ("compare",),
     "auditing.comparison": ("Comparison",),
     "auditing.record": ("AuditReport",),
+    "auditing.same_world": ("same_world",),
+    "bounds.forecast": ("forecast",),
     "bounds.planner": ("Plan", "plan"),
     "coupling.correlated": ("correlated_sample",),
     "coupling.heavy_hitters": ("heavy_hitters",),
@@ -63,6 +65,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.auditing.compare import compare as compare
     from reprl.auditing.comparison import Comparison as Comparison
     from reprl.auditing.record import AuditReport as AuditReport
+    from reprl.auditing.same_world import same_world as same_world
+    from reprl.bounds.forecast import forecast as forecast
     from reprl.bounds.planner import Plan as Plan
     from reprl.bounds.planner import plan as plan
     from reprl.coupling.correlated import correlated_sample as correlated_sample

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 if TYPE_CHECKING:
     import numpy as np
 
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 """How far from 1 the sum of a law may be."""
 
 
@@ -159,7 +159,20 @@ def check_array(name: str, value: object, ndim: int | tuple[int, ...]) -> np.nda
     return array
 
 
-def check_distribution(name: str, rows: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def rounding_of(law: Any) -> float:
+    """Return how far from 1 the sums of a law may be: ROUNDING, or more for an array of fewer bits than a double."""
+    import numpy as np
+
+    kind = getattr(law, "dtype", None)
+    if not isinstance(kind, np.dtype) or kind.kind != "f" or kind.itemsize >= 8:
+        return ROUNDING
+    outcomes = int(law.shape[-1]) if law.shape else 1
+    return max(ROUNDING, min(0.01, outcomes * float(np.finfo(kind).eps)))
+
+
+def check_distribution(
+    name: str, rows: np.ndarray[Any, np.dtype[np.float64]], rounding: float = ROUNDING
+) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Check that the last axis of rows holds probability vectors, up to rounding; return rows unchanged."""
     import numpy as np
 
@@ -168,9 +181,9 @@ def check_distribution(name: str, rows: np.ndarray[Any, np.dtype[np.float64]]) -
         raise ReprlError(f"{name}{list(where)} must be a probability in [0, 1], got {rows[where]:g}")
     with np.errstate(over="ignore"):
         totals = rows.sum(axis=-1)
-    off = np.abs(totals - 1.0) > _ROUNDING
+    off = np.abs(totals - 1.0) > rounding
     if off.any():
         position = tuple(int(i) for i in np.argwhere(off)[0])
         label = f"{name}{list(position)}" if position else name
-        raise ReprlError(f"{label} must sum to 1 within {_ROUNDING:g}, got {float(totals[position]):.12g}")
+        raise ReprlError(f"{label} must sum to 1 within {rounding:g}, got {float(totals[position]):.12g}")
     return rows

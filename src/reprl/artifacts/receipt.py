@@ -113,7 +113,7 @@ class Receipt:
             rule=result.settings.rule,
             choice=Chosen.of(result),
             rehearsal=result.rehearsal,
-            spread=None if result.spread is None else float(result.spread),
+            spread=None if result.spread is None or result.choice is None else float(result.spread),
             tiers=result.tiers,
             fractional=None if explored is None else explored.fractional,
             ignored=None if explored is None else explored.ignored,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -35,6 +36,9 @@ _LATER: dict[str, Any] = {"stationary": False}
 """Fields of the settings that recipes did not always have, and what one without them means: they are written only where
 they say something else, so that older recipes keep their meaning and their digests."""
 _PLACE = ("id", "options", *SIZES, "digest")
+_UNITS = "reward_range"
+"""A field of the environment that recipes did not always have, so no digest depends on it: the environment's own digest
+covers the range of a black box, and rescaled rewards where dynamics are known."""
 _RESERVED = ("id", "horizon", "data_seed")
 
 
@@ -99,15 +103,17 @@ class Recipe:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of everything but the candidate and the package version."""
-        return digest({name: value for name, value in self.as_dict().items() if name not in _UNHASHED})
+        """SHA-256 of the canonical JSON of everything but the candidate, the package version and the reward range."""
+        document = {name: value for name, value in self.as_dict().items() if name not in _UNHASHED}
+        document["environment"] = {name: document["environment"][name] for name in _PLACE}
+        return digest(document)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON document."""
         return {
             "format": _FORMAT,
             "version": _VERSION,
-            "environment": plain({name: getattr(self.environment, name) for name in _PLACE}),
+            "environment": plain({name: getattr(self.environment, name) for name in self._place}),
             "settings": _settings(self.settings),
             "resolved": _resolve(self.settings, self.environment),
             "shared_seed": self.shared_seed,
@@ -115,6 +121,11 @@ class Recipe:
             "stream_version": STREAM_VERSION,
             "package_version": self.package_version,
         }
+
+    @property
+    def _place(self) -> tuple[str, ...]:
+        """The fields of the environment that the document has."""
+        return _PLACE if self.environment.reward_range is None else (*_PLACE, _UNITS)
 
     def to_json(self) -> str:
         """Return the document as text."""
@@ -125,7 +136,7 @@ class Recipe:
         """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
         document = Reader.open(text, "recipe", _FORMAT, _VERSION, _NAMES)
         document.release("stream_version", STREAM_VERSION)
-        environment = _read_environment(document.part("environment", _PLACE))
+        environment = _read_environment(document)
         recipe = cls(
             environment=environment,
             settings=_read_settings(document, environment),
@@ -165,7 +176,7 @@ class Recipe:
             _check_allowed(str(wanted.id), allow)
             env = _make(wanted)
         found = describe(env)
-        for name in (*SIZES, "digest"):
+        for name in (*SIZES, *(() if wanted.reward_range is None else (_UNITS,)), "digest"):
             recorded, actual = getattr(wanted, name), getattr(found, name)
             if recorded != actual:
                 source = "the environment given" if given else f"{wanted.id} built here"
@@ -210,8 +221,8 @@ class Recipe:
 
 
 def _short(value: object) -> str:
-    """A number, or enough of a digest to tell it by."""
-    return str(value)[:12]
+    """A number, two, or enough of a digest to tell it by."""
+    return str(value)[:12] if isinstance(value, str) else str(value)
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
@@ -280,7 +291,9 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise ReprlError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-def _read_environment(given: Reader) -> Environment:
+def _read_environment(document: Reader) -> Environment:
+    has_units = isinstance(document["environment"], dict) and _UNITS in document["environment"]
+    given = document.part("environment", (*_PLACE, _UNITS) if has_units else _PLACE)
     id, options = given.optional("id", given.printable), given.mapping("options")
     for name in options:
         if name in _RESERVED:
@@ -288,7 +301,13 @@ def _read_environment(given: Reader) -> Environment:
     if id is None and options:
         raise ReprlError(f"{given.where('options')} must be empty where id is null, got {quote(options)}")
     horizon, n_states, n_actions = (given.whole(name, 1, 2**31) for name in SIZES)
-    return Environment(id, options, horizon, n_states, n_actions, given.digest("digest"))
+    units = None
+    if has_units:
+        low, high = given.pair(_UNITS, -math.inf, math.inf)
+        if not low < high:
+            raise ReprlError(f"{given.where(_UNITS)} must be [low, high] with low < high, got {quote(given[_UNITS])}")
+        units = (low, high)
+    return Environment(id, options, horizon, n_states, n_actions, given.digest("digest"), reward_range=units)
 
 
 def _read_settings(document: Reader, environment: Environment) -> Settings:

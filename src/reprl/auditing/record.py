@@ -159,6 +159,10 @@ class AuditReport:
         document = Reader.open(text, "audit", _FORMAT, _VERSION, _NAMES)
         if document["curve"] is not None:
             raise ReprlError(f"audit curve must be null, got {quote(document['curve'])}")
+        for name, when in (("alternative", True), ("p_value", False)):
+            if (document[name] is not None) != (document.flag("sequential") is when):
+                tests = "a sequential test" if when else "a test of all pairs at once"
+                raise ReprlError(f"audit {name} must be given exactly for {tests}, got {quote(document[name])}")
         place = Environment.read(document)
         shape = (place.horizon, place.n_states)
         pairs, runs = document.whole("pairs", 1), document.whole("runs_per_key", 2)

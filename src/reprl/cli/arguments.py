@@ -110,6 +110,14 @@ Timeout = Annotated[
     option("--timeout", help="Seconds that an episode of a black box may take. Default: any.", kind=real),
 ]
 Out = Annotated[Path | None, option("--out", help="Write recipe, receipt and policy here.", metavar="DIR")]
+KeepCounts = Annotated[
+    Path | None,
+    option("--counts", help="Write the data as counts here, for a second team to test theirs by.", metavar="FILE"),
+]
+FirstCounts = Annotated[
+    Path | None,
+    option("--counts", help="The first team's counts: do your transitions contradict them?", metavar="FILE"),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a folder that holds another recipe.")]
 OtherEnv = Annotated[
     str | None, option("--env", help="The environment, for a recipe without an id: file.py:name.", metavar="ENV")
@@ -164,8 +172,8 @@ def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, A
 
 
 @contextmanager
-def open_out(out: Path | None) -> Iterator[Callable[[str], str]]:
-    """Open the file of --out before work begins; yield what writes a text there and says why not, if it cannot."""
+def open_out(out: Path | None) -> Iterator[Callable[[str | bytes], str]]:
+    """Open an output before work begins; yield what writes a text or bytes there and says why not, if it cannot."""
     from reprl.files import open_output
 
     if out is None:
@@ -173,9 +181,9 @@ def open_out(out: Path | None) -> Iterator[Callable[[str], str]]:
         return
     with open_output(out, parents=True) as write:
 
-        def save(text: str) -> str:
+        def save(data: str | bytes) -> str:
             try:
-                write(text.encode())
+                write(data.encode() if isinstance(data, str) else data)
             except ReprlError as error:
                 return str(error)
             return ""
@@ -189,14 +197,18 @@ def count_workers(workers: int | None) -> int:
 
 
 def open_other(
-    env: str | None, horizon: int | None, env_option: list[str] | None, reward_range: tuple[float, float] | None
+    env: str | None,
+    horizon: int | None,
+    env_option: list[str] | None,
+    reward_range: tuple[float, float] | None,
+    recorded: tuple[float, float] | None = None,
 ) -> TabularMDP | GymnasiumModel | None:
-    """Open the environment of --env, if it is given."""
+    """Open the environment of --env, if it is given; a black box without a range takes the recorded one."""
     options = read_pairs("--env-option", env_option)
     if env is not None:
         from reprl.cli.environment import open_named
 
-        return open_named(env, horizon, options, reward_range)
+        return open_named(env, horizon, options, reward_range, recorded)
     if options or reward_range:
         raise ReprlError(f"--env-option and --reward-range must come with --env, got {quote(options or reward_range)}")
     return None

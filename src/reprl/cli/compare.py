@@ -39,7 +39,7 @@ def compare(
 ) -> Answer:
     """Find the smallest number of samples at which each learner both replicates and is near-optimal.
 
-    reprl compare gridworld-v0 --horizon 3 --access generative --out comparison.json
+    reprl compare gridworld-v0 --horizon 6 --access generative --out comparison.json
 
     reprl compare river-swim-v0 --learner reprl --learner ucbvi --pairs 20
     """

@@ -39,6 +39,7 @@ def learn(
     data_seed: args.DataSeed = None,
     out: args.Out = None,
     force: args.Force = False,
+    counts: args.KeepCounts = None,
     option: args.Options = None,
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
@@ -55,17 +56,21 @@ def learn(
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
-    reprl learn maintenance-v0 --preference "run,service" --access generative
+    reprl learn maintenance-v0 --preference "operate,service,replace" --access generative
 
     reprl learn gridworld-v0 --rule sampled -o coupling=joint
+
+    --counts keeps the data in sums, which tell a second team whether it samples the same environment.
     """
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
     given |= {"rule": rule, "preference": preference, "constants": constants}
     options = args.learn_options(given, option)
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
-    result, unsaved = run_recipe(
-        recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers
-    )
+    with args.open_out(counts) as keep:
+        result, unsaved = run_recipe(
+            recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers
+        )
+        unsaved = unsaved or keep(result.counts.sealed())
     again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
@@ -86,14 +91,19 @@ def run_recipe(
     max_samples: int | None,
     workers: int | None,
     afresh: bool = False,
+    runs: int = 1,
 ) -> tuple[LearnResult, str]:
     """Run a recipe, and write the run to a folder that was reserved before the work began.
+
+    What it may cost is said before, for so many runs like it; 0 for none.
 
     Returns:
         The run, and why it could not be written: empty if it could, or was not to be.
     """
     from reprl.artifacts.folder import open_folder
+    from reprl.cli.announce import announce
 
+    announce(world, recipe.settings, workers=args.count_workers(workers), max_samples=max_samples, runs=runs)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))
         result = recipe.learn(

@@ -41,9 +41,32 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
             {"step": h, "state": s, "state_name": names.labels.state(s), "share": share}
             for h, s, share in document["undecided"]
         ],
+        "epsilon": result.settings.epsilon,
+        "epsilon_in_original_units": names.original(result.settings.epsilon),
+        "epsilon_share_of_spread": _share(result),
+        "reward_range": None if names.reward_range is None else list(names.reward_range),
         "spread": result.spread,
         "every_policy_is_within_epsilon": result.met_by_all,
     }
+
+
+def _share(result: LearnResult) -> float | None:
+    """What part of the way from the worst policy to the best one ε is; None where all are worth the same."""
+    return result.settings.epsilon / result.spread if result.spread else None
+
+
+def accuracy_words(result: LearnResult, names: Environment) -> str:
+    """Say what ε is: in the units of values, in the rewards' own, and beside what there is to win at all."""
+    epsilon = result.settings.epsilon
+    words = f"ε = {epsilon:g} where values go from 0 to {names.horizon}"
+    original = names.original(epsilon)
+    if original is not None and names.reward_range is not None:
+        low, high = names.reward_range
+        words += f", that is {original:.4g} in the rewards' own units (each from {low:g} to {high:g})"
+    share = _share(result)
+    if share is not None:
+        words += f"; {share:.0%} of what the best policy is worth more than the worst, {result.spread:.3g}"
+    return words
 
 
 def promise(result: LearnResult) -> str:
@@ -58,7 +81,7 @@ def promise(result: LearnResult) -> str:
 def outcome_rows(result: LearnResult, names: Environment) -> list[tuple[str, object]]:
     """Rows for people: promise, rehearsal, tolerance, and what to be careful about."""
     chosen = result.receipt.choice
-    rows: list[tuple[str, object]] = [("promised", promise(result))]
+    rows: list[tuple[str, object]] = [("promised", promise(result)), ("accuracy", accuracy_words(result, names))]
     if result.rehearsal is not None and not is_undecided(result):
         rows.append(("rehearsal", result.rehearsal))
     if chosen is not None:
@@ -84,7 +107,7 @@ def spread_words(result: LearnResult) -> str:
     """Say that every policy would do."""
     return (
         f"every policy is within ε here: best and worst differ by {result.spread:.3g} in this run's model, and ε is "
-        f"{result.settings.epsilon:g}"
+        f"{result.settings.epsilon:g}, so it says nothing of the policy: ask for less"
     )
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.recipe import Recipe
     from reprl.artifacts.verify import Evidence, Verification
+    from reprl.auditing.same_world import SameWorld
     from reprl.learning.learner import LearnResult
+    from reprl.mdp.counts import Counts
 
 
 Allow = Annotated[
@@ -36,6 +38,7 @@ def replicate(
     env: args.OtherEnv = None,
     env_option: args.EnvOptions = None,
     reward_range: args.RewardRange = None,
+    counts: args.FirstCounts = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
     timeout: args.Timeout = None,
@@ -55,13 +58,17 @@ def replicate(
 
     reprl replicate run --afresh
 
-    reprl replicate run --env plant.py:make_plant
+    reprl replicate run --env plant.py:make_plant --counts first.counts
+
+    A digest sees the dynamics only where they are published; of a black box it sees spaces, horizon and reward range.
+    With the first team's --counts, your transitions are tested against theirs: exit code 1 if they contradict.
 
     A recipe may come from a stranger: it imports Gymnasium at most, and what --allow names (docs/security.md).
     """
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
     from reprl.artifacts.verify import compare_policies
+    from reprl.auditing.same_world import same_world
     from reprl.learning.learner import limit_time
 
     folder = recipe if recipe.is_dir() else recipe.parent
@@ -69,7 +76,10 @@ def replicate(
     first, remark = _first_team(folder, wanted)
     if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
         raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
-    world = wanted.make(args.open_other(env, wanted.environment.horizon, env_option, reward_range), allow=allow or ())
+    kept = _first_counts(counts, wanted, first)
+    place = wanted.environment
+    given = args.open_other(env, place.horizon, env_option, reward_range, place.reward_range)
+    world = wanted.make(given, allow=allow or ())
     limit_time(world, timeout)
     result, unsaved = run_recipe(
         wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
@@ -79,15 +89,35 @@ def replicate(
         comparison = compare_policies(first.policy or first.fingerprint, result.policy, world)
         if first.receipt.data_commitment == result.receipt.data_commitment:
             remark = "both runs used one data seed: equal policies show determinism, not replicability"
+    tested = None if kept is None else same_world(kept, result.counts)
     document = {
         **describe_run(result, None if unsaved else out),
         "same": None if comparison is None else comparison.same,
         "comparison": None if comparison is None else comparison.as_dict(),
+        "same_world": None if tested is None else tested.as_dict(),
         "remark": remark,
     }
-    same = comparison is None or comparison.same
-    code = BAD_INPUT if unsaved else exit_code(result) if same else DIFFERENT
-    return Answer(document, lambda console: _show(console, result, comparison, remark), code, unsaved)
+    code = exit_code(result) if comparison is None or comparison.same else DIFFERENT
+    code = DIFFERENT if tested is not None and tested.contradicted else code
+    code = BAD_INPUT if unsaved else code
+    return Answer(document, lambda console: _show(console, result, comparison, tested, remark), code, unsaved)
+
+
+def _first_counts(path: Path | None, wanted: Recipe, first: Evidence | None) -> Counts | None:
+    """Read the first team's data, which must be those of its receipt, where there is one."""
+    from reprl.mdp.counts import Counts
+
+    if path is None:
+        return None
+    counts, place = Counts.load(path), wanted.environment
+    shape = (place.horizon, place.n_states, place.n_actions)
+    if counts.outcomes.shape != shape:
+        raise ReprlError(f"--counts must have the recipe's shape (H, S, A) = {shape}, got {counts.outcomes.shape}")
+    if first is not None and first.receipt is not None:
+        visits = counts.visits.astype(object).sum(axis=2)
+        if visits.shape != first.receipt.visits.shape or (visits != first.receipt.visits).any():
+            raise ReprlError(f"--counts must be the data of the first team's receipt, got those of another run: {path}")
+    return counts
 
 
 def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | None]:
@@ -104,7 +134,13 @@ def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | No
     return first, None
 
 
-def _show(console: Console, result: LearnResult, comparison: Verification | None, remark: str | None) -> None:
+def _show(
+    console: Console,
+    result: LearnResult,
+    comparison: Verification | None,
+    tested: SameWorld | None,
+    remark: str | None,
+) -> None:
     from reprl.cli.draw import facts, print_comparison
 
     rows: list[tuple[str, object]] = [
@@ -116,7 +152,20 @@ def _show(console: Console, result: LearnResult, comparison: Verification | None
     console.print(facts(rows))
     if comparison is not None:
         print_comparison(console, comparison)
+    if tested is not None:
+        _show_test(console, result, tested)
     if is_undecided(result):
         console.print("undecided: the samples ran out before this run was sure", style="yellow")
     if remark:
         console.print(remark, soft_wrap=True)
+
+
+def _show_test(console: Console, result: LearnResult, tested: SameWorld) -> None:
+    """Say whether both teams can have sampled one environment."""
+    if not tested.contradicted:
+        console.print("your transitions do not contradict the first team's counts; that proves no more", style="dim")
+        return
+    console.print("another environment: your transitions contradict the first team's counts", style="bold red")
+    console.print(f"by chance alone with probability at most {tested.p_value:.2g}; where it shows most:")
+    for item in tested.contrasts:
+        console.print(f"  {item.words(result.environment)}", soft_wrap=True)

@@ -44,7 +44,7 @@ class Run:
     """What simulated second teams did; None where nobody asked them."""
     spread: float | None = None
     """How much the best policy is worth more than the worst, in the run's own model: an ε of at least this is met by
-    every policy. None for the rule "sampled"."""
+    every policy."""
     followed: bool = False
     """Whether the run took the candidate that a recipe had published, instead of choosing afresh."""
     induction: Induction | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
@@ -120,11 +121,13 @@ class Settings:
         """
         if self.preference is None or isinstance(self.preference, str):
             return self
-        numbers = [_number(item, list(actions), n_actions) for item in self.preference]
-        for a in range(n_actions):
-            if numbers.count(a) != 1:
+        known = {name: number for number, name in reversed([*enumerate(actions)])}
+        numbers = [_number(item, known, n_actions) for item in self.preference]
+        given = Counter(numbers)
+        for a in range(n_actions):  # ends at the first that is missing, however many a recipe claims
+            if given[a] != 1:
                 name = quote(actions[a]) if a < len(actions) else a
-                times = "it is missing" if a not in numbers else f"it comes {numbers.count(a)} times"
+                times = f"it comes {given[a]} times" if given[a] else "it is missing"
                 raise ReprlError(
                     f"preference must name every action once, got {quote(self.preference)}: {name}, {times}"
                 )
@@ -184,11 +187,11 @@ def _checked_preference(value: object, rule: str) -> str | tuple[int | str, ...]
     return tuple(item if isinstance(item, str) else check_int("preference", item, 0) for item in value)
 
 
-def _number(item: int | str, names: list[str], n_actions: int) -> int:
+def _number(item: int | str, names: Mapping[str, int], n_actions: int) -> int:
     """The number of an action that is given by number or name."""
     if isinstance(item, str):
         if item not in names:
             known = ", ".join(map(quote, names)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
             raise ReprlError(f"preference must name actions among {known}; got {quote(item)}{hint(item, names)}")
-        return names.index(item)
+        return names[item]
     return check_int("preference", item, 0, n_actions - 1)

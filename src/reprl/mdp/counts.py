@@ -40,6 +40,10 @@ class Counts:
 
     def __init__(self, outcomes: Outcomes, hits: NDArray[np.int64]) -> None:
         """Take ownership of hits and write-protect it."""
+        if not isinstance(outcomes, Outcomes):
+            raise ReprlError(f"outcomes must be a table of Outcomes, got {quote(outcomes)}")
+        if not isinstance(hits, np.ndarray):
+            raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {quote(hits)}")
         if hits.dtype != np.int64 or hits.shape != (outcomes.n_slots,):
             raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {hits.dtype} of {hits.shape}")
         if hits.size and hits.min() < 0:
@@ -93,6 +97,10 @@ class Counts:
         out = np.zeros(self.outcomes.n_states, dtype=np.int64)
         np.add.at(out, self.outcomes.next_state[table], self.hits[slots])
         return out
+
+    def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+        """Return the data as columns cell, next state, reward and hits, sorted; a cell is (h·S + s)·A + a."""
+        return _list(self)
 
     def mean_return(self, h: int, value: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the empirical mean of r + value[s'] in each cell of step h, (S, A); NaN where there is no sample."""
@@ -192,10 +200,14 @@ class Counts:
         """Pickle by the canonical encoding, so that the copy is checked and write-protected like the original."""
         return Counts.from_bytes, (self.to_bytes(),)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the data set to path, followed by its SHA-256, all or nothing."""
+    def sealed(self) -> bytes:
+        """Return what ``save`` writes: the canonical encoding, followed by its SHA-256."""
         data = self.to_bytes()
-        return write_atomic(path, data + hashlib.sha256(data).digest())
+        return data + hashlib.sha256(data).digest()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the data set to path, all or nothing."""
+        return write_atomic(path, self.sealed())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counts:
@@ -363,15 +375,25 @@ def tally(samples: ArrayLike, shape: tuple[int, int, int]) -> Counts:
         The table lists the outcomes that were seen, per step, sorted by (next state, reward): the result does not
         depend on the order of the rows, and ``Counts.merge`` of parts is the tally of the whole.
     """
-    rows = check_array("samples", np.empty((0, 5)) if np.size(samples) == 0 else samples, 2)
-    horizon, n_states, n_actions = (check_int(name, n, 1) for name, n in zip("HSA", shape, strict=True))
+    rows = check_array("samples", np.empty((0, 5)) if _is_empty(samples) else samples, 2)
+    if not isinstance(shape, tuple | list) or len(shape) != 3:
+        raise ReprlError(f"shape must be (H, S, A), got {quote(shape)}")
+    horizon, n_states, n_actions = (check_int(name, n, 1, _MAX_CELLS) for name, n in zip("HSA", shape, strict=True))
     if horizon * n_states * n_actions > _MAX_CELLS:
-        raise ReprlError(f"shape must have at most {_MAX_CELLS} cells to be counted, got {shape}")
+        raise ReprlError(f"shape must have at most {_MAX_CELLS} cells to be counted, got {quote(shape)}")
     _check_rows(rows, (horizon, n_states, n_actions, n_states))
     h, s, a, following = rows[:, :4].astype(np.int64).T
     cell, reward = (h * n_states + s) * n_actions + a, rows[:, 4] + 0.0  # -0.0 becomes 0.0
     once = np.ones(cell.size, dtype=np.int64)
     return _tabulate(_sorted(_Listing(cell, following.astype(np.int32), reward, once)), (horizon, n_states, n_actions))
+
+
+def _is_empty(samples: ArrayLike) -> bool:
+    """Whether there is nothing to count, in whatever shape."""
+    try:
+        return np.size(samples) == 0
+    except ValueError:  # rows of different lengths, which are refused as what they are
+        return False
 
 
 def _check_rows(rows: NDArray[np.float64], sizes: tuple[int, int, int, int]) -> None:

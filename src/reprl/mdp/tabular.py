@@ -10,11 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote
+from reprl.errors import (
+    ReprlError,
+    check_array,
+    check_choice,
+    check_distribution,
+    check_int,
+    quote,
+    rounding_of,
+)
 from reprl.mdp.outcomes import Outcomes, expected_return, step_forward
 from reprl.mdp.policy import Policy, check_policy
 
 REWARD_KINDS = ("bernoulli", "deterministic")
+_MAX_OUTCOMES = 2**28
 
 
 class RewardMap(NamedTuple):
@@ -99,7 +108,7 @@ class TabularMDP:
         kernel = check_array("transition", transition, (3, 4))
         self.horizon = _horizon(kernel, horizon)
         self.n_states, self.n_actions = _sizes(kernel)
-        check_distribution("transition", kernel)
+        check_distribution("transition", kernel, rounding_of(transition))
         self.reward_kind = check_choice("reward_kind", reward_kind, REWARD_KINDS)
         means = _reward_table(reward, self.horizon, self.n_states, self.n_actions)
         self.initial = _initial(initial, self.n_states)
@@ -269,7 +278,7 @@ def _initial(initial: ArrayLike | int | None, n_states: int) -> NDArray[np.float
         start = np.zeros(n_states)
         start[0 if initial is None else check_int("initial", initial, 0, n_states - 1)] = 1.0
     else:
-        start = check_distribution("initial", check_array("initial", initial, 1))
+        start = check_distribution("initial", check_array("initial", initial, 1), rounding_of(initial))
         if start.shape != (n_states,):
             raise ReprlError(f"initial must have shape ({n_states},), got {start.shape}")
         start = start / start.sum()
@@ -286,6 +295,9 @@ def _tabulate(
     dense = transition.reshape(-1, n_states, n_actions, n_states)
     steps = max(dense.shape[0], means.shape[0])
     shape = (steps, n_states, n_actions, n_states)
+    entries = int(np.count_nonzero(dense)) * (steps // dense.shape[0])
+    if entries > _MAX_OUTCOMES:
+        raise ReprlError(f"an MDP must have at most {_MAX_OUTCOMES} outcomes over its steps, got {entries}")
     index = np.nonzero(np.broadcast_to(dense, shape))
     successor_law = np.broadcast_to(dense, shape)[index]
     mean = np.broadcast_to(means, shape)[index]

@@ -67,8 +67,9 @@ def _guarantee(run: StoredRun) -> str:
             f'<p class="sentence">Two runs of this recipe, with the same shared seed and fresh, independent data, end '
             f"in <strong>exactly the same policy</strong> with probability at least "
             f"<strong>{percent(max(0.0, 1 - promise.rho))}</strong>.</p>"
-            f'<p class="sentence second">The policy earns within <strong>{number(promise.epsilon)}</strong> of the '
-            f"best possible with probability at least <strong>{percent(max(0.0, 1 - promise.delta))}</strong>.</p>"
+            f'<p class="sentence second">The policy earns within <strong>{number(promise.epsilon)}</strong>'
+            f"{_original(run, promise.epsilon)} of the best possible with probability at least "
+            f"<strong>{percent(max(0.0, 1 - promise.delta))}</strong>.</p>"
         )
     mark = badge(promise.status, tone)
     source = "docs/rehearsal.md" if promise.status == "rehearsed" else promise.source
@@ -76,6 +77,12 @@ def _guarantee(run: StoredRun) -> str:
         f'<div class="guarantee" id="guarantee"><h2>Guarantee {mark}</h2>{sentence}{_decided(run)}'
         f'<p class="caption"><b>{escape(promise.status)}</b> — {meaning}. Source: {escape(source)}</p></div>'
     )
+
+
+def _original(run: StoredRun, value: float) -> str:
+    """The same in the rewards' own units, where they were rescaled."""
+    original = run.environment.original(value)
+    return "" if original is None else f" ({number(original)} in the rewards' own units)"
 
 
 def _decided(run: StoredRun) -> str:
