@@ -28,6 +28,8 @@ from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy, check_policy
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
+TASKS = "tasks"
+"""A folder in it, while a run is unfinished: the checkpoint with which it goes on if it is stopped."""
 _FILES = (RECIPE, RECEIPT, POLICY)
 _COMMITTED = ".committed"
 _STAGING = ".reprl-staging-"

@@ -193,6 +193,7 @@ class Recipe:
         progress: bool = False,
         max_samples: int | None = None,
         env: TabularMDP | GymnasiumModel | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         afresh: bool = False,
         allow: Sequence[str] = (),
     ) -> LearnResult:
@@ -215,6 +216,7 @@ class Recipe:
             workers=workers,
             progress=progress,
             max_samples=max_samples,
+            checkpoint=checkpoint,
             candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
             **options,
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 
 from reprl.auditing.evidence import SequentialTest
-from reprl.auditing.pairs import Subject, Trial, run_keys
+from reprl.auditing.pairs import KeyRuns, Subject, Trial, run_keys
+from reprl.checkpoints import Checkpoint
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import ACCESSES
@@ -85,6 +87,8 @@ def smallest_budget(
     pairs: int = 100,
     seed: int | None = None,
     workers: int = 1,
+    checkpoint: Checkpoint | None = None,
+    name: str = "",
     tell: Callable[[Tried], None] | None = None,
 ) -> Search:
     """Find the smallest budget with disagreement ≤ ρ and mean suboptimality ≤ ε, to a factor of √2.
@@ -100,6 +104,8 @@ def smallest_budget(
         pairs: at most so many pairs at each budget, one fresh shared key each and independent data.
         seed: shared keys and data seeds follow from it; None draws one.
         workers: processes; they cannot change the answer.
+        checkpoint: of finished pairs.
+        name: of this search among others in it.
         tell: told of every point as it is done.
 
     Guarantee:
@@ -122,7 +128,11 @@ def smallest_budget(
     tried: dict[int, tuple[Tried, str]] = {}
 
     def judge(budget: int) -> tuple[Tried, bool]:
-        point, agrees, error = _try(mdp, make(budget), access, budget, rho, pairs, seed, workers)
+        trial = _trial(mdp, make(budget), access, budget, seed)
+        test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
+        label = f"{name}{budget}/"
+        found = run_keys(trial, pairs, workers, may_stop=True, checkpoint=checkpoint, name=label)
+        point, agrees, error = _try(trial, found, test, budget, rho)
         tried[budget] = point, error
         if tell is not None:
             tell(point)
@@ -159,26 +169,31 @@ def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> 
     return found, failed
 
 
-def _try(
-    mdp: TabularMDP, learner: Learner, access: str, budget: int, rho: float, pairs: int, seed: int, workers: int
-) -> tuple[Tried, bool, str]:
-    """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
+def _trial(mdp: TabularMDP, learner: Learner, access: str, budget: int, seed: int) -> Trial:
     own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
     subject = Subject(name="learner", access=access, options={}, call=learner)
-    trial = Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
-    test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
+    return Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
+
+
+def _try(
+    trial: Trial, runs: Generator[KeyRuns, None, None], test: SequentialTest, budget: int, rho: float
+) -> tuple[Tried, bool, str]:
+    """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
+    assert isinstance(trial.env, TabularMDP)
+    mdp = trial.env
     hits = keys = samples = 0
     value, verdict, failure = 0.0, "undecided", ""
     try:
-        for found in run_keys(trial, range(pairs), workers, 2 * workers):
-            assert found.values is not None
-            keys += 1
-            hits += bool((found.actions[0] != found.actions[1]).any())
-            samples += sum(found.samples)
-            value += sum(found.values)
-            verdict = test.decide(hits, keys)
-            if verdict != "undecided":
-                break
+        with closing(runs):
+            for found in runs:
+                assert found.values is not None
+                keys += 1
+                hits += bool((found.actions[0] != found.actions[1]).any())
+                samples += sum(found.samples)
+                value += sum(found.values)
+                verdict = test.decide(hits, keys)
+                if verdict != "undecided":
+                    break
     except ReprlError as error:  # a pair without two policies: apart, and worth nothing
         keys, hits, samples, failure = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
     loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))

@@ -44,6 +44,7 @@ def learn(
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
+    dask: args.Dask = None,
     timeout: args.Timeout = None,
     json: args.Json = False,
 ) -> Answer:
@@ -61,12 +62,17 @@ def learn(
     reprl learn gridworld-v0 --rule sampled -o coupling=joint
 
     --counts keeps the data in sums, which tell a second team whether it samples the same environment.
+
+    A run with --out that was stopped goes on where it was when it is started again.
     """
+    from reprl.tasks import cluster
+
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
     given |= {"rule": rule, "preference": preference, "constants": constants}
     options = args.learn_options(given, option)
+    shared_seed = _seed_of(out) if shared_seed is None else shared_seed
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
-    with args.open_out(counts) as keep:
+    with args.open_out(counts) as keep, cluster(dask):
         result, unsaved = run_recipe(
             recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers
         )
@@ -79,6 +85,14 @@ def learn(
     document = describe_run(result, out)
     code = BAD_INPUT if unsaved else exit_code(result)
     return Answer(document, lambda console: _show(console, result, world, out, own), code, unsaved)
+
+
+def _seed_of(out: Path | None) -> int | None:
+    """The shared seed of the unfinished run in a folder."""
+    from reprl.artifacts.folder import TASKS
+    from reprl.checkpoints import recall
+
+    return None if out is None else recall(out / TASKS, "shared_seed")
 
 
 def run_recipe(
@@ -100,23 +114,30 @@ def run_recipe(
     Returns:
         The run, and why it could not be written: empty if it could, or was not to be.
     """
-    from reprl.artifacts.folder import open_folder
+    from reprl.artifacts.folder import TASKS, open_folder
+    from reprl.checkpoints import discard
     from reprl.cli.announce import announce
 
+    kept = None if out is None or recipe.settings.rule != "canonical" else out / TASKS
     announce(world, recipe.settings, workers=args.count_workers(workers), max_samples=max_samples, runs=runs)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))
+        if kept is not None and force:
+            discard(kept)
         result = recipe.learn(
             env=world,
             data_seed=data_seed,
             max_samples=max_samples,
             workers=args.count_workers(workers),
+            checkpoint=kept,
             progress=progress_wanted(),
             afresh=afresh,
         )
         try:
             if folder is not None:
                 folder.write(result)
+            if kept is not None:
+                discard(kept)
         except ReprlError as error:
             return result, str(error)
     return result, ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.learning.canonical import run_canonical, source
 from reprl.learning.episodic import practical_run, run_episodic
@@ -80,6 +81,7 @@ def learn(
     candidate: tuple[str, int] | None = None,
     workers: int = 1,
     timeout: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
@@ -91,13 +93,15 @@ def learn(
         horizon: H, for an id or a gymnasium.Env, which needs it.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
-        data_seed: seed of the samples, private and fresh in every run; None draws one.
+        data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
         max_samples: never draw more. A run that is not sure by then promises nothing; a size that is fixed beforehand,
             by hand or by the paper, is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         workers: threads, or processes for a black box; they cannot change the result.
         timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
             None for any time.
+        checkpoint: a folder for what is done: episodes of a black box, batch by batch, and rehearsals. A run that was
+            stopped goes on with it. For rule="canonical".
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
@@ -118,14 +122,26 @@ def learn(
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world)
+    data_seed = recall(checkpoint, "data_seed") if data_seed is None else data_seed
+    limits = {"max_samples": max_samples, "candidate": candidate}
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
+        open_checkpoint(checkpoint, _work(world, settings, key.seed, model.data_seed) | limits) as kept,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
         limit_time(model, timeout)
-        run = ReprlLearner(settings, None, max_samples, candidate).run(model, key, workers=workers, progress=tell)
+        chosen = ReprlLearner(settings, None, max_samples, candidate)
+        run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
     return _result(run, model, key, world, time.perf_counter() - began)
+
+
+def _work(world: TabularMDP | GymnasiumModel, settings: Settings, shared_seed: int, data_seed: int) -> dict[str, Any]:
+    """Everything on which the tasks of a run depend, but for its limits."""
+    place = describe(world)
+    where = {"id": place.id, "digest": place.digest}
+    seeds = {"shared_seed": shared_seed, "data_seed": data_seed}
+    return {"kind": "learn", "environment": where, "settings": settings.as_dict(), **seeds}
 
 
 def _result(run: Run, model: Any, key: SharedKey, world: TabularMDP | GymnasiumModel, seconds: float) -> LearnResult:
@@ -212,6 +228,7 @@ class ReprlLearner:
         shared_key: SharedKey,
         *,
         workers: int = 1,
+        checkpoint: Checkpoint | None = None,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Run:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
@@ -228,8 +245,11 @@ class ReprlLearner:
                 spend=self.samples,
                 candidate=self.candidate,
                 workers=workers,
+                checkpoint=checkpoint,
                 progress=progress,
             )
+        if checkpoint is not None:
+            raise ReprlError(f"checkpoint must be None unless rule='canonical', got {checkpoint.folder}")
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples)
