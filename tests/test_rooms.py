@@ -15,9 +15,9 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 STOREYS = (
     ("errors",),
-    ("files", "guarantee", "progress", "randomness", "terminal"),
+    ("files", "guarantee", "progress", "randomness", "tasks", "terminal"),
     ("documents",),
-    ("coupling",),
+    ("coupling", "checkpoints"),
     ("mdp",),
     ("explore",),
     ("rule", "decide"),
@@ -30,7 +30,12 @@ STOREYS = (
 SIDEWAYS = {("auditing", "peers"), ("report", "artifacts"), ("report", "auditing")}
 """(who, whom) on one storey."""
 
-FRONT_DOOR = {"artifacts": {"__version__"}, "cli": {"__version__"}, "learning": {"Receipt", "Recipe", "save_run"}}
+FRONT_DOOR = {
+    "artifacts": {"__version__"},
+    "checkpoints": {"__version__"},
+    "cli": {"__version__"},
+    "learning": {"Receipt", "Recipe", "save_run"},
+}
 """What a room may take from `reprl` itself, whose names lead to every room: a result offers its own records, which it
 opens as a user would, when it is asked for them."""
 

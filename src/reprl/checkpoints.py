@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -38,11 +38,42 @@ class Content(NamedTuple):
 class Checkpoint:
     """The finished tasks of one piece of work, by name; see ``open_checkpoint``."""
 
-    def __init__(self, folder: Path, work: str) -> None:
-        """Take a locked folder and the digest of its work."""
-        self.folder, self._work = folder, work
+    def __init__(self, folder: Path, document: Mapping[str, Any]) -> None:
+        """Take a folder, which is made when the first task is done, and what is said of its work."""
+        self.folder, self._document, self._work = folder, document, digest(document)
+        self._lock: int | None = None
         self.made = self.found = 0
         """Tasks that were put here, and tasks that were there already when asked for."""
+        if folder.exists():
+            self._begin()
+
+    def _begin(self) -> None:
+        """Make the folder ours: lock it, and see or say which work it is of."""
+        with refusing(f"to {self.folder}"):
+            make_folders(self.folder)
+            self._lock = os.open(self.folder, os.O_RDONLY)
+        try:
+            self._claim(self.folder)
+        except BaseException:
+            self.close()
+            raise
+
+    def _claim(self, place: Path) -> None:
+        assert self._lock is not None
+        if try_lock(self._lock) is False:
+            raise ReprlError(f"{place} must be free, got a folder that another process works in")
+        if (place / WORK).exists():
+            _check_same(place, _load(place), self._document)
+        elif any(not entry.name.startswith(f".{WORK}.") for entry in place.iterdir()):
+            raise ReprlError(f"{place} must be empty or hold {WORK}, got other files: take another folder")
+        else:
+            write_atomic(place / WORK, dump(self._document, indent=1).encode())
+
+    def close(self) -> None:
+        """Unlock the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def get(self, name: str) -> Content | None:
         """Return what a task gave, None if it is not finished."""
@@ -55,6 +86,8 @@ class Checkpoint:
 
     def put(self, name: str, content: Content) -> None:
         """Keep what a task gave."""
+        if self._lock is None:
+            self._begin()
         head = canonical({"work": self._work, "task": name, "fields": plain(content.fields, strict=True)})
         data = _MAGIC + head + b"\n" + content.data
         with open_output(self._path(name), parents=True) as write:
@@ -99,7 +132,7 @@ def open_checkpoint(folder: str | os.PathLike[str] | None, work: Mapping[str, An
     """Lock a folder for one piece of work and yield its finished tasks; None for no folder.
 
     Args:
-        folder: made if need be. One that holds tasks of other work, or that another process works in, is refused.
+        folder: made when the first task is done. One with tasks of other work, or in use by others, is refused.
         work: every setting on which a task depends, in types that JSON has.
     """
     if folder is None:
@@ -107,25 +140,9 @@ def open_checkpoint(folder: str | os.PathLike[str] | None, work: Mapping[str, An
         return
     from reprl import __version__
 
-    place = Path(folder)
     document = {"format": _FORMAT, "version": _VERSION, "reprl": __version__, "stream_version": STREAM_VERSION}
-    document["work"] = plain(work, strict=True)
-    with refusing(f"to {place}"):
-        made = make_folders(place)
-        lock = os.open(place, os.O_RDONLY)
-    try:
-        if try_lock(lock) is False:
-            raise ReprlError(f"{place} must be free, got a folder that another process works in")
-        if (place / WORK).exists():
-            _check_same(place, _load(place), document)
-        elif any(not entry.name.startswith(f".{WORK}.") for entry in place.iterdir()):
-            raise ReprlError(f"{place} must be empty or hold {WORK}, got other files: take another folder")
-        else:
-            write_atomic(place / WORK, dump(document, indent=1).encode())
-        yield Checkpoint(place, digest(document))
-    finally:
-        os.close(lock)
-        remove_folders(made)
+    with closing(Checkpoint(Path(folder), document | {"work": plain(work, strict=True)})) as checkpoint:
+        yield checkpoint
 
 
 def recall(folder: str | os.PathLike[str] | None, name: str) -> Any | None:

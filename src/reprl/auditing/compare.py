@@ -134,26 +134,15 @@ def compare(
     epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
     if progress is not None and not callable(progress):
         raise ReprlError(f"progress must be None or callable as progress(label, budget), got {quote(progress)}")
-    place = describe(world)
     limits = LIMITS if limit is None else dict.fromkeys(ACCESSES, check_int("limit", limit, 1, 2**62))
-    aims = {"epsilon": epsilon, "rho": rho}
-    kind = {"kind": "compare", "environment": {"id": place.id, "digest": place.digest}, **aims, "seed": seed}
-    with open_checkpoint(checkpoint, kind) as kept:
-        rows = [
-            run_row(
-                world,
-                contender,
-                pairs=pairs,
-                limit=limits[contender.access],
-                seed=seed,
-                workers=workers,
-                checkpoint=kept,
-                progress=progress,
-                **aims,
-            )
-            for contender in contenders(learners, access=access, **aims)
-        ]
-    return Comparison(environment=place, epsilon=epsilon, rho=rho, pairs=pairs, seed=seed, rows=tuple(rows))
+    place, aims = describe(world), {"epsilon": epsilon, "rho": rho}
+    work = {"kind": "compare", "environment": {"id": place.id, "digest": place.digest}, **aims, "seed": seed}
+    rows = []
+    with open_checkpoint(checkpoint, work) as kept:
+        for one in contenders(learners, access=access, **aims):
+            how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": progress, **aims}
+            rows.append(run_row(world, one, pairs=pairs, limit=limits[one.access], seed=seed, **how))
+    return Comparison(environment=place, pairs=pairs, seed=seed, rows=tuple(rows), **aims)
 
 
 def run_row(

@@ -104,8 +104,8 @@ def smallest_budget(
         pairs: at most so many pairs at each budget, one fresh shared key each and independent data.
         seed: shared keys and data seeds follow from it; None draws one.
         workers: processes; they cannot change the answer.
-        checkpoint: of finished pairs.
-        name: of this search among others in it.
+        checkpoint: of finished pairs, where this search has a name among others.
+        name: of this search.
         tell: told of every point as it is done.
 
     Guarantee:
@@ -129,10 +129,8 @@ def smallest_budget(
 
     def judge(budget: int) -> tuple[Tried, bool]:
         trial = _trial(mdp, make(budget), access, budget, seed)
-        test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
-        label = f"{name}{budget}/"
-        found = run_keys(trial, pairs, workers, may_stop=True, checkpoint=checkpoint, name=label)
-        point, agrees, error = _try(trial, found, test, budget, rho)
+        found = run_keys(trial, pairs, workers, may_stop=True, checkpoint=checkpoint, name=f"{name}{budget}/")
+        point, agrees, error = _try(mdp, found, budget, rho)
         tried[budget] = point, error
         if tell is not None:
             tell(point)
@@ -175,12 +173,9 @@ def _trial(mdp: TabularMDP, learner: Learner, access: str, budget: int, seed: in
     return Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
 
 
-def _try(
-    trial: Trial, runs: Generator[KeyRuns, None, None], test: SequentialTest, budget: int, rho: float
-) -> tuple[Tried, bool, str]:
+def _try(mdp: TabularMDP, runs: Generator[KeyRuns, None, None], budget: int, rho: float) -> tuple[Tried, bool, str]:
     """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
-    assert isinstance(trial.env, TabularMDP)
-    mdp = trial.env
+    test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
     hits = keys = samples = 0
     value, verdict, failure = 0.0, "undecided", ""
     try:

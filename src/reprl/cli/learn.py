@@ -63,7 +63,7 @@ def learn(
 
     --counts keeps the data in sums, which tell a second team whether it samples the same environment.
 
-    A run with --out that was stopped goes on where it was when it is started again.
+    A run on a black box with --out that was stopped goes on where it was when it is started again.
     """
     from reprl.tasks import cluster
 
@@ -117,8 +117,12 @@ def run_recipe(
     from reprl.artifacts.folder import TASKS, open_folder
     from reprl.checkpoints import discard
     from reprl.cli.announce import announce
+    from reprl.mdp.gymnasium.model import GymnasiumModel
 
-    kept = None if out is None or recipe.settings.rule != "canonical" else out / TASKS
+    canonical_box = isinstance(world, GymnasiumModel) and recipe.settings.rule == "canonical"
+    kept = (
+        out / TASKS if out is not None and canonical_box else None
+    )  # samples of an MDP in memory cost next to nothing
     announce(world, recipe.settings, workers=args.count_workers(workers), max_samples=max_samples, runs=runs)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))

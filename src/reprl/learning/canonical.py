@@ -68,7 +68,7 @@ def run_canonical(
         candidate: (kind, number) that a recipe has published: the run follows it instead of choosing afresh, and pairs
             under fresh keys then say nothing about it.
         workers: processes for a black box, threads for the rehearsal of a large world.
-        checkpoint: where batches of episodes of a black box and rehearsals are kept when they are done.
+        checkpoint: where batches of a black box and rehearsals are kept.
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
