@@ -25,7 +25,7 @@ from tests.test_blackbox import Stairs
 GOLDEN = {
     ("gridworld", "generative"): ("dd4891928a917192d77c7f370b40fdb8fa7a17c7edd19f142ca51694e7f3c883", 393216),
     ("gridworld", "episodic"): ("dd4891928a917192d77c7f370b40fdb8fa7a17c7edd19f142ca51694e7f3c883", 98304),
-    ("river-swim", "generative"): ("6d89009a13974d69a66900b0af39260512933a96214bc5d9638e5922faa80e51", 1920),
+    ("river-swim", "generative"): ("6d89009a13974d69a66900b0af39260512933a96214bc5d9638e5922faa80e51", 7680),
     ("river-swim", "episodic"): ("6d89009a13974d69a66900b0af39260512933a96214bc5d9638e5922faa80e51", 15360),
     ("stairs", "episodic"): ("52dac14ce0292f095589fc7d1408d9ee123b1cb041151e29bbc58e72c7b58922", 1015),
 }
