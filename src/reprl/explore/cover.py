@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from reprl.errors import ReprlError
 from reprl.explore.blackbox import Records, as_counts, known_records, seeds
 from reprl.explore.crew import Crew
 from reprl.explore.unknown import find_unknown
-from reprl.mdp.access import Episodic, Model, walk
+from reprl.mdp.access import Episodic, Model, mask_of, walk
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.randomness import DataStream
@@ -35,7 +36,7 @@ BATCHES = (4, 2, 512)
 
 def no_data(model: Model, *, pooled: bool = False) -> Data:
     """Return what is known before the first sample; if steps are pooled, all that is added to it has to be."""
-    none = Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64))
+    none = Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64), mask_of(model))
     return none.pool() if pooled else none
 
 
@@ -89,7 +90,7 @@ def plan_visits(data: Data, weight: NDArray[np.float64] | None, model: Episodic)
     bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2
     bonus[:, list(model.known)] = 0.0
     if data.starts.sum() == 0:
-        return np.zeros(visits.shape[:2], dtype=np.int64)
+        return np.zeros(visits.shape[:2], dtype=np.int64) if data.allowed is None else data.allowed.argmax(axis=2)
     actions = np.empty(visits.shape[:2], dtype=np.int64)
     _plan(empirical_dynamics(data), bonus, actions)
     return actions
@@ -129,11 +130,11 @@ def play(
         counts = Counts(arrays.outcomes, hits)
         if progress is not None:
             progress(episodes, episodes)
-        return Data(counts, counts.visits[0].sum(axis=1))
+        return Data(counts, counts.visits[0].sum(axis=1), mask_of(model))
     crew = crew or Crew(model)
     if crew.checkpoint is None:
         return _play_box(model, actions, episodes, stream, crew, progress).data
-    kept = Kept(crew.checkpoint, "", _write_batch, _read_batch)
+    kept = Kept(crew.checkpoint, "", _write_batch, partial(_read_batch, model))
     batch = kept.get(stream.purpose)
     if batch is None:
         batch = _play_box(model, actions, episodes, stream, crew, progress)
@@ -169,7 +170,7 @@ def _play_box(
     for found, begun in crew.work(play_episodes, parts, episodes, progress):
         records.update(found)
         starts += begun
-    data = Data(as_counts(records, _shape(model)), starts)
+    data = Data(as_counts(records, _shape(model)), starts, mask_of(model))
     return _Batch(data, model.ledger.episodes - before[0], model.ledger.samples - before[1])
 
 
@@ -178,11 +179,11 @@ def _write_batch(batch: _Batch) -> Content:
     return Content(fields, batch.data.counts.to_bytes())
 
 
-def _read_batch(content: Content) -> _Batch:
+def _read_batch(model: Episodic, content: Content) -> _Batch:
     fields = Reader("task", content.fields, ("starts", "episodes", "samples"), " ")
     counts = Counts.from_bytes(content.data)
     starts = fields.wholes("starts", (counts.outcomes.n_states,)).copy()
-    return _Batch(Data(counts, starts), fields.whole("episodes"), fields.whole("samples"))
+    return _Batch(Data(counts, starts, mask_of(model)), fields.whole("episodes"), fields.whole("samples"))
 
 
 def play_episodes(
@@ -248,6 +249,8 @@ def _plan(dynamics: Dynamics, bonus: NDArray[np.float64], actions: NDArray[np.in
         for s in range(outcomes.n_states):
             best, largest = 0, -1.0
             for a in range(outcomes.n_actions):
+                if not dynamics.allowed[h, s, a]:
+                    continue
                 total = bonus[h, s, a]
                 row = h * outcomes.row_shift + s * outcomes.n_actions + a
                 for e in range(outcomes.first[row], outcomes.first[row + 1]):
