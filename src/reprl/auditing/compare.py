@@ -172,8 +172,7 @@ def run_row(
         pairs=pairs,
         seed=own,
         workers=workers,
-        checkpoint=checkpoint,
-        name=f"{contender.access}/{contender.label}/",
+        checkpoint=None if checkpoint is None else (checkpoint, f"{contender.access}/{contender.label}/"),
         tell=None if progress is None else lambda point: progress(contender.label, point.budget),
     )
     return Row(

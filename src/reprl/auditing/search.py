@@ -87,8 +87,7 @@ def smallest_budget(
     pairs: int = 100,
     seed: int | None = None,
     workers: int = 1,
-    checkpoint: Checkpoint | None = None,
-    name: str = "",
+    checkpoint: tuple[Checkpoint, str] | None = None,
     tell: Callable[[Tried], None] | None = None,
 ) -> Search:
     """Find the smallest budget with disagreement ≤ ρ and mean suboptimality ≤ ε, to a factor of √2.
@@ -99,13 +98,12 @@ def smallest_budget(
         access: the model that the learner needs, "generative" or "episodic".
         epsilon: accepted mean suboptimality over all runs.
         rho: accepted disagreement.
-        low: the first budget.
-        limit: the largest budget.
-        pairs: at most so many pairs at each budget, one fresh shared key each and independent data.
+        low: the first budget,
+        limit: and the largest.
+        pairs: at most so many at each budget, one fresh shared key each and independent data.
         seed: shared keys and data seeds follow from it; None draws one.
         workers: processes; they cannot change the answer.
-        checkpoint: of finished pairs, where this search has a name among others.
-        name: of this search.
+        checkpoint: of finished pairs, and the name of this search there.
         tell: told of every point as it is done.
 
     Guarantee:
@@ -121,23 +119,20 @@ def smallest_budget(
         raise ReprlError(f"mdp must be a TabularMDP: suboptimality needs exact values, got {quote(mdp)}")
     check_choice("access", access, ACCESSES)
     epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
-    low = check_int("low", low, 1, 2**62)
-    limit = check_int("limit", limit, low, 2**62)
+    limit = check_int("limit", limit, check_int("low", low, 1, 2**62), 2**62)
     pairs = check_int("pairs", pairs, 1, 10**6)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
-    tried: dict[int, tuple[Tried, str]] = {}
+    tried: dict[int, tuple[Tried, bool, str]] = {}
 
     def judge(budget: int) -> tuple[Tried, bool]:
-        trial = _trial(mdp, make(budget), access, budget, seed)
-        found = run_keys(trial, pairs, workers, may_stop=True, checkpoint=checkpoint, name=f"{name}{budget}/")
-        point, agrees, error = _try(mdp, found, budget, rho)
-        tried[budget] = point, error
+        runs = _runs(_trial(mdp, make(budget), access, budget, seed), pairs, workers, checkpoint, budget)
+        tried[budget] = point, agrees, _ = _try(mdp, runs, budget, rho)
         if tell is not None:
             tell(point)
         return point, agrees and point.suboptimality <= epsilon
 
     found, failed = _climb(judge, low, limit)
-    points, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
+    points, _, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
     if all(errors):
         raise ReprlError(errors[-1])
     return Search(found, failed, points, errors)
@@ -171,6 +166,13 @@ def _trial(mdp: TabularMDP, learner: Learner, access: str, budget: int, seed: in
     own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
     subject = Subject(name="learner", access=access, options={}, call=learner)
     return Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
+
+
+def _runs(
+    trial: Trial, pairs: int, workers: int, checkpoint: tuple[Checkpoint, str] | None, budget: int
+) -> Generator[KeyRuns, None, None]:
+    kept, name = checkpoint or (None, "")
+    return run_keys(trial, pairs, workers, may_stop=True, checkpoint=kept, name=f"{name}{budget}/")
 
 
 def _try(mdp: TabularMDP, runs: Generator[KeyRuns, None, None], budget: int, rho: float) -> tuple[Tried, bool, str]:

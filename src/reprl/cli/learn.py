@@ -62,7 +62,6 @@ def learn(
     reprl learn gridworld-v0 --rule sampled -o coupling=joint
 
     --counts keeps the data in sums, which tell a second team whether it samples the same environment.
-
     A run on a black box with --out that was stopped goes on where it was when it is started again.
     """
     from reprl.tasks import cluster

@@ -65,8 +65,7 @@ def run_canonical(
         settings: accuracy, replicability and preference.
         max_samples: never draw more; a run that is not sure by then promises nothing. None for LIMITS.
         spend: draw about so many, whatever a rehearsal would say, and ask for none.
-        candidate: (kind, number) that a recipe has published: the run follows it instead of choosing afresh, and pairs
-            under fresh keys then say nothing about it.
+        candidate: (kind, number) that a recipe has published, to follow; pairs under fresh keys say nothing about it.
         workers: processes for a black box, threads for the rehearsal of a large world.
         checkpoint: where batches of a black box and rehearsals are kept.
         progress: called with the phase, what is done of it and all of it.

@@ -94,14 +94,12 @@ def learn(
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
-        max_samples: never draw more. A run that is not sure by then promises nothing; a size that is fixed beforehand,
-            by hand or by the paper, is refused.
+        max_samples: never draw more. A run that is not sure by then promises nothing; a size that is fixed is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         workers: threads, or processes for a black box; they cannot change the result.
         timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
             None for any time.
-        checkpoint: a folder for what is done: episodes of a black box, batch by batch, and rehearsals. A run that was
-            stopped goes on with it. For rule="canonical".
+        checkpoint: a folder for batches of a black box and rehearsals; a canonical run that was stopped goes on.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
@@ -122,26 +120,36 @@ def learn(
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world)
-    data_seed = recall(checkpoint, "data_seed") if data_seed is None else data_seed
-    limits = {"max_samples": max_samples, "candidate": candidate}
+    chosen = ReprlLearner(settings, None, max_samples, candidate)
     with (
         _closing(None if world is env else world),
-        fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
-        open_checkpoint(checkpoint, _work(world, settings, key.seed, model.data_seed) | limits) as kept,
+        fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
+        open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
         limit_time(model, timeout)
-        chosen = ReprlLearner(settings, None, max_samples, candidate)
         run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
     return _result(run, model, key, world, time.perf_counter() - began)
 
 
-def _work(world: TabularMDP | GymnasiumModel, settings: Settings, shared_seed: int, data_seed: int) -> dict[str, Any]:
-    """Everything on which the tasks of a run depend, but for its limits."""
+def _private_seed(data_seed: int | None, checkpoint: str | os.PathLike[str] | None) -> int:
+    """The data seed that is given, that of the run in a checkpoint, or a fresh one."""
+    found = recall(checkpoint, "data_seed") if data_seed is None else data_seed
+    return fresh_seed() if found is None else found
+
+
+def _work(world: TabularMDP | GymnasiumModel, chosen: ReprlLearner, shared_seed: int, data_seed: int) -> dict[str, Any]:
+    """Everything on which the tasks of a run depend."""
     place = describe(world)
-    where = {"id": place.id, "digest": place.digest}
-    seeds = {"shared_seed": shared_seed, "data_seed": data_seed}
-    return {"kind": "learn", "environment": where, "settings": settings.as_dict(), **seeds}
+    return {
+        "kind": "learn",
+        "environment": {"id": place.id, "digest": place.digest},
+        "settings": chosen.settings.as_dict(),
+        "max_samples": chosen.max_samples,
+        "candidate": chosen.candidate,
+        "shared_seed": shared_seed,
+        "data_seed": data_seed,
+    }
 
 
 def _result(run: Run, model: Any, key: SharedKey, world: TabularMDP | GymnasiumModel, seconds: float) -> LearnResult:
