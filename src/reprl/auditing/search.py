@@ -98,8 +98,8 @@ def smallest_budget(
         access: the model that the learner needs, "generative" or "episodic".
         epsilon: accepted mean suboptimality over all runs.
         rho: accepted disagreement.
-        low: the first budget,
-        limit: and the largest.
+        low: the first budget.
+        limit: the largest budget.
         pairs: at most so many at each budget, one fresh shared key each and independent data.
         seed: shared keys and data seeds follow from it; None draws one.
         workers: processes; they cannot change the answer.
@@ -119,8 +119,8 @@ def smallest_budget(
         raise ReprlError(f"mdp must be a TabularMDP: suboptimality needs exact values, got {quote(mdp)}")
     check_choice("access", access, ACCESSES)
     epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
-    limit = check_int("limit", limit, check_int("low", low, 1, 2**62), 2**62)
-    pairs = check_int("pairs", pairs, 1, 10**6)
+    low, pairs = check_int("low", low, 1, 2**62), check_int("pairs", pairs, 1, 10**6)
+    limit = check_int("limit", limit, low, 2**62)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     tried: dict[int, tuple[Tried, bool, str]] = {}
 
@@ -133,9 +133,14 @@ def smallest_budget(
 
     found, failed = _climb(judge, low, limit)
     points, _, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
+    return Search(found, failed, points, _unless_all(errors))
+
+
+def _unless_all(errors: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what went wrong at each budget, unless something did at all of them."""
     if all(errors):
         raise ReprlError(errors[-1])
-    return Search(found, failed, points, errors)
+    return errors
 
 
 def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> tuple[Tried | None, Tried | None]:
