@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 import pytest
 
 import reprl
@@ -35,6 +36,30 @@ class Memory(dict[Any, Any]):
 
 def nested(common: int, key: int) -> tuple[int, list[int]]:
     return count_hands(8), list(run_tasks(square, common, [key], workers=8))
+
+
+class World:
+    """Something large that notes who unpacks it."""
+
+    def __init__(self, notes: str) -> None:
+        self.notes, self.table = notes, np.arange(400_000)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        with open(self.notes, "a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+def look_up(world: World, key: int) -> int:
+    return int(world.table[key])
+
+
+def test_what_is_common_is_unpacked_once_in_every_worker(tmp_path: Path):
+    notes = tmp_path / "notes"
+    assert list(run_tasks(look_up, World(str(notes)), range(40), workers=2)) == [*range(40)]
+    unpacked = notes.read_text().split()
+    assert 1 <= len(unpacked) == len(set(unpacked)) <= 2
+    assert str(os.getpid()) not in unpacked
 
 
 def test_results_come_in_order_from_anybody():
