@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import reprl
-from reprl.tasks import cluster
+from reprl.tasks import cluster, count_hands
 from tests import kills
 from tests.shop import Shop
 
@@ -35,7 +35,7 @@ from pathlib import Path
 from reprl.tasks import cluster
 from tests.kills import Noting, audit
 with cluster(sys.argv[1]):
-    print(audit(Noting(sys.argv[2], 0.02), Path(sys.argv[3]), 120), end="")
+    print(audit(Noting(sys.argv[2], 0.02), Path(sys.argv[3]), 60), end="")
 """
 
 
@@ -102,6 +102,7 @@ def test_a_cluster_gives_the_same_bytes_whoever_is_killed(dask: Cluster, tmp_pat
     Path(learner.notes).unlink()
 
     with cluster(dask.address):
+        wait_for(lambda: count_hands(1) == 3)
         assert reprl.compare("gridworld-v0", ["greedy"], **COMPARED).to_json() == compared
         again = reprl.learn(Shop, **SHOP)
         assert again.policy == learned.policy
@@ -119,7 +120,7 @@ def test_a_cluster_gives_the_same_bytes_whoever_is_killed(dask: Cluster, tmp_pat
         assert found.to_json() == audited
     twice = learner.calls - 2 * PAIRS
     print(f"a worker killed: {twice} of {2 * PAIRS} runs made twice")
-    assert 0 <= twice <= PAIRS, "only what the killed worker had in hand"
+    assert 0 <= twice <= PAIRS // 2, "only what the killed worker had done and not handed over"
 
     # The client is killed, and started again.
     notes, folder = tmp_path / "client-notes", tmp_path / "client"
@@ -131,7 +132,7 @@ def test_a_cluster_gives_the_same_bytes_whoever_is_killed(dask: Cluster, tmp_pat
     client.wait()
     kept, played = len(list(folder.rglob("*.task"))), notes.stat().st_size
     said = subprocess.run(words, cwd=ROOT, env=path, capture_output=True, text=True, timeout=300, check=True).stdout
-    assert said == kills.audit(kills.Noting(str(tmp_path / "alone")), None, 120)
-    print(f"client killed with {kept} of 120 pairs kept, {played} runs made; {notes.stat().st_size - 240} made twice")
-    assert 10 <= kept < 120
-    assert 0 <= notes.stat().st_size - 240 <= 240 - 2 * kept, "no pair that was kept is made again"
+    assert said == kills.audit(kills.Noting(str(tmp_path / "alone")), None, 60)
+    print(f"client killed with {kept} of 60 pairs kept, {played} runs made; {notes.stat().st_size - 120} made twice")
+    assert 10 <= kept < 60
+    assert 0 <= notes.stat().st_size - 120 <= 120 - 2 * kept, "no pair that was kept is made again"

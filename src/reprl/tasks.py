@@ -58,7 +58,7 @@ def run_tasks(
     common: Any,
     keys: Sequence[K],
     *,
-    workers: int = 1,
+    workers: int | None = 1,
     window: int | None = None,
     threads: bool = False,
     store: Store[R] | None = None,
@@ -70,6 +70,7 @@ def run_tasks(
         common: what all tasks need.
         keys: different ones.
         workers: processes; a backend that ``joblib.parallel_config`` names has its own number, unless this is over 1.
+            None for this process alone, whatever is named: for tasks that take less time than they need to travel.
         window: for a reader who may stop: so many tasks are begun at a time, and none is handed on before all these
             are done, so that whoever stops leaves no work behind. None for a reader of everything.
         threads: whether threads will do, if no backend is named: for tasks that spend their time in kernels.
@@ -81,7 +82,7 @@ def run_tasks(
         never sees it. Memory holds at most one window of results.
     """
     hands = count_hands(workers)
-    if hands == 1:
+    if hands == 1 and not _is_elsewhere(workers):
         for key in keys:
             found = None if store is None else store.get(key)
             if found is None:
@@ -95,9 +96,9 @@ def run_tasks(
         yield from _run_window(job, keys[low : low + width], store, eager=window is None)
 
 
-def count_hands(workers: int) -> int:
+def count_hands(workers: int | None) -> int:
     """Return how many tasks are done at once: the workers asked for, or those of a named backend; 1 inside a task."""
-    if _inside.get():
+    if workers is None or _inside.get():
         return 1
     backend = named_backend()
     if backend is None:
@@ -115,6 +116,12 @@ def named_backend() -> Any | None:
 
     one, other = (get_active_backend(prefer=kind)[0] for kind in ("threads", "processes"))
     return one if type(one) is type(other) else None  # a preference counts only where nothing is named
+
+
+def _is_elsewhere(workers: int | None) -> bool:
+    """Whether a single worker is another one than this process: that of a cluster, for example."""
+    backend = None if workers is None else named_backend()
+    return backend is not None and not getattr(backend, "supports_sharedmem", False)
 
 
 @contextmanager
@@ -157,6 +164,8 @@ class _Job:
         self._common: Any = (task, common) if self.threads else _pack(task, common)
         self._client = getattr(backend, "client", None)
         self._future: Any = None
+        # A cluster is far away: it has a whole window in hand, task by task, so that no worker waits for the next one.
+        self.ahead: dict[str, Any] = {} if self._client is None else {"pre_dispatch": "all", "batch_size": 1}
 
     @property
     def handle(self) -> Any:
@@ -221,7 +230,7 @@ def _do_all(job: _Job, left: dict[int, K]) -> Iterator[tuple[int, Any]]:
     while left:
         handle, prefer = job.handle, "threads" if job.threads else "processes"
         jobs = (delayed(_do)(handle, place, key, os.getpid()) for place, key in [*left.items()])
-        pool = Parallel(n_jobs=job.n_jobs, prefer=prefer, return_as=job.return_as)
+        pool = Parallel(n_jobs=job.n_jobs, prefer=prefer, return_as=job.return_as, **job.ahead)
         try:
             with _closing(pool(jobs)) as answers:
                 for place, item in answers:

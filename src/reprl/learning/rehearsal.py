@@ -24,7 +24,7 @@ from reprl.tasks import count_hands, run_tasks
 APART = 1
 """Pairs under fresh keys that may differ."""
 LARGE = 4096
-"""Steps times states from which on several threads are faster than one."""
+"""Steps times states from which on teams are asked by several threads, or on a cluster."""
 QUARTER, HALF = 4, 2
 """This run's data over those of a simulated team: under its own key, and of a pair under a fresh one."""
 
@@ -128,15 +128,15 @@ def rehearse(
         other run depends on these.
     """
     most = asked_for(rho)
-    workers = workers if policy.actions.size >= LARGE else 1
+    hands = workers if policy.actions.size >= LARGE else None
     apart = np.zeros(policy.actions.shape)
     values = []
     agree = 0
     for numbers in (range(most // 2), range(most // 2, most)):
         if agree < numbers.start:
             break
-        asked = [(None, QUARTER, _key(stream, "team", number)) for number in numbers]
-        for found in run_tasks(_ask, team, asked, workers=workers, threads=True):
+        questions = [(None, QUARTER, _key(stream, "team", number)) for number in numbers]
+        for found in run_tasks(_ask, team, questions, workers=hands, threads=True):
             apart += 1.0 if found.policy is None else found.policy.actions != policy.actions
             agree += found.policy == policy
             values.append(found.best)
@@ -145,19 +145,19 @@ def rehearse(
     passed = known and agree == most
     same = asked = 0
     if pairs and known and not passed:
-        same, asked = _ask_pairs(team, most, stream, workers)
+        same, asked = _ask_pairs(team, most, stream, hands)
         passed = asked - same <= APART
     return Rehearsal(agree, len(values), same, asked, passed, apart / len(values), error)
 
 
-def _ask_pairs(team: Team, most: int, stream: DataStream, workers: int) -> tuple[int, int]:
+def _ask_pairs(team: Team, most: int, stream: DataStream, workers: int | None) -> tuple[int, int]:
     """Return how many of how many pairs agree; no more are asked once too many differ."""
     agree = 0
     asked = [
         (SharedKey(_key(stream, "key", member // 2)), HALF, _key(stream, "pair", member)) for member in range(2 * most)
     ]
-    hands = 2 * count_hands(workers)
-    with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=hands)) as answers:
+    window = 2 * count_hands(workers)
+    with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=window)) as answers:
         for pair, (first, second) in enumerate(zip(answers, answers, strict=True)):
             agree += first.policy is not None and first.policy == second.policy
             if pair + 1 - agree > APART:
