@@ -65,7 +65,7 @@ def test_the_evidence_is_that_of_the_formula() -> None:
 
 @pytest.mark.statistical
 def test_one_world_is_hardly_ever_contradicted() -> None:
-    """Power at twice the bound (level 0.2): 0.99 with 400 pairs, false alarm 1e-6."""
+    """400 pairs, false alarm 1e-6."""
     level, pairs = 0.1, 400
     hits = 0
     for pair in range(pairs):
@@ -78,8 +78,7 @@ def test_one_world_is_hardly_ever_contradicted() -> None:
 def test_a_team_that_stops_when_it_likes_what_it_sees_is_not_believed_more() -> None:
     """One coin, one cell. The second team looks after every throw and stops when its share is far from a half.
 
-    A test for a fixed number of throws is misled far more often than its level (the control). Power at twice the bound
-    0.1: 0.99 with 400 pairs, false alarm 1e-6.
+    A test for a fixed number of throws is misled far more often than its level (the control). False alarm 1e-6.
     """
     level, pairs, most = 0.1, 400, 300
     ours = fixed = 0
