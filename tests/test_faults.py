@@ -1,4 +1,4 @@
-"""Nothing is lost: faults of environments and processes, outputs that are opened first, and a share of ``tests.faults``."""
+"""Nothing is lost: faults of environments and processes, outputs opened first, and a share of ``tests.faults``."""
 
 from __future__ import annotations
 
