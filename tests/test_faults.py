@@ -82,7 +82,8 @@ def test_a_fault_of_an_environment_shows_its_own_frames(
     assert lines[0] == "Traceback (most recent call last):"
     assert line in lines
     assert "in fault" in shown.err
-    assert "in reset of" in lines[-1]
+    assert "in reset of" in lines[-2]
+    assert re.fullmatch(r"while exploring .*, episode \d+", lines[-1])
     assert set(re.findall(r'File "([^"]*)"', shown.err)) == {str(Path(box(fault).rpartition(":")[0]).resolve())}
     assert len(lines) < 12
 
