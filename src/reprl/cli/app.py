@@ -128,7 +128,8 @@ def _explain(error: BaseException, as_json: bool) -> int:
     """Say what went wrong, and return the exit code."""
     foreign = find_foreign(error)
     if foreign is not None:  # of an environment's own code, whatever its kind: its frames alone
-        sys.stderr.write(visible(foreign.frames))
+        notes = getattr(foreign.error, "__notes__", ())
+        sys.stderr.write(visible(foreign.frames + "".join(f"{note}\n" for note in notes)))
         return _complain(_name(foreign.error), True, FAULT) if as_json else FAULT
     match error:
         case BrokenPipeError():

@@ -124,6 +124,10 @@ def learn(
     ):
         limit_time(model, timeout)
         run = ReprlLearner(settings, None, max_samples, candidate).run(model, key, workers=workers, progress=tell)
+    return _result(run, model, key, world, time.perf_counter() - began)
+
+
+def _result(run: Run, model: Any, key: SharedKey, world: TabularMDP | GymnasiumModel, seconds: float) -> LearnResult:
     return LearnResult(
         **{field.name: getattr(run, field.name) for field in fields(run)},
         samples=model.ledger.samples,
@@ -131,7 +135,7 @@ def learn(
         shared_seed=key.seed,
         data_seed=model.data_seed,
         environment=describe(world),
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
     )
 
 
