@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def test_pairs_of_runs_are_as_far_apart_as_stated() -> None:
 def test_samples_that_were_not_enough_move_the_range_up() -> None:
     settings = Settings()
     ranges = [stored_range(settings, 100, beyond) for beyond in (0.0, 1e4, 1e6, 1e8)]
-    assert all(one[i] <= two[i] for one, two in zip(ranges, ranges[1:], strict=False) for i in range(3))
+    assert all(one[i] <= two[i] for one, two in pairwise(ranges) for i in range(3))
     assert stored_range(settings, 100, 1e12) == (1e12, 2e12, math.inf)
     finer = stored_range(Settings(epsilon=0.03), 100)
     assert finer[1] == pytest.approx(100 * stored_range(settings, 100)[1])
