@@ -71,6 +71,8 @@ class Bench:
 
     def due(self) -> bool:
         """Whether the next fault is one of this share."""
+        if (told := sum(self.injected.values())) and told % 25 == 0:
+            print(f"{told} faults, {len(self.broken)} broken", file=sys.stderr)
         return self._draw.random() * self._share < 1.0
 
     def check(self, kind: str, where: str, sound: bool, what: str) -> None:

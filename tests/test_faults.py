@@ -78,7 +78,7 @@ def test_a_fault_of_an_environment_shows_its_own_frames(
     assert learn(box(fault), "--workers", "1") == 3
     shown = capsys.readouterr()
     assert shown.out == ""
-    lines = shown.err.splitlines()
+    lines = shown.err.strip().splitlines()
     assert lines[0] == "Traceback (most recent call last):"
     assert line in lines
     assert "in fault" in shown.err
