@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from reprl.auditing.same_world import SameWorld
     from reprl.learning.learner import LearnResult
     from reprl.mdp.counts import Counts
+    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
 
 
 Allow = Annotated[
@@ -56,18 +58,14 @@ def replicate(
 
     reprl replicate run/recipe.json --out second
 
-    reprl replicate run --afresh
-
     reprl replicate run --env plant.py:make_plant --counts first.counts
 
-    A digest sees the dynamics only where they are published; of a black box it sees spaces, horizon and reward range.
-    With the first team's --counts, your transitions are tested against theirs: exit code 1 if they contradict.
-
+    The digest of a black box sees spaces, horizon and reward range, not what it does; with the first team's --counts,
+    your transitions are tested against theirs: exit code 1 if they contradict.
     A recipe may come from a stranger: it imports Gymnasium at most, and what --allow names (docs/security.md).
     """
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
-    from reprl.artifacts.verify import compare_policies
     from reprl.auditing.same_world import same_world
     from reprl.learning.learner import limit_time
 
@@ -76,19 +74,14 @@ def replicate(
     first, remark = _first_team(folder, wanted)
     if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
         raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
-    kept = _first_counts(counts, wanted, first)
-    place = wanted.environment
+    kept, place = _first_counts(counts, wanted, first), wanted.environment
     given = args.open_other(env, place.horizon, env_option, reward_range, place.reward_range)
     world = wanted.make(given, allow=allow or ())
     limit_time(world, timeout)
     result, unsaved = run_recipe(
         wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
     )
-    comparison = None
-    if first is not None and first.receipt is not None:
-        comparison = compare_policies(first.policy or first.fingerprint, result.policy, world)
-        if first.receipt.data_commitment == result.receipt.data_commitment:
-            remark = "both runs used one data seed: equal policies show determinism, not replicability"
+    comparison, remark = _compare(first, result, world, remark)
     tested = None if kept is None else same_world(kept, result.counts)
     document = {
         **describe_run(result, None if unsaved else out),
@@ -97,10 +90,27 @@ def replicate(
         "same_world": None if tested is None else tested.as_dict(),
         "remark": remark,
     }
-    code = exit_code(result) if comparison is None or comparison.same else DIFFERENT
-    code = DIFFERENT if tested is not None and tested.contradicted else code
-    code = BAD_INPUT if unsaved else code
+    code = BAD_INPUT if unsaved else _code(result, comparison, tested)
     return Answer(document, lambda console: _show(console, result, comparison, tested, remark), code, unsaved)
+
+
+def _compare(
+    first: Evidence | None, result: LearnResult, world: TabularMDP | GymnasiumModel, remark: str | None
+) -> tuple[Verification | None, str | None]:
+    """Compare the policies of both teams, where the first has left one, and say if their data are the same."""
+    from reprl.artifacts.verify import compare_policies
+
+    if first is None or first.receipt is None:
+        return None, remark
+    if first.receipt.data_commitment == result.receipt.data_commitment:
+        remark = "both runs used one data seed: equal policies show determinism, not replicability"
+    return compare_policies(first.policy or first.fingerprint, result.policy, world), remark
+
+
+def _code(result: LearnResult, comparison: Verification | None, tested: SameWorld | None) -> int:
+    """Return the exit code: the answer is "different" where policies differ or the environments do."""
+    apart = (comparison is not None and not comparison.same) or (tested is not None and tested.contradicted)
+    return DIFFERENT if apart else exit_code(result)
 
 
 def _first_counts(path: Path | None, wanted: Recipe, first: Evidence | None) -> Counts | None:
