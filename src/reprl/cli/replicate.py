@@ -10,7 +10,8 @@ import typer
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, Answer
 from reprl.cli.learn import describe_run, effort, run_recipe
-from reprl.cli.outcome import exit_code, is_undecided, outcome_rows
+from reprl.cli.outcome import exit_code, is_undecided, outcome_rows, ran_out
+from reprl.cli.verify import SAME_DATA, SAME_LOG
 from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 def replicate(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, or the run folder that holds one.")],
+    log: args.Log = None,
+    column: args.Columns = None,
     data_seed: args.DataSeed = None,
     out: args.Out = None,
     force: args.Force = False,
@@ -49,6 +52,8 @@ def replicate(
     reprl replicate run --afresh
 
     reprl replicate run --env plant.py:make_plant
+
+    reprl replicate run --log ours.csv --out second
     """
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
@@ -59,15 +64,25 @@ def replicate(
     first, remark = _first_team(folder, wanted)
     if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
         raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
-    world = wanted.make(args.open_other(env, wanted.environment.horizon, env_option, reward_range))
-    result = run_recipe(
-        wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
-    )
+    if log is not None:
+        from reprl.cli.logs import run_log
+
+        drawn = {"--data-seed": data_seed, "--max-samples": max_samples, "--workers": workers}
+        opened = {"--env": env, "--env-option": env_option, "--reward-range": reward_range}
+        args.refuse_without("be left out with --log", {**drawn, **opened})
+        world, result = None, run_log(wanted, log, args.read_columns(column), out, force, afresh=afresh)
+    else:
+        args.refuse_without("come with --log", {"--column": column})
+        world = wanted.make(args.open_other(env, wanted.environment.horizon, env_option, reward_range))
+        result = run_recipe(
+            wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
+        )
     comparison = None
     if first is not None and first.receipt is not None:
-        comparison = compare_policies(first.policy or first.fingerprint, result.policy, world)
+        names = None if world is not None else result.environment.labels
+        comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names)
         if first.receipt.data_commitment == result.receipt.data_commitment:
-            remark = "both runs used one data seed: equal policies show determinism, not replicability"
+            remark = SAME_DATA if log is None else SAME_LOG
     document = {
         **describe_run(result, out),
         "same": None if comparison is None else comparison.same,
@@ -99,12 +114,12 @@ def _show(console: Console, result: LearnResult, comparison: Verification | None
         ("fingerprint", result.policy.fingerprint),
         ("samples", effort(result)),
         *outcome_rows(result, result.environment),
-        ("keep private", f"the data seed {result.data_seed}"),
+        ("keep private", f"the data seed {result.data_seed}" if result.coverage is None else "the log"),
     ]
     console.print(facts(rows))
     if comparison is not None:
         print_comparison(console, comparison)
     if is_undecided(result):
-        console.print("undecided: the samples ran out before this run was sure", style="yellow")
+        console.print(f"undecided: {ran_out(result)} before this run was sure", style="yellow")
     if remark:
         console.print(remark, soft_wrap=True)

@@ -16,7 +16,7 @@ from reprl.rule.preferred import policy_loss, visits_of
 
 LEVEL = 0.95
 """Of the intervals."""
-REDRAWN = 400
+REDRAWN = 200
 """Logs that are redrawn for them."""
 
 
@@ -62,10 +62,10 @@ def find_coverage(
         stream: private.
 
     Guarantee:
-        The estimator is the plug-in: V^π in the model of relative frequencies, with intervals from logs redrawn by whole
-        episodes (percentiles). Asymptotically no estimator that knows nothing but the model class has less variance, and
-        no product of H ratios enters, as with importance sampling. It is right if states are Markov; it is not spoilt
-        by the choice of the policy as far as that does not depend on the data's noise, which the rehearsal tests.
+        The estimator is the plug-in: V^π in the model of relative frequencies, with percentile intervals from logs
+        redrawn by whole episodes. Among estimators for tabular models none has less variance asymptotically, and no
+        product of H ratios enters, as in importance sampling. It is right if states are Markov. That the policy was
+        chosen by the same data does no harm as far as the choice does not follow their noise: the rehearsal tests it.
 
     Randomness:
         Data streams (data seed, the stream's purpose + "/NUMBER").
@@ -110,7 +110,7 @@ def _worth(data: Data, actions: NDArray[np.int64]) -> tuple[float, float]:
 
 
 def value_of_practice(data: Data) -> float:
-    """Return what those who made a log earn: the mean of reward plus next value over all rows of a cell, step by step."""
+    """Return what those who made a log earn, by the mean of reward plus next value over the rows of every state."""
     outcomes, hits = data.counts.outcomes, data.counts.hits
     horizon, n_states, n_actions = outcomes.shape
     value, out = np.zeros(n_states), np.empty((n_states, n_actions))

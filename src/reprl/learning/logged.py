@@ -1,4 +1,4 @@
-"""The canonical learner on a log: nothing can be sampled, so it is read whole, once, and the rule is rehearsed on it."""
+"""The canonical learner on a log: nothing can be sampled, so it is read whole, and the rule is rehearsed on it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.dynamics import Data
 from reprl.mdp.gymnasium.model import REWARD_STEP
-from reprl.mdp.logs.read import Log, find_labels, read_log
-from reprl.mdp.logs.spec import LogSpec
-from reprl.mdp.logs.tables import open_table
+from reprl.mdp.logs.read import Log, read_log
+from reprl.mdp.logs.spec import LogSpec, check_labels
+from reprl.mdp.logs.tables import Table, open_table
+from reprl.mdp.logs.words import find_labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key, fresh_seed
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
@@ -46,7 +47,7 @@ def learn_log(
     candidate: tuple[str, int] | None = None,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
-    """Learn from logged trajectories a policy that a second team, with a log of its own, is likely to reproduce exactly.
+    """Learn from a log a policy that a second team, with a log of its own, is likely to reproduce exactly.
 
     Args:
         log: a path to CSV (also .csv.gz) or Parquet, a pandas DataFrame, a PyArrow table, a mapping of names to arrays,
@@ -72,23 +73,26 @@ def learn_log(
         added to ε (docs/logs.md).
 
     Randomness:
-        Shared, at SharedKey(shared_seed). Data: the log; streams of a data seed that is a hash of it, for the rehearsal.
+        Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
     """
     if discount is not None:
         raise ReprlError(f"discount must be left out for a log, which is learned with a horizon; got {quote(discount)}")
-    settings, table = make_settings(options), open_table(log, columns)
-    found = find_labels(table) if states is None or actions is None else {}
-    spec = LogSpec(
-        horizon=horizon,
-        states=found["states"] if states is None else tuple(states),
-        actions=found["actions"] if actions is None else tuple(actions),
-        reward_range=reward_range,
-        reward_step=reward_step,
-        support=support,
-        reach=reach,
-    )
+    settings = make_settings(options)
+    world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
+    spec = specify(open_table(log, columns), states, actions, horizon=horizon, **world)
     seed = fresh_seed() if shared_seed is None else shared_seed
     return learn_spec(log, spec, settings, shared_seed=seed, columns=columns, candidate=candidate)
+
+
+def specify(table: Table, states: Sequence[Any] | None, actions: Sequence[Any] | None, **world: Any) -> LogSpec:
+    """Return what a log is a log of: labels as they are given, or those that are found in it; the rest as it is."""
+    found: dict[str, Any] = {}
+    if states is None or actions is None:
+        found.update(find_labels(table))
+    for name, given in (("states", states), ("actions", actions)):
+        if given is not None:
+            found[name] = check_labels(name, given)
+    return LogSpec(**found, **world)
 
 
 def learn_spec(
@@ -208,6 +212,7 @@ def run_logged(
         pairs=candidate is None,
     )
     decided = (visits_of(found.dynamics, choice.policy.actions) >= rule.floor) & (found.known > 0.0)
+    decided[:, spec.ended] = False
     unknown = weigh_unknown_states(found)
     stream = DataStream(data_seed, "off-policy")
     return Run(
@@ -225,9 +230,7 @@ def run_logged(
     )
 
 
-def _promise(
-    choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Settings, *, followed: bool
-) -> Guarantee:
+def _promise(choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Settings, *, followed: bool) -> Guarantee:
     """What was asked for, with the unknown added to ε, if the rehearsal passed; otherwise nothing, and why."""
     if rehearsal.passed and choice.loss < settings.epsilon:
         source = f"{rehearsal}; against policies that keep to actions which the log supports (docs/logs.md)"

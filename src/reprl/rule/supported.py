@@ -62,7 +62,7 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
         tell there (docs/proofs/logs.md §2). The most usual action of a cell is always supported.
     """
     plain = empirical_dynamics(data)
-    horizon, n_states, n_actions = plain.outcomes.shape
+    horizon = plain.outcomes.horizon
     visits = data.counts.visits.astype(np.float64)
     visits[:, certain] = data.starts.sum()
     most = visits.max(axis=2, keepdims=True)
@@ -75,9 +75,7 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
     lengths = np.diff(plain.outcomes.first)
     weight = np.repeat((tried * known[:, :, None]).ravel(), lengths)
     reward = plain.outcomes.reward - np.repeat(price.ravel(), lengths)
-    dynamics = Dynamics(
-        plain.outcomes._replace(reward=reward), plain.probability * weight, tried, plain.initial
-    )
+    dynamics = Dynamics(plain.outcomes._replace(reward=reward), plain.probability * weight, tried, plain.initial)
     return Supported(dynamics, known)
 
 

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import ReprlError
 from reprl.mdp.dynamics import Data
 from reprl.mdp.logs.blocks import BLOCKS, Blocks, Numbering, Tally
-from reprl.mdp.logs.spec import LogSpec, text_of
-from reprl.mdp.logs.tables import Coded, Table, Unhashable
+from reprl.mdp.logs.spec import LogSpec
+from reprl.mdp.logs.tables import Table
+from reprl.mdp.logs.words import Episodes, Words, read_rewards, read_truths
 from reprl.mdp.outcomes import Outcomes
-
-MOST_LABELS = 1 << 22
-"""Labels of a column, at most."""
-_TRUTHS = {
-    **dict.fromkeys(("true", "1", "yes", "t", "y"), 1),
-    **dict.fromkeys(("false", "0", "no", "f", "n"), 0),
-}
-_WHOLE = re.compile(r"-?\d{1,18}")
-_KINDS = ((bool, "a truth value"), (int, "a number"), (float, "a number"), (str, "a text"), (bytes, "a text"))
 
 
 class Log(NamedTuple):
@@ -57,89 +47,12 @@ class _Rows(NamedTuple):
     """−1 where there is no such column."""
 
     def part(self, which: slice) -> _Rows:
-        return _Rows(*(column[which] for column in self))
+        columns: list[Any] = [column[which] for column in self]
+        return _Rows(*columns)
 
-
-class _Words:
-    """Turns the labels of one role into numbers, and refuses what is none."""
-
-    def __init__(self, table: Table, role: str, known: tuple[str, ...] | None) -> None:
-        self.index = None if known is None else {text: i for i, text in enumerate(known)}
-        self.texts: dict[str, None] = {}
-        """Labels found so far, where nobody has said which there are."""
-        self._table, self._role = table, role
-        self._kind = ""
-
-    def check(self, column: Coded, base: int, used: NDArray[np.bool_] | None = None) -> list[str]:
-        """Return the texts of a column's labels, empty for one of no row that is used; what is no label is refused."""
-        codes = column.codes if used is None else np.where(used, column.codes, -1)
-        present = np.bincount(codes[codes >= 0], minlength=len(column.labels)) > 0
-        texts = [""] * len(column.labels)
-        for number in np.flatnonzero(present):
-            label = column.labels[number]
-            kind = next((name for cls, name in _KINDS if isinstance(label, cls)), f"a {type(label).__name__}")
-            self._kind = self._kind or kind
-            try:
-                if kind != self._kind:
-                    raise ReprlError(f"must be {self._kind}, as in the rows before, got {kind}, {quote(label)}")
-                if isinstance(label, Unhashable):
-                    raise ReprlError(f"must be a label that can be hashed, got {str(label)}")
-                texts[number] = text_of("label", label)
-            except ReprlError as error:
-                row = base + int(np.argmax(codes == number))
-                raise self._table.fault(row, self._role, str(error)) from None
-        return texts
-
-    def missing(self, codes: NDArray[np.int64], base: int) -> None:
-        """Refuse a row in which nothing stands."""
-        if (codes < 0).any():
-            raise self._table.fault(base + int(np.argmax(codes < 0)), self._role, "must not be empty, got nothing")
-
-    def collect(self, column: Coded, base: int, used: NDArray[np.bool_] | None = None) -> None:
-        """Remember labels, of the rows that are used."""
-        self.texts.update(dict.fromkeys(text for text in self.check(column, base, used) if text))
-        if len(self.texts) > MOST_LABELS:
-            message = f"must hold at most {MOST_LABELS} labels, got more: cut numbers into classes first"
-            raise self._table.fault(base, self._role, message)
-
-    def numbers(self, column: Coded, base: int, used: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Return the numbers of labels, −1 for nothing; an unknown label in a row that is used is refused."""
-        assert self.index is not None
-        places = [self.index.get(text, -2) if text else -1 for text in self.check(column, base, used)]
-        found = np.array([*places, -1], dtype=np.int64)[column.codes]
-        bad = (found == -2) if used is None else (found == -2) & used
-        if bad.any():
-            row = int(np.argmax(bad))
-            known = ", ".join(map(repr, list(self.index)[:5])) + (", …" if len(self.index) > 5 else "")
-            label = quote(column.labels[column.codes[row]])
-            message = f"must be one of the {len(self.index)} labels that are known ({quote(known, 120)}), got {label}"
-            raise self._table.fault(base + row, self._role, message)
-        return found
-
-
-def find_labels(table: Table) -> dict[str, tuple[str, ...]]:
-    """Return the labels of states and actions that a log holds: numbers in their order, then texts in theirs."""
-    words = {role: _Words(table, role, None) for role in ("state", "action", "next_state")}
-    row = 0
-    for chunk in table.chunks():
-        for role in ("state", "action"):
-            words[role].collect(chunk[role], row)
-        if "next_state" in chunk:
-            ended = _truths(table, chunk["done"], row) == 1 if "done" in chunk else None
-            words["next_state"].collect(chunk["next_state"], row, None if ended is None else ~ended)
-        row += chunk["state"].codes.size
-    if not row:
-        raise ReprlError(f"{table.name} must have at least one row, got none")
-    states = {**words["state"].texts, **words["next_state"].texts}
-    return {"states": _in_order(states), "actions": _in_order(words["action"].texts)}
-
-
-def _in_order(texts: Mapping[str, None]) -> tuple[str, ...]:
-    def place(text: str) -> tuple[bool, int, str]:
-        whole = _WHOLE.fullmatch(text)
-        return (not whole, int(text) if whole else 0, text)
-
-    return tuple(sorted(texts, key=place))
+    def then(self, other: _Rows) -> _Rows:
+        columns: list[Any] = [np.concatenate(pair) for pair in zip(self, other, strict=True)]
+        return _Rows(*columns)
 
 
 def read_log(table: Table, spec: LogSpec) -> Log:
@@ -157,7 +70,7 @@ def read_log(table: Table, spec: LogSpec) -> Log:
     held: _Rows | None = None
     row = 0
     for rows in _translate(table, spec):
-        block = rows if held is None else _Rows(*map(np.concatenate, zip(held, rows, strict=True)))
+        block = rows if held is None else held.then(rows)
         base = row - (held is not None)
         counting.add(block.part(slice(None, -1)), block.part(slice(1, None)), base)
         held = block.part(slice(-1, None))
@@ -171,8 +84,8 @@ def read_log(table: Table, spec: LogSpec) -> Log:
 def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
     """Yield the rows of every chunk in numbers."""
     known = {"state": spec.states, "action": spec.actions, "next_state": spec.states}
-    words = {role: _Words(table, role, labels) for role, labels in known.items()}
-    episodes = _Episodes(table)
+    words = {role: Words(table, role, labels) for role, labels in known.items()}
+    episodes = Episodes(table)
     base = 0
     for chunk in table.chunks():
         size = chunk["episode"].codes.size
@@ -180,7 +93,7 @@ def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
             continue
         nothing = np.full(size, -1, dtype=np.int64)
         fresh, h = episodes.follow(chunk["episode"], chunk.get("step"), base)
-        done = _truths(table, chunk["done"], base) if "done" in chunk else nothing
+        done = read_truths(table, chunk["done"], base) if "done" in chunk else nothing
         for role in ("state", "action"):
             words[role].missing(chunk[role].codes, base)
         following = nothing
@@ -192,121 +105,10 @@ def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
             s=words["state"].numbers(chunk["state"], base),
             a=words["action"].numbers(chunk["action"], base),
             following=following,
-            reward=_rewards(table, spec, chunk["reward"], base),
+            reward=read_rewards(table, spec, chunk["reward"], base),
             done=done,
         )
         base += size
-
-
-class _Episodes:
-    """Tells where episodes begin, and the step of every row."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._words = _Words(table, "episode", None)
-        self._last = ""
-        self._h = -1
-        self._first: int | None = None
-        self._seen: list[NDArray[np.uint64]] = []
-
-    def follow(
-        self, column: Coded, step: Coded | None, base: int
-    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Return whether each row begins an episode, and its step from 0."""
-        self._words.missing(column.codes, base)
-        texts = self._words.check(column, base)
-        codes = column.codes
-        fresh = np.diff(codes, prepend=-1) != 0
-        fresh[0] = texts[codes[0]] != self._last or self._h < 0
-        self._refuse_returning(codes, texts, fresh, base)
-        index = np.arange(codes.size)
-        begin = np.maximum.accumulate(np.where(fresh, index, -1))
-        h = np.where(begin >= 0, index - begin, index + self._h + 1)
-        if step is not None:
-            self._check_steps(step, fresh, h, base)
-        self._last, self._h = texts[codes[-1]], int(h[-1])
-        return fresh, h
-
-    def _refuse_returning(
-        self, codes: NDArray[np.int64], texts: list[str], fresh: NDArray[np.bool_], base: int
-    ) -> None:
-        """Refuse an episode that was left and comes again; 8 bytes of a hash are kept of each."""
-        rows = np.flatnonzero(fresh)
-        hashes = np.array([_hash(texts[code]) for code in codes[rows]], dtype=np.uint64)
-        again = np.zeros(rows.size, dtype=np.bool_)
-        for seen in self._seen:
-            where = np.minimum(np.searchsorted(seen, hashes), seen.size - 1)
-            again |= seen[where] == hashes
-        unique, first = np.unique(hashes, return_index=True)
-        twice = np.ones(rows.size, dtype=np.bool_)
-        twice[first] = False
-        if (again | twice).any():
-            row = int(rows[np.argmax(again | twice)])
-            message = f"must keep the rows of an episode together, got {quote(texts[codes[row]])} again: sort the rows"
-            raise self._table.fault(base + row, "episode", message)
-        if unique.size:
-            self._seen.append(unique)
-        while len(self._seen) > 1 and self._seen[-2].size <= 2 * self._seen[-1].size:
-            self._seen[-2:] = [np.sort(np.concatenate(self._seen[-2:]))]
-
-    def _check_steps(self, step: Coded, fresh: NDArray[np.bool_], h: NDArray[np.int64], base: int) -> None:
-        """Refuse a gap: steps must rise by 1 from 0 or from 1."""
-        texts = [str(text_of("step", label)) if label not in (None, "") else "" for label in step.labels]
-        values = [int(text) if _WHOLE.fullmatch(text) else None for text in texts]
-        found = np.array([-1 if value is None else value for value in [*values, None]], dtype=np.int64)[step.codes]
-        if self._first is None:
-            self._first = int(found[0])
-            if self._first not in (0, 1):
-                message = f"must begin with 0 or 1, got {_shown(step, 0)}"
-                raise self._table.fault(base, "step", message)
-        bad = found != h + self._first
-        if bad.any():
-            row = int(np.argmax(bad))
-            where = "at the beginning of an episode" if fresh[row] else "after the row before"
-            message = f"must be {h[row] + self._first} {where}, got {_shown(step, row)}"
-            raise self._table.fault(base + row, "step", message)
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
-def _shown(column: Coded, row: int) -> str:
-    code = column.codes[row]
-    return "nothing" if code < 0 else quote(column.labels[code])
-
-
-def _truths(table: Table, column: Coded, base: int) -> NDArray[np.int64]:
-    """Return 1 for done and 0 for not."""
-    known = [_TRUTHS.get(str(text_of("done", x)).strip().lower(), -1) if x not in (None, "") else -1 for x in column.labels]
-    found = np.array([*known, -1], dtype=np.int64)[column.codes]
-    if (found < 0).any():
-        row = int(np.argmax(found < 0))
-        raise table.fault(base + row, "done", f"must be true or false, 1 or 0, got {_shown(column, row)}")
-    return found
-
-
-def _rewards(table: Table, spec: LogSpec, values: NDArray[Any], base: int) -> NDArray[np.int64]:
-    """Return rewards as steps of the grid; what is no number within the range is refused."""
-    if values.dtype.kind in "iufb":
-        numbers = values.astype(np.float64)
-    else:
-        numbers = np.empty(values.size)
-        for i, value in enumerate(values.tolist()):
-            try:
-                numbers[i] = float(value)
-            except (TypeError, ValueError, OverflowError):
-                raise table.fault(base + i, "reward", f"must be a number, got {quote(value)}") from None
-    low, high = spec.reward_range
-    bad = ~((numbers >= low) & (numbers <= high))
-    if bad.any():
-        row = int(np.argmax(bad))
-        got = "nothing" if np.isnan(numbers[row]) else f"{numbers[row]:.6g}"
-        advice = "" if np.isnan(numbers[row]) else " (reward_range=(low, high), --reward-range LOW HIGH)"
-        message = f"must be a number in the reward range [{low:g}, {high:g}], got {got}{advice}"
-        raise table.fault(base + row, "reward", message)
-    steps: NDArray[np.int64] = spec.round_reward(numbers).astype(np.int64)
-    return steps
 
 
 class _Counting:
@@ -335,9 +137,7 @@ class _Counting:
         self._slots.add(block[kept], self._outcomes.number(key[kept]))
         self._starts.add(block[rows.fresh], rows.s[rows.fresh])
 
-    def _following(
-        self, rows: _Rows, after: _Rows | None, last: NDArray[np.bool_], base: int
-    ) -> NDArray[np.int64]:
+    def _following(self, rows: _Rows, after: _Rows | None, last: NDArray[np.bool_], base: int) -> NDArray[np.int64]:
         """Return the state after every row: as it says, as the next row says, or "ended"."""
         fault, spec = self._table.fault, self._spec
         goes_on = (rows.done == 1) & ~last
@@ -351,15 +151,17 @@ class _Counting:
             apart = ~last & (found != after.s)
             if apart.any():
                 row = int(np.argmax(apart))
-                message = f"must be the next row's state, {spec.states[after.s[row]]!r}, got {spec.states[found[row]]!r}"
+                message = (
+                    f"must be the next row's state, {spec.states[after.s[row]]!r}, got {spec.states[found[row]]!r}"
+                )
                 raise fault(base + row, "next_state", message)
         found[rows.done == 1] = spec.ended
         unknown = (found < 0) & ~final
-        if given or "done" in self._table.columns:
-            if unknown.any():
-                what = "must say where the last row of an episode leads" if given else "must be true"
-                more = "" if given else " in the last row of an episode, as there is no column for the next state"
-                raise fault(base + int(np.argmax(unknown)), "next_state" if given else "done", f"{what}{more}, got none")
+        if unknown.any() and (given or "done" in self._table.columns):
+            role, what = "done", "must be true in the last row of an episode, as no column says what comes next"
+            if given:
+                role, what = "next_state", "must say where the last row of an episode leads"
+            raise fault(base + int(np.argmax(unknown)), role, f"{what}, got none")
         found[found < 0] = spec.ended
         return found
 

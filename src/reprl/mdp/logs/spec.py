@@ -37,7 +37,7 @@ class LogSpec:
     """Rescaled rewards are rounded to multiples of this, so that the table of outcomes stays finite."""
     support: float = 0.2
     """Relative share of an action, to the most usual one of its cell, from which it counts as well supported."""
-    reach: float = 0.02
+    reach: float = 0.005
     """Share of the episodes that must come to a state at a step for it to count as known."""
 
     def __post_init__(self) -> None:
