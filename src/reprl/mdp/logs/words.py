@@ -74,9 +74,9 @@ class Words:
         bad = (found == -2) if used is None else (found == -2) & used
         if bad.any():
             row = int(np.argmax(bad))
-            known = ", ".join(map(repr, list(self.index)[:5])) + (", …" if len(self.index) > 5 else "")
+            known = ", ".join(quote(text, 20) for text in list(self.index)[:5]) + (", …" if len(self.index) > 5 else "")
             label = quote(column.labels[column.codes[row]])
-            message = f"must be one of the {len(self.index)} labels that are known ({quote(known, 120)}), got {label}"
+            message = f"must be one of the {len(self.index)} labels that are known ({known}), got {label}"
             raise self._table.fault(base + row, self._role, message)
         return found
 
