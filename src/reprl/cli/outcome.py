@@ -53,6 +53,8 @@ def promise(result: LearnResult) -> str:
     if guarantee.status != "rehearsed":
         return str(guarantee)
     figures, _, _ = str(guarantee).partition(" [")
+    if result.coverage is not None:
+        return f"{figures}, among policies that do what the log supports [rehearsed: docs/logs.md]"
     return f"{figures} [rehearsed: docs/rehearsal.md]"
 
 
