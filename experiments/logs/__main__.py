@@ -24,8 +24,8 @@ def jobs() -> dict[str, tuple[str, int, int]]:
     return {
         f"{world}/{size}#{number}": (world, size, number)
         for size, pairs in plan.SIZES.items()
-        for world in plan.WORLDS
         for number in range(pairs)
+        for world in plan.WORLDS
     }
 
 

@@ -148,6 +148,8 @@ def _array(name: str, values: Any) -> NDArray[Any]:
 
 def _encode(array: NDArray[Any]) -> Coded:
     """Number the labels of an array."""
+    if array.dtype.kind in "iu" and array.size:
+        return _encode_wholes(array)
     if array.dtype.kind in "iubUS":
         labels, codes = np.unique(array, return_inverse=True)
         return Coded(codes.astype(np.int64), labels.tolist())
@@ -162,6 +164,22 @@ def _encode(array: NDArray[Any]) -> Coded:
         except TypeError:  # no hash: a label that says so by itself, for ``read`` to refuse
             out[i] = index.setdefault((list, quote(item)), len(index))
     return Coded(out, [Unhashable(item) if kind is list else item for kind, item in index])
+
+
+def _encode_wholes(array: NDArray[Any]) -> Coded:
+    """Number whole numbers, without sorting where they rise already or lie close together."""
+    change = array[1:] != array[:-1]
+    if (array[1:] >= array[:-1]).all():
+        codes = np.concatenate([[0], np.cumsum(change)])
+        return Coded(codes.astype(np.int64), array[np.concatenate([[True], change])].tolist())
+    low, high = int(array.min()), int(array.max())
+    if high - low < array.size and max(abs(low), abs(high)) < 2**62:
+        places = array.astype(np.int64) - low
+        there = np.bincount(places, minlength=high - low + 1) > 0
+        codes = (np.cumsum(there) - 1)[places]
+        return Coded(codes, (np.flatnonzero(there) + low).tolist())
+    labels, codes = np.unique(array, return_inverse=True)
+    return Coded(codes.astype(np.int64), labels.tolist())
 
 
 class Unhashable(str):

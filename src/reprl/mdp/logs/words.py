@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.documents import MAX_TEXT
 from reprl.errors import ReprlError, quote
 from reprl.mdp.logs.spec import LogSpec, text_of
 from reprl.mdp.logs.tables import Coded, Table, Unhashable
@@ -36,6 +37,8 @@ class Words:
 
     def check(self, column: Coded, base: int, used: NDArray[np.bool_] | None = None) -> list[str]:
         """Return the texts of a column's labels, empty for one of no row that is used; what is no label is refused."""
+        if used is None and (plain := self._plain(column.labels)) is not None:
+            return plain
         codes = column.codes if used is None else np.where(used, column.codes, -1)
         present = np.bincount(codes[codes >= 0], minlength=len(column.labels)) > 0
         texts = [""] * len(column.labels)
@@ -52,6 +55,17 @@ class Words:
             except ReprlError as error:
                 row = base + int(np.argmax(codes == number))
                 raise self._table.fault(row, self._role, str(error)) from None
+        return texts
+
+    def _plain(self, labels: list[Any]) -> list[str] | None:
+        """Return the texts of labels that need no second look, which are most: whole numbers, or short texts."""
+        kinds = set(map(type, labels))
+        if kinds not in ({int}, {str}) or self._kind not in ("", dict(_KINDS)[kinds.pop()]):
+            return None
+        texts = labels if isinstance(labels[0], str) else list(map(str, labels))
+        if not all(texts) or max(map(len, texts)) > MAX_TEXT:
+            return None
+        self._kind = dict(_KINDS)[type(labels[0])]
         return texts
 
     def missing(self, codes: NDArray[np.int64], base: int) -> None:
@@ -136,9 +150,9 @@ class Episodes:
     def _refuse_returning(
         self, codes: NDArray[np.int64], texts: list[str], fresh: NDArray[np.bool_], base: int
     ) -> None:
-        """Refuse an episode that was left and comes again; 8 bytes of a hash are kept of each."""
+        """Refuse an episode that was left and comes again; 8 bytes are kept of each."""
         rows = np.flatnonzero(fresh)
-        hashes = np.array([_hash(texts[code]) for code in codes[rows]], dtype=np.uint64)
+        hashes = _hashes([texts[code] for code in codes[rows]])
         again = np.zeros(rows.size, dtype=np.bool_)
         for seen in self._seen:
             where = np.minimum(np.searchsorted(seen, hashes), seen.size - 1)
@@ -173,8 +187,16 @@ class Episodes:
             raise self._table.fault(base + row, "step", message)
 
 
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+def _hashes(texts: list[str]) -> NDArray[np.uint64]:
+    """Numbers in place of texts: of a whole number itself, of others 64 bits of a hash with the highest one set."""
+    out = np.empty(len(texts), dtype=np.uint64)
+    for i, text in enumerate(texts):
+        if len(text) < 18 and text.isascii() and text.isdigit() and (text[0] != "0" or text == "0"):
+            out[i] = int(text)
+        else:
+            data = text.encode("utf-8", "surrogatepass")
+            out[i] = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little") | 2**63
+    return out
 
 
 def _shown(column: Coded, row: int) -> str:
