@@ -54,8 +54,8 @@ def best_values(visits: Any, mean: Any, law: Any, start: Any, support: float, re
                 most = visits[h, s].max()
                 backing = 1.0 if s == ended else fade(visits[h, s, a] / most, support) if most else 0.0
                 if known > 0.0 and backing > 0.0:
-                    price = 3.0 * (horizon - h) * (1.0 - backing)
-                    out[h, s, a] = known * (mean[h, s, a] - price + law[h, s, a] @ value)
+                    price = 10.0 * horizon * (1.0 - backing)
+                    out[h, s, a] = known * (mean[h, s, a] + law[h, s, a] @ value) - price
             here[s] = max(out[h, s].max(), -np.inf) if np.isfinite(out[h, s]).any() else 0.0
         value = here
     return out

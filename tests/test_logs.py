@@ -432,7 +432,7 @@ def test_the_rule_reads_what_the_plain_loop_reads(seed: int, support: float, rea
     mine = np.where(np.isfinite(gaps.gap), gaps.value[:-1, :, None] - gaps.gap, -np.inf)
     assert np.array_equal(np.isfinite(mine), np.isfinite(expected))
     ok = np.isfinite(expected)
-    assert mine[ok] == pytest.approx(expected[ok], abs=1e-9)
+    assert mine[ok] == pytest.approx(expected[ok], abs=1e-7)
     assert (visits[:, :3].argmax(axis=2)[..., None] >= 0).all()
     assert 0.0 <= weigh_unknown_states(supported) <= HORIZON
 
@@ -448,8 +448,8 @@ def test_an_action_fades_out_and_never_jumps() -> None:
         gaps.append(find_gaps(find_supported(data, Thresholds(0.2, 0.1), 1).dynamics, np.arange(2)).gap[0, 0, 0])
     finite = np.array([gap for gap in gaps if np.isfinite(gap)])
     assert finite[0] == 0.0
-    assert finite[-1] > 1.9  # above every tolerance, which are at most H = 1
-    assert np.abs(np.diff(finite)).max() < 0.1
+    assert finite[-1] > 8.5  # above every tolerance, at most H = 1, and every width, at most 8
+    assert np.abs(np.diff(finite)).max() < 0.25
     assert np.isinf(gaps[-1])
     assert len(finite) == 150  # it counts from 100 of 1000 on
 

@@ -68,9 +68,9 @@ def pair(world: str, size: int, number: int) -> dict[str, Any]:
     behaviour = plan.practice(mdp, plan.WORLDS[world].temperature)
     rng = np.random.default_rng([plan.SEED, list(plan.WORLDS).index(world), size, number])
     log = simulate(mdp, behaviour, size // mdp.horizon, rng)
-    began = time.perf_counter()
+    began = time.process_time()
     runs = [_learn(log, mdp, half, number) for half in (0, 1)]
-    seconds = (time.perf_counter() - began) / 2
+    seconds = (time.process_time() - began) / 2
     best = float(mdp.initial @ mdp.solve().values[0])
     decided = ~(runs[0].tiers.ignorable | runs[1].tiers.ignorable)
     found: dict[str, Any] = {

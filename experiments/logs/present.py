@@ -21,7 +21,7 @@ _COLUMNS = (
     "largest loss: reprl, greedy, fitted, practice",
     "unknown",
     "in interval",
-    "s a half",
+    "CPU s a half",
 )
 
 

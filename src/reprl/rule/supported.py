@@ -17,8 +17,8 @@ from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.outcomes import expected_return
 from reprl.randomness import SharedKey
 
-OUT = 3.0
-"""What an action without support seems to cost, in units of the most that is left to earn: more than any tolerance."""
+OUT = 10.0
+"""What an action without support seems to cost, in units of H: more than any tolerance, H, and any width, 8·ε/H."""
 
 
 class Thresholds(NamedTuple):
@@ -58,8 +58,8 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
         certain: the state whose law needs no data: where episodes are that have ended.
 
     Guarantee:
-        Lipschitz in the frequencies but for actions and states at the lower edge, which no tolerance and no value can
-        tell there (docs/proofs/logs.md §2). The most usual action of a cell is always supported.
+        Gaps and values move continuously with the frequencies; an action has left every tolerance before it no longer
+        counts (docs/proofs/logs.md §2). The most usual action of a cell is always supported.
     """
     plain = empirical_dynamics(data)
     horizon = plain.outcomes.horizon
@@ -70,8 +70,8 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
     known = _fade(visits.sum(axis=2) / data.starts.sum(), thresholds.reach)
     known[:, certain] = 1.0
     tried = (backing > 0.0) & (known > 0.0)[:, :, None]
-    left = OUT * (horizon - np.arange(horizon, dtype=np.float64))
-    price = np.where(tried, left[:, None, None] * (1.0 - backing), 0.0)
+    # The price is not to fade with knowledge: an outcome of weight `known` pays it over `known`.
+    price = np.divide(OUT * horizon * (1.0 - backing), known[:, :, None], out=np.zeros_like(backing), where=tried)
     lengths = np.diff(plain.outcomes.first)
     weight = np.repeat((tried * known[:, :, None]).ravel(), lengths)
     reward = plain.outcomes.reward - np.repeat(price.ravel(), lengths)
