@@ -71,33 +71,38 @@ def learn(
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
     given |= {"rule": rule, "preference": preference, "constants": constants}
     options = args.learn_options(given, option)
-    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions}
-    spec |= {"support": support, "reach": reach, "reward_step": reward_step}
+    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
+    spec |= {"reach": reach, "reward_step": reward_step}
+    drawn = {"ENV": env, "--data-seed": data_seed, "--env-option": env_option, "--max-samples": max_samples}
+    _check_source(log, env, spec, {**drawn, "--workers": workers})
     if log is not None:
         from reprl.cli.logs import learn_from_log
 
-        unused = {"ENV": env, "--data-seed": data_seed, "--env-option": env_option, "--max-samples": max_samples}
-        args.refuse_without("be left out with --log", {**unused, "--workers": workers})
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
+    assert env is not None  # checked above
+    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
+    result = run_recipe(recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
+    own = "" if recipe.environment.id else _again(env, env_option, reward_range)
+    return Answer(describe_run(result, out), lambda console: _show(console, result, world, out, own), exit_code(result))
+
+
+def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> None:
+    """Refuse what has no use with a log, or without one, and neither a log nor an environment."""
+    if log is not None:
+        args.refuse_without("be left out with --log", drawn)
+        return
     args.refuse_without("come with --log", {f"--{name.replace('_', '-')}": value for name, value in spec.items()})
     if env is None:
         raise ReprlError("ENV must be given, or --log FILE; got neither")
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
-    result = run_recipe(recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
-    from reprl.mdp.environment import describe
 
+
+def _again(env: str, env_option: list[str] | None, reward_range: tuple[float, float] | None) -> str:
+    """The options that name an environment of one's own."""
     again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
-    own = "" if recipe.environment.id else again
-    document = describe_run(result, out)
-    names, idle = describe(world), idle_cells(result, world)
-    keep = f"the data seed {result.data_seed}: a second team draws its own"
-    team = f"reprl replicate {out}/recipe.json{own}"
-    return Answer(
-        document, lambda console: show_run(console, result, names, idle, out, keep=keep, team=team), exit_code(result)
-    )
+    return again
 
 
 def run_recipe(
@@ -161,6 +166,16 @@ def effort(result: LearnResult) -> str:
     """Samples, episodes and time of a run."""
     episodes = f" in {result.episodes:,} episodes" if result.episodes else ""
     return f"{result.samples:,}{episodes}, {result.seconds:.1f} s"
+
+
+def _show(
+    console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None, own: str
+) -> None:
+    from reprl.mdp.environment import describe
+
+    keep = f"the data seed {result.data_seed}: a second team draws its own"
+    team = f"reprl replicate {out}/recipe.json{own}"
+    show_run(console, result, describe(world), idle_cells(result, world), out, keep=keep, team=team)
 
 
 def show_run(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from reprl.artifacts.recipe import Recipe
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.learning.learner import LearnResult
+    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
 
 
 def replicate(
@@ -57,18 +59,17 @@ def replicate(
     """
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
-    from reprl.artifacts.verify import compare_policies
 
     folder = recipe if recipe.is_dir() else recipe.parent
     wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
     first, remark = _first_team(folder, wanted)
     if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
         raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
+    drawn = {"--data-seed": data_seed, "--max-samples": max_samples, "--workers": workers}
+    opened = {"--env": env, "--env-option": env_option, "--reward-range": reward_range}
     if log is not None:
         from reprl.cli.logs import run_log
 
-        drawn = {"--data-seed": data_seed, "--max-samples": max_samples, "--workers": workers}
-        opened = {"--env": env, "--env-option": env_option, "--reward-range": reward_range}
         args.refuse_without("be left out with --log", {**drawn, **opened})
         world, result = None, run_log(wanted, log, args.read_columns(column), out, force, afresh=afresh)
     else:
@@ -77,12 +78,8 @@ def replicate(
         result = run_recipe(
             wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
         )
-    comparison = None
-    if first is not None and first.receipt is not None:
-        names = None if world is not None else result.environment.labels
-        comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names)
-        if first.receipt.data_commitment == result.receipt.data_commitment:
-            remark = SAME_DATA if log is None else SAME_LOG
+    comparison, again = _compare(first, result, world)
+    remark = again or remark
     document = {
         **describe_run(result, out),
         "same": None if comparison is None else comparison.same,
@@ -91,6 +88,21 @@ def replicate(
     }
     code = exit_code(result) if comparison is None or comparison.same else DIFFERENT
     return Answer(document, lambda console: _show(console, result, comparison, remark), code)
+
+
+def _compare(
+    first: Evidence | None, result: LearnResult, world: TabularMDP | GymnasiumModel | None
+) -> tuple[Verification | None, str | None]:
+    """Compare with the first team, where there is one; and say if both had the same data."""
+    from reprl.artifacts.verify import compare_policies
+
+    if first is None or first.receipt is None:
+        return None, None
+    names = None if world is not None else result.environment.labels
+    comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names)
+    if first.receipt.data_commitment != result.receipt.data_commitment:
+        return comparison, None
+    return comparison, SAME_DATA if result.coverage is None else SAME_LOG
 
 
 def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | None]:

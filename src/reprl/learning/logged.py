@@ -190,11 +190,7 @@ def run_logged(
         Shared, at shared_key.derive("rule"), as ``choose`` and ``draw_thresholds`` say. Data: streams (data seed,
         "rehearsal/log/…") and ("off-policy/…").
     """
-    settings.check_horizon(spec.horizon)
-    key = check_shared_key(shared_key).derive("rule")
-    shape = (spec.horizon, spec.n_states, spec.n_actions)
-    preference = settings.numbered((), spec.n_actions).preference
-    rule = make_rule(key, shape, epsilon=settings.epsilon, preference=preference)
+    rule = _rule(check_shared_key(shared_key).derive("rule"), spec, settings)
     mine = _LogRule.make(rule if candidate is None else follow(rule, *candidate), spec)
     found, choice = mine.choose(log.data)
 
@@ -213,8 +209,7 @@ def run_logged(
     )
     decided = (visits_of(found.dynamics, choice.policy.actions) >= rule.floor) & (found.known > 0.0)
     decided[:, spec.ended] = False
-    unknown = weigh_unknown_states(found)
-    stream = DataStream(data_seed, "off-policy")
+    unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
     return Run(
         policy=choice.policy,
         guarantee=_promise(choice, rehearsal, unknown, settings, followed=candidate is not None),
@@ -228,6 +223,13 @@ def run_logged(
         followed=candidate is not None,
         coverage=find_coverage(log, choice.policy, decided, unknown=unknown, ended=spec.ended, stream=stream),
     )
+
+
+def _rule(key: SharedKey, spec: LogSpec, settings: Settings) -> Rule:
+    settings.check_horizon(spec.horizon)
+    shape = (spec.horizon, spec.n_states, spec.n_actions)
+    preference = settings.numbered((), spec.n_actions).preference
+    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference)
 
 
 def _promise(choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Settings, *, followed: bool) -> Guarantee:

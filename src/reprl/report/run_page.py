@@ -123,10 +123,10 @@ def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
         tiers = receipt.tiers.count
         items.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
     if receipt.coverage is not None:
-        found = receipt.coverage
-        items.append(("covered", percent(found.covered), "of the log's visits, by data; the rest by default"))
-        interval = f"{number(found.value_low)} to {number(found.value_high)}; practice {number(found.practice)}"
-        items.append(("value by the log", number(found.value), f"95 % {interval}, rescaled"))
+        log = receipt.coverage
+        items.append(("covered", percent(log.covered), "of the log's visits, by data; the rest by default"))
+        interval = f"{number(log.value_low)} to {number(log.value_high)}; practice {number(log.practice)}"
+        items.append(("value by the log", number(log.value), f"95 % {interval}, rescaled"))
     items.append(("shared seed", str(run.recipe.shared_seed), "publish it with the recipe"))
     return items
 

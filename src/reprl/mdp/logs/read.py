@@ -96,14 +96,15 @@ def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
         done = read_truths(table, chunk["done"], base) if "done" in chunk else nothing
         for role in ("state", "action"):
             words[role].missing(chunk[role].codes, base)
+        state, action = (words[role].numbers(chunk[role], base) for role in ("state", "action"))
         following = nothing
         if "next_state" in chunk:
             following = words["next_state"].numbers(chunk["next_state"], base, done != 1)
         yield _Rows(
             fresh=fresh,
             h=h,
-            s=words["state"].numbers(chunk["state"], base),
-            a=words["action"].numbers(chunk["action"], base),
+            s=state,
+            a=action,
             following=following,
             reward=read_rewards(table, spec, chunk["reward"], base),
             done=done,
