@@ -62,14 +62,12 @@ def replicate(
 
     folder = recipe if recipe.is_dir() else recipe.parent
     wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
-    first, remark = _first_team(folder, wanted)
-    if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
-        raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
-    drawn = {"--data-seed": data_seed, "--max-samples": max_samples, "--workers": workers}
-    opened = {"--env": env, "--env-option": env_option, "--reward-range": reward_range}
+    first, remark = _first_team(folder, wanted, None if force else out)
     if log is not None:
         from reprl.cli.logs import run_log
 
+        drawn = {"--data-seed": data_seed, "--max-samples": max_samples, "--workers": workers}
+        opened = {"--env": env, "--env-option": env_option, "--reward-range": reward_range}
         args.refuse_without("be left out with --log", {**drawn, **opened})
         world, result = None, run_log(wanted, log, args.read_columns(column), out, force, afresh=afresh)
     else:
@@ -78,8 +76,7 @@ def replicate(
         result = run_recipe(
             wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
         )
-    comparison, again = _compare(first, result, world)
-    remark = again or remark
+    comparison, remark = _compare(first, result, world, remark)
     document = {
         **describe_run(result, out),
         "same": None if comparison is None else comparison.same,
@@ -91,22 +88,22 @@ def replicate(
 
 
 def _compare(
-    first: Evidence | None, result: LearnResult, world: TabularMDP | GymnasiumModel | None
+    first: Evidence | None, result: LearnResult, world: TabularMDP | GymnasiumModel | None, remark: str | None
 ) -> tuple[Verification | None, str | None]:
-    """Compare with the first team, where there is one; and say if both had the same data."""
+    """Compare with the first team, where there is one; and remark if both had the same data."""
     from reprl.artifacts.verify import compare_policies
 
     if first is None or first.receipt is None:
-        return None, None
+        return None, remark
     names = None if world is not None else result.environment.labels
     comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names)
     if first.receipt.data_commitment != result.receipt.data_commitment:
-        return comparison, None
+        return comparison, remark
     return comparison, SAME_DATA if result.coverage is None else SAME_LOG
 
 
-def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | None]:
-    """What the first team left beside its recipe, or why it does not count."""
+def _first_team(folder: Path, wanted: Recipe, out: Path | None) -> tuple[Evidence | None, str | None]:
+    """What the first team left beside its recipe, where `out` must not overwrite it, or why it does not count."""
     from reprl.artifacts.folder import RECEIPT, find_file
     from reprl.artifacts.verify import load_evidence
 
@@ -116,6 +113,8 @@ def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | No
     first = load_evidence(path)
     if first.receipt is None or first.receipt.recipe != wanted.digest:
         return None, f"{path} belongs to another recipe, so nothing was compared"
+    if out is not None and out.resolve() == folder.resolve():
+        raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
     return first, None
 
 

@@ -139,6 +139,8 @@ def _check_settings(settings: Settings) -> None:
     for name, needed in (("rule", "canonical"), ("access", "episodic")):
         if getattr(settings, name) != needed:
             raise ReprlError(f"{name} must be {needed!r} for a log, got {getattr(settings, name)!r}")
+    if getattr(settings, "stationary", None):
+        raise ReprlError("stationary must be left out for a log, whose steps are counted apart, got True")
 
 
 def seed_of(data: Data) -> int:
