@@ -51,8 +51,6 @@ def replicate(
 
     reprl replicate run/recipe.json --out second
 
-    reprl replicate run --afresh
-
     reprl replicate run --env plant.py:make_plant
 
     reprl replicate run --log ours.csv --out second
