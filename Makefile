@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  echo "reprl needs Python 3.11 or newer; $(PYTHON) is missing or older. Try: make PYTHON=python3.12 venv" >&2; exit 1; }
 	@rm -f $(STAMP)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,gym]' -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,gym,logs]' -c constraints.txt
 	@touch $(STAMP)
 
 # Exit code 1 says that the policies differ (probability at most rho) or that a run was undecided: an answer, no failure.
