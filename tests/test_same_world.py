@@ -32,7 +32,7 @@ def changed(share: float) -> reprl.TabularMDP:
     return reprl.TabularMDP(kernel, WORLD.reward, WORLD.initial, 3)
 
 
-def naive(first: list[tuple[int, ...]], second: list[tuple[int, ...]], shape: tuple[int, int, int]) -> float:
+def naive(first: list[tuple[float, ...]], second: list[tuple[float, ...]], shape: tuple[int, int, int]) -> float:
     """The evidence by its formula, event by event, from lists of (h, s, a, next state, reward)."""
     total = 0.0
     for cell in np.ndindex(shape):
