@@ -97,9 +97,8 @@ def learn(
         workers: threads, or processes for a black box; they cannot change the result.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
-            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
-            stationary=None, True or False: whether all steps share their samples (docs/environments.md). For
-            rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
+            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first, stationary
+            (docs/environments.md). For rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
             "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
 
     Guarantee:
