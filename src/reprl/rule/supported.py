@@ -75,8 +75,9 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
     lengths = np.diff(plain.outcomes.first)
     weight = np.repeat((tried * known[:, :, None]).ravel(), lengths)
     reward = plain.outcomes.reward - np.repeat(price.ravel(), lengths)
-    outcomes, law = plain.outcomes._replace(reward=reward), plain.probability * weight
-    dynamics = plain._replace(outcomes=outcomes, probability=law, tried=tried)
+    dynamics = plain._replace(
+        outcomes=plain.outcomes._replace(reward=reward), probability=plain.probability * weight, tried=tried
+    )
     return Supported(dynamics, known)
 
 
