@@ -210,6 +210,11 @@ def read_labels(name: str, text: str | None) -> list[str] | None:
     return labels
 
 
+def flags(values: dict[str, Any]) -> dict[str, Any]:
+    """Name values by their options on the command line."""
+    return {f"--{name.replace('_', '-')}": value for name, value in values.items()}
+
+
 def refuse_without(what: str, given: dict[str, Any]) -> None:
     """Refuse options that have no use without, or beside, another."""
     for name, value in given.items():

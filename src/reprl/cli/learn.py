@@ -77,21 +77,33 @@ def learn(
     options = args.learn_options(given, option)
     spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
     spec |= {"reach": reach, "reward_step": reward_step}
-    drawn = {"ENV": env, "--data-seed": data_seed, "--env-option": env_option, "--max-samples": max_samples}
-    _check_source(log, env, spec, {**drawn, "--workers": workers, "--timeout": timeout, "--counts": counts})
+    drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
+    opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts}
+    _check_source(log, env, spec, {**drawn, **opened})
     if log is not None:
         from reprl.cli.logs import learn_from_log
 
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
     assert env is not None  # checked above
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
+    planned = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
+    own = "" if planned[1].environment.id else _again(env, env_option, reward_range)
+    return _learn_from(*planned, out, force, counts, own, drawn)
+
+
+def _learn_from(
+    world: TabularMDP | GymnasiumModel,
+    recipe: Recipe,
+    out: Path | None,
+    force: bool,
+    counts: Path | None,
+    own: str,
+    drawn: dict[str, Any],
+) -> Answer:
+    """Learn once from an environment, and keep the data in sums where that was asked for."""
     with args.open_out(counts) as keep:
-        result, unsaved = run_recipe(
-            recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers
-        )
+        result, unsaved = run_recipe(recipe, world, out, force, **drawn)
         unsaved = unsaved or keep(result.counts.sealed())
-    own = "" if recipe.environment.id else _again(env, env_option, reward_range)
     out = None if unsaved else out
     document = describe_run(result, out)
     code = BAD_INPUT if unsaved else exit_code(result)
@@ -101,9 +113,9 @@ def learn(
 def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> None:
     """Refuse what has no use with a log, or without one, and neither a log nor an environment."""
     if log is not None:
-        args.refuse_without("be left out with --log", drawn)
+        args.refuse_without("be left out with --log", {"ENV": env, **args.flags(drawn)})
         return
-    args.refuse_without("come with --log", {f"--{name.replace('_', '-')}": value for name, value in spec.items()})
+    args.refuse_without("come with --log", args.flags(spec))
     if env is None:
         raise ReprlError("ENV must be given, or --log FILE; got neither")
 

@@ -71,35 +71,43 @@ def replicate(
     """
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
-    from reprl.auditing.same_world import same_world
 
     folder = recipe if recipe.is_dir() else recipe.parent
     wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
     first, remark = _first_team(folder, wanted, None if force else out)
     kept = _first_counts(counts, wanted, first)
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
-    opened: dict[str, Any] = {
-        "env": env,
-        "env_option": env_option,
-        "reward_range": reward_range,
-        "timeout": timeout,
-        "allow": allow,
-    }
+    opened: dict[str, Any] = {"env": env, "env_option": env_option, "reward_range": reward_range}
+    opened |= {"timeout": timeout, "allow": allow}
     world: TabularMDP | GymnasiumModel | None = None
     if log is not None:
         from reprl.cli.logs import run_log
 
-        left_out = {f"--{name.replace('_', '-')}": value for name, value in {**drawn, **opened}.items()}
-        args.refuse_without("be left out with --log", left_out)
+        args.refuse_without("be left out with --log", args.flags({**drawn, **opened}))
         result, unsaved = run_log(wanted, log, args.read_columns(column), out, force, afresh=afresh)
     else:
         args.refuse_without("come with --log", {"--column": column})
         world = _open(wanted, **opened)
         result, unsaved = run_recipe(wanted, world, out, force, **drawn, afresh=afresh)
+    return _answer(result, world, first, remark, kept, None if unsaved else out, unsaved)
+
+
+def _answer(
+    result: LearnResult,
+    world: TabularMDP | GymnasiumModel | None,
+    first: Evidence | None,
+    remark: str | None,
+    kept: Counts | None,
+    out: Path | None,
+    unsaved: str,
+) -> Answer:
+    """Compare the policies of both teams, and their data where the first has left them."""
+    from reprl.auditing.same_world import same_world
+
     comparison, remark = _compare(first, result, world, remark)
     tested = None if kept is None else same_world(kept, result.counts)
     document = {
-        **describe_run(result, None if unsaved else out),
+        **describe_run(result, out),
         "same": None if comparison is None else comparison.same,
         "comparison": None if comparison is None else comparison.as_dict(),
         "same_world": None if tested is None else tested.as_dict(),
