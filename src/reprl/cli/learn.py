@@ -66,10 +66,6 @@ def learn(
 
     reprl learn maintenance-v0 --preference "operate,service,replace" --access generative
 
-    reprl learn gridworld-v0 --rule sampled -o coupling=joint
-
-    --counts keeps the data in sums, which tell a second team whether it samples the same environment.
-
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
