@@ -182,7 +182,6 @@ def test_icu_sepsis_by_value_iteration_of_our_own() -> None:
 
 
 def test_icu_sepsis_without_the_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_numbers.cache_clear()
     monkeypatch.setattr(util, "find_spec", lambda name: None)
     with pytest.raises(ReprlError, match=r"^icu-sepsis-v0 must have the package icu-sepsis, got none: pip install"):
         reprl.make("icu-sepsis-v0")

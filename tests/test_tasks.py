@@ -115,7 +115,7 @@ def test_memory_holds_one_window_and_a_reader_may_stop():
 
 def test_what_cannot_be_sent_and_who_cannot_be_reached_is_said():
     with pytest.raises(ReprlError, match=r"^workers must be 1 for what cannot be sent to another process"):
-        list(run_tasks(square, threading.Lock(), range(3), workers=2))  # type: ignore[arg-type]
+        list(run_tasks(square, threading.Lock(), range(3), workers=2))
     with (
         pytest.raises(ReprlError, match=r"^dask must be the address of a running scheduler, got 'nonsense'"),
         cluster("nonsense"),

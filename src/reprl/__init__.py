@@ -29,6 +29,7 @@ _HOMES = {
     "learning.boosting": ("boost",),
     "learning.check": ("check_learner",),
     "learning.learner": ("LearnResult", "learn", "learner"),
+    "learning.logged": ("learn_log",),
     "learning.settings": ("Settings",),
     "mdp.access": ("EpisodicModel", "GenerativeModel"),
     "mdp.catalogue": ("catalogue", "hard_instance", "make"),
@@ -83,6 +84,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.learning.learner import LearnResult as LearnResult
     from reprl.learning.learner import learn as learn
     from reprl.learning.learner import learner as learner
+    from reprl.learning.logged import learn_log as learn_log
     from reprl.learning.settings import Settings as Settings
     from reprl.mdp.access import EpisodicModel as EpisodicModel
     from reprl.mdp.access import GenerativeModel as GenerativeModel

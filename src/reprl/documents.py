@@ -174,13 +174,16 @@ class Reader:
         self.name, self.document, self._joint = name, document, joint
 
     @classmethod
-    def open(cls, data: bytes | str, noun: str, format: str, version: int, fields: Sequence[str]) -> Reader:
-        """Read a document of one format and version with exactly these fields."""
+    def open(
+        cls, data: bytes | str, noun: str, format: str, version: int, fields: Sequence[str], later: Sequence[str] = ()
+    ) -> Reader:
+        """Read a document of one format and version with exactly these fields; later ones may be missing."""
         document = decode(data, noun)
         if stated_format(document) != format:
             raise ReprlError(f"{noun} format must be {format!r}, got {quote(stated_format(document))}")
         check_release(f"{noun} version", document.get("version"), version)
-        return cls(noun, document, ("format", "version", *fields), " ")
+        there = [field for field in later if field in document]
+        return cls(noun, document, ("format", "version", *fields, *there), " ")
 
     def __getitem__(self, field: str) -> Any:
         """A field as it came."""

@@ -82,7 +82,7 @@ def run_tasks(
         never sees it. Memory holds at most one window of results.
     """
     hands = count_hands(workers)
-    if hands == 1 and not _is_elsewhere(workers):
+    if workers is None or (hands == 1 and not _is_elsewhere()):
         for key in keys:
             found = None if store is None else store.get(key)
             if found is None:
@@ -118,9 +118,9 @@ def named_backend() -> Any | None:
     return one if type(one) is type(other) else None  # a preference counts only where nothing is named
 
 
-def _is_elsewhere(workers: int | None) -> bool:
+def _is_elsewhere() -> bool:
     """Whether a single worker is another one than this process: that of a cluster, for example."""
-    backend = None if workers is None else named_backend()
+    backend = named_backend()
     return backend is not None and not getattr(backend, "supports_sharedmem", False)
 
 

@@ -193,7 +193,7 @@ def _clear(staging: Path) -> None:
     """Remove a folder of ours that was not committed, and nothing that a run does not write."""
     if _OURS.fullmatch(staging.name) and staging.is_dir() and not staging.is_symlink():
         with suppress(OSError):
-            if all(entry.name in _FILES for entry in os.scandir(staging)):
+            if set(os.listdir(staging)) <= set(_FILES):
                 for name in _FILES:
                     (staging / name).unlink(missing_ok=True)
                 staging.rmdir()

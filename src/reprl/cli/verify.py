@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from reprl.mdp.tabular import Labels, TabularMDP
 
 
+SAME_DATA = "both runs used one data seed: equal policies show determinism, not replicability"
+SAME_LOG = "both runs read one log: equal policies show determinism, not replicability"
+
+
 def verify(
     a: Annotated[Path, typer.Argument(metavar="A", help="A run folder, a policy or a receipt.", show_default=False)],
     b: Annotated[Path, typer.Argument(metavar="B", help="The other one.", show_default=False)],
@@ -69,7 +73,7 @@ def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | Gymnasiu
     from reprl.mdp.catalogue import PREFIX
 
     known = [side.recipe for side in sides if side.recipe is not None and side.recipe.environment.id is not None]
-    if not known:
+    if not known or known[0].of_log:
         return None, []
     id = str(known[0].environment.id)
     if id.startswith(PREFIX):  # a stranger's folder must not decide what is opened here
@@ -89,7 +93,7 @@ def _find_names(sides: tuple[Evidence, Evidence]) -> Labels | None:
 def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     first, second = (side.receipt for side in sides)
     remarks = [
-        f"{side.path} was undecided when its samples ran out: nothing is promised of it"
+        f"{side.path} was undecided at the end of its data: nothing is promised of it"
         for side in sides
         if side.receipt is not None and side.receipt.guarantee.status == "none" and side.receipt.rehearsal is not None
     ]
@@ -103,7 +107,7 @@ def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     if first.recipe != second.recipe:
         return [*remarks, "the two runs followed different recipes"]
     if first.data_commitment == second.data_commitment:
-        return [*remarks, "both runs used one data seed: equal policies show determinism, not replicability"]
+        return [*remarks, SAME_DATA if first.coverage is None else SAME_LOG]
     return remarks
 
 

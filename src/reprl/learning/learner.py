@@ -94,7 +94,7 @@ def learn(
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
-        max_samples: never draw more. A run that is not sure by then promises nothing; a size that is fixed is refused.
+        max_samples: never draw more. A run that is not sure by then promises nothing; a size set beforehand is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         workers: threads, or processes for a black box; they cannot change the result.
         timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
@@ -103,9 +103,9 @@ def learn(
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
-            stationary=None, True or False: whether all steps share their samples (docs/environments.md). For
-            rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
-            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
+            stationary=None, True or False. For rule="sampled": coupling="auto", "joint", "blocked" or "product",
+            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid", constants="practical"
+            or "paper", calls=None, runs=None.
 
     Guarantee:
         As in the result: docs/rehearsal.md for "rehearsed", docs/proofs for "proven".

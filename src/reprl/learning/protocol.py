@@ -16,6 +16,7 @@ from reprl.decide.induction import Induction
 from reprl.errors import ReprlError
 from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
+from reprl.learning.coverage import Coverage
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import ACCESSES, Settings
 from reprl.mdp.access import Model
@@ -51,6 +52,8 @@ class Run:
     """Laws and scores behind the policy, for the rule "sampled"."""
     explored: Explored | None = None
     """Fractional and drawn ignorable sets, for access "episodic"."""
+    coverage: Coverage | None = None
+    """How far a log speaks of the policy; None where samples were drawn."""
 
     @property
     def tolerance(self) -> float | None:
