@@ -82,8 +82,9 @@ def learn(
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
     assert env is not None  # checked above
-    seed = _seed_of(out) if shared_seed is None else shared_seed
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, seed, timeout)
+    world, recipe = args.plan_recipe(
+        env, horizon, env_option, reward_range, options, _seed_of(out, shared_seed), timeout
+    )
     drawn |= {"own": "" if recipe.environment.id else _again(env, env_option, reward_range), "dask": dask}
     return _learn_from(world, recipe, out, force, counts, **drawn)
 
@@ -111,12 +112,12 @@ def _learn_from(
     return Answer(document, lambda console: _show(console, result, world, out, own), code, unsaved)
 
 
-def _seed_of(out: Path | None) -> int | None:
-    """The shared seed of the unfinished run in a folder."""
+def _seed_of(out: Path | None, shared_seed: int | None) -> int | None:
+    """The shared seed that is given, or that of the unfinished run in a folder."""
     from reprl.artifacts.folder import TASKS
     from reprl.checkpoints import recall
 
-    return None if out is None else recall(out / TASKS, "shared_seed")
+    return shared_seed if out is None or shared_seed is not None else recall(out / TASKS, "shared_seed")
 
 
 def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> None:
