@@ -82,9 +82,7 @@ def learn(
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
     assert env is not None  # checked above
-    world, recipe = args.plan_recipe(
-        env, horizon, env_option, reward_range, options, _seed_of(out, shared_seed), timeout
-    )
+    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout)
     drawn |= {"own": "" if recipe.environment.id else _again(env, env_option, reward_range), "dask": dask}
     return _learn_from(world, recipe, out, force, counts, **drawn)
 
@@ -112,7 +110,7 @@ def _learn_from(
     return Answer(document, lambda console: _show(console, result, world, out, own), code, unsaved)
 
 
-def _seed_of(out: Path | None, shared_seed: int | None) -> int | None:
+def _seed(out: Path | None, shared_seed: int | None) -> int | None:
     """The shared seed that is given, or that of the unfinished run in a folder."""
     from reprl.artifacts.folder import TASKS
     from reprl.checkpoints import recall
