@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from reprl.certainty.radius import GRID, ROUND, TOP, mean_radius, psi
 from reprl.mdp.dynamics import Dynamics
+from reprl.rule.gaps import TIE
 
 Floats = NDArray[np.float64]
 
@@ -196,7 +197,7 @@ def _cell(
     noise = (math.sqrt(max(0.0, fourth - squares * squares)) + math.sqrt(stretch)) ** 2
     apart = mean_radius(n, span * span, min(noise, 0.25 * span**4), spread)
     least = max(0.0, math.sqrt(variance) - math.sqrt(blur)) ** 2
-    out.own_low[h, s, a] = max(0.0, least - apart)
+    out.own_low[h, s, a] = least - apart if least - apart > TIE else 0.0
     out.own_high[h, s, a] = min(largest + error * error + apart, 0.25 * span * span)
 
 
