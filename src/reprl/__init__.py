@@ -41,7 +41,19 @@ _HOMES = {
     "report.write": ("write_report",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("artifacts", "auditing", "bounds", "certainty", "coupling", "decide", "explore", "learning", "mdp", "peers", "report")
+_ROOMS = (
+    "artifacts",
+    "auditing",
+    "bounds",
+    "certainty",
+    "coupling",
+    "decide",
+    "explore",
+    "learning",
+    "mdp",
+    "peers",
+    "report",
+)
 
 __all__ = sorted(_HOME_OF)
 
@@ -77,8 +89,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.errors import ReprlError as ReprlError
     from reprl.guarantee import Guarantee as Guarantee
     from reprl.learning.boosting import boost as boost
-    from reprl.learning.check import check_learner as check_learner
     from reprl.learning.certificate import Certificate as Certificate
+    from reprl.learning.check import check_learner as check_learner
     from reprl.learning.learner import LearnResult as LearnResult
     from reprl.learning.learner import certify as certify
     from reprl.learning.learner import learn as learn

@@ -1,4 +1,4 @@
-"""A run folder: recipe.json, receipt.json and policy.json, always of one run.
+"""A run folder: recipe.json, receipt.json and policy.json, always of one run; and its counts, if it has kept them.
 
 A run is written beside the old files and takes their place by one rename, the commit; then its files move up, one by
 one. A reader prefers a committed file, so whatever happens it sees the old run or the new one. The folder is locked
@@ -25,6 +25,8 @@ from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy, check_policy
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
+COUNTS = "counts.bin"
+"""Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
 _COMMITTED = ".committed"
 _STAGING = ".staging-"
 _ATTEMPTS = 5
@@ -119,13 +121,16 @@ class FolderWriter:
         """Put a run in the folder, whole or not at all."""
         run = StoredRun(result.recipe, result.receipt, result.policy)
         with _refusing(self.directory):
-            for name, text in (
-                (RECIPE, run.recipe.to_json()),
-                (RECEIPT, run.receipt.to_json()),
-                (POLICY, run.policy.to_json()),
-            ):
+            files = [
+                (RECIPE, run.recipe.to_json().encode()),
+                (RECEIPT, run.receipt.to_json().encode()),
+                (POLICY, run.policy.to_json().encode()),
+            ]
+            if result.witness is not None:
+                files.append((COUNTS, result.witness.data.sealed()))
+            for name, content in files:
                 with open(self._staging / name, "wb") as file:
-                    file.write(text.encode())
+                    file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
             _sync(self._staging)
@@ -185,7 +190,7 @@ def _settle(folder: Path) -> None:
     """Move the files of a committed run up."""
     committed = folder / _COMMITTED
     if committed.is_dir():
-        for name in (RECIPE, RECEIPT, POLICY):
+        for name in (RECIPE, RECEIPT, POLICY, COUNTS):
             if (committed / name).exists():
                 os.replace(committed / name, folder / name)
         committed.rmdir()

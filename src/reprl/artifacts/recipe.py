@@ -173,6 +173,7 @@ class Recipe:
         max_samples: int | None = None,
         env: TabularMDP | GymnasiumModel | None = None,
         afresh: bool = False,
+        certify: bool = False,
     ) -> LearnResult:
         """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env that of ``make``.
 
@@ -193,6 +194,7 @@ class Recipe:
             workers=workers,
             progress=progress,
             max_samples=max_samples,
+            certify=certify,
             candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
             **options,
         )

@@ -1,8 +1,8 @@
 """Radii: how far a mean of bounded samples can be from its expectation, by one inequality for all statements.
 
-The inequality is Fan's (in the form of Howard et al.): for |X − μ| ≤ D and 0 < λD < 1, exp(λ(X − μ) − ψ(λD)/D²·(X − μ)²)
-has expectation at most 1, with ψ(y) = −log(1 − y) − y. Products over samples that come one after the other are
-supermartingales, whatever decides how many there are. Each statement is made for K values of λ at once
+The inequality is Fan's (in the form of Howard et al.): for |X − μ| ≤ D and 0 < λD < 1 the expectation of
+exp(λ(X − μ) − ψ(λD)/D²·(X − μ)²) is at most 1, with ψ(y) = −log(1 − y) − y. Products over samples that come one after
+the other are supermartingales, whatever decides how many there are. Each statement is made for K values of λ at once
 (docs/proofs/certificate.md §2).
 """
 
@@ -105,7 +105,9 @@ def mean_radius(n: float, span: float, variance: float, log: float) -> float:
         log: the level.
     """
     radius = span
-    for _ in range(4):  # squares are about the expectation: variance + radius², and every radius that holds gives another
+    for _ in range(
+        4
+    ):  # squares are about the expectation: variance + radius², and every radius that holds gives another
         least = radius
         for k in range(GRID):
             rate = TOP * 0.5**k

@@ -1,8 +1,8 @@
 """Reach: intervals for how often a policy visits each state, where some of its actions may still be open.
 
-Visits of a cell are the value of a policy that is paid there and nowhere else, so their error is one martingale over steps as
-well; what a step is worth for a given target is between 0 and 1, hardly ever far from 0, and enters by its square
-(docs/proofs/certificate.md §5).
+Visits of a cell are the value of a policy that is paid there and nowhere else, so their error is one martingale over
+steps as well; what a step is worth for a given target is between 0 and 1, hardly ever far from 0, and enters by its
+square (docs/proofs/certificate.md §5).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Spreads: intervals for the rulers that the rule measures distances with (``reprl.rule.gaps``, docs/proofs/canonical.md §3).
+"""Spreads: intervals for the rulers that the rule measures distances with (docs/proofs/canonical.md §3).
 
-They are made of variances, for which ``values`` has intervals, and of transition probabilities, each of which has its own.
+They are made of variances, for which ``values`` has intervals, and of transition probabilities, each of which has its
+own (docs/proofs/certificate.md §4).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def bound_spreads(sample: Sample, values: Values, level: float) -> Spreads:
 
 @njit(cache=True, nogil=True)
 def successors(sample: Sample, h: int, s: int, a: int, level: float, law: Floats, error: Floats) -> None:
-    """Fill the relative frequencies of next states, (S,), and bounds on their errors; 0 and 1 where there is no sample."""
+    """Fill the relative frequencies of next states, (S,), and bounds on their errors; 0 and 1 without a sample."""
     outcomes = sample.dynamics.outcomes
     n = sample.number[h, s, a]
     law[:] = 0.0

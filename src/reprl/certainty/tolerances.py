@@ -1,7 +1,7 @@
 """Tolerances: what a candidate of the rule can print, and between which bounds its margin lies, given what is proven.
 
-The same comparisons in the same cells as ``reprl.rule.preferred`` makes them, with intervals in place of numbers: a margin is
-at most the smallest distance of a comparison that surely counts, and at least the smallest of one that may.
+The same comparisons in the same cells as ``reprl.rule.preferred`` makes them, with intervals in place of numbers: a
+margin is at most the smallest distance of a comparison that surely counts, and at least the smallest of one that may.
 """
 
 from __future__ import annotations
@@ -161,31 +161,49 @@ def draws_only(
     return bool((as_default & as_law).all())
 
 
-def law_margin(
-    sample: Sample, values: Values, spreads: Spreads, width: float, floor: float, level: float
-) -> float:
-    """Return the largest margin that the plateau laws of a width can have."""
+class LawMargin(NamedTuple):
+    """How firm the plateau laws of a width can be."""
+
+    most: float
+    """Their margin is at most this,"""
+    cover: Floats
+    """(H, S, A): and at most this over the spread of a gap; infinite where laws may not be asked."""
+
+
+def law_margin(sample: Sample, values: Values, spreads: Spreads, width: float, floor: float, level: float) -> LawMargin:
+    """Bound the margin of the plateau laws of a width."""
     start = sample.dynamics.initial.copy()
     if not sample.fixed_start:
         start = np.array([max(0.0, p - share_radius(sample.starts, float(p), level)) for p in start])
-    return float(_law_margin(sample, values, spreads, start, width, floor, level))
+    cover = np.full(values.plausible.shape, np.inf)
+    most = _law_margin(sample, values, spreads, start, width, floor, level, cover)
+    return LawMargin(float(most), cover)
 
 
 @njit(cache=True, nogil=True)
 def _law_margin(
-    sample: Sample, values: Values, spreads: Spreads, mass: Floats, width: float, floor: float, level: float
+    sample: Sample,
+    values: Values,
+    spreads: Spreads,
+    mass: Floats,
+    width: float,
+    floor: float,
+    level: float,
+    cover: Floats,
 ) -> float:
     """Add up what surely counts in the cells that the laws surely visit; mass, (S,), is moved forward."""
     horizon, n_states, n_actions = values.plausible.shape
     law, error, there = np.zeros(n_states), np.zeros(n_states), np.zeros(n_states)
-    counted = np.zeros(4)  # turn, clear; then what is on one side or the other: their turn, the largest of their distances
+    counted = np.zeros(
+        4
+    )  # turn, clear; then what is on one side or the other: their turn, the largest of their distances
     counted[1] = CLEAR
     for h in range(horizon):
         there[:] = 0.0
         for s in range(n_states):
             if mass[s] < floor + ROUND:
                 continue
-            square = _count(values, spreads, width, h, s, counted)
+            square = _count(values, spreads, width, h, s, counted, cover[h, s])
             for a in range(n_actions):
                 weight = _weight(values.gap_high[h, s, a], width) ** 2 / square
                 if weight > 0.0 and sample.number[h, s, a] > 0.0:
@@ -201,35 +219,81 @@ def _law_margin(
 
 
 @njit(cache=True, nogil=True)
-def _count(values: Values, spreads: Spreads, width: float, h: int, s: int, counted: Floats) -> float:
-    """Add what the actions of a cell do to the margin, and return the largest that their squared weights can sum to."""
+def _count(values: Values, spreads: Spreads, width: float, h: int, s: int, counted: Floats, cover: Floats) -> float:
+    """Add what the actions of a cell do to the margin, and return the largest that their squared weights can sum to.
+
+    An action that is not the best one, with a spread, keeps the margin below cover/spread: by its distance if it is off
+    the slope, by its share of the turn if it counts there.
+    """
     square, ties, finest, widest = 0.0, 0, math.inf, 0.0
-    for a in range(values.plausible.shape[2]):
-        low, high = values.gap_low[h, s, a], values.gap_high[h, s, a]
-        square += _weight(low, width) ** 2
+    for a in range(cover.size):
+        square += _weight(values.gap_low[h, s, a], width) ** 2
         if values.plausible[h, s, a]:
             ties += 1
-            finest, widest = min(finest, spreads.low[h, s, a]), max(widest, high)
+            finest, widest = min(finest, spreads.low[h, s, a]), max(widest, values.gap_high[h, s, a])
+    shared = TURN * width * math.sqrt(square) / math.pi
     if ties > 1 and finest > 0.0:  # one of them is the best, the others count
         if widest < 0.25 * width - ROUND:
             counted[1] = min(counted[1], 0.5 * width / finest)
         else:
             counted[2] += (math.pi / width * finest) ** 2 / square
             counted[3] = max(counted[3], max(0.5 * width, widest - width) / finest)
-    for a in range(values.plausible.shape[2]):
+    for a in range(cover.size):
         low, high, narrow = values.gap_low[h, s, a], values.gap_high[h, s, a], spreads.low[h, s, a]
+        on, off = high > 0.25 * width - ROUND and low < 1.25 * width + ROUND, 0.0
+        if low < 0.25 * width + ROUND:
+            off = 0.5 * width - low
+        if high > 1.25 * width - ROUND:
+            off = max(off, high - width)
+        cover[a] = max(off, shared if on else 0.0)
         if values.plausible[h, s, a] or narrow == 0.0:
             continue
-        slope = (math.pi / width * narrow) ** 2 / square
-        distance = max(0.5 * width - low if low < 0.25 * width + ROUND else 0.0, high - width) / narrow
-        if low > 0.25 * width + ROUND and high < 1.25 * width - ROUND:
-            counted[0] += slope
-        elif high < 0.25 * width - ROUND or low > 1.25 * width + ROUND:
-            counted[1] = min(counted[1], distance)
+        if off == 0.0:
+            counted[0] += (math.pi / width * narrow) ** 2 / square
+        elif not on:
+            counted[1] = min(counted[1], off / narrow)
         else:
-            counted[2] += slope
-            counted[3] = max(counted[3], distance)
+            counted[2] += (math.pi / width * narrow) ** 2 / square
+            counted[3] = max(counted[3], off / narrow)
     return square
+
+
+@njit(cache=True, nogil=True)
+def least_ratio(
+    values: Values,
+    visits: Visits,
+    chosen: NDArray[np.bool_],
+    order: NDArray[np.int64],
+    tolerance: float,
+    floor: float,
+    cover: Floats,
+) -> float:
+    """Return what share of the margin of laws a decided tolerance's margin is at least, whatever the spreads.
+
+    Both are smallest distances over the same spreads, as far as every comparison of the tolerance is covered.
+    """
+    ratio = 1.0
+    for h in range(chosen.shape[0]):
+        for s in range(chosen.shape[1]):
+            if visits.high[h, s] < floor - ROUND:
+                continue
+            passed, best = False, False
+            for i in range(order.size):
+                a = order[i]
+                low, high = values.gap_low[h, s, a], values.gap_high[h, s, a]
+                if chosen[h, s, a]:
+                    passed, best = True, values.plausible[h, s, a]
+                    if high <= 0.0:
+                        continue
+                    distance = tolerance - high
+                elif not passed:
+                    distance = low - tolerance
+                elif best:
+                    distance = low + tolerance
+                else:
+                    break
+                ratio = min(ratio, max(0.0, distance) / cover[h, s, a])
+    return ratio
 
 
 @njit(cache=True, nogil=True)

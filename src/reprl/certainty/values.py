@@ -1,9 +1,9 @@
 """Values: intervals for V*, for the gaps V* − Q* and for variances; and for the value of a given policy.
 
-From the last step back. The error of a value of a *fixed* policy in the empirical model is one martingale over steps, with
-the policy's empirical occupancy as weights. The best policy is fixed but unknown: a set of plausibly best actions is kept in
-every state, empirical values are ranges over it, and weights are those of one policy in it plus all that the others could
-add (docs/proofs/certificate.md §3).
+From the last step back. The error of a value of a *fixed* policy in the empirical model is one martingale over steps,
+with the policy's empirical occupancy as weights. The best policy is fixed but unknown: a set of plausibly best actions
+is kept in every state, empirical values are ranges over it, and weights are those of one policy in it plus all that the
+others could add (docs/proofs/certificate.md §3).
 """
 
 from __future__ import annotations
@@ -84,9 +84,7 @@ def bound_best(sample: Sample, compare: float, cell: float, spread: float) -> Va
     return out
 
 
-def bound_policy(
-    sample: Sample, possible: NDArray[np.bool_], policy: float, worth: float
-) -> tuple[float, float]:
+def bound_policy(sample: Sample, possible: NDArray[np.bool_], policy: float, worth: float) -> tuple[float, float]:
     """Bound the value, from the start, of a policy of which the possible actions, (H, S, A), are known."""
     out = _blank(sample)
     out.plausible[:] = possible
@@ -202,10 +200,8 @@ def _cell(
 
 
 @njit(cache=True, nogil=True)
-def _follow(
-    sample: Sample, out: Values, step: int, flow: Floats, exponent: Floats, wide: Floats, long: Floats
-) -> None:
-    """Follow signed weights, (S,), from a step on under the base policy, adding up exponents and what others may add."""
+def _follow(sample: Sample, out: Values, step: int, flow: Floats, exponent: Floats, wide: Floats, long: Floats) -> None:
+    """Follow signed weights, (S,), from a step on under the base policy; add up exponents and what others may add."""
     outcomes, law = sample.dynamics.outcomes, sample.dynamics.probability
     there = np.zeros(outcomes.n_states)
     for h in range(step, outcomes.horizon):

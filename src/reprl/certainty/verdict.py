@@ -1,8 +1,8 @@
 """The verdict: do the data prove what f(ξ, M) is, and that it is good?
 
-Every tolerance gets bounds on its weight and, if all its comparisons are decided, its policy. A policy is proven to be the
-world's if its least possible score exceeds the largest that any other could have, with all that is undecided counted for the
-other (docs/proofs/certificate.md §6).
+Every tolerance gets bounds on its weight and, if all its comparisons are decided, its policy. A policy is proven to be
+the world's if its least possible score exceeds the largest that any other could have, with all that is undecided counted
+for the other (docs/proofs/certificate.md §6).
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from reprl.certainty.radius import ROUND, Levels, levels
 from reprl.certainty.reach import Visits, bound_visits
 from reprl.certainty.spreads import Spreads, bound_spreads
-from reprl.certainty.tolerances import Margin, bound_margin, draws_only, law_margin, open_actions
+from reprl.certainty.tolerances import (
+    LawMargin,
+    Margin,
+    bound_margin,
+    draws_only,
+    law_margin,
+    least_ratio,
+    open_actions,
+)
 from reprl.certainty.values import Sample, Values, bound_best, bound_policy
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
@@ -40,6 +48,9 @@ class Candidate(NamedTuple):
     margin: Margin
     cells: NDArray[np.int64]
     """(n, 2): the open cells (h, s)."""
+    chosen: NDArray[np.bool_]
+    """(H, S, A): open actions."""
+    visits: Visits
 
 
 class Verdict(NamedTuple):
@@ -104,7 +115,7 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
     verdict = _weigh(rule, found)
     if verdict.policy is None:
         return verdict
-    laws = _Laws(sample, values, spreads, level)
+    laws = _Laws(sample, values, spreads, level, found)
     return _against_laws(rule, laws, verdict)
 
 
@@ -130,9 +141,9 @@ def _candidate(
     least, most = max(0.0, float(values.start[0]) - value[1]), float(values.start[1]) - value[0]
     high = min(max(margin.high, LEAST_MARGIN), CLEAR) * _keep(rule, least)
     if cells.size:
-        return Candidate(None, 0.0, high, most, margin, cells)
+        return Candidate(None, 0.0, high, most, margin, cells, chosen, visits)
     low = min(max(margin.low, LEAST_MARGIN), CLEAR) * _keep(rule, most)
-    return Candidate(Policy(printed.argmax(axis=2)), low, high, most, margin, cells)
+    return Candidate(Policy(printed.argmax(axis=2)), low, high, most, margin, cells, chosen, visits)
 
 
 def _keep(rule: Rule, loss: float) -> float:
@@ -147,7 +158,9 @@ def _weigh(rule: Rule, found: list[Candidate]) -> Verdict:
             printed.setdefault(candidate.policy, []).append(number)
     open_ones = [candidate for candidate in found if candidate.policy is None]
     doubt = sum(candidate.high for candidate in open_ones)
-    least = {policy: _log(sum(found[j].low for j in group)) + noise_of(rule, policy) for policy, group in printed.items()}
+    least = {
+        policy: _log(sum(found[j].low for j in group)) + noise_of(rule, policy) for policy, group in printed.items()
+    }
     if not least or max(least.values()) == -math.inf:
         return _nothing(found, open_ones)
     first = max(least, key=lambda policy: least[policy])
@@ -181,17 +194,18 @@ class _Laws(NamedTuple):
     values: Values
     spreads: Spreads
     level: Levels
+    found: list[Candidate]
 
 
 def _against_laws(rule: Rule, laws: _Laws, verdict: Verdict) -> Verdict:
-    """Let the policies that laws draw compete: those that surely are this one do not, others by all they could weigh."""
+    """Let policies that laws draw compete: those that surely are this one do not, others by all they could weigh."""
     assert verdict.policy is not None
-    sample, values, spreads, level = laws
+    sample, values, spreads, level, _ = laws
     actions = verdict.policy.actions
     visits: Visits | None = None
     for width in rule.widths:
         margin = law_margin(sample, values, spreads, float(width), rule.floor, level.law)
-        lead = verdict.score - _log(margin) - NOISE
+        lead = max(verdict.score - _log(margin.most), _relative(rule, laws, verdict.policy, margin)) - NOISE
         if lead >= verdict.lead:
             continue
         if visits is None:
@@ -201,6 +215,18 @@ def _against_laws(rule: Rule, laws: _Laws, verdict: Verdict) -> Verdict:
         why = "" if lead > ROUND else "a policy drawn from laws, which this proof does not cover, may still weigh more"
         verdict = verdict._replace(lead=lead, proven=verdict.proven and lead > ROUND, reason=verdict.reason or why)
     return verdict
+
+
+def _relative(rule: Rule, laws: _Laws, policy: Policy, margin: LawMargin) -> float:
+    """Return by how much the policy's score exceeds the log margin of laws at least, by comparing distances alone."""
+    total = 0.0
+    for candidate, tolerance in zip(laws.found, rule.tolerances, strict=True):
+        if candidate.policy == policy:
+            ratio = least_ratio(
+                laws.values, candidate.visits, candidate.chosen, rule.order, tolerance, rule.floor, margin.cover
+            )
+            total += float(ratio) * _keep(rule, candidate.loss)
+    return _log(total) + noise_of(rule, policy)
 
 
 def _open_cells(open_ones: list[Candidate]) -> list[tuple[int, int]]:

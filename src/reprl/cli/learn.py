@@ -41,6 +41,7 @@ def learn(
     option: args.Options = None,
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
+    certify: args.Certify = False,
     workers: args.Workers = None,
     json: args.Json = False,
 ) -> Answer:
@@ -49,7 +50,8 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised.
+    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised. With
+    --certify it goes on until its own data prove the policy; without a proof at the end, exit code 1 as well.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
@@ -61,7 +63,9 @@ def learn(
     given |= {"rule": rule, "preference": preference, "constants": constants}
     options = args.learn_options(given, option)
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
-    result = run_recipe(recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers)
+    result = run_recipe(
+        recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, certify=certify
+    )
     again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
@@ -80,6 +84,7 @@ def run_recipe(
     max_samples: int | None,
     workers: int | None,
     afresh: bool = False,
+    certify: bool = False,
 ) -> LearnResult:
     """Run a recipe, and write the run to a folder that was reserved before the work began."""
     from reprl.artifacts.folder import open_folder
@@ -93,6 +98,7 @@ def run_recipe(
             workers=args.count_workers(workers),
             progress=progress_wanted(),
             afresh=afresh,
+            certify=certify,
         )
         if folder is not None:
             folder.write(result)

@@ -30,6 +30,9 @@ LEAST = 16
 BATCHES = (4, 2, 512)
 """Batches of a round: 4 per action, as a batch tries one action in each state, or 2 per state and action up to 512."""
 
+ALONE = 2048
+"""Batches of a round that has to stand by itself: one for each cell, up to this."""
+
 
 def no_data(model: Model) -> Data:
     """Return what is known before the first sample."""
@@ -79,7 +82,7 @@ def cover_planned(
     crew: Crew | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Data:
-    """Play a round of episodes as ``cover`` does, with policies that are all fixed before it begins; return its data alone.
+    """Play a round as ``cover`` does, with policies that are all fixed before it begins; return its data alone.
 
     The policy of a batch is planned as if the batches before it had shown what the empirical model expects of them.
 
@@ -87,7 +90,7 @@ def cover_planned(
         Given what was known before, the number of samples of a cell is a function of outcomes of earlier steps: data
         *by steps* (docs/proofs/certificate.md §1).
     """
-    edges = _edges(model, episodes)
+    edges = _edges(model, episodes, most=min(ALONE, int(np.prod(_shape(model)))))
     dynamics, unknown = empirical_dynamics(data), find_unknown(data)
     visits = np.zeros(data.counts.visits.shape)  # of this round, which has to stand by itself
     plans = []
@@ -115,10 +118,10 @@ def _forecast(dynamics: Dynamics, actions: NDArray[np.int64], episodes: int, vis
         here, there = there, here
 
 
-def _edges(model: Episodic, episodes: int) -> list[int]:
-    """Where the batches of a round begin and end."""
-    per_action, per_cell, most = BATCHES
-    planned = max(per_action * model.n_actions, min(most, per_cell * model.n_states * model.n_actions))
+def _edges(model: Episodic, episodes: int, most: int = 0) -> list[int]:
+    """Where the batches of a round begin and end; `most` of them if that is more than usual."""
+    per_action, per_cell, usual = BATCHES
+    planned = max(most, per_action * model.n_actions, min(usual, per_cell * model.n_states * model.n_actions))
     batches = max(1, min(episodes // LEAST, planned))
     return [episodes * number // batches for number in range(batches + 1)]
 
@@ -126,7 +129,7 @@ def _edges(model: Episodic, episodes: int) -> list[int]:
 def plan_visits(
     data: Data, weight: NDArray[np.float64] | None, model: Episodic, visits: NDArray[np.float64] | None = None
 ) -> NDArray[np.int64]:
-    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model; n are visits, or those seen."""
+    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model; visits are those seen, or n."""
     if visits is None:
         visits = data.counts.visits.astype(np.float64)
     bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2

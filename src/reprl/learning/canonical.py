@@ -72,7 +72,8 @@ def run_canonical(
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
-        Status "certified" if the data prove the policy (docs/proofs/certificate.md); "rehearsed" if the last rehearsal passed, cells of which too little is known could be worth at most 0.1·ε
+        Status "certified" if the data prove the policy (docs/proofs/certificate.md); "rehearsed" if the last rehearsal
+        passed, cells of which too little is known could be worth at most 0.1·ε
         and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the run's own
         frequencies (docs/proofs/canonical.md).
 

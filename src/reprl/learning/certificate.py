@@ -49,12 +49,9 @@ class Witness(NamedTuple):
         check_int("witness round", self.round, 1, 2**16)
         if self.fixed_start and np.count_nonzero(self.data.starts) != 1:
             raise ReprlError(f"witness starts must be in one state if that is known, got {quote(self.data.starts)}")
-        number = int(self.data.starts.sum())
-        _, n_states, n_actions = self.data.counts.outcomes.shape
-        first = FIRST if self.source == "calls" else FIRST * n_states * n_actions / 2
-        least = 1 + max(0, math.ceil(math.log2(number / first) - 1e-9))
-        if self.source in ("calls", "rounds") and self.round < least:
-            raise ReprlError(f"witness round must be at least {least} for {number} {self.source}, got {self.round}")
+        least = _least_round(self.data, self.source)
+        if self.round < least:
+            raise ReprlError(f"witness round must be at least {least} for so many {self.source}, got {self.round}")
         return self
 
     def spends(self, delta: float) -> float:
@@ -63,6 +60,27 @@ class Witness(NamedTuple):
             return delta
         look = self.round - SKIPPED
         return delta / (look * (look + 1)) if look > 0 else 0.0
+
+
+def witness_of(data: Data, source: str, *, fixed_start: bool = False) -> Witness:
+    """Return data as a witness of the round that their size says.
+
+    Args:
+        data: all of a run's for "calls" and "episodes", the last round's for "rounds", a whole log for "log".
+        source: one of SOURCES.
+        fixed_start: whether the environment says that the start is one state.
+    """
+    check_choice("source", source, tuple(SOURCES))
+    return Witness(data, source, _least_round(data, source), fixed_start).check()
+
+
+def _least_round(data: Data, source: str) -> int:
+    """The first round that can have so many data."""
+    if source not in ("calls", "rounds"):
+        return 1
+    _, n_states, n_actions = data.counts.outcomes.shape
+    first = FIRST if source == "calls" else FIRST * n_states * n_actions / 2
+    return 1 + max(0, math.ceil(math.log2(int(data.starts.sum()) / first) - 1e-9))
 
 
 class Certificate(NamedTuple):

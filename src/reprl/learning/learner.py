@@ -146,9 +146,9 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
         delta: probability of a false certificate; None for the smaller of the run's δ and ρ/2.
 
     Guarantee:
-        If `proven`, the certificate's policy is f(ξ, M) with probability at least 1 − δ, and so is every other certified
-        run's of this shared seed and these settings (docs/proofs/certificate.md). A run by episodes without certify=True
-        gathered its data adaptively: cells are then added up, which takes more of them.
+        If `proven`, the certificate's policy is f(ξ, M) with probability at least 1 − δ, and so is that of every other
+        certified run of this shared seed and these settings (docs/proofs/certificate.md). A run by episodes without
+        certify=True gathered its data adaptively: errors of cells are then added up, which takes more data.
     """
     if not isinstance(result, LearnResult):
         raise ReprlError(f"result must be what reprl.learn returns, got {quote(result)}")
@@ -161,9 +161,7 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
     candidate = (result.choice.kind, result.choice.candidate) if result.followed and result.choice else None
     shape = result.witness.data.counts.outcomes.shape
     rule = rule_of(shape, result.shared_seed, settings.epsilon, settings.preference, candidate)
-    certificate, policy = make_certificate(
-        rule, result.witness, result.shared_seed, delta, samples=int(result.samples)
-    )
+    certificate, policy = make_certificate(rule, result.witness, result.shared_seed, delta, samples=int(result.samples))
     if certificate.proven and policy != result.policy:
         return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
     return certificate

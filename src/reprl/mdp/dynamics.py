@@ -19,7 +19,6 @@ from reprl.mdp.draws import multinomial
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.tabular import TabularMDP
 
-
 _MAGIC = b"reprl-data 1\n"
 _SEAL = hashlib.sha256().digest_size
 
@@ -92,7 +91,9 @@ class Data(NamedTuple):
         stored = read_bounded(path)
         data, seal = stored[:-_SEAL], stored[-_SEAL:]
         if hashlib.sha256(data).digest() != seal:
-            raise ReprlError(f"{os.fspath(path)} must be data of a run that match the SHA-256 at their end, got other bytes")
+            raise ReprlError(
+                f"{os.fspath(path)} must be data of a run that match the SHA-256 at their end, got other bytes"
+            )
         return Data.from_bytes(data)
 
 
