@@ -1,8 +1,8 @@
 """The verdict: do the data prove what f(ξ, M) is, and that it is good?
 
 Every tolerance gets bounds on its weight and, if all its comparisons are decided, its policy. A policy is proven to be
-the world's if its least possible score exceeds the largest that any other could have, with all that is undecided counted
-for the other (docs/proofs/certificate.md §6).
+the world's if its least possible score exceeds the largest that any other could have, with all that is undecided
+counted for the other (docs/proofs/certificate.md §6).
 """
 
 from __future__ import annotations

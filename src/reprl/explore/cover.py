@@ -129,7 +129,7 @@ def _edges(model: Episodic, episodes: int, most: int = 0) -> list[int]:
 def plan_visits(
     data: Data, weight: NDArray[np.float64] | None, model: Episodic, visits: NDArray[np.float64] | None = None
 ) -> NDArray[np.int64]:
-    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model; visits are those seen, or n."""
+    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model; n are visits, if any."""
     if visits is None:
         visits = data.counts.visits.astype(np.float64)
     bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2
