@@ -27,7 +27,9 @@ def naive_policy_bounds(data, actions, by_steps, fixed_start, level, start_level
     horizon, n_states, _ = outcomes.shape
     starts = data.starts.sum()
     low, high, hat = ([[0.0] * n_states for _ in range(horizon + 1)] for _ in range(3))
-    rates, errors, laws = {}, {}, {}
+    rates: dict[tuple[int, int], list[float]] = {}
+    errors: dict[tuple[int, int], float] = {}
+    laws: dict[tuple[int, int], list[tuple[int, float, float]]] = {}
 
     def radius_from(here, step, log, extra):
         """Follow a law of states, (S,), from a step on."""

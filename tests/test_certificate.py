@@ -266,7 +266,7 @@ def test_bad_input_is_named(certified, tmp_path, capsys):
             reprl.certify(certified, delta)
     with pytest.raises(ReprlError, match="result must hold its counts to be certified"):
         reprl.certify(replace(certified, witness=None))
-    with pytest.raises(ReprlError, match="result must be what reprl.learn returns, got 3"):
+    with pytest.raises(ReprlError, match=r"result must be what reprl\.learn returns, got 3"):
         reprl.certify(3)
     drawn = reprl.learn(easy_world(), access="generative", rule="sampled", calls=10, shared_seed=1, data_seed=1)
     with pytest.raises(ReprlError, match="result must be of the rule 'canonical' to be certified, got 'sampled'"):

@@ -1,8 +1,8 @@
 """python -m experiments.certificates [--quick] [--only TEXT]: measure what is missing, then draw the figure and tables.
 
 Measurements are stored as they are done; a run that was stopped goes on where it was. The full experiment takes about
-half an hour on two cores and rewrites experiments/certificates/data.json, docs/figures/certificates.svg and the tables in
-docs/certificates.md. --quick takes a minute and writes to --out.
+half an hour on two cores and rewrites experiments/certificates/data.json, docs/figures/certificates.svg and the tables
+in docs/certificates.md. --quick takes a minute and writes to --out.
 """
 
 from __future__ import annotations

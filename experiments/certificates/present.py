@@ -80,7 +80,7 @@ def _validity(data: Data) -> str:
 
 def _costs(data: Data) -> str:
     lines = [
-        "| world | certified | calls per cell, median | 90 % | asked for | rehearsed, median | ratio | pairs apart | not f(ξ, M) |",
+        "| world | certified | calls per cell, median | 90 % | asked for | rehearsed | ratio | apart | not f(ξ, M) |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for world, one in part(data, "cost").items():

@@ -182,17 +182,30 @@ def _cell(
         if sample.by_steps and rate * most <= TOP * n:
             c = span / n
             out.rate[k, h, s, a] = psi(rate * c) / (rate * c * c) * (largest + error * error) / n
-    if not best:
-        return
-    squares, fourth, stretch = 0.0, 0.0, 0.0
-    for e in range(first, last):
+    if best:
+        _own(sample, out, h, s, a, span, mean, half, spread)
+
+
+@njit(cache=True, nogil=True)
+def _own(
+    sample: Sample, out: Values, h: int, s: int, a: int, span: float, mean: float, half: float, spread: float
+) -> None:
+    """Fill the bounds on the variance of reward plus next value; mean is of the middles, half of the half-widths."""
+    outcomes, law = sample.dynamics.outcomes, sample.dynamics.probability
+    n, error = sample.number[h, s, a], out.error[h, s, a]
+    row, shift = h * outcomes.row_shift + s * outcomes.n_actions + a, h * outcomes.slot_shift
+    variance, blur, fourth, stretch = 0.0, 0.0, 0.0, 0.0
+    for e in range(outcomes.first[row], outcomes.first[row + 1]):
         z, p = outcomes.next_state[e], law[e + shift]
         x = outcomes.reward[e] + 0.5 * (out.low[h + 1, z] + out.high[h + 1, z]) - mean
-        d = 0.5 * (out.high[h + 1, z] - out.low[h + 1, z]) + half + error
-        squares += p * x * x
+        width = 0.5 * (out.high[h + 1, z] - out.low[h + 1, z])
+        d = width + half + error
+        variance += p * x * x
+        blur += p * width * width
         fourth += p * x**4
         stretch += p * (d * (2.0 * abs(x) + d)) ** 2
-    noise = (math.sqrt(max(0.0, fourth - squares * squares)) + math.sqrt(stretch)) ** 2
+    largest = min((math.sqrt(variance) + math.sqrt(blur)) ** 2, 0.25 * span * span)
+    noise = (math.sqrt(max(0.0, fourth - variance * variance)) + math.sqrt(stretch)) ** 2
     apart = mean_radius(n, span * span, min(noise, 0.25 * span**4), spread)
     least = max(0.0, math.sqrt(variance) - math.sqrt(blur)) ** 2
     out.own_low[h, s, a] = least - apart if least - apart > TIE else 0.0

@@ -73,9 +73,8 @@ def run_canonical(
 
     Guarantee:
         Status "certified" if the data prove the policy (docs/proofs/certificate.md); "rehearsed" if the last rehearsal
-        passed, cells of which too little is known could be worth at most 0.1·ε
-        and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the run's own
-        frequencies (docs/proofs/canonical.md).
+        passed, cells of which too little is known could be worth at most 0.1·ε and the policy loses less than ε in the
+        model; otherwise "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
@@ -96,20 +95,16 @@ def run_canonical(
             tell = None if progress is None else telling(progress, f"round {number}")
             gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
             data, witness = gathered.data, gathered.witness._replace(round=number)
-            proof = _Proof(None, None)
-            if certify:
-                samples = model.ledger.samples if size == sizes[-1] else None
-                delta = certified_delta(settings)
-                proof = _Proof(*make_certificate(rule, witness, shared_key.seed, delta, samples=samples))
-            ask = not spend and (not certify or (size == sizes[-1] and not proof.proven))
+            last = size == sizes[-1]
+            proof = _prove(rule, witness, shared_key, settings, model, last=last) if certify else _Proof(None, None)
+            ask = not spend and (not certify or (last and not proof.proven))
             stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
             look = _look(rule, data, settings, stream, pairs=candidate is None)
             if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
     run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=witness)
-    run = run if candidate is None else _following(run)
-    return run if proof.certificate is None else _certified(run, proof.certificate)
+    return _certified(run if candidate is None else _following(run), proof.certificate)
 
 
 class _Proof(NamedTuple):
@@ -121,6 +116,14 @@ class _Proof(NamedTuple):
     @property
     def proven(self) -> bool:
         return self.certificate is not None and self.certificate.proven
+
+
+def _prove(
+    rule: Rule, witness: Witness, shared_key: SharedKey, settings: Settings, model: Any, *, last: bool
+) -> _Proof:
+    """Try to certify; a run that will gather no more also says how much more it would take."""
+    delta, samples = certified_delta(settings), model.ledger.samples if last else None
+    return _Proof(*make_certificate(rule, witness, shared_key.seed, delta, samples=samples))
 
 
 class _Gathered(NamedTuple):
@@ -227,10 +230,10 @@ def _proven(rule: Rule, look: _Look, proof: _Proof) -> _Look:
     return look._replace(choice=choice)
 
 
-def _certified(run: Run, certificate: Certificate) -> Run:
-    """Put a certificate into a run, and its promise in place of the rehearsal's if it is proven."""
+def _certified(run: Run, certificate: Certificate | None) -> Run:
+    """Put a certificate into a run, if there is one, and its promise in place of the rehearsal's if it is proven."""
     run = replace(run, certificate=certificate)
-    if not certificate.proven:
+    if certificate is None or not certificate.proven:
         return run
     guarantee = Guarantee(
         rho=2.0 * certificate.delta,

@@ -91,13 +91,11 @@ def learn(
             does not publish its dynamics is a black box, for access="episodic" alone.
         horizon: H, for an id or a gymnasium.Env, which needs it.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
-        shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
+        shared_seed: ξ, published and the same in every run; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one.
-        max_samples: never draw more. A run that is not sure by then promises nothing; a size that is fixed beforehand,
-            by hand or by the paper, is refused.
+        max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
-        certify: go on until the run's own data prove the policy (docs/certificates.md), for rule="canonical"; without
-            a proof when max_samples are spent, the run is rehearsed like any other.
+        certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
         workers: threads, or processes for a black box; they cannot change the result.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
@@ -106,17 +104,13 @@ def learn(
             "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
 
     Guarantee:
-        As in the result: docs/rehearsal.md for "rehearsed", docs/certificates.md for "certified", docs/proofs for
-        "proven".
+        As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
 
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     began = time.perf_counter()
-    settings, workers = make_settings(options), check_int("workers", workers, 1, 1024)
-    for name, flag in (("certify", certify), ("progress", progress)):
-        if not isinstance(flag, bool):
-            raise ReprlError(f"{name} must be True or False, got {quote(flag)}")
+    settings, workers = make_settings(options), _checked_workers(workers, certify=certify, progress=progress)
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     settings = settings.numbered(world.labels.actions, world.n_actions)
@@ -165,6 +159,15 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
     if certificate.proven and policy != result.policy:
         return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
     return certificate
+
+
+def _checked_workers(workers: int, **flags: object) -> int:
+    """Return the number of workers if it, and every flag, is one."""
+    number = check_int("workers", workers, 1, 1024)
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ReprlError(f"{name} must be True or False, got {quote(flag)}")
+    return number
 
 
 @contextmanager
