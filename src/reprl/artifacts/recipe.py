@@ -201,6 +201,7 @@ class Recipe:
         env: TabularMDP | GymnasiumModel | None = None,
         afresh: bool = False,
         allow: Sequence[str] = (),
+        certify: bool = False,
     ) -> LearnResult:
         """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env and allow those of ``make``.
 
@@ -221,6 +222,7 @@ class Recipe:
             workers=workers,
             progress=progress,
             max_samples=max_samples,
+            certify=certify,
             candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
             **options,
         )

@@ -45,6 +45,7 @@ def learn(
     option: args.Options = None,
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
+    certify: args.Certify = False,
     workers: args.Workers = None,
     timeout: args.Timeout = None,
     column: args.Columns = None,
@@ -60,7 +61,8 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised.
+    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised. With
+    --certify it goes on until its own data prove the policy; without a proof at the end, exit code 1 as well.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
@@ -75,16 +77,18 @@ def learn(
     spec |= {"reach": reach, "reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
     opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts}
-    _check_source(log, env, spec, {**drawn, **opened})
+    _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
     if log is not None:
         from reprl.cli.logs import learn_from_log
 
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
     assert env is not None  # checked above
+    if certify:  # a proof by steps needs samples of their own at every step
+        options.setdefault("stationary", False)
     planned = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
     own = "" if planned[1].environment.id else _again(env, env_option, reward_range)
-    return _learn_from(*planned, out, force, counts, own, drawn)
+    return _learn_from(*planned, out, force, counts, own, {**drawn, "certify": certify})
 
 
 def _learn_from(
@@ -134,6 +138,7 @@ def run_recipe(
     max_samples: int | None,
     workers: int | None,
     afresh: bool = False,
+    certify: bool = False,
     runs: int = 1,
 ) -> tuple[LearnResult, str]:
     """Run a recipe, and write the run to a folder that was reserved before the work began.
@@ -156,6 +161,7 @@ def run_recipe(
             workers=args.count_workers(workers),
             progress=progress_wanted(),
             afresh=afresh,
+            certify=certify,
         )
         try:
             if folder is not None:
