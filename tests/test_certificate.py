@@ -307,3 +307,50 @@ def test_the_command_line_learns_with_a_certificate(tmp_path):
     assert main([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
     assert main([*words, "--max-samples", "2000", "--json"]) == 1
     assert certify_folder(tmp_path / "run").proven
+
+
+def test_samples_that_count_at_several_steps_are_judged_by_cells():
+    """By steps their intervals would be far too narrow: the weight of a sample depends on the sample."""
+    data = call(GenerativeModel(random_world(3), 1), 5000)
+    assert prepare(data, by_steps=True, fixed_start=True).by_steps
+    pooled = prepare(data.pool(), by_steps=True, fixed_start=True)
+    assert not pooled.by_steps
+    by_cells = prepare(data.pool(), by_steps=False, fixed_start=True)
+    level = levels((2, 3, 2), 24, 0.05)
+    one, other = (bound_best(sample, level.compare, level.cell, level.spread) for sample in (pooled, by_cells))
+    np.testing.assert_array_equal(one.gap_high, other.gap_high)
+
+
+def test_a_run_that_is_to_be_certified_pools_nothing_and_takes_no_mask():
+    mdp = random_world(3)
+    found = reprl.learn(mdp, access="generative", certify=True, shared_seed=1, data_seed=2, max_samples=10**5)
+    assert found.settings.stationary is False
+    with pytest.raises(ReprlError, match="stationary must be False, or left out, for a run that is to be certified"):
+        reprl.learn(mdp, access="generative", certify=True, stationary=True)
+    masked = reprl.TabularMDP(
+        mdp.transition[0], mdp.reward[0], 0, 2, allowed=[[True, True], [True, False], [True, True]]
+    )
+    with pytest.raises(ReprlError, match="certify must be False for an environment that masks actions"):
+        reprl.learn(masked, access="generative", certify=True)
+    assert reprl.learn(masked, access="generative", shared_seed=1, data_seed=2).witness is None
+
+
+@pytest.mark.parametrize("access", ["generative", "episodic"])
+def test_all_looks_of_a_run_together_spend_at_most_delta(access, monkeypatch):
+    """Whatever the last round is: what the looks of a run may spend is added up."""
+    from reprl.learning import canonical
+
+    spent = []
+    real = canonical.make_certificate
+
+    def listen(rule, witness, seed, delta, **other):
+        spent.append(witness.spends(delta))
+        certificate, _ = real(rule, witness, seed, delta, **other)
+        return certificate._replace(proven=False), None
+
+    monkeypatch.setattr(canonical, "make_certificate", listen)
+    for limit in (10**3, 3 * 10**4, 10**6):
+        spent.clear()
+        reprl.learn(easy_world(), access=access, certify=True, shared_seed=1, data_seed=2, max_samples=limit)
+        assert sum(spent) <= 0.05 + 1e-12
+        assert len(spent) >= 1
