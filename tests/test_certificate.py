@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from reprl.certainty.verdict import judge, prepare
 from reprl.cli.app import main
 from reprl.explore import cover as cover_module
 from reprl.explore.cover import cover_planned, no_data, play
-from reprl.learning.certificate import Witness, witness_of
+from reprl.learning.certificate import Witness, make_certificate, witness_of
 from reprl.learning.rounds import call
 from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.dynamics import Data, true_dynamics
@@ -162,6 +163,7 @@ def test_runs_of_one_seed_agree_whatever_their_source_and_size(certified, access
     other = reprl.learn(easy_world(), access=access, shared_seed=3, data_seed=9, certify=True)
     assert other.guarantee.status == "certified"
     assert other.policy == certified.policy
+    assert other.certificate is not None
     assert other.certificate.source == {"generative": "calls", "episodic": "rounds"}[access]
 
 
@@ -171,6 +173,7 @@ def test_a_run_by_an_adaptive_explorer_is_certified_cell_by_cell():
     found = reprl.certify(result)
     assert found.source == "episodes"
     assert not found.proven
+    assert found.more is not None
     assert found.more > 0
     larger = play(EpisodicModel(easy_world(), 5), np.array([[0], [1]]), 40_000)
     larger = larger + play(EpisodicModel(easy_world(), 6), np.array([[1], [0]]), 40_000)
@@ -181,8 +184,10 @@ def test_a_run_by_an_adaptive_explorer_is_certified_cell_by_cell():
 def test_without_enough_samples_a_run_says_what_is_missing():
     result = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, certify=True, max_samples=2000)
     found = result.certificate
+    assert found is not None
     assert not found.proven
     assert found.reason
+    assert found.more is not None
     assert found.more > 0
     assert result.guarantee.status == "rehearsed"
     early = reprl.certify(reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1))
@@ -190,7 +195,7 @@ def test_without_enough_samples_a_run_says_what_is_missing():
 
 
 def test_the_policies_of_a_planned_round_do_not_depend_on_its_data(monkeypatch):
-    plans = []
+    plans: list[Any] = []
 
     def record(model, actions, episodes, **options):
         plans[-1].append(actions.copy())
@@ -261,20 +266,21 @@ def test_a_certificate_that_says_more_than_its_counts_is_found_out(certified, tm
 
 
 def test_bad_input_is_named(certified, tmp_path, capsys):
-    for delta in (0.0, 1.0, -0.1, 2, "x", math.nan):
+    wrong: list[Any] = [0.0, 1.0, -0.1, 2, "x", math.nan]
+    for delta in wrong:
         with pytest.raises(ReprlError, match="delta must"):
             reprl.certify(certified, delta)
     with pytest.raises(ReprlError, match="result must hold its counts to be certified"):
         reprl.certify(replace(certified, witness=None))
     with pytest.raises(ReprlError, match=r"result must be what reprl\.learn returns, got 3"):
-        reprl.certify(3)
+        reprl.certify(3)  # type: ignore[arg-type]
     drawn = reprl.learn(easy_world(), access="generative", rule="sampled", calls=10, shared_seed=1, data_seed=1)
     with pytest.raises(ReprlError, match="result must be of the rule 'canonical' to be certified, got 'sampled'"):
         reprl.certify(drawn)
     with pytest.raises(ReprlError, match="certify must be False unless rule='canonical'"):
         reprl.learn(easy_world(), access="generative", rule="sampled", certify=True)
     with pytest.raises(ReprlError, match="certify must be True or False, got 1"):
-        reprl.learn(easy_world(), certify=1)
+        reprl.learn(easy_world(), certify=1)  # type: ignore[arg-type]
     folder = drawn.save(tmp_path / "drawn")
     assert main(["certify", str(folder)]) == 2
     assert "rule 'canonical' to be certified, got 'sampled'" in capsys.readouterr().err
@@ -338,17 +344,15 @@ def test_a_run_that_is_to_be_certified_pools_nothing_and_takes_no_mask():
 @pytest.mark.parametrize("access", ["generative", "episodic"])
 def test_all_looks_of_a_run_together_spend_at_most_delta(access, monkeypatch):
     """Whatever the last round is: what the looks of a run may spend is added up."""
-    from reprl.learning import canonical
-
-    spent = []
-    real = canonical.make_certificate
+    spent: list[float] = []
+    real = make_certificate
 
     def listen(rule, witness, seed, delta, **other):
         spent.append(witness.spends(delta))
         certificate, _ = real(rule, witness, seed, delta, **other)
         return certificate._replace(proven=False), None
 
-    monkeypatch.setattr(canonical, "make_certificate", listen)
+    monkeypatch.setattr("reprl.learning.canonical.make_certificate", listen)
     for limit in (10**3, 3 * 10**4, 10**6):
         spent.clear()
         reprl.learn(easy_world(), access=access, certify=True, shared_seed=1, data_seed=2, max_samples=limit)
