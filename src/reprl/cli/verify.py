@@ -100,7 +100,8 @@ def _find_names(sides: tuple[Evidence, Evidence]) -> Labels | None:
 def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     first, second = (side.receipt for side in sides)
     remarks = [
-        f"{side.path} was undecided at the end of its data: nothing is promised of it"
+        f"{side.path} was undecided when its {'samples ran out' if side.receipt.coverage is None else 'log ended'}: "
+        "nothing is promised of it"
         for side in sides
         if side.receipt is not None and side.receipt.guarantee.status == "none" and side.receipt.rehearsal is not None
     ]
