@@ -350,8 +350,7 @@ def test_nothing_but_numpy_is_needed_for_arrays() -> None:
     assert "pip install 'reprl[logs]'" in third
 
 
-def test_a_minari_dataset_is_read() -> None:
-    pytest.importorskip("minari")
+def test_a_dataset_of_minaris_form_is_read() -> None:
     from gymnasium import spaces
 
     class Episode:
@@ -399,6 +398,22 @@ def test_redrawn_logs_are_made_of_whole_episodes() -> None:
     mixed = redraw_data(found.data, 1, 1).counts
     first, second = (mixed.hits[mixed.outcomes.slots(h, 0, 0)[1]] for h in (0, 1))
     assert not np.array_equal(first, second)
+
+
+def test_blocks_are_put_together_where_memory_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(2000, 4)
+    whole = read(log, **CLINIC)
+    monkeypatch.setattr(tables, "CHUNK", 500)
+    monkeypatch.setattr("reprl.mdp.logs.read.MOST_PAIRS", 400)
+    found = read(log, **CLINIC)
+    assert (whole.blocks.number, found.blocks.number) == (1024, 128)
+    assert found.data.counts == whole.data.counts
+    for number in (0, 127):  # a block holds every 128th episode, whenever it was put together
+        rows = {name: column[(log["episode"] % 128) == number] for name, column in log.items()}
+        expected = outcomes_of(read(rows, **CLINIC), LogSpec(**CLINIC))
+        mine = found.blocks.slots.block == number
+        assert int(found.blocks.slots.hits[mine].sum()) == sum(expected.values())
+        assert int(mine.sum()) == len(expected)
 
 
 def test_blocks_have_the_variance_of_episodes(monkeypatch: pytest.MonkeyPatch) -> None:

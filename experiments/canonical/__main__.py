@@ -13,7 +13,6 @@ from typing import Any
 
 from experiments.canonical import figures, measure, plan, present
 from experiments.runner import Experiment, Job
-from reprl.mdp.catalogue import catalogue
 
 
 def jobs(quick: bool) -> dict[str, Job]:
@@ -42,7 +41,7 @@ def jobs(quick: bool) -> dict[str, Job]:
 
 def _without_rivals(quick: bool) -> list[str]:
     """Catalogue worlds that the head-to-head has not measured."""
-    return [] if quick else [entry.id for entry in catalogue() if entry.id not in plan.IN_HEAD_TO_HEAD]
+    return [] if quick else [name for name in plan.CATALOGUE if name not in plan.IN_HEAD_TO_HEAD]
 
 
 def head(quick: bool) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def simulate(
 def _draw(laws: NDArray[np.float64], rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw from cumulated laws, one for each row."""
     below = rng.random(rows.size)[:, None] >= laws[rows]
-    return np.minimum(below.sum(axis=1), laws.shape[1] - 1)
+    drawn: NDArray[np.int64] = np.minimum(below.sum(axis=1), laws.shape[1] - 1)
+    return drawn
 
 
 def fitted_policy(counts: Counts) -> Policy:

@@ -202,6 +202,7 @@ class Recipe:
         checkpoint: str | os.PathLike[str] | None = None,
         afresh: bool = False,
         allow: Sequence[str] = (),
+        certify: bool = False,
     ) -> LearnResult:
         """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env and allow those of ``make``.
 
@@ -223,6 +224,7 @@ class Recipe:
             progress=progress,
             max_samples=max_samples,
             checkpoint=checkpoint,
+            certify=certify,
             candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
             **options,
         )

@@ -26,6 +26,7 @@ from reprl.cli.answer import (
     print_error,
 )
 from reprl.cli.audit import audit
+from reprl.cli.certify import certify
 from reprl.cli.compare import compare
 from reprl.cli.envs import envs
 from reprl.cli.learn import learn
@@ -74,7 +75,7 @@ def _root(
 ) -> None: ...
 
 
-for _command in (twice, learn, replicate, verify, audit, compare, plan, report, envs, learners):
+for _command in (twice, learn, replicate, verify, certify, audit, compare, plan, report, envs, learners):
     app.command(help=_paragraphs(_command.__doc__))(_command)
 
 

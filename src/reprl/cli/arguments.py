@@ -102,6 +102,9 @@ EnvOptions = Annotated[
 MaxSamples = Annotated[
     int | None, option("--max-samples", help="Never draw more; not sure by then: exit code 1.", kind=whole)
 ]
+Certify = Annotated[
+    bool, typer.Option("--certify", help="Go on until the run's own data prove the policy, or out of samples.")
+]
 Workers = Annotated[
     int | None, option("--workers", help="They cannot change a result. Default: one for each core.", kind=whole)
 ]

@@ -45,6 +45,7 @@ def learn(
     option: args.Options = None,
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
+    certify: args.Certify = False,
     workers: args.Workers = None,
     dask: args.Dask = None,
     timeout: args.Timeout = None,
@@ -61,7 +62,8 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised.
+    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised. With
+    --certify it goes on until its own data prove the policy; without a proof at the end, exit code 1 as well.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
@@ -75,15 +77,17 @@ def learn(
     spec |= {"reach": reach, "reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
     opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask}
-    _check_source(log, env, spec, {**drawn, **opened})
+    _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
     if log is not None:
         from reprl.cli.logs import learn_from_log
 
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
     assert env is not None  # checked above
+    if certify:  # a proof by steps needs samples of their own at every step
+        options.setdefault("stationary", False)
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout)
-    drawn |= {"own": "" if recipe.environment.id else _again(env, env_option, reward_range), "dask": dask}
+    drawn |= {"own": _again(recipe, env, env_option, reward_range), "dask": dask, "certify": certify}
     return _learn_from(world, recipe, out, force, counts, **drawn)
 
 
@@ -128,8 +132,10 @@ def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn
         raise ReprlError("ENV must be given, or --log FILE; got neither")
 
 
-def _again(env: str, env_option: list[str] | None, reward_range: tuple[float, float] | None) -> str:
-    """The options that name an environment of one's own."""
+def _again(recipe: Recipe, env: str, env_option: list[str] | None, reward_range: tuple[float, float] | None) -> str:
+    """The options that name an environment of one's own; none where the recipe has an id."""
+    if recipe.environment.id:
+        return ""
     again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
@@ -146,6 +152,7 @@ def run_recipe(
     max_samples: int | None,
     workers: int | None,
     afresh: bool = False,
+    certify: bool = False,
     runs: int = 1,
 ) -> tuple[LearnResult, str]:
     """Run a recipe, and write the run to a folder that was reserved before the work began.
@@ -177,6 +184,7 @@ def run_recipe(
             checkpoint=kept,
             progress=progress_wanted(),
             afresh=afresh,
+            certify=certify,
         )
         try:
             if folder is not None:

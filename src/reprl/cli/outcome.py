@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import FINE, UNDECIDED
+from reprl.cli.certify import certificate_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +22,14 @@ def is_undecided(result: LearnResult) -> bool:
     return result.guarantee.status == "none" and result.rehearsal is not None
 
 
+def is_unproven(result: LearnResult) -> bool:
+    """Whether a run was asked for a proof and has none."""
+    return result.certificate is not None and not result.certificate.proven
+
+
 def exit_code(*results: LearnResult) -> int:
     """Return the code of runs that nobody compares."""
-    return UNDECIDED if any(map(is_undecided, results)) else FINE
+    return UNDECIDED if any(is_undecided(result) or is_unproven(result) for result in results) else FINE
 
 
 def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
@@ -37,6 +43,7 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "tolerance_words": None if receipt.choice is None else receipt.choice.words(result.settings.preference),
         "followed": result.followed,
         "rehearsal": document["rehearsal"],
+        "certificate": document.get("certificate"),
         "undecided": [
             {"step": h, "state": s, "state_name": names.labels.state(s), "share": share}
             for h, s, share in document["undecided"]
@@ -87,6 +94,8 @@ def outcome_rows(result: LearnResult, names: Environment) -> list[tuple[str, obj
     rows: list[tuple[str, object]] = [("promised", promise(result)), ("accuracy", accuracy_words(result, names))]
     if result.rehearsal is not None and not is_undecided(result):
         rows.append(("rehearsal", result.rehearsal))
+    if result.certificate is not None:
+        rows += certificate_rows(result.certificate)
     if chosen is not None:
         rows.append(("ties", chosen.words(result.settings.preference)))
     if result.followed and chosen is not None:

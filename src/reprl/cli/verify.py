@@ -14,6 +14,7 @@ from reprl.errors import ReprlError, quote
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reprl.artifacts.receipt import Receipt
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import Labels, TabularMDP
@@ -57,6 +58,7 @@ def verify(
         **comparison.as_dict(),
         "paths": [side.path for side in sides],
         "rehearsals": [_rehearsal(side) for side in sides],
+        "certificates": [_certificate(side) for side in sides],
         "remarks": remarks,
     }
     code = FINE if comparison.same else DIFFERENT
@@ -66,6 +68,11 @@ def verify(
 def _rehearsal(side: Evidence) -> dict[str, Any] | None:
     """What simulated second teams did in a run, as far as its receipt is there and says it."""
     return None if side.receipt is None else side.receipt.as_dict()["rehearsal"]
+
+
+def _certificate(side: Evidence) -> dict[str, Any] | None:
+    """What a run's own data prove, as its receipt states it."""
+    return None if side.receipt is None else side.receipt.as_dict().get("certificate")
 
 
 def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
@@ -93,7 +100,8 @@ def _find_names(sides: tuple[Evidence, Evidence]) -> Labels | None:
 def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     first, second = (side.receipt for side in sides)
     remarks = [
-        f"{side.path} was undecided at the end of its data: nothing is promised of it"
+        f"{side.path} was undecided when its {'samples ran out' if side.receipt.coverage is None else 'log ended'}: "
+        "nothing is promised of it"
         for side in sides
         if side.receipt is not None and side.receipt.guarantee.status == "none" and side.receipt.rehearsal is not None
     ]
@@ -104,11 +112,24 @@ def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     ]
     if first is None or second is None:
         return remarks
+    remarks += _parted(first, second)
     if first.recipe != second.recipe:
         return [*remarks, "the two runs followed different recipes"]
     if first.data_commitment == second.data_commitment:
         return [*remarks, SAME_DATA if first.coverage is None else SAME_LOG]
     return remarks
+
+
+def _parted(first: Receipt, second: Receipt) -> list[str]:
+    """Say what it means if two certified runs of one shared seed differ."""
+    proofs = [side.certified.certificate for side in (first, second) if side.certified is not None]
+    if len(proofs) < 2 or not all(proof.proven for proof in proofs) or first.recipe != second.recipe:
+        return []
+    if first.fingerprint == second.fingerprint:
+        return ["both policies are certified to be the world's own"]
+    return [
+        f"two certified runs differ: a certificate is false, of probability {sum(p.delta for p in proofs):g} at most"
+    ]
 
 
 def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verification, remarks: list[str]) -> None:
@@ -119,6 +140,11 @@ def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verifi
         (f"{side.path}, rehearsal", side.receipt.rehearsal)
         for side in sides
         if side.receipt is not None and side.receipt.rehearsal is not None
+    ]
+    rows += [
+        (f"{side.path}, certificate", side.receipt.certified.certificate)
+        for side in sides
+        if side.receipt is not None and side.receipt.certified is not None
     ]
     console.print(facts(rows))
     print_comparison(console, comparison)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
 from reprl.documents import plain
+from reprl.learning.certificate import SOURCES
 from reprl.learning.settings import SAMPLED_ONLY
 from reprl.mdp.environment import Environment
 from reprl.report.maps import Maps
@@ -92,6 +93,13 @@ def _decided(run: StoredRun) -> str:
     lines = []
     if receipt.rehearsal is not None and receipt.guarantee.status != "none":
         lines.append(f"{receipt.rehearsal}.")
+    if receipt.certified is not None:
+        found = receipt.certified.certificate
+        lines.append(f"Certificate (δ = {number(found.delta)}, {SOURCES[found.source]}): {found}.")
+        if found.tightest is not None:
+            h, s, a = found.tightest
+            cell, action = run.environment.cell(h, s), action_name(run.environment, a)
+            lines.append(f"Its tightest comparison: {cell}, {action}, with a proven margin of {number(found.margin)}.")
     if receipt.choice is not None:
         words = receipt.choice.words(settings.preference)
         lines.append(f"{words[0].upper()}{words[1:]}.")
@@ -122,6 +130,10 @@ def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
         found = receipt.rehearsal
         pairs = f"; {found.pairs_agree} of {found.pairs} pairs under fresh seeds" if found.pairs else ""
         items.append(("rehearsal", f"{found.agree} of {found.of}", f"simulated teams agree{pairs}"))
+    if receipt.certified is not None:
+        proof = receipt.certified.certificate
+        state = "proven" if proof.proven else "not proven"
+        items.append(("certificate", state, f"δ = {number(proof.delta)}, look in round {proof.round}"))
     if receipt.choice is not None:
         name = "tolerance" if receipt.choice.kind == "preferred" else "width"
         how = "followed" if receipt.choice.followed else "chosen"

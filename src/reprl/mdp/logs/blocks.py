@@ -1,8 +1,8 @@
 """Blocks of whole episodes: what a second team's log is redrawn from.
 
 Steps of one episode depend on each other, so a simulated log takes episodes whole or not at all. Episodes are dealt in
-turn to at most BLOCKS blocks; a block keeps how often it saw each outcome, nothing else. So memory is bounded by the
-number of blocks times that of outcomes, and up to BLOCKS episodes each is a block of its own.
+turn to at most BLOCKS blocks; a block keeps how often it saw each outcome, nothing else. Where that becomes too much,
+blocks are put together, two by two. So memory is bounded, and up to BLOCKS episodes each is a block of its own.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ from reprl.randomness import fill_words
 BLOCKS = 1024
 """Blocks, at most. The variance of a sum over redrawn blocks is that over redrawn episodes up to a factor whose
 standard deviation is √(2/BLOCKS), 4 %."""
+FEWEST = 128
+"""Blocks, at least, where there are as many episodes: the factor's standard deviation is then 12 %."""
+MOST_PAIRS = 1 << 23
+"""Pairs (block, outcome) that are kept, as long as there are more than FEWEST blocks: beyond, every two become one."""
 MOST_OUTCOMES = 1 << 24
 """Outcomes that are kept apart, at most."""
 _WAITING = 1 << 20
+_THING = (1 << 31) - 1
 
 
 class Sparse(NamedTuple):
@@ -141,7 +146,20 @@ class Tally:
         self._pairs, self._hits = pairs[first], np.add.reduceat(hits, first) if first.size else hits
         self._waiting, self._waits = [], 0
 
+    @property
+    def size(self) -> int:
+        """Pairs that are kept; those that wait to be merged may be counted twice."""
+        return self._pairs.size + self._waits
+
+    def fold(self, blocks: int) -> None:
+        """Put blocks together: number b becomes b mod blocks."""
+        self._merge()
+        pairs, hits = ((self._pairs >> 31) % blocks << 31) | (self._pairs & _THING), self._hits
+        self._pairs, self._hits = self._pairs[:0], self._hits[:0]
+        self._waiting = [(pairs, hits)]
+        self._merge()
+
     def sparse(self) -> Sparse:
         """Return all of them."""
         self._merge()
-        return Sparse(self._pairs >> 31, self._pairs & ((1 << 31) - 1), self._hits)
+        return Sparse(self._pairs >> 31, self._pairs & _THING, self._hits)

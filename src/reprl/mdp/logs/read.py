@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
 from reprl.mdp.dynamics import Data
-from reprl.mdp.logs.blocks import BLOCKS, Blocks, Numbering, Tally
+from reprl.mdp.logs.blocks import BLOCKS, FEWEST, MOST_PAIRS, Blocks, Numbering, Tally
 from reprl.mdp.logs.spec import LogSpec
 from reprl.mdp.logs.tables import Table
 from reprl.mdp.logs.words import Episodes, Words, read_rewards, read_truths
@@ -64,7 +64,7 @@ def read_log(table: Table, spec: LogSpec) -> Log:
 
     Guarantee:
         Every row is checked, and counted or refused by an error that names file, row and column. Memory is bounded by a
-        chunk, 8 bytes an episode, and BLOCKS times the number of outcomes.
+        chunk, 8 bytes an episode, and the larger of 2·MOST_PAIRS and FEWEST times the number of outcomes.
     """
     counting = _Counting(table, spec)
     held: _Rows | None = None
@@ -119,6 +119,7 @@ class _Counting:
         self._table, self._spec = table, spec
         self._outcomes, self._slots, self._starts = Numbering(), Tally(), Tally()
         self._episodes = self._rows = self._beyond = self._cut = 0
+        self._blocks = BLOCKS
 
     def add(self, rows: _Rows, after: _Rows | None, base: int) -> None:
         """Count rows, each with the row that comes after it; None: the log ends here."""
@@ -128,7 +129,7 @@ class _Counting:
         following = self._following(rows, after, last, base)
         episode = self._episodes + np.cumsum(rows.fresh) - 1
         self._episodes += int(rows.fresh.sum())
-        block = episode % BLOCKS
+        block = episode % self._blocks
         spec, kept = self._spec, rows.h < self._spec.horizon
         self._beyond += int((~kept).sum())
         self._rows += int(kept.sum())
@@ -137,6 +138,10 @@ class _Counting:
         key = (cell * spec.n_states + following) * (spec.reward_steps + 1) + rows.reward
         self._slots.add(block[kept], self._outcomes.number(key[kept]))
         self._starts.add(block[rows.fresh], rows.s[rows.fresh])
+        if self._slots.size > 2 * MOST_PAIRS and self._blocks >= 2 * FEWEST:
+            self._blocks //= 2
+            for tally in (self._slots, self._starts):
+                tally.fold(self._blocks)
 
     def _following(self, rows: _Rows, after: _Rows | None, last: NDArray[np.bool_], base: int) -> NDArray[np.int64]:
         """Return the state after every row: as it says, as the next row says, or "ended"."""
@@ -183,6 +188,6 @@ class _Counting:
         shape = (spec.horizon, spec.n_states, spec.n_actions)
         table = Outcomes(*shape, rows_a_step, 0, first, following.astype(np.int32), reward)
         slots = self._slots.sparse()
-        number = min(BLOCKS, self._episodes)
+        number = min(self._blocks, self._episodes)
         blocks = Blocks(number, table, slots._replace(thing=ranks[slots.thing]), self._starts.sparse(), ranks[known])
         return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut)
