@@ -34,6 +34,8 @@ _ATTEMPTS = 3
 """Times in a row that workers may be killed with no task done in between."""
 _INLINE = 1 << 16
 """Bytes that are sent to a cluster with every batch of tasks; more is given to every worker once, beforehand."""
+_JOINING = 60
+"""Seconds that the first worker of a cluster may take to join it."""
 _OPENED = 2
 """Packages that a thread keeps unpacked."""
 
@@ -141,8 +143,13 @@ def cluster(address: str | None) -> Iterator[None]:
         client = connect(address, timeout=10, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ReprlError(f"dask must be the address of a running scheduler, got {quote(address)}: {error}") from None
-    with client, parallel_config(backend="dask", client=client):
-        yield
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_JOINING)
+        except TimeoutError:
+            raise ReprlError(f"dask must have a worker within {_JOINING} s, got none at {quote(address)}") from None
+        with parallel_config(backend="dask", client=client):
+            yield
 
 
 class _Package(NamedTuple):
