@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 import reprl
-from experiments.certificates import measure
+from experiments import certificates as experiment
+from experiments.certificates import measure, present
 from reprl import ReprlError
 from reprl.artifacts.certify import certify_folder, check_certificate
 from reprl.artifacts.receipt import Receipt
@@ -307,3 +309,14 @@ def test_the_command_line_learns_with_a_certificate(tmp_path):
     assert main([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
     assert main([*words, "--max-samples", "2000", "--json"]) == 1
     assert certify_folder(tmp_path / "run").proven
+
+
+def test_the_experiment_draws_from_what_it_has_stored(tmp_path):
+    data = json.loads((Path(experiment.__file__).parent / "data.json").read_text())
+    text = present.tables(data)
+    for world in ("gridworld-v0", "combination-lock-v0"):
+        assert f"| {world} | " in text
+    page = (Path(experiment.__file__).parents[2] / "docs" / "certificates.md").read_text()
+    assert text in page
+    present.draw(data, tmp_path)
+    assert (tmp_path / "certificates.svg").stat().st_size > 5_000
