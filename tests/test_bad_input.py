@@ -128,7 +128,10 @@ def test_rewards_of_every_step_cannot_multiply_a_table_beyond_memory(monkeypatch
     monkeypatch.setattr("reprl.mdp.rows.MAX_ENTRIES", 100)
     kernel = np.full((3, 2, 3), 1 / 3)
     assert reprl.TabularMDP(kernel, np.zeros((5, 3, 2)), 0, 5).horizon == 5
-    refuse(lambda: reprl.TabularMDP(kernel, np.zeros((6, 3, 2)), 0, 6), "over all steps must have at most 100 entries, got 108")
+    refuse(
+        lambda: reprl.TabularMDP(kernel, np.zeros((6, 3, 2)), 0, 6),
+        "over all steps must have at most 100 entries, got 108",
+    )
 
 
 # 14, 15: documents
