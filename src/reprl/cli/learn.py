@@ -66,8 +66,6 @@ def learn(
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
-    reprl learn maintenance-v0 --preference "operate,service,replace" --access generative
-
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
@@ -84,8 +82,7 @@ def learn(
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
     assert env is not None  # checked above
-    if certify:  # a proof by steps needs samples of their own at every step
-        options.setdefault("stationary", False)
+    options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
     planned = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
     own = "" if planned[1].environment.id else _again(env, env_option, reward_range)
     return _learn_from(*planned, out, force, counts, own, {**drawn, "certify": certify})
