@@ -35,8 +35,8 @@ STORED = {
         *(1.64e4, 3.28e4, 3.28e4, 6.55e4, 1.31e5, 2.62e5, 2.62e5, 1.05e6, 8.39e6, 3.36e7),
     ),
 }
-"""Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), brought to ε = 0.3: twenty quantiles over the worlds in
-experiments/canonical, each of which weighs the same (``experiments.canonical.present.per_cell``)."""
+"""Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), brought to ε = 0.3: twenty
+quantiles over the worlds in experiments/canonical, each of which weighs the same (``present.per_cell`` there)."""
 WORLDS = {"generative": 35, "episodic": 15}
 """How many worlds those are."""
 STORED_EPSILON = 0.3

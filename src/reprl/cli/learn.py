@@ -68,9 +68,8 @@ def learn(
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
-    given |= {"rule": rule, "preference": preference, "constants": constants}
-    options = args.learn_options(given, option)
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
+    options = args.learn_options({**given, "preference": preference, "constants": constants}, option)
     spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
     spec |= {"reach": reach, "reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}

@@ -68,8 +68,7 @@ def run_canonical(
         settings: accuracy, replicability and preference.
         max_samples: never draw more; a run that is not sure by then promises nothing. None for LIMITS.
         spend: draw about so many, whatever a rehearsal would say, and ask for none.
-        candidate: (kind, number) that a recipe has published: the run follows it instead of choosing afresh, and pairs
-            under fresh keys then say nothing about it.
+        candidate: (kind, number) of a recipe, followed instead of choosing afresh; no pairs under fresh keys are asked.
         certify: stop when the data prove the policy, and not before.
         workers: processes, for a black box.
         progress: called with the phase, what is done of it and all of it.
