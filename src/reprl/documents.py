@@ -174,12 +174,23 @@ class Reader:
         self.name, self.document, self._joint = name, document, joint
 
     @classmethod
-    def open(cls, data: bytes | str, noun: str, format: str, version: int, fields: Sequence[str]) -> Reader:
-        """Read a document of one format and version with exactly these fields."""
+    def open(
+        cls,
+        data: bytes | str,
+        noun: str,
+        format: str,
+        version: int,
+        fields: Sequence[str],
+        earlier: Mapping[int, Sequence[str]] | None = None,
+    ) -> Reader:
+        """Read a document of one format and version with exactly these fields; earlier versions may have others."""
         document = decode(data, noun)
         if stated_format(document) != format:
             raise ReprlError(f"{noun} format must be {format!r}, got {quote(stated_format(document))}")
-        check_release(f"{noun} version", document.get("version"), version)
+        stated = document.get("version")
+        if type(stated) is int and stated in (earlier or {}):
+            version, fields = stated, (earlier or {})[stated]
+        check_release(f"{noun} version", stated, version)
         return cls(noun, document, ("format", "version", *fields), " ")
 
     def __getitem__(self, field: str) -> Any:

@@ -97,6 +97,19 @@ class Verification:
         """Whether the two are one policy."""
         return self.fingerprints[0] == self.fingerprints[1]
 
+    def __repr__(self) -> str:
+        """The answer on one line."""
+        if self.same:
+            return f"Verification(same policy {self.fingerprints[0][:12]})"
+        where = "" if self.different is None else f" in {self.different:,} of {self.cells:,} cells"
+        return f"Verification(different policies{where})"
+
+    def _repr_html_(self) -> str:
+        """Show whether the two are the same, and where not, in a notebook."""
+        from reprl import card
+
+        return card(self)
+
     @property
     def cells(self) -> int | None:
         """H·S, where both have it."""

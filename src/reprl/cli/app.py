@@ -31,6 +31,7 @@ from reprl.cli.envs import envs
 from reprl.cli.learn import learn
 from reprl.cli.learners import learners
 from reprl.cli.plan import plan
+from reprl.cli.play import play
 from reprl.cli.replicate import replicate
 from reprl.cli.report import report
 from reprl.cli.twice import twice
@@ -74,7 +75,7 @@ def _root(
 ) -> None: ...
 
 
-for _command in (twice, learn, replicate, verify, audit, compare, plan, report, envs, learners):
+for _command in (twice, learn, replicate, verify, play, audit, compare, plan, report, envs, learners):
     app.command(help=_paragraphs(_command.__doc__))(_command)
 
 

@@ -52,6 +52,10 @@ class Run:
     explored: Explored | None = None
     """Fractional and drawn ignorable sets, for access "episodic"."""
 
+    def __repr__(self) -> str:
+        """What it came to, on one line."""
+        return f"{type(self).__name__}(policy {self.policy.short_fingerprint}, {self.guarantee.status})"
+
     @property
     def tolerance(self) -> float | None:
         """Actions within this of the best counted as equal; None for the rule "sampled"."""
