@@ -188,12 +188,16 @@ class _Paint:
             return f'<div title="{escape(title)}" style="{_box(None)}{frame}">·</div>'
         return f'<div title="{escape(title)}" style="{_box(a)}{frame}">{escape(self.signs[a])}</div>'
 
+    def _said(self, a: int) -> str:
+        name = action_name(self.world, a)
+        return "" if name.removeprefix("action ") == self.signs[a] else name
+
     def legend(self) -> str:
         """What colours and signs mean; the actions that the policy takes, where there are many."""
         used = sorted({int(a) for a in np.unique(self.policy.actions)})
         keys = [
             f'<span style="display:inline-flex;gap:5px;align-items:center"><span style="{_box(a)}">{escape(self.signs[a])}'
-            f"</span>{escape(action_name(self.world, a))}</span>"
+            f"</span>{escape(self._said(a))}</span>"
             for a in used[:_STATES]
         ]
         if self.idle.any():

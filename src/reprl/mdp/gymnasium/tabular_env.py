@@ -29,7 +29,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         without an argument, it is one raw word of ``np_random``, which is read for nothing else.
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012 - Gymnasium declares it so
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 - Gymnasium declares it so
 
     def __init__(self, mdp: TabularMDP, data_seed: int | None = None, render_mode: str | None = None) -> None:
         self.mdp = mdp
