@@ -30,6 +30,8 @@ class Case(NamedTuple):
     """Samples that the design asks for, in the mean."""
     pairs: int | None = None
     """Fewer than the effort's, where a pair is slow."""
+    stationary: bool | None = None
+    """False where steps are not pooled although the world shows that they could be."""
 
     @property
     def name(self) -> str:
@@ -83,6 +85,8 @@ def _catalogue() -> list[Case]:
     return [Case("catalogue", entry.id, GENERATIVE, partial(make, entry.id)) for entry in catalogue()]
 
 
+APART = ("near ties at many scales", "chain with rare rooms", "duplicated actions", "absorbing states")
+"""Worlds that are measured without pooling as well."""
 SLOW = {"sparse S=200": 20, "sparse S=100": 20, "hub, 100 rare states": 20}
 
 
@@ -92,6 +96,9 @@ def _held_out() -> list[Case]:
         for world in HELD_OUT if access == GENERATIVE else BY_EPISODES:
             epsilon = TINY if world == "tiny ε" else EPSILON
             out.append(Case("held out", world, access, HELD_OUT[world], epsilon, 2**36, pairs=SLOW.get(world)))
+    for world in APART:
+        name = f"{world}, steps apart"
+        out.append(Case("held out", name, GENERATIVE, HELD_OUT[world], most=2**36, stationary=False))
     return out
 
 

@@ -260,12 +260,13 @@ def _check_resolved(document: Reader, name: str, chosen: dict[str, Any]) -> None
 
 
 def _portable(environment: Environment) -> Environment:
-    """Bring options to JSON's types, without names; what has options of other types counts as built by hand."""
+    """Bring options to JSON's types, without what the document leaves out; other options count as built by hand."""
+    environment = environment._replace(labels=Labels(), stationary=False)
     try:
         options = plain(environment.options, strict=True)
     except TypeError:
-        return environment._replace(id=None, options={}, labels=Labels())
-    return environment._replace(options=options, labels=Labels())
+        return environment._replace(id=None, options={})
+    return environment._replace(options=options)
 
 
 def _check_allowed(id: str, allow: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from reprl.errors import ReprlError
 from reprl.explore.blackbox import Records, as_counts, known_records, seeds
 from reprl.explore.crew import Crew
 from reprl.explore.unknown import find_unknown
-from reprl.mdp.access import Episodic, Model, walk
+from reprl.mdp.access import Episodic, Model, mask_of, walk
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.randomness import DataStream
@@ -32,7 +32,7 @@ BATCHES = (4, 2, 512)
 
 def no_data(model: Model, *, pooled: bool = False) -> Data:
     """Return what is known before the first sample; if steps are pooled, all that is added to it has to be."""
-    none = Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64))
+    none = Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64), mask_of(model))
     return none.pool() if pooled else none
 
 
@@ -86,7 +86,7 @@ def plan_visits(data: Data, weight: NDArray[np.float64] | None, model: Episodic)
     bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2
     bonus[:, list(model.known)] = 0.0
     if data.starts.sum() == 0:
-        return np.zeros(visits.shape[:2], dtype=np.int64)
+        return np.zeros(visits.shape[:2], dtype=np.int64) if data.allowed is None else data.allowed.argmax(axis=2)
     actions = np.empty(visits.shape[:2], dtype=np.int64)
     _plan(empirical_dynamics(data), bonus, actions)
     return actions
@@ -126,7 +126,7 @@ def play(
         counts = Counts(arrays.outcomes, hits)
         if progress is not None:
             progress(episodes, episodes)
-        return Data(counts, counts.visits[0].sum(axis=1))
+        return Data(counts, counts.visits[0].sum(axis=1), mask_of(model))
     crew = crew or Crew(model)
     shares = [episodes * w // crew.workers for w in range(crew.workers + 1)]
     parts = [(actions, stream, range(*edges)) for edges in pairwise(shares)]
@@ -135,7 +135,7 @@ def play(
     for found, begun in crew.work(play_episodes, parts, episodes, progress):
         records.update(found)
         starts += begun
-    return Data(as_counts(records, _shape(model)), starts)
+    return Data(as_counts(records, _shape(model)), starts, mask_of(model))
 
 
 def play_episodes(
@@ -201,6 +201,8 @@ def _plan(dynamics: Dynamics, bonus: NDArray[np.float64], actions: NDArray[np.in
         for s in range(outcomes.n_states):
             best, largest = 0, -1.0
             for a in range(outcomes.n_actions):
+                if not dynamics.allowed[h, s, a]:
+                    continue
                 total = bonus[h, s, a]
                 row = h * outcomes.row_shift + s * outcomes.n_actions + a
                 for e in range(outcomes.first[row], outcomes.first[row + 1]):

@@ -96,6 +96,8 @@ def _weigh(
         for s in range(outcomes.n_states):
             here[s] = -1.0
             for a in range(outcomes.n_actions):
+                if not dynamics.allowed[h, s, a]:
+                    continue
                 total = float(outcomes.horizon - h)
                 if not unsure[h, s, a]:
                     total = 0.0

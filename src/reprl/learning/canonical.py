@@ -76,7 +76,7 @@ def run_canonical(
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
         (data seed, "rehearsal/ROUND/…").
     """
-    check_model(model, settings.access, f"access={settings.access!r}")
+    check_model(model, settings.access, f"access={settings.access!r}", masked=True)
     settings = settings.pooling(model)
     model = source(model, settings)
     settings.check_horizon(model.horizon)

@@ -280,7 +280,7 @@ class ReprlLearner:
 
     def _unit(self, model: Any) -> int:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
-        check_model(model, self.access, self.name)
+        check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
         if self.access == "generative":
             return int(source(model, self.settings.pooling(model)).samples_per_call)
         if self.settings.rule == "canonical":

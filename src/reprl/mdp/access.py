@@ -57,6 +57,11 @@ def is_stationary(model: object) -> bool:
     return bool(getattr(model, "stationary", False))
 
 
+def mask_of(model: object) -> NDArray[np.bool_] | None:
+    """Return the actions that may be taken, (H, S, A); None if all may, or nobody says."""
+    return getattr(model, "allowed", None)
+
+
 class Parallel(Model, Protocol):
     """Anything that can be sampled in parallel, one outcome of every cell a call."""
 
@@ -105,13 +110,26 @@ _PARTS = {
 }
 
 
-def check_model(model: object, access: str, whom: str) -> None:
-    """Refuse a model that does not offer what its access asks for: Parallel for "generative", or Episodic."""
+def check_model(model: object, access: str, whom: str, *, masked: bool = False) -> None:
+    """Refuse a model that does not offer what its access asks for: Parallel for "generative", or Episodic.
+
+    Args:
+        model: anything.
+        access: "generative" or "episodic".
+        whom: what it is for, for errors.
+        masked: whether that can do with fewer actions than all.
+    """
     allowed, own = _PARTS[access]
     offered = dir(model)  # reads no property: tables are built when a kernel asks for them
     for part in (*own, "n_states", "n_actions", "horizon", "ledger", "data_seed"):
         if part not in offered:
             raise ReprlError(f"model must be {allowed} for {whom}, got {quote(model)}: it has no {part}")
+    mask = None if masked else mask_of(model)
+    if mask is not None:
+        raise ReprlError(
+            f"model must allow every action for {whom}, got {int((~mask).sum())} masked of {mask.size}: "
+            "only reprl with rule='canonical' keeps to masks"
+        )
 
 
 class EpisodeArrays(NamedTuple):
@@ -156,6 +174,11 @@ class GenerativeModel:
         """Whether the law does not depend on the step."""
         return self.mdp.stationary
 
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """(H, S, A): the actions that may be taken; None if all may."""
+        return self.mdp.allowed
+
     @cached_property
     def pooled(self) -> PooledModel:
         """The same MDP, sampled once for all steps."""
@@ -167,8 +190,9 @@ class GenerativeModel:
 
     @property
     def samples_per_call(self) -> int:
-        """S·A·H, and S·A more when the start is random."""
-        return self.n_states * self.n_actions * (self.horizon + (0 if self.mdp.fixed_start else 1))
+        """S·A·H, less the cells that nobody may sample, and S·A more when the start is random."""
+        masked = 0 if self.allowed is None else int((~self.allowed).sum())
+        return self.n_states * self.n_actions * (self.horizon + (0 if self.mdp.fixed_start else 1)) - masked
 
     def sample(self, n: int) -> Counts:
         """Make n parallel-sampling calls and return what they showed.
@@ -208,9 +232,10 @@ class GenerativeModel:
 
     def _draw(self, n: int, outcomes: Outcomes, stream: DataStream) -> Counts:
         """Draw n samples of every cell of a table of this MDP."""
-        hits = np.empty(outcomes.n_slots, dtype=np.int64)
-        cells = int(np.prod(outcomes.tallied))
-        _multinomials(outcomes, self.mdp.probability, self._cumulative, np.uint64(stream.key), cells, n, hits)
+        hits = np.zeros(outcomes.n_slots, dtype=np.int64)
+        steps = outcomes.tallied[0]
+        drawn = np.ones(outcomes.tallied, dtype=np.bool_) if self.allowed is None else self.allowed[:steps].copy()
+        _multinomials(outcomes, self.mdp.probability, self._cumulative, np.uint64(stream.key), drawn.ravel(), n, hits)
         return Counts(outcomes, hits)
 
 
@@ -234,9 +259,15 @@ class PooledModel:
         self._model, self._batches = model, 0
 
     @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """(H, S, A): the actions that may be taken; None if all may."""
+        return self._model.allowed
+
+    @property
     def samples_per_call(self) -> int:
-        """S·A, and one more when the start is random."""
-        return self.n_states * self.n_actions + (0 if self._model.mdp.fixed_start else 1)
+        """S·A, less what nobody may sample, and one more when the start is random."""
+        masked = 0 if self.allowed is None else int((~self.allowed[0]).sum())
+        return self.n_states * self.n_actions - masked + (0 if self._model.mdp.fixed_start else 1)
 
     def sample(self, n: int) -> Counts:
         """Make n calls and return what they showed, pooled.
@@ -274,13 +305,15 @@ def _multinomials(
     law: NDArray[np.float64],
     cumulative: NDArray[np.float64],
     key: np.uint64,
-    tallied: int,
+    drawn: NDArray[np.bool_],
     n: int,
     hits: NDArray[np.int64],
 ) -> None:
-    """Fill hits with one multinomial for each of the first `tallied` cells."""
+    """Fill hits, which holds zeros, with one multinomial for each cell that is drawn."""
     cells = outcomes.n_states * outcomes.n_actions
-    for cell in range(tallied):
+    for cell in range(drawn.size):
+        if not drawn[cell]:
+            continue
         h = cell // cells
         row = h * outcomes.row_shift + cell - h * cells
         low, high, shift = outcomes.first[row], outcomes.first[row + 1], h * outcomes.slot_shift
@@ -394,6 +427,11 @@ class EpisodicModel:
         return self.mdp.stationary
 
     @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """(H, S, A): the actions that may be taken; None if all may."""
+        return self.mdp.allowed
+
+    @property
     def known(self) -> Mapping[int, float]:
         """No state: every law is learned from samples."""
         return {}
@@ -435,6 +473,9 @@ class EpisodicModel:
         if self._h >= self.horizon:
             raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
         a = check_int("action", action, 0, self.n_actions - 1)
+        if self.allowed is not None and not self.allowed[self._h, self._state, a]:
+            may = ", ".join(map(str, np.flatnonzero(self.allowed[self._h, self._state])))
+            raise ReprlError(f"action must be allowed in state {self._state} at step {self._h} ({may}), got {a}")
         table = self.mdp.outcomes
         row = self._h * table.row_shift + self._state * self.n_actions + a
         e = draw_outcome(self.arrays.table, row, self._word(self._h + 1))
@@ -442,6 +483,11 @@ class EpisodicModel:
         self._state = int(table.next_state[e])
         self.ledger.samples += 1
         return Observation(self._state, float(table.reward[e]), self._h == self.horizon)
+
+    @property
+    def may_take(self) -> NDArray[np.bool_] | None:
+        """(A,): the actions that may be taken now, those of the last step once it is over; None if all may."""
+        return None if self.allowed is None else self.allowed[min(self._h, self.horizon - 1), self._state]
 
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n fresh episodes."""

@@ -24,6 +24,8 @@ class Dynamics(NamedTuple):
     """(H, S, A): whether anything is known of a cell. An action that nobody has tried is never chosen."""
     initial: NDArray[np.float64]
     """(S,): law of the start."""
+    allowed: NDArray[np.bool_]
+    """(H, S, A): the actions that may be taken; others are never tried."""
 
 
 class Data(NamedTuple):
@@ -32,6 +34,8 @@ class Data(NamedTuple):
     counts: Counts
     starts: NDArray[np.int64]
     """(S,): how many episodes, or parallel calls, began in each state."""
+    allowed: NDArray[np.bool_] | None = None
+    """(H, S, A): the actions that may be taken; None for all."""
 
     def __add__(self, other: object) -> Data:
         """Add two data sets up; one without any samples has no table of its own."""
@@ -39,18 +43,19 @@ class Data(NamedTuple):
             return NotImplemented
         if not self.starts.any() and not self.counts.hits.any():
             return other
-        return Data(self.counts + other.counts, self.starts + other.starts)
+        return Data(self.counts + other.counts, self.starts + other.starts, other.allowed)
 
     def pool(self) -> Data:
         """Let every sample count at all steps."""
-        return Data(self.counts.pool(), self.starts)
+        return self._replace(counts=self.counts.pool())
 
 
 def true_dynamics(mdp: TabularMDP) -> Dynamics:
     """Return the dynamics of a world that is known."""
     outcomes = mdp.outcomes
     law = np.tile(mdp.probability, mdp.horizon if outcomes.slot_shift else 1)
-    return Dynamics(outcomes, law, np.ones(outcomes.shape, dtype=np.bool_), np.asarray(mdp.initial))
+    allowed = _mask(mdp.allowed, outcomes.shape)
+    return Dynamics(outcomes, law, allowed, np.asarray(mdp.initial), allowed)
 
 
 def empirical_dynamics(data: Data) -> Dynamics:
@@ -60,7 +65,13 @@ def empirical_dynamics(data: Data) -> Dynamics:
     tried = np.empty(outcomes.tallied, dtype=np.bool_)
     _normalise(outcomes, data.counts.hits, probability, tried)
     tried = np.repeat(tried, outcomes.horizon, axis=0) if outcomes.pooled else tried
-    return Dynamics(outcomes, probability, tried, data.starts / data.starts.sum())
+    allowed = _mask(data.allowed, outcomes.shape)
+    return Dynamics(outcomes, probability, tried & allowed, data.starts / data.starts.sum(), allowed)
+
+
+def _mask(allowed: NDArray[np.bool_] | None, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
+    """The actions that may be taken, (H, S, A), in one piece, as kernels want it."""
+    return np.ones(shape, dtype=np.bool_) if allowed is None else np.array(allowed, order="C")
 
 
 def redraw(data: Data, share: int, key: int) -> Dynamics:
@@ -92,7 +103,7 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
     lane = np.uint64(int(np.prod(counts.outcomes.shape)))
     multinomial(np.uint64(key), lane, number, law, np.cumsum(law), drawn)
     starts[seen] = drawn
-    return Data(Counts(counts.outcomes, hits), starts)
+    return Data(Counts(counts.outcomes, hits), starts, data.allowed)
 
 
 @njit(cache=True, nogil=True)

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_int, check_real
+from reprl.mdp.rows import MAX_ENTRIES, check_entries
 from reprl.mdp.tabular import Labels, RewardMap, TabularMDP
 from reprl.randomness import fill_words
 
 ARROWS = ("↑", "→", "↓", "←")
 _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
-_MAX_ENTRIES = 2**28
 
 Array = NDArray[np.float64]
 
@@ -200,6 +200,33 @@ def queue_admission(
     return TabularMDP(kernel, _spread(reward, n), 0, horizon, "deterministic", labels=labels)
 
 
+def gambler(horizon: int = 20, *, goal: int = 16, start: int = 6, win: float = 0.4) -> TabularMDP:
+    """Stake coins on a toss that wins with a given chance, as many as you have and still need; the goal pays 1.
+
+    The textbook's gambler (Sutton and Barto, example 4.3): where the coin is against you, many stakes are equally good,
+    and which one a solver prints is decided by rounding.
+    """
+    goal = check_int("goal", goal, 2)
+    start = check_int("start", start, 1, goal - 1)
+    chance = check_real("win", win, 0.0, 1.0)
+    stakes = goal // 2
+    check_entries("a dense MDP (steps·S·A·S)", stakes * (goal + 1) ** 2)
+    rows: list[tuple[float, ...]] = []
+    for capital in range(goal + 1):
+        most = min(capital, goal - capital)
+        for stake in range(1, most + 1):
+            rows.append((capital, stake - 1, capital + stake, chance, float(capital + stake == goal)))
+            rows.append((capital, stake - 1, capital - stake, 1.0 - chance, 0.0))
+        if most == 0:
+            rows.append((capital, 0, capital, 1.0, 0.0))
+    allowed = np.arange(stakes) < np.maximum(1, np.minimum(np.arange(goal + 1), goal - np.arange(goal + 1)))[:, None]
+    names = ("broke", *(f"{capital} coins" for capital in range(1, goal)), "rich")
+    labels = Labels(states=names, actions=tuple(f"stake {k + 1}" for k in range(stakes)), grid=(1, goal + 1))
+    return TabularMDP.from_outcomes(
+        rows, n_states=goal + 1, n_actions=stakes, horizon=horizon, initial=start, labels=labels, allowed=allowed
+    )
+
+
 def hard_instance(biases: ArrayLike, n_actions: int = 2) -> TabularMDP:
     """The lower-bound MDP: uniform transitions and start; actions 0 and 1 have mean reward ±biases, the others −2.
 
@@ -219,7 +246,7 @@ def hard_instance(biases: ArrayLike, n_actions: int = 2) -> TabularMDP:
         )
     horizon, n_states = p.shape
     n_actions = _size("n_actions", n_actions, 2)
-    _check_entries(n_states, n_actions, horizon)
+    check_entries("a dense MDP (steps·S·A·S)", horizon * n_actions * n_states**2)
     kernel = blank(n_states, n_actions)[0] + 1.0 / n_states
     reward = np.zeros((horizon, n_states, n_actions))
     reward[:, :, 0] = (2.0 + p) / 3.0
@@ -253,27 +280,20 @@ def seeded_hard_instance(
     size = check_real("bias", bias, 0.0, 1.0, open_low=False, open_high=False)
     steps = check_int("horizon", 3 if horizon is None else horizon, 1, 10**6)
     states = _size("n_states", 4 if n_states is None else n_states)
-    _check_entries(states, _size("n_actions", n_actions, 2), steps)
+    check_entries("a dense MDP (steps·S·A·S)", steps * _size("n_actions", n_actions, 2) * states**2)
     signs = np.where(_uniforms(steps * states, "hard-instance-v0", seed, "signs") < 0.5, -1.0, 1.0)
     return hard_instance(size * signs.reshape(steps, states), n_actions)
 
 
 def blank(n_states: int, n_actions: int, steps: int = 1) -> Array:
     """Return zeros (steps, S, A, S), or refuse a table that would not fit in memory."""
-    _check_entries(n_states, n_actions, steps)
+    check_entries("a dense MDP (steps·S·A·S)", steps * n_actions * n_states**2)
     return np.zeros((steps, n_states, n_actions, n_states))
-
-
-def _check_entries(n_states: int, n_actions: int, steps: int) -> None:
-    """Refuse a dense table that would not fit in memory, before any is taken."""
-    entries = steps * n_actions * n_states**2
-    if entries > _MAX_ENTRIES:
-        raise ReprlError(f"a dense MDP must have at most {_MAX_ENTRIES} entries (steps·S·A·S), got {entries}")
 
 
 def _size(name: str, value: object, low: int = 1) -> int:
     """Return a number of states or actions, or of what makes them, that no table could exceed."""
-    return check_int(name, value, low, _MAX_ENTRIES)
+    return check_int(name, value, low, MAX_ENTRIES)
 
 
 def _numbered(stem: str, n: int) -> tuple[str, ...]:
