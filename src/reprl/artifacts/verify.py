@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, find_file, load_run
+from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.documents import decode, stated_format
@@ -66,6 +67,33 @@ def _beside(source: Path, name: str, kind: Any) -> Any:
 def _recipe_of(source: Path, receipt: Receipt | None) -> Recipe | None:
     recipe: Recipe | None = _beside(source, RECIPE, Recipe)
     return recipe if recipe is not None and receipt is not None and receipt.recipe == recipe.digest else None
+
+
+def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
+    """Return what to bear in mind when two runs are compared: promises that were not made, data that were not fresh."""
+    receipts = [(_called(side, number), side.receipt) for number, side in enumerate(sides)]
+    found = [
+        f"{name} was undecided when its samples ran out: nothing is promised of it"
+        for name, receipt in receipts
+        if receipt is not None and receipt.guarantee.status == "none" and receipt.rehearsal is not None
+    ]
+    found += [
+        f"{name} followed the candidate of its recipe; ρ speaks of choosing afresh"
+        for name, receipt in receipts
+        if receipt is not None and receipt.choice is not None and receipt.choice.followed
+    ]
+    (_, first), (_, second) = receipts
+    if first is None or second is None:
+        return found
+    if first.recipe != second.recipe:
+        return [*found, "the two runs followed different recipes"]
+    if first.data_commitment == second.data_commitment:
+        return [*found, "both runs used one data seed: equal policies show determinism, not replicability"]
+    return found
+
+
+def _called(side: Evidence | StoredRun, number: int) -> str:
+    return side.path if isinstance(side, Evidence) else ("the first run", "the second run")[number]
 
 
 class CellDifference(NamedTuple):

@@ -224,7 +224,9 @@ def _rest(*hidden: tuple[int, str]) -> str:
 
 def _card(title: str, *parts: str) -> str:
     head = f'<div style="font-size:15px;font-weight:650">{escape(title)}</div>'
-    frame = "border:1px solid #8886;border-radius:10px;padding:12px 16px;max-width:860px;line-height:1.5;font-size:13.5px"
+    frame = (
+        "border:1px solid #8886;border-radius:10px;padding:12px 16px;max-width:860px;line-height:1.5;font-size:13.5px"
+    )
     return f'<div class="reprl-card" style="{frame}">{head}{"".join(parts)}</div>'
 
 

@@ -141,8 +141,12 @@ def _read_table(given: Reader) -> spaces.MultiDiscrete:
         sizes = start = np.zeros(0, dtype=np.int64)
     dtype = np.dtype(name)
     fits = sizes.size > 0 and sizes.shape == start.shape and bool((sizes >= 1).all())
-    if not fits or not all(np.iinfo(dtype).min <= x <= np.iinfo(dtype).max for x in [*start.flat, *(start + sizes).flat]):
-        raise ReprlError(f"{given.where('n')} and start must be tables of whole numbers of one shape, got {quote(given['n'])}")
+    if not fits or not all(
+        np.iinfo(dtype).min <= x <= np.iinfo(dtype).max for x in [*start.flat, *(start + sizes).flat]
+    ):
+        raise ReprlError(
+            f"{given.where('n')} and start must be tables of whole numbers of one shape, got {quote(given['n'])}"
+        )
     return spaces.MultiDiscrete(sizes, dtype=dtype.type, start=start)
 
 
