@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(show: bool, unit: str) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Yield whom to tell (phase, units done, units of the phase): a bar on standard error or in a notebook, or nobody."""
+    """Yield whom to tell (phase, units done, units of the phase): a bar on standard error, in a notebook, or nobody."""
     if not show:
         yield None
         return
@@ -52,10 +52,13 @@ def _in_notebook() -> bool:
 @contextmanager
 def _notebook_bar(unit: str) -> Iterator[Callable[[str, int, int], None]]:
     """Draw the browser's own progress bar, which needs no widgets, and take it away at the end."""
-    from IPython.display import HTML, display
+    from IPython.display import display
 
-    handle = display(HTML(""), display_id=True)
+    handle = display({"text/html": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
     drawn = 0.0
+
+    def show(text: str) -> None:
+        handle.update({"text/html": text}, raw=True)
 
     def tell(phase: str, done: int, total: int) -> None:
         nonlocal drawn
@@ -64,9 +67,9 @@ def _notebook_bar(unit: str) -> Iterator[Callable[[str, int, int], None]]:
             return
         drawn = now
         words = html.escape(f"{phase}: {done:,} of {total:,} {unit}")
-        handle.update(HTML(f'<progress value="{done}" max="{max(total, 1)}"></progress> {words}'))
+        show(f'<progress value="{done}" max="{max(total, 1)}"></progress> {words}')
 
     try:
         yield tell
     finally:
-        handle.update(HTML(""))
+        show("")

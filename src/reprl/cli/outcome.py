@@ -75,7 +75,7 @@ def promise(result: LearnResult) -> str:
     if guarantee.status != "rehearsed":
         return str(guarantee)
     figures, _, _ = str(guarantee).partition(" [")
-    return f"{figures} [rehearsed: docs/rehearsal.md]"
+    return f"{figures} [rehearsed: reprl docs rehearsal]"
 
 
 def outcome_rows(result: LearnResult, names: Environment) -> list[tuple[str, object]]:

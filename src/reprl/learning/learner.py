@@ -79,7 +79,7 @@ class LearnResult(Run):
         return {"recipe": self.recipe.as_dict(), "receipt": self.receipt.as_dict(), "policy": self.policy.to_dict()}
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each step and state: action, samples, value, and the share of simulated teams that differ."""
+        """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
         table = self.policy.to_pandas()
         table["samples"] = self.receipt.visits.ravel()
         table["value"] = self.values[:-1].ravel()

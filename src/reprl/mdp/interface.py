@@ -16,6 +16,7 @@ from reprl.mdp.tabular import Labels, TabularMDP
 if TYPE_CHECKING:
     from reprl.mdp.gymnasium.spaces import Codec
 
+_NO_NAMES = Labels()
 _NAMES = ("labels", "observation", "action")
 
 
@@ -26,7 +27,7 @@ class Interface:
     States and actions of an environment whose dynamics are known are their own numbers.
     """
 
-    labels: Labels = Labels()
+    labels: Labels = _NO_NAMES
     observation: Mapping[str, Any] | None = None
     """The space of observations as a document; None where states are numbers."""
     action: Mapping[str, Any] | None = None

@@ -40,9 +40,11 @@ class Policy:
 
     def __init__(self, actions: ArrayLike | Policy, interface: Interface | None = None) -> None:
         """Check and freeze a table of actions."""
-        given = actions if isinstance(actions, Policy) else None
-        self._actions = _checked(actions) if given is None else given.actions
-        self._interface = given.interface if given is not None and interface is None else interface
+        if isinstance(actions, Policy):
+            self._actions, interface = actions.actions, interface or actions.interface
+        else:
+            self._actions = _checked(actions)
+        self._interface = interface
         self._fingerprint = ""
 
     @property

@@ -59,16 +59,16 @@ def _run(run: LearnResult | StoredRun) -> str:
         said = "Nothing is promised of this policy."
     else:
         said = (
-            f"A second run on fresh data ends in this very policy with probability ≥ {percent(max(0.0, 1 - promise.rho))}; "
-            f"it is within {number(promise.epsilon)} of the best with probability ≥ {percent(max(0.0, 1 - promise.delta))}."
+            "A second run on fresh data ends in this very policy with probability ≥ "
+            f"{percent(max(0.0, 1 - promise.rho))}; it is within {number(promise.epsilon)} of the best with "
+            f"probability ≥ {percent(max(0.0, 1 - promise.delta))}."
         )
     lines = [f"{_badge(promise.status, _STATUS[promise.status])} {escape(said)}"]
     if found is not None:
         lines.append(f"Rehearsal: {escape(found)}.")
     episodes = f" in {record.episodes:,} episodes" if record.episodes else ""
-    lines.append(
-        f"{record.samples:,} samples{episodes}, {record.seconds:.3g} s · shared seed {run.recipe.shared_seed}, to be published"
-    )
+    seed = f"shared seed {run.recipe.shared_seed}, to be published"
+    lines.append(f"{record.samples:,} samples{episodes}, {record.seconds:.3g} s · {seed}")
     idle = record.tiers.ignorable
     disputed = None if found is None else found.apart > 0.0
     return _card(world.title, _print(run.policy), _lines(lines), _map(run.policy, world, idle, disputed))
@@ -196,8 +196,8 @@ class _Paint:
         """What colours and signs mean; the actions that the policy takes, where there are many."""
         used = sorted({int(a) for a in np.unique(self.policy.actions)})
         keys = [
-            f'<span style="display:inline-flex;gap:5px;align-items:center"><span style="{_box(a)}">{escape(self.signs[a])}'
-            f"</span>{escape(self._said(a))}</span>"
+            f'<span style="display:inline-flex;gap:5px;align-items:center"><span style="{_box(a)}">'
+            f"{escape(self.signs[a])}</span>{escape(self._said(a))}</span>"
             for a in used[:_STATES]
         ]
         if self.idle.any():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,7 +52,7 @@ def _strip(world: Environment, actions: NDArray[np.int64], ignored: NDArray[np.b
     kinds = np.where(ignored, -1, actions)
     starts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), kinds.size]
     parts = []
-    for low, high in zip(starts[:-1], starts[1:], strict=True):
+    for low, high in pairwise(starts):
         a, length = int(kinds[low]), high - low
         wide = f' style="--n:{length}"' if length > 1 else ""
         name = "" if a < 0 else escape(action_name(world, a))

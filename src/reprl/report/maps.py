@@ -185,7 +185,7 @@ class Maps:
             if self.axes is not None:
                 (r, c), rows, columns = self.axes.places[a], len(self.axes.rows) - 1, len(self.axes.columns) - 1
                 one, two = (
-                    f"color-mix(in oklab,var(--hue{k}) {6 + 80 * share:.0f}%,var(--card))"
+                    f"color-mix(in oklab,var(--hue{k}) {100 * share:.0f}%,var(--card))"
                     for k, share in ((1, r / rows), (0, c / columns))
                 )
                 tint = f"color-mix(in oklab,{one},{two})"

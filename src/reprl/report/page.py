@@ -55,7 +55,8 @@ def badge(text: str, tone: str) -> str:
 def tiles(items: Iterable[tuple[str, str, str]]) -> str:
     """Return key figures: (name, value, remark), the value as HTML."""
     cells = "".join(
-        f'<div class="tile"><dt>{escape(name)}</dt><dd{_size(value)}>{value}</dd><dd class="remark">{escape(remark)}</dd></div>'
+        f'<div class="tile"><dt>{escape(name)}</dt><dd{_size(value)}>{value}</dd>'
+        f'<dd class="remark">{escape(remark)}</dd></div>'
         for name, value, remark in items
     )
     return f'<dl class="tiles">{cells}</dl>'

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.verify import compare_policies, remarks
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, state_name
-from reprl.report.page import badge, counted, escape, facts, fingerprint, number, page, percent, promises, table, tiles
+from reprl.report.page import badge, counted, escape, fingerprint, number, page, percent, promises, table, tiles
 from reprl.report.run_page import ARROW, STATUSES, lead, promise_words
 from reprl.report.worth import Worth
 
@@ -28,7 +29,7 @@ def pair_page(first: StoredRun, second: StoredRun, worth: tuple[Worth, Worth] | 
     ]
     data = None
     if found.different:
-        maps = Maps(world, sum((run.receipt.visits.astype(np.float64) for run in runs), np.zeros(())))
+        maps = Maps(world, first.receipt.visits.astype(np.float64) + second.receipt.visits)
         apart = first.policy.actions != second.policy.actions
         for name, run in zip(("first", "second"), runs, strict=True):
             maps.tell(f"{name} run", run.policy.actions, [action_name(world, a) for a in range(world.n_actions)])
@@ -36,7 +37,7 @@ def pair_page(first: StoredRun, second: StoredRun, worth: tuple[Worth, Worth] | 
         body += [
             f'<h2 class="part">Where they differ</h2><p class="note">{escape(maps.note)} Framed: the two do different '
             f"things.</p>{maps.slider()}",
-            f'<div class="figures">{maps.policy(first.policy.actions, idle, apart, ("Policy of the first run", _FRAMED))}</div>',
+            f'<div class="figures">{maps.policy(first.policy.actions, idle, apart, _WORDS)}</div>',
             _cells(first, second, apart),
         ]
         data = maps.data()
@@ -44,7 +45,7 @@ def pair_page(first: StoredRun, second: StoredRun, worth: tuple[Worth, Worth] | 
     return page("two runs", world.title, lead(world, world.labels.description), ARROW + "".join(body), data)
 
 
-_FRAMED = "the second run does something else"
+_WORDS = ("Policy of the first run", "the second run does something else")
 
 
 def _verdict(runs: tuple[StoredRun, StoredRun], different: int | None, cells: int | None) -> str:
@@ -102,7 +103,7 @@ def _sides(runs: tuple[StoredRun, StoredRun], worth: tuple[Worth, Worth] | None)
     return table(("", "first run", "second run"), rows)
 
 
-def _cells(first: StoredRun, second: StoredRun, apart: np.ndarray) -> str:
+def _cells(first: StoredRun, second: StoredRun, apart: NDArray[np.bool_]) -> str:
     world = first.environment
     places = np.argwhere(apart)[:_MOST].tolist()
     rows = [
@@ -119,7 +120,10 @@ def _cells(first: StoredRun, second: StoredRun, apart: np.ndarray) -> str:
     extra = (
         f"<details><summary>{int(apart.sum()) - _SHOWN:,} more</summary>{rest}</details>" if len(rows) > _SHOWN else ""
     )
-    return f'<section class="card" id="cells-that-differ"><h2>Cells that differ</h2>{table(head, rows[:_SHOWN])}{extra}</section>'
+    return (
+        '<section class="card" id="cells-that-differ"><h2>Cells that differ</h2>'
+        f"{table(head, rows[:_SHOWN])}{extra}</section>"
+    )
 
 
 def _promises(differ: bool) -> str:

@@ -89,12 +89,12 @@ def _guarantee(run: StoredRun, worth: Worth | None) -> str:
         )
     if worth is not None:
         sentence += (
-            f'<p class="sentence second" id="worth">It is worth <strong>{worth.value:.4g}</strong>, and the best policy '
+            f'<p class="sentence second" id="worth">It is worth <strong>{worth.value:.4g}</strong>, the best policy '
             f"<strong>{worth.best:.4g}</strong>: {number(max(0.0, worth.best - worth.value))} is lost, where ε allows "
             f"{number(worth.epsilon)}.</p>"
         )
     mark = badge(promise.status, tone)
-    source = "docs/rehearsal.md" if promise.status == "rehearsed" else promise.source
+    source = "reprl docs rehearsal" if promise.status == "rehearsed" else promise.source
     return (
         f'<div class="guarantee" id="guarantee"><h2>Guarantee {mark}</h2>{sentence}{_decided(run)}'
         f'<p class="caption"><b>{escape(promise.status)}</b> — {meaning}. Source: {escape(source)}</p></div>'

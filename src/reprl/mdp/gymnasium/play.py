@@ -55,16 +55,18 @@ def open_to_play(world: TabularMDP | GymnasiumModel) -> Env:
             from reprl.mdp.gymnasium.tabular_env import TabularEnv
 
             return TabularEnv(world, render_mode=_PICTURE)
-        options = {name: value for name, value in world.origin.options.items() if name != "reward_range"}
+        options: dict[str, Any] = {k: value for k, value in world.origin.options.items() if k != "reward_range"}
         source: Any = world.origin.id.removeprefix("gym:")
-        modes = gymnasium.make(source, max_episode_steps=-1, **options).metadata.get("render_modes", ())
-        options["max_episode_steps"] = -1
+        options = {"max_episode_steps": -1, **options}
+        probe = gymnasium.make(source, **options)
+        modes = probe.metadata.get("render_modes", ())
+        probe.close()
     else:
         source, options = world.env.spec, {}
         modes = world.env.metadata.get("render_modes", ())
         if not world.reopens or source is None or _PICTURE not in modes:
             return world.env
-    return gymnasium.make(source, **options, **({"render_mode": _PICTURE} if _PICTURE in modes else {}))
+    return gymnasium.make(source, **options, render_mode=_PICTURE if _PICTURE in modes else None)
 
 
 def play(policy: Policy, env: Env, seed: int) -> Episode:

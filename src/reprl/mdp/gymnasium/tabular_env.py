@@ -68,7 +68,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         may = self.model.may_take
         return {} if may is None else {"action_mask": may.astype(np.int8)}
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Return the picture of where the agent is; None without a render mode."""
         if self.render_mode is None or self._state < 0:
             return None
