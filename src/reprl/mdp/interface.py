@@ -67,7 +67,7 @@ class Interface:
         if self._seen is not None:
             return self._seen.encode(observation)
         if not isinstance(observation, int) and not hasattr(observation, "__index__"):
-            named = " or its name" if self.labels.states else ""
+            named = " or its name," if self.labels.states else ""
             raise ReprlError(
                 f"observation must be the number of a state, from 0 to {n_states - 1},{named} got {quote(observation)}"
             )

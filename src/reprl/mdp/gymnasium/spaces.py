@@ -117,7 +117,7 @@ def read_space(where: str, document: object) -> spaces.Space[Any]:
         sizes = [check_int(given.where("shape"), n, 1, _MAX_PARTS) for n in given.items("shape")]
         if not 1 <= prod(sizes) <= 31:
             raise ReprlError(f"{given.where('shape')} must have from 1 to 31 entries in all, got {sizes}")
-        return spaces.MultiBinary(sizes)
+        return spaces.MultiBinary(sizes[0] if len(sizes) == 1 else sizes)
     if kind == "multi-discrete":
         return _read_table(given)
     parts = given.items("parts")
