@@ -71,6 +71,8 @@ class Bench:
 
     def due(self) -> bool:
         """Whether the next fault is one of this share."""
+        if (told := sum(self.injected.values())) and told % 25 == 0:
+            print(f"{told} faults, {len(self.broken)} broken", file=sys.stderr)
         return self._draw.random() * self._share < 1.0
 
     def check(self, kind: str, where: str, sound: bool, what: str) -> None:
@@ -342,12 +344,13 @@ def disturb_workers(bench: Bench, times: int) -> None:
     draw = random.Random(8)
     temporary = Path(tempfile.gettempdir())
     for words in (PLAY, PAIRS):
+        numbers = [number for number in range(times) if bench.due()]
+        if not numbers:
+            continue
         with tempfile.TemporaryDirectory(prefix="reprl-faults-") as name:
             Path(name, BOX).write_text(BLACK_BOX)
             goal = _command(words, name).communicate()[0]
-            for number in range(times):
-                if not bench.due():
-                    continue
+            for number in numbers:
                 whole = number % 2 == 1
                 before = set(temporary.iterdir())
                 child = _command(words, name)

@@ -335,10 +335,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=100_000, help="files in all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="one kind of file, such as 'run folder'")
     given = parser.parse_args()
-    each = -(-given.files // len(targets()))
+    kinds = [target for target in targets() if given.only in (None, target.name)]
+    if not kinds:
+        parser.error(f"--only must be one of {', '.join(target.name for target in targets())}, got {given.only!r}")
+    each = -(-given.files // len(kinds))
     print(f"{'kind':12} {'files':>8} {'refused':>8} {'accepted':>8} {'reasons':>8} {'slowest':>9}")
-    for target in targets():
+    for target in kinds:
         found = fuzz(target, each, given.seed)
         accepted = found.files - found.refused
         figures = f"{found.files:8} {found.refused:8} {accepted:8} {found.reasons:8} {found.slowest:7.3f} s"

@@ -21,6 +21,7 @@ STOREYS = (
     ("mdp",),
     ("explore",),
     ("rule", "decide"),
+    ("certainty",),
     ("learning",),
     ("peers", "auditing", "artifacts", "bounds", "report"),
     ("cli",),

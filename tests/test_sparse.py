@@ -57,7 +57,9 @@ def test_outcomes_by_step_and_several_rewards_for_one_successor() -> None:
 
 
 def test_a_callers_matrix_stays_as_it_is_and_duplicates_add_up() -> None:
-    twice = scipy.sparse.coo_matrix(([0.5, 0.5, 1.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    twice = scipy.sparse.coo_matrix(
+        (np.array([0.5, 0.5, 1.0]), (np.array([0, 0, 1]), np.array([1, 1, 0]))), shape=(2, 2)
+    )
     mdp = reprl.TabularMDP(twice, np.array([[0.0], [1.0]]), 0, 4)
     assert mdp.evaluate(mdp.solve().policy) == pytest.approx(2.0)
     assert twice.nnz == 3
@@ -182,7 +184,6 @@ def test_icu_sepsis_by_value_iteration_of_our_own() -> None:
 
 
 def test_icu_sepsis_without_the_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_numbers.cache_clear()
     monkeypatch.setattr(util, "find_spec", lambda name: None)
     with pytest.raises(ReprlError, match=r"^icu-sepsis-v0 must have the package icu-sepsis, got none: pip install"):
         reprl.make("icu-sepsis-v0")

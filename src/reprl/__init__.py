@@ -28,7 +28,9 @@ _HOMES = {
     "guarantee": ("Guarantee",),
     "learning.boosting": ("boost",),
     "learning.check": ("check_learner",),
-    "learning.learner": ("LearnResult", "learn", "learner"),
+    "learning.certificate": ("Certificate",),
+    "learning.learner": ("LearnResult", "certify", "learn", "learner"),
+    "learning.logged": ("learn_log",),
     "learning.settings": ("Settings",),
     "mdp.access": ("EpisodicModel", "GenerativeModel"),
     "mdp.catalogue": ("catalogue", "hard_instance", "make"),
@@ -43,7 +45,19 @@ _HOMES = {
     "report.write": ("write_report",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("artifacts", "auditing", "bounds", "coupling", "decide", "explore", "learning", "mdp", "peers", "report")
+_ROOMS = (
+    "artifacts",
+    "auditing",
+    "bounds",
+    "certainty",
+    "coupling",
+    "decide",
+    "explore",
+    "learning",
+    "mdp",
+    "peers",
+    "report",
+)
 
 __all__ = sorted(_HOME_OF)
 
@@ -51,6 +65,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl import artifacts as artifacts
     from reprl import auditing as auditing
     from reprl import bounds as bounds
+    from reprl import certainty as certainty
     from reprl import coupling as coupling
     from reprl import decide as decide
     from reprl import explore as explore
@@ -80,10 +95,13 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.errors import ReprlError as ReprlError
     from reprl.guarantee import Guarantee as Guarantee
     from reprl.learning.boosting import boost as boost
+    from reprl.learning.certificate import Certificate as Certificate
     from reprl.learning.check import check_learner as check_learner
     from reprl.learning.learner import LearnResult as LearnResult
+    from reprl.learning.learner import certify as certify
     from reprl.learning.learner import learn as learn
     from reprl.learning.learner import learner as learner
+    from reprl.learning.logged import learn_log as learn_log
     from reprl.learning.settings import Settings as Settings
     from reprl.mdp.access import EpisodicModel as EpisodicModel
     from reprl.mdp.access import GenerativeModel as GenerativeModel

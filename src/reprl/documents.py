@@ -181,9 +181,13 @@ class Reader:
         format: str,
         version: int,
         fields: Sequence[str],
+        later: Sequence[str] = (),
         earlier: Mapping[int, Sequence[str]] | None = None,
     ) -> Reader:
-        """Read a document of one format and version with exactly these fields; earlier versions may have others."""
+        """Read a document of one format and version with exactly these fields.
+
+        Fields that came later may be missing, and earlier versions that are still read may have others.
+        """
         document = decode(data, noun)
         if stated_format(document) != format:
             raise ReprlError(f"{noun} format must be {format!r}, got {quote(stated_format(document))}")
@@ -191,7 +195,8 @@ class Reader:
         if type(stated) is int and stated in (earlier or {}):
             version, fields = stated, (earlier or {})[stated]
         check_release(f"{noun} version", stated, version)
-        return cls(noun, document, ("format", "version", *fields), " ")
+        there = [field for field in later if field in document]
+        return cls(noun, document, ("format", "version", *fields, *there), " ")
 
     def __getitem__(self, field: str) -> Any:
         """A field as it came."""

@@ -49,7 +49,7 @@ def blame(error: BaseException, place: str) -> NoReturn:
     if not isinstance(error, Exception):
         marked = RuntimeError(f"code that is not reprl's asked to leave Python: {error!r}")
         marked.__cause__ = error
-    marked.__dict__.setdefault(_MARK, f"{_own_frames(error)}{place}\n")
+    marked.__dict__.setdefault(_MARK, _own_frames(error))
     marked.add_note(place)
     raise marked
 
@@ -66,10 +66,11 @@ def find_foreign(error: BaseException | None) -> Foreign | None:
 def _own_frames(error: BaseException) -> str:
     """The traceback without the frames of reprl and of the frameworks around an environment."""
     found = traceback.TracebackException.from_exception(error)
-    places = [os.path.dirname(getattr(sys.modules.get(name), "__file__", None) or "?") for name in _FRAMEWORKS]
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in _FRAMEWORKS]
+    places = tuple(os.path.join(os.path.dirname(file), "") for file in files if file)
     part: traceback.TracebackException | None = found
     while part is not None:
-        own = [frame for frame in part.stack if not frame.filename.startswith(tuple(places))]
+        own = [frame for frame in part.stack if not frame.filename.startswith(places)]
         part.stack = traceback.StackSummary.from_list(own or list(part.stack)[-1:])
         part = part.__cause__ or part.__context__
     return "".join(found.format())

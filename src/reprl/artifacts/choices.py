@@ -1,4 +1,4 @@
-"""What a canonical run chose and how it was rehearsed, as recipes publish it and receipts keep it."""
+"""What a canonical run chose, how it was rehearsed and what is proven of it, as recipes and receipts keep it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.documents import Reader
+from reprl.documents import Reader, plain
 from reprl.errors import ReprlError, quote
+from reprl.learning.certificate import SOURCES, Certificate, Witness, make_certificate, rule_of
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import Settings
+from reprl.mdp.dynamics import Data
 from reprl.randomness import SharedKey
 from reprl.rule.choice import KINDS, make_rule
 
@@ -176,3 +178,99 @@ def _read_undecided(document: Reader, shape: tuple[int, int]) -> NDArray[np.floa
             )
         apart[h, s] = share
     return apart
+
+
+class Certified(NamedTuple):
+    """A certificate, tied to the data that it was made from."""
+
+    certificate: Certificate
+    data: str
+    """SHA-256 of the data."""
+
+    @staticmethod
+    def of(run: Run) -> Certified | None:
+        """Return that of a run; None where nobody asked for a proof."""
+        if run.certificate is None or run.witness is None:
+            return None
+        return Certified(run.certificate, run.witness.data.digest)
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return {**certificate_document(self.certificate), "data": self.data}
+
+    @staticmethod
+    def read(given: Reader) -> Certified:
+        """Read one, strictly."""
+        pairs = [
+            tuple(int(i) for i in _read_cell(given, "undecided", n, 2)) for n in range(len(given.items("undecided")))
+        ]
+        tightest = given.optional("tightest", lambda field: tuple(given.wholes(field, (3,)).tolist()))
+        followed = given["followed"]
+        if followed is not None and not (
+            isinstance(followed, list) and len(followed) == 2 and followed[0] in KINDS and type(followed[1]) is int
+        ):
+            raise ReprlError(f"{given.where('followed')} must be null or [kind, number], got {quote(followed)}")
+        preference = given["preference"]
+        certificate = Certificate(
+            proven=given.flag("proven"),
+            delta=given.real("delta", 0.0, 1.0, open_low=True),
+            spent=given.real("spent", 0.0, 1.0),
+            source=given.choice("source", tuple(SOURCES)),
+            round=given.whole("round", 1, MOST),
+            fixed_start=given.flag("fixed_start"),
+            shared_seed=given.whole("shared_seed", 0, 2**64 - 1),
+            epsilon=given.real("epsilon", open_low=True),
+            preference=tuple(preference) if isinstance(preference, list) else preference,
+            followed=None if followed is None else (followed[0], followed[1]),
+            fingerprint=given.optional("fingerprint", given.digest),
+            loss=_infinite(given.optional("loss", lambda field: given.real(field, -math.inf)), math.inf),
+            lead=_infinite(given.optional("lead", lambda field: given.real(field, -math.inf)), -math.inf),
+            candidate=given.whole("candidate", -1, MOST),
+            tolerance=given.real("tolerance"),
+            margin=given.real("margin"),
+            tightest=tightest,
+            reason=given.text("reason"),
+            undecided=tuple((pair[0], pair[1]) for pair in pairs),
+            more=given.optional("more", given.whole),
+        )
+        if certificate.proven and math.isinf(certificate.lead):
+            certificate = certificate._replace(lead=math.inf)
+        return Certified(certificate, given.digest("data"))
+
+    def check(self, data: Data) -> Certificate:
+        """Compute the certificate again from data and return it; refuse data that it was not made from."""
+        if data.digest != self.data:
+            raise ReprlError(
+                f"counts must be those of the receipt, with SHA-256 {self.data[:12]}…, got {data.digest[:12]}…"
+            )
+        told = self.certificate
+        rule = rule_of(data.counts.outcomes.shape, told.shared_seed, told.epsilon, told.preference, told.followed)
+        witness = Witness(data, told.source, told.round, told.fixed_start)
+        return make_certificate(rule, witness, told.shared_seed, told.delta)[0]
+
+
+CERTIFIED = (*Certificate._fields, "data")
+"""Fields of the document."""
+
+
+def certificate_document(certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate in JSON's types; what is infinite is null."""
+    found = {name: _finite(value) for name, value in certificate._asdict().items()}
+    document: dict[str, Any] = plain(found)
+    return document
+
+
+def _read_cell(given: Reader, field: str, number: int, size: int) -> list[int]:
+    """Return a list of whole numbers inside a list."""
+    cell = given.items(field)[number]
+    if not isinstance(cell, list) or len(cell) != size or not all(type(i) is int and 0 <= i < MOST for i in cell):
+        raise ReprlError(f"{given.where(field)}[{number}] must be {size} whole numbers, got {quote(cell)}")
+    return cell
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _infinite(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value

@@ -1,4 +1,4 @@
-"""A run folder: recipe.json, receipt.json and policy.json, always of one run.
+"""A run folder: recipe.json, receipt.json and policy.json, always of one run; and its counts, if it has kept them.
 
 A run is written beside the old files and takes their place by one rename, the commit; then its files move up, one by
 one. A reader prefers a committed file, so whatever happens it sees the old run or the new one. The folder is locked
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
-_FILES = (RECIPE, RECEIPT, POLICY)
+COUNTS = "counts.bin"
+"""Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
+_FILES = (RECIPE, RECEIPT, POLICY, COUNTS)
 _COMMITTED = ".committed"
 _STAGING = ".reprl-staging-"
 _OURS = re.compile(re.escape(_STAGING) + r"[a-z0-9_]{8}")
@@ -166,12 +168,15 @@ class FolderWriter:
         """Put a run in the folder, whole or not at all."""
         run = StoredRun(result.recipe, result.receipt, result.policy)
         texts = (run.recipe.to_json(), run.receipt.to_json(), run.policy.to_json())
+        contents = dict(zip(_FILES, (text.encode() for text in texts), strict=False))
+        if result.witness is not None:
+            contents[COUNTS] = result.witness.data.sealed()
         with refusing(f"to {self.directory}"):
-            for name, text in zip(_FILES, texts, strict=True):
+            for name, content in contents.items():
                 like = check_replaceable(self.directory / name)
                 handle = os.open(self._staging / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if like else 0o666)
                 try:
-                    fill(handle, text.encode(), like)
+                    fill(handle, content, like)
                 finally:
                     os.close(handle)
             sync_folder(self._staging)
@@ -219,7 +224,7 @@ def _clear(staging: Path) -> None:
     """Remove a folder of ours that was not committed, and nothing that a run does not write."""
     if _OURS.fullmatch(staging.name) and staging.is_dir() and not staging.is_symlink():
         with suppress(OSError):
-            if all(entry.name in _FILES for entry in os.scandir(staging)):
+            if set(os.listdir(staging)) <= set(_FILES):
                 for name in _FILES:
                     (staging / name).unlink(missing_ok=True)
                 staging.rmdir()

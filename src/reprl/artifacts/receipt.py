@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -12,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.artifacts.choices import Chosen, read_rehearsal, rehearsal_document, undecided_document
+from reprl.artifacts.choices import CERTIFIED, Certified, Chosen, read_rehearsal, rehearsal_document, undecided_document
 from reprl.artifacts.recipe import package_version
-from reprl.documents import Reader, check_printable, digest, load, naming, pretty
+from reprl.documents import Reader, check_printable, decode, digest, load, naming, pretty
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
 from reprl.guarantee import Guarantee
+from reprl.learning.coverage import Coverage
 from reprl.learning.learner import LearnResult
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import RULES
@@ -29,6 +31,8 @@ from reprl.randomness import STREAM_VERSION
 
 _FORMAT = "reprl-receipt"
 _VERSION = 2
+_CERTIFIED = 3
+"""Version of a receipt with a certificate; all others are as they were before there were any."""
 _MAX_BYTES = 1 << 28
 _NAMES = (
     "recipe",
@@ -94,10 +98,14 @@ class Receipt:
     labels: Labels
     """Names of the environment, states and actions, as far as they are known; without its reward map."""
     data_commitment: str
-    """Hash of the recipe and the data seed; never the seed itself."""
+    """Hash of the recipe and the data seed, which for a log is a hash of the log; never the seed itself."""
     package_version: str
     seconds: float
     """How long the run took; not part of the digest."""
+    coverage: Coverage | None = None
+    """How far a log speaks of the policy; None, and not in the document, where samples were drawn."""
+    certified: Certified | None = None
+    """What the run's own data prove, and which data; None where nobody asked for a proof."""
 
     @classmethod
     def of(cls, result: LearnResult) -> Receipt:
@@ -123,6 +131,8 @@ class Receipt:
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
             seconds=float(result.seconds),
+            coverage=result.coverage,
+            certified=Certified.of(result),
         )
 
     def __repr__(self) -> str:
@@ -144,9 +154,10 @@ class Receipt:
         return int(self.digest[:15], 16)
 
     def _body(self) -> dict[str, Any]:
+        proof = {} if self.certified is None else {"certificate": self.certified.document()}
         return {
             "format": _FORMAT,
-            "version": _VERSION,
+            "version": _CERTIFIED if proof else _VERSION,
             "recipe": self.recipe,
             "fingerprint": self.fingerprint,
             "samples": self.samples,
@@ -156,6 +167,7 @@ class Receipt:
             "choice": None if self.choice is None else self.choice.document(),
             "rehearsal": rehearsal_document(self.rehearsal),
             "undecided": undecided_document(self.rehearsal),
+            **proof,
             "spread": self.spread,
             "tiers": {"count": int(self.tiers.count), "level": self.tiers.level.tolist()},
             "fractional": None if self.fractional is None else self.fractional.tolist(),
@@ -166,6 +178,7 @@ class Receipt:
             "data_commitment": self.data_commitment,
             "package_version": self.package_version,
             "stream_version": STREAM_VERSION,
+            **({} if self.coverage is None else {"coverage": self.coverage._asdict()}),
         }
 
     def as_dict(self) -> dict[str, Any]:
@@ -179,9 +192,13 @@ class Receipt:
     @classmethod
     def from_json(cls, text: str | bytes) -> Receipt:
         """Read what ``to_json`` wrote; a receipt that was edited no longer matches its digest and is refused."""
-        document = Reader.open(text, "receipt", _FORMAT, _VERSION, _NAMES)
+        with_proof = stated_version(text) == _CERTIFIED
+        names = (*_NAMES, "certificate") if with_proof else _NAMES
+        version = _CERTIFIED if with_proof else _VERSION
+        document = Reader.open(text, "receipt", _FORMAT, version, names, ("coverage",))
         document.release("stream_version", STREAM_VERSION)
-        receipt = cls(**_read_figures(document), **_read_tables(document))
+        proof = Certified.read(document.part("certificate", CERTIFIED)) if with_proof else None
+        receipt = cls(**_read_figures(document), **_read_tables(document), certified=proof)
         if document.digest("digest") != receipt.digest:
             stated = document["digest"]
             raise ReprlError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
@@ -195,6 +212,12 @@ class Receipt:
     def load(cls, path: str | os.PathLike[str]) -> Receipt:
         """Read a receipt that ``save`` wrote."""
         return load(path, cls.from_json, _MAX_BYTES)
+
+
+def stated_version(text: str | bytes) -> object:
+    """Return the version that a document states."""
+    document = decode(text, "receipt")
+    return document.get("version") if isinstance(document, dict) else None
 
 
 def guarantee_document(guarantee: Guarantee) -> dict[str, str | float | None]:
@@ -270,8 +293,17 @@ def _read_tables(document: Reader) -> dict[str, Any]:
         "ignored": document.optional("ignored", lambda field: document.wholes(field, sets, 0, 1).astype(bool)),
         "visits": document.wholes("visits", shape),
         "values": document.reals("values", (horizon + 1, n_states)),
+        "coverage": _read_coverage(document) if "coverage" in document.document else None,
         "labels": read_labels(names, n_states, None, partial(check_printable, empty=True)),
     }
+
+
+def _read_coverage(document: Reader) -> Coverage:
+    given = document.part("coverage", Coverage._fields)
+    figures: dict[str, Any] = {name: given.real(name, -math.inf) for name in Coverage._fields}
+    figures |= {name: given.whole(name) for name in ("rows", "beyond", "cut")}
+    figures |= {name: given.share(name) for name in ("covered", "alike")}
+    return Coverage(**figures)
 
 
 def _shape(name: str, value: object) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,12 @@ from reprl.documents import Reader, digest, load, naming, plain, pretty
 from reprl.errors import ReprlError, check_int, quote
 from reprl.files import write_atomic
 from reprl.learning.learner import LearnResult, learn
+from reprl.learning.logged import learn_spec
 from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import PREFIX, make
 from reprl.mdp.environment import SIZES, Environment, describe
 from reprl.mdp.gymnasium.model import would_import
+from reprl.mdp.logs.spec import ID, LogSpec
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.randomness import STREAM_VERSION
 
@@ -167,6 +169,10 @@ class Recipe:
                 already: a recipe may come from a stranger, and to import a module is to run it.
         """
         wanted, given = self.environment, env is not None
+        if self.of_log:
+            raise ReprlError(
+                f"recipe environment.id {ID!r} stands for a log, to be given as log (--log FILE), got none"
+            )
         if env is None:
             if wanted.id is None:
                 raise ReprlError(
@@ -195,6 +201,7 @@ class Recipe:
         env: TabularMDP | GymnasiumModel | None = None,
         afresh: bool = False,
         allow: Sequence[str] = (),
+        certify: bool = False,
     ) -> LearnResult:
         """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env and allow those of ``make``.
 
@@ -215,9 +222,51 @@ class Recipe:
             workers=workers,
             progress=progress,
             max_samples=max_samples,
+            certify=certify,
             candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
             **options,
         )
+
+    @property
+    def of_log(self) -> bool:
+        """Whether it is the recipe of a log."""
+        return self.environment.id == ID
+
+    def learn_log(
+        self, log: Any, *, columns: Mapping[str, str | None] | None = None, afresh: bool = False
+    ) -> LearnResult:
+        """Run the recipe of a log on another log: labels, horizon, rewards and thresholds are the recipe's.
+
+        Args:
+            log: as for ``reprl.learn_log``.
+            columns: where this log's columns are, if not where the recipe says; names are no part of the result.
+            afresh: choose among all candidates again, as the definition of replicability has it.
+
+        Guarantee:
+            As in the result. ρ speaks of logs that have no episode in common.
+
+        Randomness:
+            Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
+        """
+        if not self.of_log:
+            raise ReprlError(f"recipe environment.id must be {ID!r} to learn from a log, got {self.environment.id!r}")
+        with naming("recipe environment: "):
+            spec = LogSpec.of(self.environment)
+        published = self.environment.options["columns"]
+        return learn_spec(
+            log,
+            spec,
+            self.settings,
+            shared_seed=self.shared_seed,
+            columns={**_renamed(published), **(columns or {})},
+            published=published,
+            candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
+        )
+
+
+def _renamed(columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns that are not called by their role: the others are found, or not there, without being told of."""
+    return {role: name for role, name in columns.items() if role != name}
 
 
 def _short(value: object) -> str:

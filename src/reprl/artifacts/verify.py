@@ -21,6 +21,8 @@ from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
 
+SAME_DATA = "both runs used one data seed: equal policies show determinism, not replicability"
+SAME_LOG = "both runs read one log: equal policies show determinism, not replicability"
 FIRST = 10
 """Differing cells that a comparison names."""
 
@@ -73,7 +75,8 @@ def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
     """Return what to bear in mind when two runs are compared: promises that were not made, data that were not fresh."""
     receipts = [(_called(side, number), side.receipt) for number, side in enumerate(sides)]
     found = [
-        f"{name} was undecided when its samples ran out: nothing is promised of it"
+        f"{name} was undecided when its {'samples ran out' if receipt.coverage is None else 'log ended'}: "
+        "nothing is promised of it"
         for name, receipt in receipts
         if receipt is not None and receipt.guarantee.status == "none" and receipt.rehearsal is not None
     ]
@@ -85,11 +88,24 @@ def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
     (_, first), (_, second) = receipts
     if first is None or second is None:
         return found
+    found += _parted(first, second)
     if first.recipe != second.recipe:
         return [*found, "the two runs followed different recipes"]
     if first.data_commitment == second.data_commitment:
-        return [*found, "both runs used one data seed: equal policies show determinism, not replicability"]
+        return [*found, SAME_DATA if first.coverage is None else SAME_LOG]
     return found
+
+
+def _parted(first: Receipt, second: Receipt) -> list[str]:
+    """Say what it means if two certified runs of one shared seed differ."""
+    proofs = [side.certified.certificate for side in (first, second) if side.certified is not None]
+    if len(proofs) < 2 or not all(proof.proven for proof in proofs) or first.recipe != second.recipe:
+        return []
+    if first.fingerprint == second.fingerprint:
+        return ["both policies are certified to be the world's own"]
+    return [
+        f"two certified runs differ: a certificate is false, of probability {sum(p.delta for p in proofs):g} at most"
+    ]
 
 
 def _called(side: Evidence | StoredRun, number: int) -> str:

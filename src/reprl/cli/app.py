@@ -27,6 +27,7 @@ from reprl.cli.answer import (
     print_error,
 )
 from reprl.cli.audit import audit
+from reprl.cli.certify import certify
 from reprl.cli.compare import compare
 from reprl.cli.docs import docs
 from reprl.cli.envs import envs
@@ -101,7 +102,7 @@ def _root(
 ) -> None: ...
 
 
-for _command in (twice, learn, replicate, verify, play, audit, compare, plan, report, envs, learners, docs):
+for _command in (twice, learn, replicate, verify, certify, play, audit, compare, plan, report, envs, learners, docs):
     app.command(cls=_Command, help=_paragraphs(_command.__doc__))(_command)
 
 
@@ -109,7 +110,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code; bad input is one line, never a traceback."""
     words = sys.argv[1:] if argv is None else argv
     as_json = "--json" in words
-    with _ending_in_order():
+    with _ending_in_order() as asked:
         try:
             _tolerate_any_text()
             answer = _dispatch(words)
@@ -119,20 +120,17 @@ def main(argv: list[str] | None = None) -> int:
             sys.stdout.flush()
             return answer
         except BaseException as error:  # whatever it is, it ends in a line and a code
-            return _explain(error, as_json)
-
-
-class _Ended(KeyboardInterrupt):
-    """Another process asked this one to end; what is open is put in order, as after Ctrl-C."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+            return _explain(error, as_json, asked)
 
 
 @contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Have the signals that end a process raise an error first; a second one ends it at once."""
+def _ending_in_order() -> Iterator[list[int]]:
+    """Have signals that end a process interrupt it first, as Ctrl-C does; a second one ends it at once.
+
+    Yields:
+        The signals that have come.
+    """
+    asked: list[int] = []
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []
@@ -140,29 +138,31 @@ def _ending_in_order() -> Iterator[None]:
 
     def end(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)
-        raise _Ended(number)
+        asked.append(number)
+        raise KeyboardInterrupt
 
     for number in ours:
         signal.signal(number, end)
     try:
-        yield
+        yield asked
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _explain(error: BaseException, as_json: bool) -> int:
-    """Say what went wrong, and return the exit code."""
+def _explain(error: BaseException, as_json: bool, asked: list[int]) -> int:
+    """Say what went wrong, and return the exit code; asked are the signals that have come."""
     foreign = find_foreign(error)
     if foreign is not None:  # of an environment's own code, whatever its kind: its frames alone
-        sys.stderr.write(visible(foreign.frames))
+        notes = getattr(foreign.error, "__notes__", ())
+        sys.stderr.write(visible(foreign.frames + "".join(f"{note}\n" for note in notes)))
         return _complain(_name(foreign.error), True, FAULT) if as_json else FAULT
     match error:
         case BrokenPipeError():
             _silence()
             return BROKEN_PIPE
-        case _Ended():
-            return _complain("ended by a signal", as_json, ENDED + error.number)
+        case KeyboardInterrupt() if asked:
+            return _complain("ended by a signal", as_json, ENDED + asked[0])
         case KeyboardInterrupt():
             return _complain("interrupted", as_json, INTERRUPTED)
         case MemoryError():

@@ -127,6 +127,9 @@ EnvOptions = Annotated[
 MaxSamples = Annotated[
     int | None, option("--max-samples", help="Never draw more; not sure by then: exit code 1.", kind=whole)
 ]
+Certify = Annotated[
+    bool, typer.Option("--certify", help="Go on until the run's own data prove the policy, or out of samples.")
+]
 Workers = Annotated[
     int | None, option("--workers", help="They cannot change a result. Default: one for each core.", kind=whole)
 ]
@@ -146,6 +149,36 @@ FirstCounts = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a folder that holds another recipe.")]
 OtherEnv = Annotated[
     str | None, option("--env", help="The environment, for a recipe without an id: file.py:name.", metavar="ENV")
+]
+OptionalEnv = Annotated[
+    str | None,
+    typer.Argument(metavar="[ENV]", help="An id of 'reprl envs', gym:ID, or file.py:name.", show_default=False),
+]
+Log = Annotated[
+    Path | None,
+    option("--log", help="Learn from logged episodes instead: .csv, .csv.gz or .parquet.", metavar="FILE"),
+]
+Columns = Annotated[
+    list[str] | None,
+    option(
+        "--column", help="Which column of the log is what, such as state=SOFA; step= for none.", metavar="ROLE=NAME"
+    ),
+]
+States = Annotated[
+    str | None, option("--states", help="Labels of a log's states. Default: those that it holds.", metavar="A,B,…")
+]
+Actions = Annotated[
+    str | None, option("--actions", help="Labels of a log's actions. Default: those that it holds.", metavar="A,B,…")
+]
+Support = Annotated[
+    float | None, option("--support", help="Relative share that makes a logged action count. Default 0.2.", kind=real)
+]
+Reach = Annotated[
+    float | None,
+    option("--reach", help="Share of the episodes that makes a logged state count. Default 0.005.", kind=real),
+]
+RewardStep = Annotated[
+    float | None, option("--reward-step", help="Grid that a log's rescaled rewards are rounded to.", kind=real)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
@@ -182,6 +215,39 @@ def read_preference(text: str) -> str | tuple[int | str, ...]:
     if not all(items):
         raise ReprlError(f"--preference must be actions between commas, or 'shared', got {quote(text)}")
     return tuple(int(item) if item.isascii() and item.isdigit() and len(item) < 10 else item for item in items)
+
+
+def read_columns(pairs: list[str] | None) -> dict[str, str | None]:
+    """Read ROLE=NAME texts; an empty name stands for a column that is not to be used."""
+    columns: dict[str, str | None] = {}
+    for pair in pairs or []:
+        role, sign, name = pair.partition("=")
+        if not sign or role in columns:
+            raise ReprlError(f"--column must be ROLE=NAME, every role once, got {quote(pair)}")
+        columns[role] = name or None
+    return columns
+
+
+def read_labels(name: str, text: str | None) -> list[str] | None:
+    """Read labels between commas."""
+    if text is None:
+        return None
+    labels = [item.strip() for item in text.split(",")]
+    if not all(labels):
+        raise ReprlError(f"{name} must be labels between commas, got {quote(text)}")
+    return labels
+
+
+def flags(values: dict[str, Any]) -> dict[str, Any]:
+    """Name values by their options on the command line."""
+    return {f"--{name.replace('_', '-')}": value for name, value in values.items()}
+
+
+def refuse_without(what: str, given: dict[str, Any]) -> None:
+    """Refuse options that have no use without, or beside, another."""
+    for name, value in given.items():
+        if value is not None:
+            raise ReprlError(f"{name} must {what}, got {quote(value)}")
 
 
 def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import FINE, UNDECIDED
+from reprl.cli.certify import certificate_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +22,14 @@ def is_undecided(result: LearnResult) -> bool:
     return result.guarantee.status == "none" and result.rehearsal is not None
 
 
+def is_unproven(result: LearnResult) -> bool:
+    """Whether a run was asked for a proof and has none."""
+    return result.certificate is not None and not result.certificate.proven
+
+
 def exit_code(*results: LearnResult) -> int:
     """Return the code of runs that nobody compares."""
-    return UNDECIDED if any(map(is_undecided, results)) else FINE
+    return UNDECIDED if any(is_undecided(result) or is_unproven(result) for result in results) else FINE
 
 
 def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
@@ -37,6 +43,7 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "tolerance_words": None if receipt.choice is None else receipt.choice.words(result.settings.preference),
         "followed": result.followed,
         "rehearsal": document["rehearsal"],
+        "certificate": document.get("certificate"),
         "undecided": [
             {"step": h, "state": s, "state_name": names.labels.state(s), "share": share}
             for h, s, share in document["undecided"]
@@ -45,6 +52,7 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "epsilon_in_original_units": names.original(result.settings.epsilon),
         "epsilon_share_of_spread": _share(result),
         "reward_range": None if names.reward_range is None else list(names.reward_range),
+        "coverage": None if result.coverage is None else result.coverage._asdict(),
         "spread": result.spread,
         "every_policy_is_within_epsilon": result.met_by_all,
     }
@@ -75,6 +83,8 @@ def promise(result: LearnResult) -> str:
     if guarantee.status != "rehearsed":
         return str(guarantee)
     figures, _, _ = str(guarantee).partition(" [")
+    if result.coverage is not None:
+        return f"{figures}, among policies that do what the log supports [rehearsed: reprl docs logs]"
     return f"{figures} [rehearsed: reprl docs rehearsal]"
 
 
@@ -84,15 +94,48 @@ def outcome_rows(result: LearnResult, names: Environment) -> list[tuple[str, obj
     rows: list[tuple[str, object]] = [("promised", promise(result)), ("accuracy", accuracy_words(result, names))]
     if result.rehearsal is not None and not is_undecided(result):
         rows.append(("rehearsal", result.rehearsal))
+    if result.certificate is not None:
+        rows += certificate_rows(result.certificate)
     if chosen is not None:
         rows.append(("ties", chosen.words(result.settings.preference)))
     if result.followed and chosen is not None:
         rows.append(("followed", f"the recipe's candidate, {chosen.published}; ρ speaks of choosing --afresh"))
+    if result.coverage is not None:
+        rows += coverage_rows(result, names)
     if is_undecided(result):
         rows.append(("undecided", undecided_words(result, names) or "no cell in the rehearsal; see above"))
     if result.met_by_all:
         rows.append(("note", spread_words(result)))
     return rows
+
+
+def coverage_rows(result: LearnResult, names: Environment) -> list[tuple[str, object]]:
+    """What a log says of the policy; values in the units of its rewards."""
+    found = result.coverage
+    assert found is not None
+    restore, low = names.labels.reward_map.restore, names.labels.reward_map.low
+    value, floor, top, practice = (
+        restore(x, names.horizon) for x in (found.value, found.value_low, found.value_high, found.practice)
+    )
+    scale = restore(1.0, 1) - low
+    rows: list[tuple[str, object]] = [
+        ("covers", f"{found.covered:.1%} of the log's visits are in states where data decide"),
+        ("alike", f"in {found.alike:.1%} of them the log did what the policy says"),
+        ("value", f"{value:.4g} by the log, 95 % interval {floor:.4g} to {top:.4g}; practice earns {practice:.4g}"),
+        ("gain", f"{scale * found.gain_low:.4g} to {scale * found.gain_high:.4g} over practice, 95 % interval"),
+    ]
+    if found.unknown > 0.0:
+        worth = scale * found.unknown
+        rows.append(("hardly reached", f"states that the log hardly reaches could be worth {worth:.3g} more"))
+    left = [(found.beyond, "rows after the horizon were left out"), (found.cut, "episodes stop early, not done")]
+    if any(number for number, _ in left):
+        rows.append(("left out", "; ".join(f"{number:,} {what}" for number, what in left if number)))
+    return rows
+
+
+def ran_out(result: LearnResult) -> str:
+    """What came to an end before a run was sure."""
+    return "the samples ran out" if result.coverage is None else "the log ended"
 
 
 def undecided_words(result: LearnResult, names: Environment) -> str:

@@ -53,6 +53,7 @@ def verify(
         **comparison.as_dict(),
         "paths": [side.path for side in sides],
         "rehearsals": [_rehearsal(side) for side in sides],
+        "certificates": [_certificate(side) for side in sides],
         "remarks": notes,
     }
     code = FINE if comparison.same else DIFFERENT
@@ -64,12 +65,17 @@ def _rehearsal(side: Evidence) -> dict[str, Any] | None:
     return None if side.receipt is None else side.receipt.as_dict()["rehearsal"]
 
 
+def _certificate(side: Evidence) -> dict[str, Any] | None:
+    """What a run's own data prove, as its receipt states it."""
+    return None if side.receipt is None else side.receipt.as_dict().get("certificate")
+
+
 def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
     """The environment of both sides, if it can be known."""
     from reprl.mdp.catalogue import PREFIX
 
     known = [side.recipe for side in sides if side.recipe is not None and side.recipe.environment.id is not None]
-    if not known:
+    if not known or known[0].of_log:
         return None, []
     id = str(known[0].environment.id)
     if id.startswith(PREFIX):  # a stranger's folder must not decide what is opened here
@@ -94,6 +100,11 @@ def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verifi
         (f"{side.path}, rehearsal", side.receipt.rehearsal)
         for side in sides
         if side.receipt is not None and side.receipt.rehearsal is not None
+    ]
+    rows += [
+        (f"{side.path}, certificate", side.receipt.certified.certificate)
+        for side in sides
+        if side.receipt is not None and side.receipt.certified is not None
     ]
     console.print(facts(rows))
     print_comparison(console, comparison)

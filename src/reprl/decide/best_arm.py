@@ -102,8 +102,7 @@ def multi_best_arm(
         epsilon: accuracy, in the units of the utilities.
         delta: failure probability.
         decision: mechanism, coupling and rounding.
-        scale: length of the interval that holds every utility, wherever it lies; [0, 1] has 1. Means that lie further
-            apart than that contradict it and are refused.
+        scale: length of the interval that holds every utility; means further apart contradict it and are refused.
         drift: bound on how much the true utilities themselves may differ between two runs.
         among: (N,) booleans, S of them true: which of N coordinates hold the instances; None for all. Coordinates
             address the shared draws, so an instance keeps its draws whatever other instances there are.

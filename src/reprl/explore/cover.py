@@ -22,12 +22,16 @@ from reprl.explore.unknown import find_unknown
 from reprl.mdp.access import Episodic, Model, mask_of, walk
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.outcomes import step_forward
 from reprl.randomness import DataStream
 
 LEAST = 16
 """Episodes of a batch, at least."""
 BATCHES = (4, 2, 512)
 """Batches of a round: 4 per action, as a batch tries one action in each state, or 2 per state and action up to 512."""
+
+ALONE = 2048
+"""Batches of a round that has to stand by itself: one for each cell, up to this."""
 
 
 def no_data(model: Model, *, pooled: bool = False) -> Data:
@@ -60,12 +64,8 @@ def cover(
     Randomness:
         A fresh data stream of the model for every batch.
     """
-    per_action, per_cell, most = BATCHES
-    planned = max(per_action * model.n_actions, min(most, per_cell * model.n_states * model.n_actions))
-    batches = max(1, min(episodes // LEAST, planned))
-    edges = [episodes * number // batches for number in range(batches + 1)]
     pooled = data.counts.outcomes.pooled
-    for number, (first, last) in enumerate(pairwise(edges)):
+    for number, (first, last) in enumerate(pairwise(_edges(model, episodes))):
         actions = plan_visits(data, weight, model)
         if number % 2 and (unknown := find_unknown(data)).worth > bearable:
             actions = unknown.actions
@@ -75,12 +75,69 @@ def cover(
     return data
 
 
-def plan_visits(data: Data, weight: NDArray[np.float64] | None, model: Episodic) -> NDArray[np.int64]:
-    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model.
+def cover_planned(
+    model: Episodic,
+    data: Data,
+    episodes: int,
+    weight: NDArray[np.float64] | None = None,
+    *,
+    bearable: float = 0.0,
+    crew: Crew | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Data:
+    """Play a round as ``cover`` does, with policies that are all fixed before it begins; return its data alone.
+
+    The policy of a batch is planned as if the batches before it had shown what the empirical model expects of them.
+
+    Guarantee:
+        Given what was known before, the number of samples of a cell is a function of outcomes of earlier steps: data
+        *by steps* (docs/proofs/certificate.md §1).
+    """
+    edges = _edges(model, episodes, most=min(ALONE, int(np.prod(_shape(model)))))
+    dynamics, unknown = empirical_dynamics(data), find_unknown(data)
+    visits = np.zeros(data.counts.visits.shape)  # of this round, which has to stand by itself
+    plans = []
+    for number, (first, last) in enumerate(pairwise(edges)):
+        actions = plan_visits(data, weight, model, visits)
+        if number % 2 and unknown.worth > bearable:
+            actions = unknown.actions
+        _forecast(dynamics, actions, last - first, visits)
+        plans.append(actions)
+    fresh = no_data(model)
+    for actions, (first, last) in zip(plans, pairwise(edges), strict=True):
+        tell = None if progress is None else _shifted(progress, first, episodes)
+        fresh = fresh + play(model, actions, last - first, crew=crew, progress=tell)
+    return fresh
+
+
+def _forecast(dynamics: Dynamics, actions: NDArray[np.int64], episodes: int, visits: NDArray[np.float64]) -> None:
+    """Add what episodes of a policy are expected to visit, (H, S, A), in a model."""
+    here = dynamics.initial * float(episodes)
+    there = np.empty_like(here)
+    states = np.arange(here.size)
+    for h, row in enumerate(actions):
+        visits[h, states, row] += here
+        step_forward(dynamics.outcomes, dynamics.probability[h * dynamics.outcomes.slot_shift :], h, row, here, there)
+        here, there = there, here
+
+
+def _edges(model: Episodic, episodes: int, most: int = 0) -> list[int]:
+    """Where the batches of a round begin and end; `most` of them if that is more than usual."""
+    per_action, per_cell, usual = BATCHES
+    planned = max(most, per_action * model.n_actions, min(usual, per_cell * model.n_states * model.n_actions))
+    batches = max(1, min(episodes // LEAST, planned))
+    return [episodes * number // batches for number in range(batches + 1)]
+
+
+def plan_visits(
+    data: Data, weight: NDArray[np.float64] | None, model: Episodic, visits: NDArray[np.float64] | None = None
+) -> NDArray[np.int64]:
+    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model; n are visits, if any.
 
     Where steps are pooled, the sum is over (s, a), and a cell's weight is that of all its steps together.
     """
-    visits = data.counts.visits
+    if visits is None:
+        visits = data.counts.visits.astype(np.float64)
     if weight is not None and data.counts.outcomes.pooled:
         weight = np.repeat(weight.sum(axis=0, keepdims=True), model.horizon, axis=0)
     bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2

@@ -1,8 +1,11 @@
-"""The canonical learner: gather data, in rounds that double, until it is sure enough what f(ξ, M) is; print that."""
+"""The canonical learner: gather data, in rounds that double, until it is sure enough what f(ξ, M) is; print that.
+
+Sure enough is what simulated second teams say or, if a certificate is asked for, what the data prove.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,22 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
-from reprl.explore.cover import cover, no_data
+from reprl.explore.cover import cover, cover_planned, no_data
 from reprl.explore.crew import Crew
 from reprl.explore.unknown import find_unknown, weigh_unseen
 from reprl.guarantee import Guarantee
+from reprl.learning.certificate import SKIPPED, Certificate, Witness, certified_delta, make_certificate
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
-from reprl.mdp.access import check_model
+from reprl.mdp.access import check_model, mask_of
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, redraw
+from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
 from reprl.rule.gaps import find_gaps, value_spread
 from reprl.rule.influence import influence
-from reprl.rule.preferred import visits_of
+from reprl.rule.preferred import policy_loss, visits_of
 
 UNKNOWN = 0.1
 """Share of ε that cells of which too little is known may be worth when a run stops."""
@@ -51,10 +56,11 @@ def run_canonical(
     max_samples: int | None = None,
     spend: int | None = None,
     candidate: tuple[str, int] | None = None,
+    certify: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Run:
-    """Gather, choose, rehearse; again with twice the data while the rehearsal says so.
+    """Gather, choose, rehearse; again with twice the data while the rehearsal, or the certificate, says so.
 
     Args:
         model: where samples come from, of the settings' access.
@@ -64,20 +70,24 @@ def run_canonical(
         spend: draw about so many, whatever a rehearsal would say, and ask for none.
         candidate: (kind, number) that a recipe has published: the run follows it instead of choosing afresh, and pairs
             under fresh keys then say nothing about it.
+        certify: stop when the data prove the policy, and not before.
         workers: processes, for a black box.
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
-        Status "rehearsed" if the last rehearsal passed, cells of which too little is known could be worth at most
-        0.1·ε, outcomes that no sample has shown could cost less than ε, and the policy loses less than ε in the model;
-        otherwise "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
+        Status "certified" if the data prove the policy (docs/proofs/certificate.md); "rehearsed" if the last rehearsal
+        passed, cells of which too little is known could be worth at most 0.1·ε, outcomes that no sample has shown could
+        cost less than ε, and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the
+        run's own frequencies (docs/proofs/canonical.md).
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
         (data seed, "rehearsal/ROUND/…").
     """
     check_model(model, settings.access, f"access={settings.access!r}", masked=True)
-    settings = settings.pooling(model)
+    settings = settings.pooling(model, apart=certify)
+    if certify:
+        _check_provable(model, settings)
     model = source(model, settings)
     settings.check_horizon(model.horizon)
     shape = (model.horizon, model.n_states, model.n_actions)
@@ -87,21 +97,85 @@ def run_canonical(
         rule = follow(rule, *candidate)
     data = no_data(model, pooled=bool(settings.stationary))
     weight: NDArray[np.float64] | None = None
+    sizes = list(_sizes(model, settings, max_samples if spend is None else spend))
     with Crew(model, workers) as crew:
-        for number, size in enumerate(_sizes(model, settings, max_samples if spend is None else spend), 1):
+        for number, size in enumerate(sizes, 1):
             tell = None if progress is None else telling(progress, f"round {number}")
-            if settings.access == "generative":
-                data += call(model, size - int(data.starts.sum()))
-            else:
-                more, bearable = size - int(data.starts.sum()), UNKNOWN * settings.epsilon
-                data = cover(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
-            stream = None if spend else DataStream(model.data_seed, f"rehearsal/{number}")
+            gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
+            data, witness = gathered.data, gathered.witness._replace(round=number)
+            last = size == sizes[-1]
+            proof = _Proof(None, None)
+            if certify and (number > SKIPPED or last):  # before that, a look by episodes would spend all of δ
+                proof = _prove(rule, witness, shared_key, settings, model, last=last)
+            ask = not spend and (not certify or (last and not proof.proven))
+            stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
             look = _look(rule, data, settings, stream, pairs=candidate is None)
-            if _is_sure(look, settings):
+            if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    run = _finish(rule, data, look, settings)
-    return run if candidate is None else _following(run)
+    kept = witness if data.allowed is None else None  # no proof covers masks
+    run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=kept)
+    return _certified(run if candidate is None else _following(run), proof.certificate)
+
+
+def _check_provable(model: Any, settings: Settings) -> None:
+    """Refuse what no certificate covers, before any sample is drawn."""
+    if settings.stationary:
+        raise ReprlError("stationary must be False, or left out, for a run that is to be certified, got True")
+    if mask_of(model) is not None:
+        raise ReprlError("certify must be False for an environment that masks actions, got True")
+
+
+class _Proof(NamedTuple):
+    """What the data of a round prove; nothing where nobody asked."""
+
+    certificate: Certificate | None
+    policy: Policy | None
+
+    @property
+    def proven(self) -> bool:
+        return self.certificate is not None and self.certificate.proven
+
+
+def _prove(
+    rule: Rule, witness: Witness, shared_key: SharedKey, settings: Settings, model: Any, *, last: bool
+) -> _Proof:
+    """Try to certify; a run that will gather no more also says how much more it would take."""
+    delta, samples = certified_delta(settings), model.ledger.samples if last else None
+    return _Proof(*make_certificate(rule, witness, shared_key.seed, delta, samples=samples))
+
+
+class _Gathered(NamedTuple):
+    """All data, and those that a certificate could be made from."""
+
+    data: Data
+    witness: Witness
+
+
+def _gather(
+    model: Any,
+    data: Data,
+    size: int,
+    settings: Settings,
+    weight: NDArray[np.float64] | None,
+    crew: Crew,
+    tell: Callable[[int, int], None] | None,
+    *,
+    planned: bool,
+) -> _Gathered:
+    """Bring data to a size: by parallel calls, by episodes, or by episodes that are all planned beforehand."""
+    more = size - int(data.starts.sum())
+    world = getattr(model, "mdp", None)
+    fixed_start = world is not None and bool(world.fixed_start)
+    if settings.access == "generative":
+        data = data + call(model, more)
+        return _Gathered(data, Witness(data, "calls", 1, fixed_start))
+    bearable = UNKNOWN * settings.epsilon
+    if planned:
+        fresh = cover_planned(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
+        return _Gathered(data + fresh, Witness(fresh, "rounds", 1, fixed_start))
+    data = cover(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
+    return _Gathered(data, Witness(data, "episodes", 1, fixed_start))
 
 
 def source(model: Any, settings: Settings) -> Any:
@@ -165,6 +239,42 @@ def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
         rehearsal=look.rehearsal,
         spread=value_spread(look.dynamics),
     )
+
+
+def _proven(rule: Rule, look: _Look, proof: _Proof) -> _Look:
+    """Let the proven policy be the choice, should the data of all rounds together have chosen another."""
+    if not proof.proven or proof.certificate is None or proof.policy is None or proof.policy == look.choice.policy:
+        return look
+    best = float(look.dynamics.initial @ find_gaps(look.dynamics, rule.order).value[0])
+    loss = policy_loss(look.dynamics, find_gaps(look.dynamics, rule.order).value[0], proof.policy.actions)
+    found = proof.certificate
+    choice = look.choice._replace(
+        policy=proof.policy,
+        kind="preferred",
+        candidate=found.candidate,
+        tolerance=found.tolerance,
+        margin=found.margin,
+        lead=found.lead,
+        loss=loss,
+        value=best - loss,
+        tightest=found.tightest,
+    )
+    return look._replace(choice=choice)
+
+
+def _certified(run: Run, certificate: Certificate | None) -> Run:
+    """Put a certificate into a run, if there is one, and its promise in place of the rehearsal's if it is proven."""
+    run = replace(run, certificate=certificate)
+    if certificate is None or not certificate.proven:
+        return run
+    guarantee = Guarantee(
+        rho=2.0 * certificate.delta,
+        delta=certificate.delta,
+        epsilon=certificate.loss,
+        status="certified",
+        source="docs/proofs/certificate.md, for any two certified runs of this shared seed",
+    )
+    return replace(run, guarantee=guarantee)
 
 
 def _following(run: Run) -> Run:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from reprl.errors import ReprlError, check_int, check_real, quote
+from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
 from reprl.learning.canonical import run_canonical, source
+from reprl.learning.certificate import Certificate, certified_delta, make_certificate, rule_of
 from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.protocol import Run, number_within
@@ -108,6 +109,7 @@ def learn(
     data_seed: int | None = None,
     max_samples: int | None = None,
     candidate: tuple[str, int] | None = None,
+    certify: bool = False,
     workers: int = 1,
     timeout: float | None = None,
     progress: bool = False,
@@ -120,41 +122,40 @@ def learn(
             does not publish its dynamics is a black box, for access="episodic" alone.
         horizon: H, for an id or a gymnasium.Env, which needs it.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
-        shared_seed: ξ, published and the same in every run; None draws one, to be read off the result.
+        shared_seed: ξ, published and the same in every run; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one.
-        max_samples: never draw more. A run that is not sure by then promises nothing; a size that is fixed beforehand,
-            by hand or by the paper, is refused.
+        max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
+        certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
         workers: threads, or processes for a black box; they cannot change the result.
         timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
             None for any time.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
-            stationary=None, True or False: whether all steps share their samples (docs/environments.md). For
-            rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
-            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
+            stationary=None, True or False. For rule="sampled": coupling="auto", "joint", "blocked" or "product",
+            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid", constants="practical"
+            or "paper", calls=None, runs=None.
 
     Guarantee:
-        As in the result: docs/rehearsal.md for "rehearsed", docs/proofs for "proven".
+        As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
 
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     began = time.perf_counter()
-    settings, workers = make_settings(options), check_int("workers", workers, 1, 1024)
-    if not isinstance(progress, bool):
-        raise ReprlError(f"progress must be True or False, got {quote(progress)}")
+    settings, workers = make_settings(options), _checked_workers(workers, certify=certify, progress=progress)
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world)
+    settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world, apart=certify)
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
         limit_time(model, timeout)
-        run = ReprlLearner(settings, None, max_samples, candidate).run(model, key, workers=workers, progress=tell)
+        bound = ReprlLearner(settings, None, max_samples, candidate, certify)
+        run = bound.run(model, key, workers=workers, progress=tell)
     return _result(run, model, key, world, time.perf_counter() - began)
 
 
@@ -178,6 +179,44 @@ def limit_time(model: object, timeout: float | None) -> None:
     if not isinstance(model, GymnasiumModel):
         raise ReprlError(f"timeout must be None for an environment whose dynamics are known, got {quote(timeout)}")
     model.timeout = check_real("timeout", timeout, 0.0, 1e9)
+
+
+def certify(result: LearnResult, delta: float | None = None) -> Certificate:
+    """Say what a finished run proves by its own data.
+
+    Args:
+        result: of ``reprl.learn`` with the rule "canonical".
+        delta: probability of a false certificate; None for the smaller of the run's δ and ρ/2.
+
+    Guarantee:
+        If `proven`, the certificate's policy is f(ξ, M) with probability at least 1 − δ, and so is that of every other
+        certified run of this shared seed and these settings (docs/proofs/certificate.md). A run by episodes without
+        certify=True gathered its data adaptively: errors of cells are then added up, which takes more data.
+    """
+    if not isinstance(result, LearnResult):
+        raise ReprlError(f"result must be what reprl.learn returns, got {quote(result)}")
+    settings = result.settings
+    if settings.rule != "canonical":
+        raise ReprlError(f"result must be of the rule 'canonical' to be certified, got {settings.rule!r}")
+    if result.witness is None:
+        raise ReprlError("result must hold its counts to be certified, got a run without them")
+    delta = certified_delta(settings) if delta is None else check_probability("delta", delta)
+    candidate = (result.choice.kind, result.choice.candidate) if result.followed and result.choice else None
+    shape = result.witness.data.counts.outcomes.shape
+    rule = rule_of(shape, result.shared_seed, settings.epsilon, settings.preference, candidate)
+    certificate, policy = make_certificate(rule, result.witness, result.shared_seed, delta, samples=int(result.samples))
+    if certificate.proven and policy != result.policy:
+        return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
+    return certificate
+
+
+def _checked_workers(workers: int, **flags: object) -> int:
+    """Return the number of workers if it, and every flag, is one."""
+    number = check_int("workers", workers, 1, 1024)
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ReprlError(f"{name} must be True or False, got {quote(flag)}")
+    return number
 
 
 @contextmanager
@@ -216,6 +255,8 @@ class ReprlLearner:
     """Never draw more, as ``learn`` says."""
     candidate: tuple[str, int] | None = None
     """What a recipe has published, to follow."""
+    certify: bool = False
+    """Whether to go on until the data prove the policy."""
     name: ClassVar[str] = "reprl"
     replicable: ClassVar[bool] = True
 
@@ -223,6 +264,8 @@ class ReprlLearner:
         """Refuse a budget for a preset that has no size to set, and a candidate for a rule that has none."""
         if self.candidate is not None and self.settings.rule != "canonical":
             raise ReprlError(f"candidate must be left out unless rule='canonical', got {quote(self.candidate)}")
+        if self.certify and self.settings.rule != "canonical":
+            raise ReprlError(f"certify must be False unless rule='canonical', got True for {self.settings.rule!r}")
         if self.samples is not None:
             check_int("samples", self.samples, 1)
             if self.access == "episodic" and self.settings.constants == "paper":
@@ -258,6 +301,7 @@ class ReprlLearner:
                 max_samples=self.max_samples,
                 spend=self.samples,
                 candidate=self.candidate,
+                certify=self.certify,
                 workers=workers,
                 progress=progress,
             )

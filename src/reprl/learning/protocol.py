@@ -16,6 +16,8 @@ from reprl.decide.induction import Induction
 from reprl.errors import ReprlError
 from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
+from reprl.learning.certificate import Certificate, Witness
+from reprl.learning.coverage import Coverage
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import ACCESSES, Settings
 from reprl.mdp.access import Model
@@ -42,6 +44,10 @@ class Run:
     """What the canonical rule chose, and how firmly; None for the rule "sampled"."""
     rehearsal: Rehearsal | None = None
     """What simulated second teams did; None where nobody asked them."""
+    certificate: Certificate | None = None
+    """What the run's own data prove; None where nobody asked for a proof."""
+    witness: Witness | None = None
+    """The data that a certificate is, or could be, made from; None for the rule "sampled"."""
     spread: float | None = None
     """How much the best policy is worth more than the worst, in the run's own model: an ε of at least this is met by
     every policy."""
@@ -51,6 +57,8 @@ class Run:
     """Laws and scores behind the policy, for the rule "sampled"."""
     explored: Explored | None = None
     """Fractional and drawn ignorable sets, for access "episodic"."""
+    coverage: Coverage | None = None
+    """How far a log speaks of the policy; None where samples were drawn."""
 
     def __repr__(self) -> str:
         """What it came to, on one line."""

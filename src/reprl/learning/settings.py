@@ -133,12 +133,13 @@ class Settings:
                 )
         return replace(self, preference=tuple(numbers))
 
-    def pooling(self, world: object) -> Settings:
+    def pooling(self, world: object, *, apart: bool = False) -> Settings:
         """Return the settings with `stationary` settled: what the user says, or what a world, or a model of it, shows.
 
-        This is the one place that decides whether steps are pooled.
+        This is the one place that decides whether steps are pooled. `apart` for a run that is to be certified: a proof
+        by steps needs samples of their own at every step, so nothing is pooled unless the user says so.
         """
-        shown = self.rule == "canonical" and is_stationary(world)
+        shown = self.rule == "canonical" and not apart and is_stationary(world)
         return replace(self, stationary=shown if self.stationary is None else self.stationary)
 
     def check_horizon(self, horizon: int) -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reprl.errors import ReprlError, quote
+from reprl.files import read_bounded, write_atomic
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import multinomial
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.tabular import TabularMDP
+
+_MAGIC = b"reprl-data 1\n"
+_SEAL = hashlib.sha256().digest_size
 
 
 class Dynamics(NamedTuple):
@@ -48,6 +57,52 @@ class Data(NamedTuple):
     def pool(self) -> Data:
         """Let every sample count at all steps."""
         return self._replace(counts=self.counts.pool())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of ``to_bytes``."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical encoding: a magic line, a JSON line of the starts, then the counts."""
+        return _MAGIC + json.dumps(self.starts.tolist()).encode() + b"\n" + self.counts.to_bytes()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Data:
+        """Read what ``to_bytes`` wrote; anything else is a ReprlError."""
+        if not data.startswith(_MAGIC):
+            raise ReprlError(f"data must start with {_MAGIC!r}, got {quote(data[: len(_MAGIC)])}")
+        line, _, rest = data[len(_MAGIC) :].partition(b"\n")
+        counts = Counts.from_bytes(rest)
+        try:
+            starts = json.loads(line)
+        except (ValueError, RecursionError):
+            starts = None
+        n_states = counts.outcomes.n_states
+        fits = isinstance(starts, list) and len(starts) == n_states
+        if not fits or not all(type(n) is int and 0 <= n < 2**62 for n in starts) or not 0 < sum(starts) < 2**63:
+            raise ReprlError(f"data starts must be a list of {n_states} whole numbers, not all 0, got {quote(line)}")
+        return Data(counts, np.array(starts, dtype=np.int64))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the data to path, followed by their SHA-256, all or nothing."""
+        return write_atomic(path, self.sealed())
+
+    def sealed(self) -> bytes:
+        """Return what ``save`` writes."""
+        data = self.to_bytes()
+        return data + hashlib.sha256(data).digest()
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Data:
+        """Read data that ``save`` wrote; a damaged file is refused."""
+        stored = read_bounded(path)
+        data, seal = stored[:-_SEAL], stored[-_SEAL:]
+        if hashlib.sha256(data).digest() != seal:
+            raise ReprlError(
+                f"{os.fspath(path)} must be data of a run that match the SHA-256 at their end, got other bytes"
+            )
+        return Data.from_bytes(data)
 
 
 def true_dynamics(mdp: TabularMDP) -> Dynamics:

@@ -6,7 +6,6 @@ needs the old gym, is never imported.
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import util
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +37,6 @@ class Numbers(NamedTuple):
     """(S, A): actions that were taken often enough for their effect to be estimated."""
 
 
-@cache
 def read_numbers() -> Numbers:
     """Read the package's files; one that is missing or says something else is named."""
     spec = util.find_spec("icu_sepsis")
@@ -74,12 +72,21 @@ def icu_sepsis(horizon: int = 20, *, admissible: bool = True) -> TabularMDP:
     """
     if not isinstance(admissible, bool):
         raise ReprlError(f"admissible must be True or False, got {quote(admissible)}")
+    from scipy.sparse import csr_matrix  # here, because it is slow to import
+
     numbers = read_numbers()
+    read = numbers.admissible if admissible else np.ones_like(numbers.admissible)
+    row, following = np.nonzero(np.where(read[..., None], numbers.transition, 0.0).reshape(read.size, -1))
+    shape = (read.size, len(read))
+    law, reward = (
+        csr_matrix((table.reshape(shape)[row, following], (row, following)), shape=shape)
+        for table in (numbers.transition, numbers.reward)
+    )
     living = numbers.transition.shape[0] - len(ENDS)
     actions = tuple(f"fluids {a // LEVELS}, vasopressors {a % LEVELS}" for a in range(LEVELS**2))
     return TabularMDP(
-        numbers.transition,
-        numbers.reward[None],
+        law,
+        reward,
         numbers.initial,
         horizon,
         "deterministic",

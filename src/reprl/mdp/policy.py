@@ -144,7 +144,7 @@ class Policy:
     @classmethod
     def from_json(cls, text: str | bytes) -> Policy:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        document = Reader.open(text, "policy", _FORMAT, _VERSION, (*_NAMES, "interface"), {_TABLE: _NAMES})
+        document = Reader.open(text, "policy", _FORMAT, _VERSION, (*_NAMES, "interface"), earlier={_TABLE: _NAMES})
         policy = cls(document.items("actions"))
         for name, actual in (("horizon", policy.horizon), ("n_states", policy.n_states)):
             if document[name] != actual:

@@ -6,7 +6,7 @@ would take hundreds of gigabytes. Sizes are checked before memory is taken for t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,17 @@ from reprl.mdp.outcomes import Outcomes
 MAX_ENTRIES = 2**28
 """Entries of the largest table that is made dense, and outcomes and cells of the largest world."""
 _ROUNDING = 1e-6
+
+
+class Sparse(Protocol):
+    """A matrix of scipy.sparse, of any layout."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    def tocsr(self, copy: bool = False) -> Any:
+        """Compressed by rows."""
 
 
 class Rows(NamedTuple):
@@ -61,7 +72,7 @@ def dense_rows(transition: NDArray[np.float64], means: NDArray[np.float64]) -> R
     return Rows(steps, n_states, n_actions, row, index[3].astype(np.int32), law, mean)
 
 
-def sparse_rows(transition: Any, reward: Any, mask: NDArray[np.bool_] | None = None) -> Rows:
+def sparse_rows(transition: Sparse, reward: Any, mask: NDArray[np.bool_] | None = None) -> Rows:
     """List a scipy sparse matrix.
 
     Args:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote, rounding_of
 from reprl.mdp.outcomes import expected_return, step_forward
 from reprl.mdp.policy import Policy, check_policy
-from reprl.mdp.rows import Rows, check_entries, dense_rows, outcome_rows, read_sizes, sparse_rows, tabulate
+from reprl.mdp.rows import Rows, Sparse, check_entries, dense_rows, outcome_rows, read_sizes, sparse_rows, tabulate
 
 REWARD_KINDS = ("bernoulli", "deterministic")
 
@@ -92,8 +92,8 @@ class TabularMDP:
 
     def __init__(
         self,
-        transition: ArrayLike,
-        reward: ArrayLike,
+        transition: ArrayLike | Sparse,
+        reward: ArrayLike | Sparse,
         initial: ArrayLike | int | None = None,
         horizon: int | None = None,
         reward_kind: str = "bernoulli",

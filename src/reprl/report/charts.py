@@ -10,8 +10,8 @@ from reprl.report.page import escape, power
 from reprl.report.theme import CATEGORIES
 
 _SHAPES, _FEW = 6, 4
-_LEAST, _MOST = 5e-324, 1e307
-"""Ends of every logarithmic axis: beyond them, floating-point numbers have no powers of ten to mark."""
+_LEAST, _MOST = 1e-280, 1e280
+"""What a logarithmic axis shows at most: further out, floating-point numbers have no room for its margins."""
 _FINEST = 1e-290
 """A linear axis that would end below this ends at 1: its steps would be 0."""
 
@@ -28,10 +28,9 @@ class Axis(NamedTuple):
         """Return a range that holds the values with some air."""
         low, high = min(values), max(values)
         if log:
-            air = max(math.log(1.15), 0.04 * (math.log(high) - math.log(low)))
-            return cls(
-                max(_LEAST, math.exp(math.log(low) - air)), math.exp(min(math.log(_MOST), math.log(high) + air)), True
-            )
+            least, greatest = (math.log(min(max(end, _LEAST), _MOST)) for end in (low, high))
+            air = max(math.log(1.15), 0.04 * (greatest - least))
+            return cls(math.exp(least - air), math.exp(greatest + air), True)
         top = min(most, high * 1.12)
         return cls(0.0 if zero else low, top if top > _FINEST else 1.0)
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
 from reprl.documents import plain
+from reprl.learning.certificate import SOURCES
 from reprl.learning.settings import SAMPLED_ONLY
 from reprl.mdp.environment import Environment
 from reprl.report.listing import policy_listing
@@ -94,7 +95,8 @@ def _guarantee(run: StoredRun, worth: Worth | None) -> str:
             f"{number(worth.epsilon)}.</p>"
         )
     mark = badge(promise.status, tone)
-    source = "reprl docs rehearsal" if promise.status == "rehearsed" else promise.source
+    page = "reprl docs rehearsal" if run.receipt.coverage is None else "reprl docs logs"
+    source = page if promise.status == "rehearsed" else promise.source
     return (
         f'<div class="guarantee" id="guarantee"><h2>Guarantee {mark}</h2>{sentence}{_decided(run)}'
         f'<p class="caption"><b>{escape(promise.status)}</b> — {meaning}. Source: {escape(source)}</p></div>'
@@ -113,11 +115,20 @@ def _decided(run: StoredRun) -> str:
     lines = []
     if receipt.rehearsal is not None and receipt.guarantee.status != "none":
         lines.append(f"{receipt.rehearsal}.")
+    if receipt.certified is not None:
+        found = receipt.certified.certificate
+        lines.append(f"Certificate (δ = {number(found.delta)}, {SOURCES[found.source]}): {found}.")
+        if found.tightest is not None:
+            h, s, a = found.tightest
+            cell, action = run.environment.cell(h, s), action_name(run.environment, a)
+            lines.append(f"Its tightest comparison: {cell}, {action}, with a proven margin of {number(found.margin)}.")
     if receipt.choice is not None:
         words = receipt.choice.words(settings.preference)
         lines.append(f"{words[0].upper()}{words[1:]}.")
         if receipt.choice.followed:
             lines.append("This run followed the candidate that its recipe publishes; ρ speaks of choosing afresh.")
+    if receipt.coverage is not None:
+        lines.append("Learned from a log: the best possible is among policies that do what the log supports.")
     if receipt.spread is not None and receipt.spread <= settings.epsilon:
         lines.append(f"Every policy is within ε here: best and worst differ by {number(receipt.spread)} in its model.")
     return "".join(f'<p class="sentence second">{escape(line)}</p>' for line in lines)
@@ -143,6 +154,10 @@ def _tiles(run: StoredRun, worth: Worth | None) -> list[tuple[str, str, str]]:
         found = receipt.rehearsal
         pairs = f"; {found.pairs_agree} of {found.pairs} pairs under fresh seeds" if found.pairs else ""
         items.append(("rehearsal", f"{found.agree} of {found.of}", f"simulated teams agree{pairs}"))
+    if receipt.certified is not None:
+        proof = receipt.certified.certificate
+        state = "proven" if proof.proven else "not proven"
+        items.append(("certificate", state, f"δ = {number(proof.delta)}, look in round {proof.round}"))
     if receipt.choice is not None:
         name = "tolerance" if receipt.choice.kind == "preferred" else "width"
         how = "followed" if receipt.choice.followed else "chosen"
@@ -150,6 +165,11 @@ def _tiles(run: StoredRun, worth: Worth | None) -> list[tuple[str, str, str]]:
     else:
         tiers = receipt.tiers.count
         items.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
+    if receipt.coverage is not None:
+        log = receipt.coverage
+        items.append(("covered", percent(log.covered), "of the log's visits, by data; the rest by default"))
+        interval = f"{number(log.value_low)} to {number(log.value_high)}; practice {number(log.practice)}"
+        items.append(("value by the log", number(log.value), f"95 % {interval}, rescaled"))
     items.append(("shared seed", str(run.recipe.shared_seed), "publish it with the recipe"))
     return items
 

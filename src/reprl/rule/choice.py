@@ -207,7 +207,8 @@ def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) 
     return weight
 
 
-def _noise(rule: Rule, policy: Policy) -> float:
+def noise_of(rule: Rule, policy: Policy) -> float:
+    """Return the shared noise of a policy's log weight."""
     return NOISE * float(rule.key.derive("policy", policy.fingerprint).uniforms(1)[0])
 
 
@@ -220,7 +221,7 @@ def _preferred(rule: Rule, found: Candidates) -> list[_Entry]:
     entries = []
     for group in printed.values():
         policy = Policy(found.actions[group[0]])
-        score = float(np.logaddexp.reduce(weights[group])) + _noise(rule, policy)
+        score = float(np.logaddexp.reduce(weights[group])) + noise_of(rule, policy)
         widest = group[int(np.argmax(weights[group]))]
         entries.append(_Entry(score, policy, "preferred", widest, float(found.margin[widest])))
     return entries
@@ -240,6 +241,6 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
         drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
         policy = Policy(drawn.reshape(horizon, n_states))
         loss = np.array([policy_loss(dynamics, gaps.value[0], policy.actions)])
-        score = float(_weight(rule, margin, loss)[0]) + _noise(rule, policy)
+        score = float(_weight(rule, margin, loss)[0]) + noise_of(rule, policy)
         entries.append(_Entry(score, policy, "sampled", number, float(margin[0])))
     return entries

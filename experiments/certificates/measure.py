@@ -1,0 +1,115 @@
+"""Measurements: pure functions of the plan and of numbers of runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from experiments.certificates import plan
+from reprl.certainty.verdict import judge, prepare
+from reprl.learning.certificate import SKIPPED, Witness, make_certificate
+from reprl.learning.learner import learn
+from reprl.learning.rounds import FIRST, call
+from reprl.mdp.access import GenerativeModel
+from reprl.mdp.dynamics import true_dynamics
+from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import DataStream, SharedKey
+from reprl.rule.choice import Rule, choose, make_rule
+
+
+def _rule(mdp: TabularMDP, shared_seed: int) -> Rule:
+    shape = (mdp.horizon, mdp.n_states, mdp.n_actions)
+    return make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=plan.EPSILON)
+
+
+def _certify(mdp: TabularMDP, shared_seed: int, data_seed: int) -> tuple[int, Policy | None, float]:
+    """As learn(access="generative", certify=True) looks at its data: calls, the proven policy, its loss bound."""
+    rule, model = _rule(mdp, shared_seed), GenerativeModel(mdp, data_seed)
+    size = FIRST << SKIPPED
+    data = call(model, size)
+    number = SKIPPED + 1
+    while True:
+        witness = Witness(data, "calls", number, bool(mdp.fixed_start))
+        certificate, policy = make_certificate(rule, witness, shared_seed, plan.DELTA)
+        if certificate.proven:
+            return size, policy, certificate.loss
+        if size >= plan.MOST:
+            return 0, None, 0.0
+        data, size, number = data + call(model, size), 2 * size, number + 1
+
+
+def cost(world: str, numbers: range) -> dict[str, Any]:
+    """Two certified runs of every shared seed: rows [seed, calls, calls, right, right, same, largest loss bound]."""
+    mdp = plan.WORLDS[world]()
+    rows = []
+    for number in numbers:
+        truth = choose(_rule(mdp, plan.SEED + number), true_dynamics(mdp))
+        runs = [_certify(mdp, plan.SEED + number, 2 * number + i) for i in range(2)]
+        right = [int(policy == truth.policy) for _, policy, _ in runs]
+        same = int(runs[0][1] is not None and runs[0][1] == runs[1][1])
+        rows.append([number, runs[0][0], runs[1][0], *right, same, round(max(runs[0][2], runs[1][2]), 6), truth.kind])
+    return {"shape": [mdp.horizon, mdp.n_states, mdp.n_actions], "rows": rows}
+
+
+def episodes(world: str, number: int) -> dict[str, Any]:
+    """A certified run by episodes, held against the truth."""
+    build, most = plan.BY_EPISODES[world]
+    mdp, seed = build(), plan.SEED + number
+    result = learn(mdp, shared_seed=seed, data_seed=number, epsilon=plan.EPSILON, certify=True, max_samples=most)
+    truth = choose(_rule(mdp, seed), true_dynamics(mdp))
+    return {
+        "samples": result.samples,
+        "episodes": result.episodes,
+        "status": result.guarantee.status,
+        "right": int(result.policy == truth.policy),
+        "fingerprint": result.policy.fingerprint,
+        "loss": round(result.guarantee.epsilon, 6),
+    }
+
+
+def boundary_world(number: int) -> tuple[TabularMDP, int, Policy]:
+    """A tiny world beside a boundary of f(ξ, ·): the other side is 0.1 % of a reward away."""
+    n_states, n_actions, horizon = plan.TINY[number % len(plan.TINY)]
+    rng = np.random.default_rng(DataStream(plan.SEED, f"tiny/{number}").key)
+    while True:
+        shared_seed = int(rng.integers(2**32))
+        transition = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
+        reward = rng.uniform(0.1, 0.9, (n_states, n_actions))
+
+        def world(x: float, transition: Any = transition, reward: Any = reward) -> TabularMDP:
+            changed = reward.copy()
+            changed[0, 0] = x
+            return TabularMDP(transition, changed, 0, horizon)
+
+        def policy(x: float, world: Any = world, seed: int = shared_seed) -> Policy:
+            mdp = world(x)
+            return choose(_rule(mdp, seed), true_dynamics(mdp)).policy
+
+        low, high = 0.05, 0.95
+        first = policy(low)
+        if first == policy(high):
+            continue
+        while high - low > 1e-4:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if policy(middle) == first else (low, middle)
+        side = low - 5e-4 if rng.integers(2) else high + 5e-4
+        return world(side), shared_seed, policy(side)
+
+
+def validity(strength: float, numbers: range) -> dict[str, Any]:
+    """Runs on boundary worlds, one look each: how many were certified, and how many of those falsely."""
+    certified = false = 0
+    every = 50  # runs of one world
+    for block in range(numbers.start, numbers.stop, every):
+        mdp, seed, truth = boundary_world(block // every)
+        rule = _rule(mdp, seed)
+        for number in range(block, min(block + every, numbers.stop)):
+            model = GenerativeModel(mdp, number)
+            data = call(model, plan.TINY_CALLS[number % len(plan.TINY_CALLS)])
+            sample = prepare(data, by_steps=True, fixed_start=True)
+            verdict = judge(rule, sample, plan.DELTA, shrink=strength)
+            certified += verdict.proven
+            false += verdict.proven and verdict.policy != truth
+    return {"runs": len(numbers), "certified": int(certified), "false": int(false)}

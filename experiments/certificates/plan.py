@@ -1,0 +1,53 @@
+"""The plan as data: worlds, numbers of runs, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from reprl.mdp.catalogue import catalogue, make
+from reprl.mdp.tabular import TabularMDP
+
+EPSILON, DELTA = 0.3, 0.05
+SEED = 20261115
+MOST = 2**23
+"""Calls per cell at which a run gives up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is spent."""
+
+    keys: int
+    """Shared seeds of a world; two runs each."""
+    episodic_keys: int
+    """The same by episodes; the parallel runs of these seeds are their partners."""
+    runs: int
+    """Runs on boundary worlds at each strength of the radius."""
+
+
+FULL = Effort(keys=10, episodic_keys=2, runs=10_000)
+QUICK = Effort(keys=1, episodic_keys=1, runs=60)
+
+Build = Callable[[], TabularMDP]
+WORLDS: dict[str, Build] = {
+    "hard S=16 H=3 bias 0.08": partial(make, "hard-instance-v0", 3, n_states=16, bias=0.08),
+    **{entry.id: partial(make, entry.id) for entry in catalogue()},
+    "random-mdp(10,4,3)": partial(make, "random-mdp-v0", 3, n_states=10, n_actions=4),
+    "random-mdp(10,3,4)": partial(make, "random-mdp-v0", 4, n_states=10, n_actions=3),
+    "river-swim(5,2,6)": partial(make, "river-swim-v0", 6, n_states=5),
+}
+BY_EPISODES: dict[str, tuple[Build, int]] = {
+    "river-swim(5,2,6)": (WORLDS["river-swim(5,2,6)"], 2**34),
+    "combination-lock-v0": (WORLDS["combination-lock-v0"], 2**34),
+    "gridworld-v0": (WORLDS["gridworld-v0"], 2**34),
+}
+"""With the most samples of a run."""
+QUICK_WORLDS = ("hard S=16 H=3 bias 0.08",)
+
+TINY = ((1, 2, 1), (2, 2, 2), (3, 2, 2), (2, 3, 2), (4, 2, 2), (2, 2, 3))
+"""(S, A, H) of boundary worlds."""
+TINY_CALLS = (1024, 8192)
+STRENGTHS = (1.0, 0.5, 0.25, 0.125)
+"""What radii are multiplied by: 1 as they are, the others are controls."""

@@ -1,0 +1,154 @@
+"""The figure and tables of certificates; reads stored data only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.stats import binomtest
+
+from experiments.certificates import plan
+from reprl.bounds.planner import plan as size_plan
+
+Data = dict[str, Any]
+START, END = "<!-- tables: python -m experiments.certificates -->\n", "<!-- end of tables -->\n"
+REHEARSED = Path(__file__).parent.parent / "canonical" / "data.json"
+IN_CANONICAL = {"hard S=16 H=3 bias 0.08": "targets/generative/hard instance S=16 H=3 bias 0.08"}
+TARGETS = {
+    "gridworld-v0": 5e4,
+    "hard S=16 H=3 bias 0.08": 2e3,
+    "two-goals-v0": 5e4,
+    "queue-admission-v0": 1e4,
+    "random-mdp(10,4,3)": 1e5,
+}
+
+
+def part(data: Data, kind: str) -> dict[str, Data]:
+    """Measurements of a kind by what follows in their names."""
+    return {name.partition("/")[2]: found for name, found in data["measured"].items() if name.startswith(f"{kind}/")}
+
+
+def rehearsed_calls(world: str, shape: list[int]) -> float | None:
+    """Median calls per cell of rehearsed parallel runs, from the stored data of experiments/canonical."""
+    stored = json.loads(REHEARSED.read_text())["measured"]
+    wanted = IN_CANONICAL.get(world, f"catalogue/generative/{world}")
+    samples = [
+        row[i]
+        for name, one in stored.items()
+        if name.partition("#")[0] == wanted
+        for row in one["rows"]
+        for i in (1, 2)
+    ]
+    return float(np.median(samples)) / float(np.prod(shape)) if samples else None
+
+
+def paper_calls(shape: list[int]) -> float:
+    """Calls per cell that the paper's constants ask for, jointly coupled."""
+    horizon, n_states, n_actions = shape
+    figures = {"epsilon": plan.EPSILON, "rho": 2 * plan.DELTA, "delta": plan.DELTA}
+    rows = size_plan(n_states=n_states, n_actions=n_actions, horizon=horizon, **figures)
+    samples = next(row.samples for row in rows if row.algorithm == "reprl joint, paper")
+    return float(samples) / (horizon * n_states * n_actions)
+
+
+def tables(data: Data) -> str:
+    """Return the tables of the page as Markdown."""
+    return "\n".join([_validity(data), _costs(data), _episodes(data)])
+
+
+def _validity(data: Data) -> str:
+    lines = [
+        "| radii | runs beside a boundary | certified | falsely | exact test of “at most δ = 0.05” |",
+        "|---|---|---|---|---|",
+    ]
+    found: dict[str, list[int]] = {}
+    for name, one in part(data, "validity").items():
+        sums = found.setdefault(name.partition("#")[0], [0, 0, 0])
+        for i, field in enumerate(("runs", "certified", "false")):
+            sums[i] += one[field]
+    for strength, (runs, certified, false) in found.items():
+        p = binomtest(false, runs, plan.DELTA, alternative="greater").pvalue
+        verdict = f"rejected, p = {p:.1e}" if p < 1e-6 else "holds"
+        name = "as proven" if float(strength) == 1 else f"about × {float(strength):g}"
+        lines.append(f"| {name} | {runs:,} | {certified:,} | {false:,} | {verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+def _costs(data: Data) -> str:
+    lines = [
+        "| world | certified | calls per cell, median | 90 % | asked for | rehearsed | ratio | apart | not f(ξ, M) |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for world, one in part(data, "cost").items():
+        calls = np.array([row[i] for row in one["rows"] for i in (1, 2)], dtype=float)
+        done = calls[calls > 0]
+        both = [row for row in one["rows"] if row[1] and row[2]]
+        apart = sum(1 - row[5] for row in both)
+        wrong = sum((row[1] > 0) - row[3] + (row[2] > 0) - row[4] for row in one["rows"])
+        rehearsed = rehearsed_calls(world, one["shape"])
+        median, high = (f"{np.quantile(done, q):.2g}" if done.size else "–" for q in (0.5, 0.9))
+        ratio = f"{np.median(done) / rehearsed:.0f}" if done.size and rehearsed else "–"
+        wanted = f"{TARGETS[world]:.0e}".replace("e+0", "e") if world in TARGETS else ""
+        lines.append(
+            f"| {world} | {done.size}/{calls.size} | {median} | {high} | {wanted} | "
+            f"{f'{rehearsed:.2g}' if rehearsed else '–'} | {ratio} | {apart}/{len(both)} | {wrong} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _episodes(data: Data) -> str:
+    lines = [
+        "| world, by episodes | status | steps | proven loss | f(ξ, M) | parallel runs of the seed |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, one in part(data, "episodes").items():
+        world, _, number = name.partition("#")
+        partner = part(data, "cost").get(world, {"rows": []})["rows"]
+        rows = [row for row in partner if row[0] == int(number)]
+        same = f"same as {sum(row[3] + row[4] for row in rows)} of {2 * len(rows)}" if one["right"] else "–"
+        right = "yes" if one["right"] else "no"
+        lines.append(f"| {world} | {one['status']} | {one['samples']:.2g} | {one['loss']:.3g} | {right} | {same} |")
+    return "\n".join(lines) + "\n"
+
+
+def insert_tables(page: Path, data: Data) -> None:
+    """Put the tables between their marks."""
+    text = page.read_text()
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{START}\n{tables(data)}\n{END}{after}")
+
+
+def draw(data: Data, folder: Path) -> None:
+    """Draw what it takes to be rehearsed, certified, and proven by the paper's constants."""
+    mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
+    folder.mkdir(parents=True, exist_ok=True)
+    found = part(data, "cost")
+    figure, axis = plt.subplots(figsize=(8, 0.32 * len(found) + 1.6), layout="constrained")
+    for y, (world, one) in enumerate(found.items()):
+        calls = np.array([row[i] for row in one["rows"] for i in (1, 2)], dtype=float)
+        done = calls[calls > 0]
+        rehearsed = rehearsed_calls(world, one["shape"])
+        if rehearsed:
+            axis.plot(rehearsed, y, "o", color="#0b6e99", markersize=5)
+        if done.size:
+            axis.plot([done.min(), done.max()], [y, y], color="#c1440e", linewidth=1.5)
+            axis.plot(np.median(done), y, "s", color="#c1440e", markersize=5)
+        axis.plot(paper_calls(one["shape"]), y, "D", color="0.5", markersize=5)
+    for marker, colour, label in (
+        ("o", "#0b6e99", "rehearsed, median"),
+        ("s", "#c1440e", "certified, median and range"),
+        ("D", "0.5", "the paper's constants"),
+    ):
+        axis.plot([], [], marker, color=colour, label=label)
+    axis.set(xscale="log", xlabel="parallel calls (samples per cell)")
+    axis.set_yticks(range(len(found)), list(found), fontsize=8)
+    axis.invert_yaxis()
+    axis.grid(alpha=0.25, linewidth=0.4)
+    axis.legend(frameon=False, fontsize=8)
+    figure.savefig(folder / "certificates.svg", metadata={"Date": None})
+    plt.close(figure)

@@ -1,0 +1,93 @@
+"""Certificates of runs on disk: made from what a folder keeps, or checked without trust in who made them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from reprl.artifacts.choices import certificate_document
+from reprl.artifacts.folder import COUNTS, StoredRun, find_file, load_run
+from reprl.artifacts.receipt import Receipt
+from reprl.errors import ReprlError, check_probability
+from reprl.learning.certificate import Certificate, Witness, certified_delta, make_certificate, rule_of, witness_of
+from reprl.mdp.dynamics import Data
+
+
+def certify_folder(directory: str | os.PathLike[str], delta: float | None = None) -> Certificate:
+    """Say what a stored run proves by its own data.
+
+    Args:
+        directory: a run folder of the rule "canonical".
+        delta: probability of a false certificate; None for the certificate's own, or the smaller of δ and ρ/2.
+    """
+    run = load_run(directory)
+    settings = run.recipe.settings
+    if settings.rule != "canonical":
+        raise ReprlError(f"{directory} must hold a run of the rule 'canonical' to be certified, got {settings.rule!r}")
+    witness = _witness(Path(directory), run)
+    told = run.receipt.certified
+    if delta is None:
+        delta = certified_delta(settings) if told is None else told.certificate.delta
+    check_probability("delta", delta)
+    chosen = run.receipt.choice
+    followed = (chosen.kind, chosen.candidate) if chosen is not None and chosen.followed else None
+    shape = witness.data.counts.outcomes.shape
+    rule = rule_of(shape, run.recipe.shared_seed, settings.epsilon, settings.preference, followed)
+    samples = run.receipt.samples
+    certificate, policy = make_certificate(rule, witness, run.recipe.shared_seed, delta, samples=samples)
+    if certificate.proven and policy != run.policy:
+        return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
+    return certificate
+
+
+def _witness(folder: Path, run: StoredRun) -> Witness:
+    """Return the data of a folder, if they are its run's."""
+    path = find_file(folder, COUNTS)
+    if not path.is_file():
+        raise ReprlError(f"{folder} must hold its counts, {COUNTS}, to be certified; got a run without them")
+    data = Data.load(path)
+    told = run.receipt.certified
+    if told is not None:
+        if told.data != data.digest:
+            raise ReprlError(
+                f"{path} must be the receipt's data, with SHA-256 {told.data[:12]}…, got {data.digest[:12]}…"
+            )
+        found = told.certificate
+        return Witness(data, found.source, found.round, found.fixed_start)
+    visits = data.counts.visits.sum(axis=2)
+    if visits.shape != run.receipt.visits.shape or not np.array_equal(visits, run.receipt.visits.astype(np.int64)):
+        raise ReprlError(f"{path} must be the counts of this run, with the visits in its receipt; got others")
+    source = "calls" if run.recipe.settings.access == "generative" else "episodes"
+    return witness_of(data, source)
+
+
+def check_certificate(
+    receipt: str | os.PathLike[str], counts: str | os.PathLike[str]
+) -> tuple[Certificate, Certificate, list[str]]:
+    """Compute a receipt's certificate again from counts.
+
+    Args:
+        receipt: of a run with a certificate.
+        counts: the data that it was made from, ``counts.bin`` of its folder.
+
+    Returns:
+        What the receipt states, what the counts prove, and the names of the fields in which the two differ; a
+        forecast of further samples is not compared.
+
+    Guarantee:
+        Nothing but the counts, the shared seed, ε, the preference and δ enter the result: no file of the learner's.
+    """
+    record = Receipt.load(receipt)
+    if record.rule != "canonical":
+        raise ReprlError(f"{receipt} must be of the rule 'canonical' to have a certificate, got {record.rule!r}")
+    if record.certified is None:
+        raise ReprlError(f"{receipt} must hold a certificate, got one without: learn with --certify")
+    told = record.certified.certificate
+    found = record.certified.check(Data.load(counts))
+    stated, computed = certificate_document(told), certificate_document(found)
+    differences = [name for name in stated if name != "more" and stated[name] != computed[name]]
+    if told.proven and told.fingerprint != record.fingerprint:
+        differences.append("fingerprint")
+    return told, found, differences

@@ -1,0 +1,129 @@
+"""Radii: how far a mean of bounded samples can be from its expectation, by one inequality for all statements.
+
+The inequality is Fan's (in the form of Howard et al.): for |X − μ| ≤ D and 0 < λD < 1 the expectation of
+exp(λ(X − μ) − ψ(λD)/D²·(X − μ)²) is at most 1, with ψ(y) = −log(1 − y) − y. Products over samples that come one after
+the other are supermartingales, whatever decides how many there are. Each statement is made for K values of λ at once
+(docs/proofs/certificate.md §2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from numba import njit
+
+GRID = 14
+"""K: values of λ, each half of the one before."""
+TOP = 0.9
+"""Largest λ·D."""
+ROUND = 1e-9
+"""Distances below this are rounding: nothing is decided by them."""
+STEEP = 0.98
+"""The same for visits, whose variables are nearly always 0."""
+SHARES = {
+    "compare": 0.4,
+    "cell": 0.1,
+    "spread": 0.05,
+    "law": 0.05,
+    "policy": 0.05,
+    "worth": 0.1,
+    "unseen": 0.15,
+    "reach": 0.08,
+    "reach_cell": 0.02,
+}
+"""How δ is shared out over the kinds of statements."""
+
+
+class Levels(NamedTuple):
+    """log(number of statements of a kind / its share of δ), for each kind."""
+
+    compare: float
+    """V* and differences of two actions, one martingale each."""
+    cell: float
+    """The mean of reward plus V* in a cell."""
+    spread: float
+    """Variances."""
+    law: float
+    """Probabilities of successors."""
+    policy: float
+    """Values of the candidates' policies, in every cell."""
+    worth: float
+    """The same, from the start."""
+    unseen: float
+    """Visits of the candidates' policies, one martingale each, for the largest λ and from above: it says that what is
+    never seen is rare."""
+    reach: float
+    """The same, for every other λ and both sides."""
+    reach_cell: float
+    """The same, cell by cell."""
+
+
+def levels(shape: tuple[int, int, int], candidates: int, delta: float, *, shrink: float = 1.0) -> Levels:
+    """Count the statements and share δ out.
+
+    Args:
+        shape: (H, S, A).
+        candidates: J, the tolerances.
+        delta: probability that some statement is wrong, at most.
+        shrink: 1; smaller values shrink radii by about this factor, for negative controls only.
+    """
+    horizon, n_states, n_actions = shape
+    states = horizon * n_states
+    cells, policies = states * n_actions, max(candidates, 1)
+    both = 2 * GRID
+    many = {
+        "compare": both * (cells * (n_actions - 1) // 2 + states + 2),
+        "cell": both * cells,
+        "spread": both * cells,
+        "law": both * (cells + 1) * n_states,
+        "policy": both * policies * 2 * states,
+        "worth": both * policies * 2,
+        "unseen": 2 * policies * states,
+        "reach": both * 2 * policies * states,
+        "reach_cell": both * 2 * policies * states * (cells + 1),
+    }
+    return Levels(*(shrink**2 * math.log(many[name] / (SHARES[name] * delta)) for name in Levels._fields))
+
+
+@njit(cache=True, nogil=True)
+def psi(y: float) -> float:
+    """Return −log(1 − y) − y, never less than it is."""
+    if y < 1e-3:
+        return y * y * (0.5 + y * (1.0 / 3.0 + 0.5 * y))
+    return -math.log1p(-y) - y
+
+
+@njit(cache=True, nogil=True)
+def mean_radius(n: float, span: float, variance: float, log: float) -> float:
+    """Return how far the mean of n samples is from its expectation, at most; valid for all n at once.
+
+    Args:
+        n: samples, more than 0.
+        span: they differ by at most this, which is not below 1.
+        variance: of the samples about their own mean, or more.
+        log: the level.
+    """
+    radius = span
+    for _ in range(
+        4
+    ):  # squares are about the expectation: variance + radius², and every radius that holds gives another
+        least = radius
+        for k in range(GRID):
+            rate = TOP * 0.5**k
+            spread = variance + radius * radius
+            if rate * span > TOP:  # no statement for this λ
+                continue
+            least = min(least, log / (rate * n) + psi(rate * span) / (rate * span * span) * spread)
+        radius = least
+    return radius
+
+
+@njit(cache=True, nogil=True)
+def share_radius(n: float, square: float, log: float) -> float:
+    """Return how far the mean of n samples in [0, 1] is from its expectation, given their mean square, or more."""
+    least = 1.0
+    for k in range(GRID):
+        rate = STEEP * 0.5**k
+        least = min(least, log / (rate * n) + psi(rate) / rate * square)
+    return least

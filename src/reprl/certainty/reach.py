@@ -1,0 +1,182 @@
+"""Reach: intervals for how often a policy visits each state, where some of its actions may still be open.
+
+Visits of a cell are the value of a policy that is paid there and nowhere else, so their error is one martingale over
+steps as well; what a step is worth for a given target is between 0 and 1, hardly ever far from 0, and enters by its
+square (docs/proofs/certificate.md §5).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reprl.certainty.radius import GRID, STEEP, Levels, psi, share_radius
+from reprl.certainty.spreads import successors
+from reprl.certainty.values import Sample
+
+Floats = NDArray[np.float64]
+
+
+class Visits(NamedTuple):
+    """Bounds on the probability to be in a state at a step."""
+
+    low: Floats
+    """(H, S)."""
+    high: Floats
+    """(H, S)."""
+
+
+class _Targets(NamedTuple):
+    """For all targets of one step at once: probability to get there, from a state of the current step."""
+
+    low: Floats
+    """(S, S): state, target; least in the empirical model over the open actions."""
+    high: Floats
+    """(S, S): largest."""
+    true: Floats
+    """(S, S): upper bound in the world."""
+
+
+def bound_visits(sample: Sample, open_actions: NDArray[np.bool_], levels: Levels) -> Visits:
+    """Bound the visits of a policy of which only the possible actions, (H, S, A), are known."""
+    horizon, n_states, _ = open_actions.shape
+    out = Visits(np.zeros((horizon, n_states)), np.ones((horizon, n_states)))
+    mass = np.zeros((horizon, n_states))
+    _weigh(sample, open_actions, mass)
+    for step in range(horizon):
+        targets = _Targets(np.eye(n_states), np.eye(n_states), np.eye(n_states))
+        _visit(sample, open_actions, mass, levels, step, targets, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _weigh(sample: Sample, open_actions: NDArray[np.bool_], mass: Floats) -> None:
+    """Fill mass with upper bounds on visits in the empirical model."""
+    outcomes = sample.dynamics.outcomes
+    mass[0] = sample.dynamics.initial
+    flow = np.zeros(outcomes.n_states)
+    for h in range(outcomes.horizon - 1):
+        for y in range(outcomes.n_states):
+            if mass[h, y] == 0.0:
+                continue
+            flow[:] = 0.0
+            for a in range(outcomes.n_actions):
+                if not open_actions[h, y, a]:
+                    continue
+                if sample.number[h, y, a] == 0.0:  # it may lead anywhere; the target's bounds allow for it
+                    continue
+                row, shift = h * outcomes.row_shift + y * outcomes.n_actions + a, h * outcomes.slot_shift
+                part = np.zeros(outcomes.n_states)
+                for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                    part[outcomes.next_state[e]] += sample.dynamics.probability[e + shift]
+                flow = np.maximum(flow, part)
+            mass[h + 1] += mass[h, y] * flow
+        mass[h + 1] = np.minimum(mass[h + 1], 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _visit(
+    sample: Sample,
+    open_actions: NDArray[np.bool_],
+    mass: Floats,
+    levels: Levels,
+    step: int,
+    targets: _Targets,
+    out: Visits,
+) -> None:
+    """Fill the bounds of one step, going back from it to the start."""
+    outcomes, initial = sample.dynamics.outcomes, sample.dynamics.initial
+    n = outcomes.n_states
+    exponent, long = np.zeros((GRID, n)), np.zeros((GRID, n))
+    for h in range(step - 1, -1, -1):
+        _back(sample, open_actions, mass, levels, h, targets, exponent, long)
+    if not sample.fixed_start:
+        for z in range(n):
+            square = 0.0
+            for s in range(n):
+                square += initial[s] * targets.true[s, z] ** 2
+            for k in range(GRID):
+                if sample.by_steps:
+                    rate = STEEP * 0.5**k
+                    exponent[k, z] += psi(rate) / rate * square
+                else:
+                    long[k, z] += share_radius(sample.starts, square, levels.reach_cell)
+    for z in range(n):
+        below = above = 1.0 if sample.by_steps else long[0, z]
+        if sample.by_steps:
+            for k in range(GRID):
+                rate = STEEP * 0.5**k * sample.starts
+                below = min(below, levels.reach / rate + exponent[k, z] + long[k, z])
+            above = min(below, levels.unseen / (STEEP * sample.starts) + exponent[0, z] + long[0, z])
+        least = most = 0.0
+        for s in range(n):
+            least += initial[s] * targets.low[s, z]
+            most += initial[s] * targets.high[s, z]
+        if sample.fixed_start and step == 0:
+            below = above = 0.0
+        out.low[step, z], out.high[step, z] = max(0.0, least - below), min(1.0, most + above)
+
+
+@njit(cache=True, nogil=True)
+def _back(
+    sample: Sample,
+    open_actions: NDArray[np.bool_],
+    mass: Floats,
+    levels: Levels,
+    h: int,
+    targets: _Targets,
+    exponent: Floats,
+    long: Floats,
+) -> None:
+    """Bring targets from step h + 1 to step h, and add what errors at step h can do."""
+    outcomes = sample.dynamics.outcomes
+    n = outcomes.n_states
+    law, error = np.zeros(n), np.zeros(n)
+    low, high, true = np.ones((n, n)), np.zeros((n, n)), np.zeros((n, n))
+    total = targets.true.sum(axis=0)
+    found = np.zeros((4, n))
+    for y in range(n):
+        worst, added = np.zeros((GRID, n)), np.zeros((GRID, n))
+        for a in range(outcomes.n_actions):
+            if not open_actions[h, y, a]:
+                continue
+            number = sample.number[h, y, a]
+            if number == 0.0:
+                low[y], high[y], true[y] = 0.0, 1.0, 1.0
+                continue
+            successors(sample, h, y, a, levels.law, law, error)
+            unseen = share_radius(number, 0.0, levels.law)
+            found[:] = 0.0  # least, largest, square, and upper bound in the world
+            found[3] += unseen * total
+            for x in range(n):
+                if law[x] > 0.0:
+                    found[0] += law[x] * targets.low[x]
+                    found[1] += law[x] * targets.high[x]
+                    found[2] += law[x] * targets.true[x] ** 2
+                    found[3] += (min(1.0, law[x] + error[x]) - unseen) * targets.true[x]
+            low[y], high[y] = np.minimum(low[y], found[0]), np.maximum(high[y], found[1])
+            true[y] = np.maximum(true[y], np.minimum(found[3], 1.0))
+            if mass[h, y] > 0.0:
+                _worsen(sample, mass[h, y], number, found[2], levels, worst, added)
+        exponent += worst
+        long += added
+    targets.low[:], targets.high[:], targets.true[:] = low, high, true
+
+
+@njit(cache=True, nogil=True)
+def _worsen(
+    sample: Sample, mass: float, number: float, square: Floats, levels: Levels, worst: Floats, added: Floats
+) -> None:
+    """Raise worst and added, (K, S), to what one cell with this mass can do."""
+    for k in range(GRID):
+        rate = STEEP * 0.5**k * sample.starts
+        sharp = sample.by_steps and rate <= STEEP * number
+        scale = psi(rate * mass / number) * number / rate if sharp else 0.0
+        for z in range(square.size):
+            if sharp:
+                worst[k, z] = max(worst[k, z], scale * square[z])
+            elif square[z] > 0.0 or k == 0 or sample.by_steps:
+                added[k, z] = max(added[k, z], mass * share_radius(number, square[z], levels.reach_cell))

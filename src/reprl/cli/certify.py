@@ -1,0 +1,105 @@
+"""reprl certify: what a finished run proves by its own data, and whether a certificate is true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import DIFFERENT, FINE, Answer
+from reprl.errors import ReprlError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from reprl.learning.certificate import Certificate
+
+
+def certify(
+    run: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="A run folder.", show_default=False)] = None,
+    check: Annotated[
+        Path | None, args.option("--check", help="A receipt whose certificate is computed again.", metavar="RECEIPT")
+    ] = None,
+    counts: Annotated[
+        Path | None, args.option("--counts", help="The counts that it was made from.", metavar="FILE")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        args.option("--delta", help="Probability of a false certificate. Default: min(δ, ρ/2).", kind=args.real),
+    ] = None,
+    json: args.Json = False,
+) -> Answer:
+    """Prove a run's policy by its own data, or check a certificate: exit code 0 if it is proven, 1 if not.
+
+    A run folder of the canonical rule keeps its counts; whatever its status, this says what they prove and, if that is
+    not enough, how many more samples would do. With --check nothing of the learner is trusted: the certificate in the
+    receipt is computed again from the counts, and must come out the same.
+
+    reprl certify run
+
+    reprl certify --check run/receipt.json --counts run/counts.bin
+    """
+    if check is not None:
+        if run is not None or counts is None or delta is not None:
+            raise ReprlError("--check must come with --counts FILE, and without a folder or --delta")
+        return _check(check, counts)
+    if run is None or counts is not None:
+        raise ReprlError("certify must get a run folder, or --check RECEIPT with --counts FILE")
+    from reprl.artifacts.certify import certify_folder
+
+    found = certify_folder(run, delta)
+    document = {"run": str(run), **_document(found)}
+    return Answer(document, lambda console: _show(console, found, []), FINE if found.proven else DIFFERENT)
+
+
+def _check(receipt: Path, counts: Path) -> Answer:
+    from reprl.artifacts.certify import check_certificate
+
+    told, found, differences = check_certificate(receipt, counts)
+    true = not differences
+    document = {
+        "receipt": str(receipt),
+        "counts": str(counts),
+        "true": true,
+        "differences": differences,
+        "stated": _document(told),
+        **_document(found),
+    }
+    remarks = ["the receipt states exactly this" if true else f"the receipt states another {', '.join(differences)}"]
+    code = FINE if true and found.proven else DIFFERENT
+    return Answer(document, lambda console: _show(console, found, remarks), code)
+
+
+def _document(certificate: Certificate) -> dict[str, Any]:
+    from reprl.artifacts.choices import certificate_document
+
+    return certificate_document(certificate)
+
+
+def _show(console: Console, found: Certificate, remarks: list[str]) -> None:
+    from reprl.cli.draw import facts
+
+    console.print(facts(certificate_rows(found)))
+    for remark in remarks:
+        console.print(remark, soft_wrap=True)
+
+
+def certificate_rows(found: Certificate) -> list[tuple[str, object]]:
+    """Rows for people."""
+    from reprl.learning.certificate import CONFIDENCE, SOURCES
+
+    rows: list[tuple[str, object]] = [("certificate", str(found))]
+    if found.fingerprint is not None:
+        rows.append(("proven policy" if found.proven else "ahead", found.fingerprint))
+    rows.append(("confidence", f"δ = {found.delta:g}, {CONFIDENCE}; {SOURCES[found.source]}"))
+    if found.tightest is not None:
+        h, s, a = found.tightest
+        rows.append(("tightest", f"step {h}, state {s}, action {a}, with a proven margin of {found.margin:.3g}"))
+    if found.undecided and not found.proven:
+        cells = ", ".join(f"step {h} state {s}" for h, s in found.undecided[:5])
+        rows.append(
+            ("not decided", cells + (f" and {len(found.undecided) - 5} more" if len(found.undecided) > 5 else ""))
+        )
+    return rows

@@ -1,0 +1,360 @@
+"""Certificates: intervals that hold, verdicts that are true, documents that can be checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import reprl
+from experiments.certificates import measure
+from reprl import ReprlError
+from reprl.artifacts.certify import certify_folder, check_certificate
+from reprl.artifacts.receipt import Receipt
+from reprl.certainty.radius import GRID, SHARES, TOP, levels, mean_radius, psi
+from reprl.certainty.reach import bound_visits
+from reprl.certainty.spreads import bound_spreads
+from reprl.certainty.values import bound_best, bound_policy
+from reprl.certainty.verdict import judge, prepare
+from reprl.cli.app import main
+from reprl.explore import cover as cover_module
+from reprl.explore.cover import cover_planned, no_data, play
+from reprl.learning.certificate import Witness, make_certificate, witness_of
+from reprl.learning.rounds import call
+from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.mdp.dynamics import Data, true_dynamics
+from reprl.rule.choice import choose, make_rule
+from reprl.rule.gaps import find_gaps
+from reprl.rule.preferred import visits_of, weigh_tolerances
+from tests.naive_certainty import naive_mean_radius, naive_policy_bounds
+
+
+def random_world(number: int, n_states: int = 3, n_actions: int = 2, horizon: int = 2) -> reprl.TabularMDP:
+    rng = np.random.default_rng(number)
+    transition = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
+    return reprl.TabularMDP(transition, rng.uniform(0.0, 1.0, (n_states, n_actions)), 0, horizon)
+
+
+def easy_world() -> reprl.TabularMDP:
+    """One choice between a good coin and a bad one, then the same again."""
+    transition = np.ones((1, 2, 1))
+    return reprl.TabularMDP(transition, np.array([[0.1, 0.9]]), 0, 2)
+
+
+def sample_of(mdp, calls, seed=0):
+    return prepare(call(GenerativeModel(mdp, seed), calls), by_steps=True, fixed_start=True)
+
+
+def test_the_radius_is_its_formula_and_psi_is_never_too_small():
+    for n, span, variance, log in ((50, 1.0, 0.2, 5.0), (10_000, 3.0, 0.7, 18.0), (3, 2.0, 0.0, 9.0)):
+        assert mean_radius(n, span, variance, log) == pytest.approx(naive_mean_radius(n, span, variance, log))
+    for y in (1e-6, 1e-4, 9.99e-4, 1.1e-3, 0.3, 0.98):
+        exact = math.fsum(y**k / k for k in range(2, 4000))
+        assert exact * (1 - 1e-9) <= psi(y) <= exact * (1 + 1e-3)
+
+
+def test_delta_is_shared_out_whole_and_levels_count_their_statements():
+    assert math.fsum(SHARES.values()) == pytest.approx(1.0)
+    found = levels((6, 16, 4), 24, 0.01)
+    assert found.compare == pytest.approx(math.log(2 * GRID * (384 * 3 / 2 + 96 + 2) / (0.4 * 0.01)))
+    assert found.unseen == pytest.approx(math.log(2 * 24 * 96 / (0.15 * 0.01)))
+    assert levels((6, 16, 4), 24, 0.001).cell > found.cell
+
+
+@pytest.mark.parametrize("by_steps", [True, False])
+@pytest.mark.parametrize("fixed_start", [True, False])
+def test_bounds_on_a_policy_are_those_of_the_plain_loops(by_steps, fixed_start):
+    mdp = random_world(5)
+    data = call(GenerativeModel(mdp, 1), 700)
+    sample = prepare(data, by_steps=by_steps, fixed_start=fixed_start)
+    actions = np.array([[0, 1, 0], [1, 1, 0]])
+    found = bound_policy(sample, np.arange(2) == actions[:, :, None], 15.0, 12.0)
+    assert found == pytest.approx(naive_policy_bounds(data, actions, by_steps, fixed_start, 15.0, 12.0, TOP, GRID))
+
+
+def misses(number: int, shrink: float) -> bool:
+    """Whether any interval of one data set misses the truth."""
+    mdp = random_world(number % 10)
+    rule = make_rule(reprl.SharedKey(number).derive("rule"), (2, 3, 2), epsilon=0.3)
+    sample = sample_of(mdp, 400, number)
+    level = levels(rule.shape, 24, 0.1, shrink=shrink)
+    values = bound_best(sample, level.compare, level.cell, level.spread)
+    spreads = bound_spreads(sample, values, level.law)
+    truth = true_dynamics(mdp)
+    gaps = find_gaps(truth, rule.order)
+    counts = gaps.spread > 0.0
+    actions = weigh_tolerances(truth, gaps, rule.order, rule.tolerances[:1], 0.0).actions[0]
+    visits = bound_visits(sample, np.arange(2) == actions[:, :, None], level)
+    occupancy = visits_of(truth, actions)
+    worth = bound_policy(sample, np.arange(2) == actions[:, :, None], level.policy, level.worth)
+    value = mdp.evaluate(reprl.Policy(actions))
+    tiny = 1e-9
+    return bool(
+        (gaps.value < values.low - tiny).any()
+        or (gaps.value > values.high + tiny).any()
+        or (gaps.gap < values.gap_low - tiny).any()
+        or (gaps.gap > values.gap_high + tiny).any()
+        or (gaps.own < values.own_low - tiny).any()
+        or (gaps.own > values.own_high + tiny).any()
+        or (gaps.spread < spreads.low - tiny)[counts].any()
+        or (gaps.spread > spreads.high + tiny)[counts].any()
+        or (occupancy < visits.low - tiny).any()
+        or (occupancy > visits.high + tiny).any()
+        or not worth[0] - tiny <= value <= worth[1] + tiny
+    )
+
+
+@pytest.mark.statistical
+def test_intervals_hold_and_shrunk_ones_do_not():
+    # False alarm 1e-6 at a true rate of δ = 0.1. Power: the control misses in nearly every data set.
+    runs = 120
+    assert binomtest(sum(misses(n, 1.0) for n in range(runs)), runs, 0.1, alternative="greater").pvalue > 1e-6
+    assert binomtest(sum(misses(n, 0.15) for n in range(runs)), runs, 0.1, alternative="greater").pvalue < 1e-6
+
+
+@pytest.mark.statistical
+def test_beside_a_boundary_nothing_false_is_certified_unless_radii_are_shrunk():
+    # False alarm 1e-6 at a true rate of δ = 0.05; the control is far above it (docs/certificates.md has 10⁴ runs).
+    found = measure.validity(1.0, range(100))
+    assert binomtest(found["false"], found["runs"], 0.05, alternative="greater").pvalue > 1e-6
+    control = measure.validity(0.06, range(100))
+    assert binomtest(control["false"], control["runs"], 0.05, alternative="greater").pvalue < 1e-6
+
+
+def test_a_set_of_actions_has_wider_bounds_than_each_of_them():
+    sample = sample_of(random_world(3), 500)
+    every = np.ones((2, 3, 2), dtype=bool)
+    wide = bound_policy(sample, every, 15.0, 12.0)
+    for number in range(16):
+        actions = np.array([[number & 1, number >> 1 & 1, 0], [number >> 2 & 1, number >> 3 & 1, 1]])
+        low, high = bound_policy(sample, np.arange(2) == actions[:, :, None], 15.0, 12.0)
+        assert wide[0] <= low + 1e-9
+        assert wide[1] >= high - 1e-9
+    level = levels((2, 3, 2), 24, 0.1)
+    loose, tight = bound_visits(sample, every, level), bound_visits(sample, np.arange(2) == actions[:, :, None], level)
+    assert (loose.low <= tight.low + 1e-9).all()
+    assert (loose.high >= tight.high - 1e-9).all()
+
+
+@pytest.fixture(scope="module")
+def certified():
+    return reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, certify=True)
+
+
+def test_a_certified_run_prints_the_worlds_own_policy(certified):
+    mdp = easy_world()
+    rule = make_rule(reprl.SharedKey(3).derive("rule"), (2, 1, 2), epsilon=0.3)
+    assert certified.policy == choose(rule, true_dynamics(mdp)).policy
+    assert certified.guarantee.status == "certified"
+    assert certified.certificate.proven
+    assert (certified.guarantee.delta, certified.guarantee.rho) == (0.05, 0.1)
+    assert mdp.solve().values[0, 0] - mdp.evaluate(certified.policy) <= certified.guarantee.epsilon <= 0.3
+    again = reprl.certify(certified)
+    assert again == certified.certificate
+
+
+@pytest.mark.parametrize("access", ["generative", "episodic"])
+def test_runs_of_one_seed_agree_whatever_their_source_and_size(certified, access):
+    other = reprl.learn(easy_world(), access=access, shared_seed=3, data_seed=9, certify=True)
+    assert other.guarantee.status == "certified"
+    assert other.policy == certified.policy
+    assert other.certificate is not None
+    assert other.certificate.source == {"generative": "calls", "episodic": "rounds"}[access]
+
+
+def test_a_run_by_an_adaptive_explorer_is_certified_cell_by_cell():
+    result = reprl.learn(easy_world(), shared_seed=3, data_seed=2)
+    assert result.guarantee.status == "rehearsed"
+    found = reprl.certify(result)
+    assert found.source == "episodes"
+    assert not found.proven
+    assert found.more is not None
+    assert found.more > 0
+    larger = play(EpisodicModel(easy_world(), 5), np.array([[0], [1]]), 40_000)
+    larger = larger + play(EpisodicModel(easy_world(), 6), np.array([[1], [0]]), 40_000)
+    rule = make_rule(reprl.SharedKey(3).derive("rule"), (2, 1, 2), epsilon=0.3)
+    assert judge(rule, prepare(larger, by_steps=False, fixed_start=True), 0.05).proven
+
+
+def test_without_enough_samples_a_run_says_what_is_missing():
+    result = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, certify=True, max_samples=2000)
+    found = result.certificate
+    assert found is not None
+    assert not found.proven
+    assert found.reason
+    assert found.more is not None
+    assert found.more > 0
+    assert result.guarantee.status == "rehearsed"
+    early = reprl.certify(reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1))
+    assert "from round 5 on" in early.reason
+
+
+def test_the_policies_of_a_planned_round_do_not_depend_on_its_data(monkeypatch):
+    plans: list[Any] = []
+
+    def record(model, actions, episodes, **options):
+        plans[-1].append(actions.copy())
+        return play(model, actions, episodes, **options)
+
+    monkeypatch.setattr(cover_module, "play", record)
+    mdp = random_world(2)
+    before = play(EpisodicModel(mdp, 0), np.zeros((2, 3), dtype=np.int64), 50)
+    for seed in (1, 2):
+        plans.append([])
+        fresh = cover_planned(EpisodicModel(mdp, seed), before, 400)
+        assert fresh.starts.sum() == 400
+    assert np.array_equal(plans[0], plans[1])
+    assert len({actions.tobytes() for actions in plans[0]}) > 1
+    assert no_data(EpisodicModel(mdp, 0)).starts.sum() == 0
+
+
+def test_data_survive_their_file_and_damage_is_refused(tmp_path):
+    data = call(GenerativeModel(random_world(1), 3), 20)
+    path = data.save(tmp_path / "counts.bin")
+    loaded = Data.load(path)
+    assert loaded.counts == data.counts
+    assert loaded.digest == data.digest
+    stored = bytearray(path.read_bytes())
+    stored[40] ^= 1
+    path.write_bytes(bytes(stored))
+    with pytest.raises(ReprlError, match="match the SHA-256 at their end"):
+        Data.load(path)
+    with pytest.raises(ReprlError, match="data must start with"):
+        Data.from_bytes(b"something else")
+    with pytest.raises(ReprlError, match="data starts must be a list of 3 whole numbers"):
+        Data.from_bytes(b"reprl-data 1\n[1, 2]\n" + data.counts.to_bytes())
+
+
+def test_a_certificate_is_checked_from_the_stored_counts(certified, tmp_path, capsys):
+    folder = certified.save(tmp_path / "run")
+    receipt, counts = folder / "receipt.json", folder / "counts.bin"
+    assert Receipt.load(receipt) == certified.receipt
+    told, found, differences = check_certificate(receipt, counts)
+    assert found.proven
+    assert told == found
+    assert differences == []
+    assert certify_folder(folder).proven
+    assert main(["certify", "--check", str(receipt), "--counts", str(counts), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["true"]
+    assert document["proven"]
+    assert main(["certify", str(folder)]) == 0
+    assert main(["certify", str(folder), "--delta", "1e-300"]) == 1
+    assert "not proven" in capsys.readouterr().out
+    assert main(["verify", str(folder), str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["certificates"][0]["proven"]
+    page = reprl.write_report(folder, tmp_path / "run.html").read_text()
+    assert "certified" in page
+    assert "proven margin" in page
+
+
+def test_a_certificate_that_says_more_than_its_counts_is_found_out(certified, tmp_path):
+    folder = certified.save(tmp_path / "run")
+    wrong = certified.certificate._replace(loss=0.0)
+    forged = replace(certified, certificate=wrong)
+    forged.receipt.save(tmp_path / "forged.json")
+    assert check_certificate(tmp_path / "forged.json", folder / "counts.bin")[2] == ["loss"]
+    other = call(GenerativeModel(easy_world(), 8), 100)
+    other.save(tmp_path / "other.bin")
+    with pytest.raises(ReprlError, match=r"counts must be those of the receipt, with SHA-256 .{12}…, got"):
+        check_certificate(folder / "receipt.json", tmp_path / "other.bin")
+
+
+def test_bad_input_is_named(certified, tmp_path, capsys):
+    wrong: list[Any] = [0.0, 1.0, -0.1, 2, "x", math.nan]
+    for delta in wrong:
+        with pytest.raises(ReprlError, match="delta must"):
+            reprl.certify(certified, delta)
+    with pytest.raises(ReprlError, match="result must hold its counts to be certified"):
+        reprl.certify(replace(certified, witness=None))
+    with pytest.raises(ReprlError, match=r"result must be what reprl\.learn returns, got 3"):
+        reprl.certify(3)  # type: ignore[arg-type]
+    drawn = reprl.learn(easy_world(), access="generative", rule="sampled", calls=10, shared_seed=1, data_seed=1)
+    with pytest.raises(ReprlError, match="result must be of the rule 'canonical' to be certified, got 'sampled'"):
+        reprl.certify(drawn)
+    with pytest.raises(ReprlError, match="certify must be False unless rule='canonical'"):
+        reprl.learn(easy_world(), access="generative", rule="sampled", certify=True)
+    with pytest.raises(ReprlError, match="certify must be True or False, got 1"):
+        reprl.learn(easy_world(), certify=1)  # type: ignore[arg-type]
+    folder = drawn.save(tmp_path / "drawn")
+    assert main(["certify", str(folder)]) == 2
+    assert "rule 'canonical' to be certified, got 'sampled'" in capsys.readouterr().err
+    plain = reprl.learn(easy_world(), access="generative", shared_seed=1, data_seed=1).save(tmp_path / "plain")
+    assert main(["certify", "--check", str(plain / "receipt.json"), "--counts", str(plain / "counts.bin")]) == 2
+    assert "must hold a certificate, got one without" in capsys.readouterr().err
+    (plain / "counts.bin").unlink()
+    assert main(["certify", str(plain)]) == 2
+    assert "must hold its counts, counts.bin" in capsys.readouterr().err
+    assert main(["certify"]) == 2
+    assert "certify must get a run folder" in capsys.readouterr().err
+
+
+def test_a_witness_cannot_claim_fewer_looks_than_its_size_took(certified):
+    data = certified.witness.data
+    with pytest.raises(ReprlError, match=r"witness round must be at least \d+ for so many calls, got 2"):
+        Witness(data, "calls", 2, True).check()
+    assert witness_of(data, "calls").round == certified.witness.round
+    assert witness_of(data, "log").spends(0.05) == 0.05
+    assert witness_of(data, "calls").spends(0.05) < 0.05
+    with pytest.raises(ReprlError, match="source must be one of calls, log, episodes; got 'rounds'"):
+        witness_of(data, "rounds")
+
+
+def test_the_command_line_learns_with_a_certificate(tmp_path):
+    (tmp_path / "world.py").write_text(
+        "import numpy as np, reprl\ncoin = reprl.TabularMDP(np.ones((1, 2, 1)), np.array([[0.1, 0.9]]), 0, 2)\n"
+    )
+    words = ["learn", f"{tmp_path / 'world.py'}:coin", "--access", "generative", "--shared-seed", "3", "--certify"]
+    assert main([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
+    assert main([*words, "--max-samples", "2000", "--json"]) == 1
+    assert certify_folder(tmp_path / "run").proven
+
+
+def test_samples_that_count_at_several_steps_are_judged_by_cells():
+    """By steps their intervals would be far too narrow: the weight of a sample depends on the sample."""
+    data = call(GenerativeModel(random_world(3), 1), 5000)
+    assert prepare(data, by_steps=True, fixed_start=True).by_steps
+    pooled = prepare(data.pool(), by_steps=True, fixed_start=True)
+    assert not pooled.by_steps
+    by_cells = prepare(data.pool(), by_steps=False, fixed_start=True)
+    level = levels((2, 3, 2), 24, 0.05)
+    one, other = (bound_best(sample, level.compare, level.cell, level.spread) for sample in (pooled, by_cells))
+    np.testing.assert_array_equal(one.gap_high, other.gap_high)
+
+
+def test_a_run_that_is_to_be_certified_pools_nothing_and_takes_no_mask():
+    mdp = random_world(3)
+    found = reprl.learn(mdp, access="generative", certify=True, shared_seed=1, data_seed=2, max_samples=10**5)
+    assert found.settings.stationary is False
+    with pytest.raises(ReprlError, match="stationary must be False, or left out, for a run that is to be certified"):
+        reprl.learn(mdp, access="generative", certify=True, stationary=True)
+    masked = reprl.TabularMDP(
+        mdp.transition[0], mdp.reward[0], 0, 2, allowed=[[True, True], [True, False], [True, True]]
+    )
+    with pytest.raises(ReprlError, match="certify must be False for an environment that masks actions"):
+        reprl.learn(masked, access="generative", certify=True)
+    assert reprl.learn(masked, access="generative", shared_seed=1, data_seed=2).witness is None
+
+
+@pytest.mark.parametrize("access", ["generative", "episodic"])
+def test_all_looks_of_a_run_together_spend_at_most_delta(access, monkeypatch):
+    """Whatever the last round is: what the looks of a run may spend is added up."""
+    spent: list[float] = []
+    real = make_certificate
+
+    def listen(rule, witness, seed, delta, **other):
+        spent.append(witness.spends(delta))
+        certificate, _ = real(rule, witness, seed, delta, **other)
+        return certificate._replace(proven=False), None
+
+    monkeypatch.setattr("reprl.learning.canonical.make_certificate", listen)
+    for limit in (10**3, 3 * 10**4, 10**6):
+        spent.clear()
+        reprl.learn(easy_world(), access=access, certify=True, shared_seed=1, data_seed=2, max_samples=limit)
+        assert sum(spent) <= 0.05 + 1e-12
+        assert len(spent) >= 1
