@@ -144,6 +144,7 @@ def run(*words: str, **more: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "reprl", *words], env=environment, capture_output=True, check=False, timeout=300
     )
+    assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode() + done.stderr.decode()
 
 

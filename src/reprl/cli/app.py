@@ -189,6 +189,8 @@ def _dispatch(words: list[str]) -> Answer | int:
     except SystemExit as error:  # how typer leaves when a pipe breaks under its help
         if find_foreign(error) is not None:
             raise
+        if "_REPRL_COMPLETE" in os.environ:  # a shell has got what it asked for
+            return FINE
         raise BrokenPipeError from None
     except Exception as error:
         if not hasattr(error, "format_message"):

@@ -71,7 +71,8 @@ def _setting(name: str, kind: Callable[[str], Any] | None = None) -> Any:
     return option(f"--{name}", help=settings_help()[name], kind=kind, metavar=None if kind else "NAME")
 
 
-def _complete_env(incomplete: str) -> list[tuple[str, str]]:
+def complete_env(incomplete: str) -> list[tuple[str, str]]:
+    """What a shell may offer for an environment."""
     from reprl.mdp.catalogue import catalogue
 
     return [(entry.id, entry.description) for entry in catalogue() if entry.id.startswith(incomplete)]
@@ -90,7 +91,7 @@ Env = Annotated[
         metavar="ENV",
         help="An id of 'reprl envs', gym:ID, or file.py:name.",
         show_default=False,
-        autocompletion=_complete_env,
+        autocompletion=complete_env,
     ),
 ]
 Horizon = Annotated[int | None, option("--horizon", "-H", help="H, the steps of an episode.", kind=whole)]
@@ -152,7 +153,12 @@ OtherEnv = Annotated[
 ]
 OptionalEnv = Annotated[
     str | None,
-    typer.Argument(metavar="[ENV]", help="An id of 'reprl envs', gym:ID, or file.py:name.", show_default=False),
+    typer.Argument(
+        metavar="[ENV]",
+        help="An id of 'reprl envs', gym:ID, or file.py:name.",
+        show_default=False,
+        autocompletion=complete_env,
+    ),
 ]
 Log = Annotated[
     Path | None,
