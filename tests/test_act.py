@@ -23,7 +23,7 @@ SPACES = [
     spaces.Discrete(4),
     spaces.Discrete(3, start=-1),
     spaces.MultiDiscrete([2, 3]),
-    spaces.MultiDiscrete([[2, 1], [1, 2]], start=[[0, 1], [2, 3]]),
+    spaces.MultiDiscrete(np.array([[2, 1], [1, 2]]), start=np.array([[0, 1], [2, 3]])),
     spaces.MultiBinary([2, 1]),
     spaces.Tuple([spaces.Discrete(2), spaces.MultiBinary(2)]),
     spaces.Dict(OrderedDict([("z", spaces.Discrete(2)), ("a", spaces.Tuple([spaces.Discrete(3, start=5)]))])),

@@ -82,8 +82,6 @@ class Maps:
             lines.append(f"{self.steps.size} of {self.world.horizon} steps are drawn, evenly spaced.")
         if self.states.size < self.world.n_states:
             lines.append(f"The {self.states.size:,} most relevant of {self.world.n_states:,} states are drawn.")
-        if self.world.n_states > self.states.size and self.listed:
-            lines.append("The table lists them all.")
         if self.grid is not None and self.grid[0] * self.grid[1] < self.world.n_states:
             off = ", ".join(state_name(self.world, s) for s in range(self.grid[0] * self.grid[1], self.world.n_states))
             lines.append(f"States off the grid come last: {off[:200]}.")

@@ -25,10 +25,11 @@ def run_page(run: StoredRun, worth: Worth | None = None) -> bytes:
     world = run.environment
     maps = Maps(world, run.receipt.visits.astype(np.float64))
     settings = facts("Settings", _settings(run))
+    every = " The table below lists them all." if maps.listed else ""
     body = [
         f'<section class="card top">{_guarantee(run, worth)}{_fingerprint(run)}</section>',
         tiles(_tiles(run, worth)),
-        f'<h2 class="part">Over steps and states</h2><p class="note">{escape(maps.note)}</p>{maps.slider()}',
+        f'<h2 class="part">Over steps and states</h2><p class="note">{escape(maps.note)}{every}</p>{maps.slider()}',
         f'<div class="figures">{_figures(run, maps)}</div>',
         policy_listing(maps, run.policy.actions, run.receipt.tiers.ignorable, run.receipt.visits.astype(np.float64))
         if maps.listed
