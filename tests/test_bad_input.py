@@ -125,10 +125,13 @@ def test_large_environments_are_refused_before_memory_is_taken(id: str, options:
 
 
 def test_rewards_of_every_step_cannot_multiply_a_table_beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reprl.mdp.tabular._MAX_OUTCOMES", 100)
+    monkeypatch.setattr("reprl.mdp.rows.MAX_ENTRIES", 100)
     kernel = np.full((3, 2, 3), 1 / 3)
     assert reprl.TabularMDP(kernel, np.zeros((5, 3, 2)), 0, 5).horizon == 5
-    refuse(lambda: reprl.TabularMDP(kernel, np.zeros((6, 3, 2)), 0, 6), "at most 100 outcomes over its steps, got 108")
+    refuse(
+        lambda: reprl.TabularMDP(kernel, np.zeros((6, 3, 2)), 0, 6),
+        "over all steps must have at most 100 entries, got 108",
+    )
 
 
 # 14, 15: documents
