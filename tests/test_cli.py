@@ -262,7 +262,7 @@ def test_learn_says_what_to_publish_and_what_to_keep(call, tmp_path):
     assert run.policy.fingerprint in printed
     assert re.search(r"publish +.*recipe.json, with it the shared seed 7\n", printed)
     assert re.search(r"keep private +the data seed 12345", printed)
-    assert "[rehearsed: docs/rehearsal.md]" in printed
+    assert "[rehearsed: reprl docs rehearsal]" in printed
     assert re.search(r"rehearsal +\d+ of \d+ simulated second teams arrive at this policy", printed)
     assert re.search(r"ties +actions within [\d.]+ of the best count as equal", printed)
     assert "step 2" in printed

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 STOREYS = (
     ("errors",),
-    ("files", "guarantee", "progress", "randomness", "terminal"),
+    ("files", "frames", "guarantee", "progress", "randomness", "terminal"),
     ("documents",),
     ("coupling",),
     ("mdp",),
@@ -31,9 +31,15 @@ STOREYS = (
 SIDEWAYS = {("auditing", "peers"), ("report", "artifacts"), ("report", "auditing")}
 """(who, whom) on one storey."""
 
-FRONT_DOOR = {"artifacts": {"__version__"}, "cli": {"__version__"}, "learning": {"Receipt", "Recipe", "save_run"}}
-"""What a room may take from `reprl` itself, whose names lead to every room: a result offers its own records, which it
-opens as a user would, when it is asked for them."""
+FRONT_DOOR = {
+    "artifacts": {"__version__", "card"},
+    "auditing": {"card"},
+    "cli": {"__version__"},
+    "learning": {"Receipt", "Recipe", "card", "save_run"},
+    "mdp": {"card"},
+}
+"""What a room may take from `reprl` itself, whose names lead to every room: a result offers its own records, and what
+a notebook shows of it, which it opens as a user would, when it is asked for them."""
 
 FLOOR = {room: number for number, storey in enumerate(STOREYS) for room in storey}
 
