@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.checkpoints import Checkpoint
 from reprl.errors import ReprlError
 from reprl.explore.cover import cover, cover_planned, no_data
 from reprl.explore.crew import Crew
@@ -19,7 +21,7 @@ from reprl.explore.unknown import find_unknown, weigh_unseen
 from reprl.guarantee import Guarantee
 from reprl.learning.certificate import SKIPPED, Certificate, Witness, certified_delta, make_certificate
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
+from reprl.learning.rehearsal import Answer, Rehearsal, keep_rehearsals, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
 from reprl.mdp.access import check_model, mask_of
@@ -58,6 +60,7 @@ def run_canonical(
     candidate: tuple[str, int] | None = None,
     certify: bool = False,
     workers: int = 1,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Gather, choose, rehearse; again with twice the data while the rehearsal, or the certificate, says so.
@@ -70,7 +73,8 @@ def run_canonical(
         spend: draw about so many, whatever a rehearsal would say, and ask for none.
         candidate: (kind, number) of a recipe, followed instead of choosing afresh; no pairs under fresh keys are asked.
         certify: stop when the data prove the policy, and not before.
-        workers: processes, for a black box.
+        workers: processes for a black box, threads for the rehearsal of a large world.
+        checkpoint: where batches of a black box and rehearsals are kept.
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
@@ -91,7 +95,7 @@ def run_canonical(
     data = no_data(model, pooled=bool(settings.stationary))
     weight: NDArray[np.float64] | None = None
     sizes = list(_sizes(model, settings, max_samples if spend is None else spend))
-    with Crew(model, workers) as crew:
+    with Crew(model, workers, checkpoint) as crew:
         for number, size in enumerate(sizes, 1):
             tell = None if progress is None else telling(progress, f"round {number}")
             gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
@@ -102,7 +106,7 @@ def run_canonical(
                 proof = _prove(rule, witness, shared_key, settings, model, last=last)
             ask = not spend and (not certify or (last and not proof.proven))
             stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
-            look = _look(rule, data, settings, stream, pairs=candidate is None)
+            look = _look(rule, data, settings, stream, crew, pairs=candidate is None)
             if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
@@ -198,7 +202,7 @@ def _sizes(model: Any, settings: Settings, limit: int | None) -> Iterator[int]:
     return doubling(first, most_of(model, settings.access, limit, unit) // unit)
 
 
-def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, *, pairs: bool) -> _Look:
+def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, crew: Crew, *, pairs: bool) -> _Look:
     """Choose, and rehearse the choice if there is a stream to do it with."""
     dynamics = empirical_dynamics(data)
     choice = choose(rule, dynamics)
@@ -209,9 +213,9 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
             found = choose(rule if key is None else with_key(rule, key), redraw(data, share, draw))
             return Answer(found.policy, found.value + found.loss)
 
-        rehearsal = rehearse(
-            team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=pairs
-        )
+        ask = partial(rehearse, team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+        make = partial(ask, pairs=pairs, workers=crew.workers)
+        rehearsal = make() if crew.checkpoint is None else keep_rehearsals(crew.checkpoint).once(stream.purpose, make)
     value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.actions)
     unseen = weigh_unseen(data, value, visits, choice.policy.actions)
     return _Look(dynamics, choice, rehearsal, find_unknown(data).worth, unseen)
