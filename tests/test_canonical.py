@@ -424,7 +424,7 @@ def test_two_runs_agree_where_it_is_hard() -> None:
     pairs = all_pairs(control=False)
     assert keeps(sum(apart.values()), len(pairs), RHO, power=0.01, finds=0.38), apart
     for name, of in results.items():
-        assert keeps(apart[name], len(of), RHO, power=0.0, finds=0.94), name
+        assert len(of) < 8 or keeps(apart[name], len(of), RHO, power=0.0, finds=0.94), name
     control = all_pairs(control=True)
     assert exceeds(sum(pair.apart for pair in control), len(control), RHO) <= FALSE_ALARM
 

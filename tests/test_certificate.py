@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 from scipy.stats import binomtest
 
 import reprl
-from experiments.certificates import measure
+from experiments import certificates as experiment
+from experiments.certificates import measure, present
 from reprl import ReprlError
 from reprl.artifacts.certify import certify_folder, check_certificate
 from reprl.artifacts.receipt import Receipt
@@ -358,3 +360,15 @@ def test_all_looks_of_a_run_together_spend_at_most_delta(access, monkeypatch):
         reprl.learn(easy_world(), access=access, certify=True, shared_seed=1, data_seed=2, max_samples=limit)
         assert sum(spent) <= 0.05 + 1e-12
         assert len(spent) >= 1
+
+
+def test_the_experiment_draws_from_what_it_has_stored(tmp_path):
+    data = json.loads((Path(experiment.__file__).parent / "data.json").read_text())
+    text = present.tables(data)
+    assert "| as proven | 10,000 | 0 | 0 | holds |" in text
+    for world in ("gridworld-v0", "combination-lock-v0"):
+        assert f"| {world} | " in text
+    page = (Path(experiment.__file__).parents[2] / "docs" / "certificates.md").read_text()
+    assert text in page
+    present.draw(data, tmp_path)
+    assert (tmp_path / "certificates.svg").stat().st_size > 5_000

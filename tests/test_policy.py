@@ -151,10 +151,11 @@ def document(**changes):
         ("NaN", r"policy numbers must be finite, got NaN"),
         (json.dumps(document(format="other")), r"policy format must be 'reprl-policy', got 'other'"),
         (
-            json.dumps(document(version=2)),
-            r"policy version must be 1 for this release of reprl, got 2 \(a newer release wrote it\)",
+            json.dumps(document(version=3)),
+            r"policy version must be 2 for this release of reprl, got 3 \(a newer release wrote it\)",
         ),
-        (json.dumps(document(version=None)), r"policy version must be 1 for this release of reprl, got None"),
+        (json.dumps(document(version=2)), r"policy must have the field 'interface', got only "),
+        (json.dumps(document(version=None)), r"policy version must be 2 for this release of reprl, got None"),
         (json.dumps(document(actions="0110")), r"policy actions must be a list, got '0110'"),
         (json.dumps(document(actions=[[0, 1], [1]])), r"actions must be an \(H, S\) table"),
         (json.dumps(document(actions=[[0, float("nan")], [1, 0]])), r"policy numbers must be finite, got NaN"),
@@ -235,6 +236,6 @@ def test_loading_what_is_no_file_is_refused(tmp_path):
 
 def test_loading_a_file_beyond_the_limit_is_refused_unread(tmp_path, monkeypatch):
     path = reprl.Policy([[0]]).save(tmp_path / "policy.json")
-    monkeypatch.setattr("reprl.files.MAX_BYTES", 10)
+    monkeypatch.setattr("reprl.documents.MAX_BYTES", 10)
     with pytest.raises(reprl.ReprlError, match=r"a file of at most 10 bytes is expected, got \d+\Z"):
         reprl.Policy.load(path)

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 STOREYS = (
     ("errors",),
-    ("files", "guarantee", "progress", "randomness", "tasks", "terminal"),
+    ("files", "frames", "guarantee", "progress", "randomness", "tasks", "terminal"),
     ("documents",),
     ("coupling", "checkpoints"),
     ("mdp",),
@@ -32,13 +32,15 @@ SIDEWAYS = {("auditing", "peers"), ("report", "artifacts"), ("report", "auditing
 """(who, whom) on one storey."""
 
 FRONT_DOOR = {
-    "artifacts": {"__version__"},
+    "artifacts": {"__version__", "card"},
+    "auditing": {"card"},
     "checkpoints": {"__version__"},
     "cli": {"__version__"},
-    "learning": {"Receipt", "Recipe", "save_run"},
+    "learning": {"Receipt", "Recipe", "card", "save_run"},
+    "mdp": {"card"},
 }
-"""What a room may take from `reprl` itself, whose names lead to every room: a result offers its own records, which it
-opens as a user would, when it is asked for them."""
+"""What a room may take from `reprl` itself, whose names lead to every room: a result offers its own records, and what
+a notebook shows of it, which it opens as a user would, when it is asked for them."""
 
 FLOOR = {room: number for number, storey in enumerate(STOREYS) for room in storey}
 

@@ -34,8 +34,9 @@ def jobs(quick: bool) -> dict[str, Job]:
     effort = plan.QUICK if quick else plan.FULL
     out: dict[str, Job] = {}
     for strength in plan.STRENGTHS:
-        for first in range(0, effort.runs, CHUNK):
-            numbers = range(first, min(first + CHUNK, effort.runs))
+        runs = effort.runs if strength == 1.0 else effort.control_runs
+        for first in range(0, runs, CHUNK):
+            numbers = range(first, min(first + CHUNK, runs))
             out[f"validity/{strength}#{first}"] = partial(measure.validity, strength, numbers)
     for world in plan.QUICK_WORLDS if quick else plan.WORLDS:
         out[f"cost/{world}"] = partial(measure.cost, world, range(effort.keys))

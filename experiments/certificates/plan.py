@@ -24,11 +24,13 @@ class Effort:
     episodic_keys: int
     """The same by episodes; the parallel runs of these seeds are their partners."""
     runs: int
-    """Runs on boundary worlds at each strength of the radius."""
+    """Runs on boundary worlds, with radii as they are."""
+    control_runs: int
+    """The same for every control."""
 
 
-FULL = Effort(keys=10, episodic_keys=2, runs=10_000)
-QUICK = Effort(keys=1, episodic_keys=1, runs=60)
+FULL = Effort(keys=10, episodic_keys=2, runs=10_000, control_runs=500)
+QUICK = Effort(keys=1, episodic_keys=1, runs=60, control_runs=60)
 
 Build = Callable[[], TabularMDP]
 WORLDS: dict[str, Build] = {

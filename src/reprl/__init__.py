@@ -41,6 +41,7 @@ _HOMES = {
     "mdp.tiers": ("Tiers", "check_niceness"),
     "peers.registry": ("learners",),
     "randomness": ("STREAM_VERSION", "DataStream", "SharedKey"),
+    "report.card": ("card",),
     "report.write": ("write_report",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -121,6 +122,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.randomness import STREAM_VERSION as STREAM_VERSION
     from reprl.randomness import DataStream as DataStream
     from reprl.randomness import SharedKey as SharedKey
+    from reprl.report.card import card as card
     from reprl.report.write import write_report as write_report
 else:  # hidden from type checkers, which would take every name for one of ours
 

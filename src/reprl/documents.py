@@ -175,13 +175,26 @@ class Reader:
 
     @classmethod
     def open(
-        cls, data: bytes | str, noun: str, format: str, version: int, fields: Sequence[str], later: Sequence[str] = ()
+        cls,
+        data: bytes | str,
+        noun: str,
+        format: str,
+        version: int,
+        fields: Sequence[str],
+        later: Sequence[str] = (),
+        earlier: Mapping[int, Sequence[str]] | None = None,
     ) -> Reader:
-        """Read a document of one format and version with exactly these fields; later ones may be missing."""
+        """Read a document of one format and version with exactly these fields.
+
+        Fields that came later may be missing, and earlier versions that are still read may have others.
+        """
         document = decode(data, noun)
         if stated_format(document) != format:
             raise ReprlError(f"{noun} format must be {format!r}, got {quote(stated_format(document))}")
-        check_release(f"{noun} version", document.get("version"), version)
+        stated = document.get("version")
+        if type(stated) is int and stated in (earlier or {}):
+            version, fields = stated, (earlier or {})[stated]
+        check_release(f"{noun} version", stated, version)
         there = [field for field in later if field in document]
         return cls(noun, document, ("format", "version", *fields, *there), " ")
 

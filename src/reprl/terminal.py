@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,44 @@ _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that move the cursor, turn the line around, or cannot be encoded."""
 _KEPT = "\n\t\u200c\u200d"
 """Line ends, tabs, and the joiners that some scripts need."""
+
+
+LIKE_ASCII = "reprl-like-ascii"
+"""How to encode what an encoding lacks: by the signs below, by the letter under an accent, else as a question mark."""
+_SIGNS = {
+    **{
+        "→": ">",
+        "←": "<",
+        "↑": "^",
+        "↓": "v",
+        "≤": "<=",
+        "≥": ">=",
+        "≠": "!=",
+        "±": "+-",
+        "×": "x",
+        "·": ".",
+        "−": "-",
+    },
+    **{"–": "-", "—": "-", "…": "...", "’": "'", "“": '"', "”": '"', "\u00a0": " ", "√": "sqrt", "∞": "inf", "²": "2"},
+    **{"ε": "epsilon", "ρ": "rho", "δ": "delta", "ξ": "xi", "μ": "mu", "π": "pi", "τ": "tau", "γ": "gamma", "Σ": "sum"},
+    **dict.fromkeys("─━╌┄", "-"),
+    **dict.fromkeys("│┃", "|"),
+    **dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼", "+"),
+    **{"█": "#", "●": "*", "•": "*", "✓": "yes"},
+}
+
+
+def _like_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_SIGNS.get(sign) or _under(sign) for sign in error.object[error.start : error.end]), error.end
+
+
+def _under(sign: str) -> str:
+    return unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode() or "?"
+
+
+codecs.register_error(LIKE_ASCII, _like_ascii)
 
 
 def visible(text: str) -> str:

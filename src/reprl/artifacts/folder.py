@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
@@ -26,6 +26,10 @@ from reprl.files import check_replaceable, fill, make_folders, refusing, remove_
 from reprl.learning.learner import LearnResult
 from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy, check_policy
+from reprl.terminal import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 TASKS = "tasks"
@@ -51,6 +55,30 @@ class StoredRun(NamedTuple):
     def environment(self) -> Environment:
         """The recipe's environment with the names that the receipt carries."""
         return self.recipe.environment._replace(labels=self.receipt.labels)
+
+    def __repr__(self) -> str:
+        """The outcome on one line."""
+        words = f"{self.receipt.guarantee.status}, {self.receipt.samples:,} samples"
+        return f"StoredRun({visible(self.environment.title)}: {words}, policy {self.policy.short_fingerprint})"
+
+    def _repr_html_(self) -> str:
+        """Show promise, rehearsal, fingerprint and a map of the policy in a notebook."""
+        from reprl import card
+
+        return card(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the three documents of this run."""
+        return {"recipe": self.recipe.as_dict(), "receipt": self.receipt.as_dict(), "policy": self.policy.to_dict()}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
+        table = self.policy.to_pandas()
+        table["samples"] = self.receipt.visits.ravel()
+        table["value"] = self.receipt.values[:-1].ravel()
+        if self.receipt.rehearsal is not None:
+            table["teams_that_differ"] = self.receipt.rehearsal.apart.ravel()
+        return table
 
     def check(self) -> StoredRun:
         """Return the run if its three parts belong together."""

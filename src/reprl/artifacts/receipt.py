@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.choices import CERTIFIED, Certified, Chosen, read_rehearsal, rehearsal_document, undecided_document
 from reprl.artifacts.recipe import package_version
-from reprl.documents import MAX_TEXT, Reader, check_printable, decode, digest, load, naming, pretty
+from reprl.documents import Reader, check_printable, decode, digest, load, naming, pretty
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
 from reprl.guarantee import Guarantee
@@ -24,7 +24,7 @@ from reprl.learning.learner import LearnResult
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import RULES
 from reprl.mdp.counts import Counts
-from reprl.mdp.environment import Environment, labels_document, read_labels
+from reprl.mdp.environment import labels_document, printable_labels, read_labels
 from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
@@ -127,13 +127,18 @@ class Receipt:
             ignored=None if explored is None else explored.ignored,
             visits=_visits(result.counts),
             values=result.values,
-            labels=_printable(result.environment),
+            labels=printable_labels(result.environment.labels),
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
             seconds=float(result.seconds),
             coverage=result.coverage,
             certified=Certified.of(result),
         )
+
+    def __repr__(self) -> str:
+        """What it says, on one line."""
+        words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
+        return f"Receipt({words}, recipe {self.recipe[:12]})"
 
     @cached_property
     def digest(self) -> str:
@@ -246,22 +251,6 @@ def _visits(counts: Counts) -> NDArray[Any]:
     small = int(visits.max(initial=0)) * visits.shape[2] < 2**63
     total: NDArray[Any] = (visits if small else visits.astype(object)).sum(axis=2)
     return total
-
-
-def _printable(environment: Environment) -> Labels:
-    """Bring names, which nobody has checked yet, to what ``from_json`` accepts."""
-
-    def text(name: object) -> str:
-        return "".join(x if x.isprintable() else " " for x in str(name))[:MAX_TEXT]
-
-    labels = environment.labels
-    return Labels(
-        name=text(labels.name),
-        description=text(labels.description),
-        states=tuple(map(text, labels.states)),
-        actions=tuple(map(text, labels.actions)),
-        grid=None if labels.grid is None else (int(labels.grid[0]), int(labels.grid[1])),
-    )
 
 
 def _read_figures(document: Reader) -> dict[str, Any]:

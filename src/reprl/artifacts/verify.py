@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, find_file, load_run
+from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.documents import decode, stated_format
@@ -20,6 +21,8 @@ from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
 
+SAME_DATA = "both runs used one data seed: equal policies show determinism, not replicability"
+SAME_LOG = "both runs read one log: equal policies show determinism, not replicability"
 FIRST = 10
 """Differing cells that a comparison names."""
 
@@ -68,6 +71,47 @@ def _recipe_of(source: Path, receipt: Receipt | None) -> Recipe | None:
     return recipe if recipe is not None and receipt is not None and receipt.recipe == recipe.digest else None
 
 
+def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
+    """Return what to bear in mind when two runs are compared: promises that were not made, data that were not fresh."""
+    receipts = [(_called(side, number), side.receipt) for number, side in enumerate(sides)]
+    found = [
+        f"{name} was undecided when its {'samples ran out' if receipt.coverage is None else 'log ended'}: "
+        "nothing is promised of it"
+        for name, receipt in receipts
+        if receipt is not None and receipt.guarantee.status == "none" and receipt.rehearsal is not None
+    ]
+    found += [
+        f"{name} followed the candidate of its recipe; ρ speaks of choosing afresh"
+        for name, receipt in receipts
+        if receipt is not None and receipt.choice is not None and receipt.choice.followed
+    ]
+    (_, first), (_, second) = receipts
+    if first is None or second is None:
+        return found
+    found += _parted(first, second)
+    if first.recipe != second.recipe:
+        return [*found, "the two runs followed different recipes"]
+    if first.data_commitment == second.data_commitment:
+        return [*found, SAME_DATA if first.coverage is None else SAME_LOG]
+    return found
+
+
+def _parted(first: Receipt, second: Receipt) -> list[str]:
+    """Say what it means if two certified runs of one shared seed differ."""
+    proofs = [side.certified.certificate for side in (first, second) if side.certified is not None]
+    if len(proofs) < 2 or not all(proof.proven for proof in proofs) or first.recipe != second.recipe:
+        return []
+    if first.fingerprint == second.fingerprint:
+        return ["both policies are certified to be the world's own"]
+    return [
+        f"two certified runs differ: a certificate is false, of probability {sum(p.delta for p in proofs):g} at most"
+    ]
+
+
+def _called(side: Evidence | StoredRun, number: int) -> str:
+    return side.path if isinstance(side, Evidence) else ("the first run", "the second run")[number]
+
+
 class CellDifference(NamedTuple):
     """One (step, state) at which two policies part."""
 
@@ -96,6 +140,19 @@ class Verification:
     def same(self) -> bool:
         """Whether the two are one policy."""
         return self.fingerprints[0] == self.fingerprints[1]
+
+    def __repr__(self) -> str:
+        """The answer on one line."""
+        if self.same:
+            return f"Verification(same policy {self.fingerprints[0][:12]})"
+        where = "" if self.different is None else f" in {self.different:,} of {self.cells:,} cells"
+        return f"Verification(different policies{where})"
+
+    def _repr_html_(self) -> str:
+        """Show whether the two are the same, and where not, in a notebook."""
+        from reprl import card
+
+        return card(self)
 
     @property
     def cells(self) -> int | None:

@@ -13,10 +13,12 @@ from reprl.auditing.search import Crossing, Tried
 from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
+from reprl.frames import frame
 from reprl.mdp.environment import Environment
-from reprl.terminal import Visible
+from reprl.terminal import Visible, visible
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
 _FORMAT, _VERSION = "reprl-comparison", 1
@@ -141,6 +143,39 @@ class Comparison:
             "seed": self.seed,
             "rows": [row.as_dict() for row in self.rows],
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same: the name that results and policies have for it."""
+        return self.as_dict()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each learner and budget that was tried."""
+        tried = [(row, point) for row in self.rows for point in row.points]
+        return frame(
+            {
+                "learner": [row.learner for row, _ in tried],
+                "access": [row.access for row, _ in tried],
+                "budget": [point.budget for _, point in tried],
+                "samples": [point.samples for _, point in tried],
+                "pairs": [point.pairs for _, point in tried],
+                "disagreement": [point.disagreement for _, point in tried],
+                "low": [point.interval[0] for _, point in tried],
+                "high": [point.interval[1] for _, point in tried],
+                "suboptimality": [point.suboptimality for _, point in tried],
+            }
+        )
+
+    def __repr__(self) -> str:
+        """Who reached the target, on one line."""
+        reached = sum(row.samples is not None for row in self.rows)
+        target = f"disagreement ≤ {self.rho:g}, loss ≤ {self.epsilon:g}"
+        return f"Comparison({visible(self.environment.title)}: {reached} of {len(self.rows)} learners reach {target})"
+
+    def _repr_html_(self) -> str:
+        """Show what each learner paid in a notebook."""
+        from reprl import card
+
+        return card(self)
 
     def to_json(self) -> str:
         """Return the document as text."""

@@ -17,11 +17,13 @@ from reprl.auditing.evidence import VERDICTS
 from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.files import write_atomic
+from reprl.frames import cell_columns, frame
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import Environment
 from reprl.terminal import Visible, visible
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
 _FORMAT = "reprl-audit"
@@ -139,6 +141,24 @@ class AuditReport:
             "cells": [plain(cell._asdict()) for cell in self.cells],
             "curve": None,  # a place that version 1 keeps and that nothing has ever filled
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same: the name that results and policies have for it."""
+        return self.as_dict()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each step and state: the share of pairs that differ there, and weighted by reachability."""
+        columns = cell_columns((self.environment.horizon, self.environment.n_states), self.environment.labels.states)
+        columns["disagreement"] = self.by_cell.ravel()
+        if self.by_cell_weighted is not None:
+            columns["weighted"] = self.by_cell_weighted.ravel()
+        return frame(columns)
+
+    def _repr_html_(self) -> str:
+        """Show verdict, interval and the cells that matter most in a notebook."""
+        from reprl import card
+
+        return card(self)
 
     def to_json(self) -> str:
         """Return the document as text, the same bytes for the same audit."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from reprl.cli.answer import (
     BAD_INPUT,
@@ -28,16 +29,18 @@ from reprl.cli.answer import (
 from reprl.cli.audit import audit
 from reprl.cli.certify import certify
 from reprl.cli.compare import compare
+from reprl.cli.docs import docs
 from reprl.cli.envs import envs
 from reprl.cli.learn import learn
 from reprl.cli.learners import learners
 from reprl.cli.plan import plan
+from reprl.cli.play import play
 from reprl.cli.replicate import replicate
 from reprl.cli.report import report
 from reprl.cli.twice import twice
 from reprl.cli.verify import verify
 from reprl.errors import ReprlError, find_foreign
-from reprl.terminal import visible
+from reprl.terminal import LIKE_ASCII, visible
 
 HELP = """
 Reinforcement learning whose policies replicate on fresh data.
@@ -51,7 +54,31 @@ of an environment's own code.
 """
 EPILOG = "Try: reprl twice gridworld-v0 --horizon 6"
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich", no_args_is_help=True)
+
+class _Command(typer.core.TyperCommand):
+    """A command whose flags show no type: there is nothing to write after one."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters, that of --help included."""
+        return _bare_flags(super().get_params(ctx))
+
+
+class _Group(typer.core.TyperGroup):
+    """The same for the program itself."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters, that of --help included."""
+        return _bare_flags(super().get_params(ctx))
+
+
+def _bare_flags(params: Any) -> Any:
+    for parameter in params:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = " "
+    return params
+
+
+app = typer.Typer(cls=_Group, rich_markup_mode="rich", no_args_is_help=True)
 
 
 def _print_version(wanted: bool) -> None:
@@ -75,8 +102,8 @@ def _root(
 ) -> None: ...
 
 
-for _command in (twice, learn, replicate, verify, certify, audit, compare, plan, report, envs, learners):
-    app.command(help=_paragraphs(_command.__doc__))(_command)
+for _command in (twice, learn, replicate, verify, certify, play, audit, compare, plan, report, envs, learners, docs):
+    app.command(cls=_Command, help=_paragraphs(_command.__doc__))(_command)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -162,6 +189,8 @@ def _dispatch(words: list[str]) -> Answer | int:
     except SystemExit as error:  # how typer leaves when a pipe breaks under its help
         if find_foreign(error) is not None:
             raise
+        if "_REPRL_COMPLETE" in os.environ:  # a shell has got what it asked for
+            return FINE
         raise BrokenPipeError from None
     except Exception as error:
         if not hasattr(error, "format_message"):
@@ -190,12 +219,12 @@ def _complain(message: str, as_json: bool, code: int = BAD_INPUT) -> int:
 
 
 def _tolerate_any_text() -> None:
-    """Show what a terminal's encoding lacks as question marks rather than fail, and write a closed output nowhere."""
+    """Show what a terminal's encoding lacks in signs that it has, not fail; write a closed output nowhere."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=LIKE_ASCII)
 
 
 def _silence() -> None:

@@ -55,18 +55,44 @@ def real(text: str) -> float:
         raise typer.BadParameter(f"must be a number, got {quote(text)}") from None
 
 
-def option(*names: str, help: str, kind: Callable[[str], Any] | None = None, metavar: str | None = None) -> Any:
+def option(
+    *names: str,
+    help: str,
+    kind: Callable[[str], Any] | None = None,
+    metavar: str | None = None,
+    complete: Callable[[str], list[tuple[str, str]]] | None = None,
+) -> Any:
     """Declare an option; a number is read by ``whole`` or ``real``."""
     shown = metavar or ("N" if kind is whole else "X" if kind is real else None)
-    return typer.Option(*names, help=help, parser=kind, metavar=shown, show_default=False)
+    return typer.Option(*names, help=help, parser=kind, metavar=shown, show_default=False, autocompletion=complete)
 
 
 def _setting(name: str, kind: Callable[[str], Any] | None = None) -> Any:
     return option(f"--{name}", help=settings_help()[name], kind=kind, metavar=None if kind else "NAME")
 
 
+def complete_env(incomplete: str) -> list[tuple[str, str]]:
+    """What a shell may offer for an environment."""
+    from reprl.mdp.catalogue import catalogue
+
+    return [(entry.id, entry.description) for entry in catalogue() if entry.id.startswith(incomplete)]
+
+
+def complete_learner(incomplete: str) -> list[tuple[str, str]]:
+    """What a shell may offer for the name of a learner."""
+    from reprl.peers.registry import learners
+
+    return [(entry.name, entry.description) for entry in learners() if entry.name.startswith(incomplete)]
+
+
 Env = Annotated[
-    str, typer.Argument(metavar="ENV", help="An id of 'reprl envs', gym:ID, or file.py:name.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="ENV",
+        help="An id of 'reprl envs', gym:ID, or file.py:name.",
+        show_default=False,
+        autocompletion=complete_env,
+    ),
 ]
 Horizon = Annotated[int | None, option("--horizon", "-H", help="H, the steps of an episode.", kind=whole)]
 RewardRange = Annotated[
@@ -128,7 +154,12 @@ OtherEnv = Annotated[
 ]
 OptionalEnv = Annotated[
     str | None,
-    typer.Argument(metavar="[ENV]", help="An id of 'reprl envs', gym:ID, or file.py:name.", show_default=False),
+    typer.Argument(
+        metavar="[ENV]",
+        help="An id of 'reprl envs', gym:ID, or file.py:name.",
+        show_default=False,
+        autocompletion=complete_env,
+    ),
 ]
 Log = Annotated[
     Path | None,

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 Learner = Annotated[
     str,
-    args.option("--learner", help="A name of 'reprl learners', or file.py:name. Default reprl.", metavar="NAME"),
+    args.option(
+        "--learner",
+        help="A name of 'reprl learners', or file.py:name. Default reprl.",
+        metavar="NAME",
+        complete=args.complete_learner,
+    ),
 ]
 Pairs = Annotated[int, args.option("--pairs", "-n", help="Pairs of runs to try. Default 50.", kind=args.whole)]
 Results = Annotated[

@@ -15,7 +15,12 @@ def compare(
     env: args.Env,
     learner: Annotated[
         list[str] | None,
-        args.option("--learner", help="A name of 'reprl learners'; may be repeated. Default: all.", metavar="NAME"),
+        args.option(
+            "--learner",
+            help="A name of 'reprl learners'; may be repeated. Default: all.",
+            metavar="NAME",
+            complete=args.complete_learner,
+        ),
     ] = None,
     horizon: args.Horizon = None,
     reward_range: args.RewardRange = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterable
 from importlib import util
@@ -28,6 +29,8 @@ def open_named(
     for reserved in ("id", "horizon", *(() if reward_range is None else ("reward_range",))):
         if reserved in options:
             raise ReprlError(f"--env-option must not be {reserved}, which has its own place, got {quote(options)}")
+    if name.startswith(PREFIX) and ":" in name.removeprefix(PREFIX):
+        sys.path.append(os.getcwd())  # gym:module:Id may name a module of the working folder, as for python -m
     if not name.startswith(PREFIX) and names_object(name):
         return _open_object(read_object("ENV", name), horizon, options, (reward_range, recorded))
     return make(name, horizon, **options, **({} if reward_range is None else {"reward_range": reward_range}))

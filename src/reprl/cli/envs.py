@@ -18,7 +18,7 @@ def envs(json: args.Json = False) -> Answer:
 
     ENV may also be gym:ID, for a Gymnasium environment with finite spaces, or file.py:name, for one of your own.
 
-    reprl learn gridworld-v0 --env-option size=5 --env-option slip=0.1
+    reprl learn gridworld-v0 --horizon 8 --env-option size=5 --env-option slip=0.1
     """
     from reprl.mdp.catalogue import catalogue
 

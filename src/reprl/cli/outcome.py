@@ -84,8 +84,8 @@ def promise(result: LearnResult) -> str:
         return str(guarantee)
     figures, _, _ = str(guarantee).partition(" [")
     if result.coverage is not None:
-        return f"{figures}, among policies that do what the log supports [rehearsed: docs/logs.md]"
-    return f"{figures} [rehearsed: docs/rehearsal.md]"
+        return f"{figures}, among policies that do what the log supports [rehearsed: reprl docs logs]"
+    return f"{figures} [rehearsed: reprl docs rehearsal]"
 
 
 def outcome_rows(result: LearnResult, names: Environment) -> list[tuple[str, object]]:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 PlanEnv = Annotated[
     str | None,
     typer.Argument(
-        metavar="[ENV]", help="Instead of sizes: an environment, which a pilot is made on.", show_default=False
+        metavar="[ENV]",
+        help="Instead of sizes: an environment, which a pilot is made on.",
+        show_default=False,
+        autocompletion=args.complete_env,
     ),
 ]
 

@@ -11,7 +11,6 @@ from reprl.cli import arguments as args
 from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer
 from reprl.cli.learn import describe_run, effort, run_recipe
 from reprl.cli.outcome import exit_code, is_undecided, outcome_rows, ran_out
-from reprl.cli.verify import SAME_DATA, SAME_LOG
 from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
@@ -165,6 +164,8 @@ def _compare(
     comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names)
     if first.receipt.data_commitment != result.receipt.data_commitment:
         return comparison, remark
+    from reprl.artifacts.verify import SAME_DATA, SAME_LOG
+
     return comparison, SAME_DATA if result.coverage is None else SAME_LOG
 
 

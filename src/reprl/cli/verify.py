@@ -14,14 +14,9 @@ from reprl.errors import ReprlError, quote
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.artifacts.receipt import Receipt
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import Labels, TabularMDP
-
-
-SAME_DATA = "both runs used one data seed: equal policies show determinism, not replicability"
-SAME_LOG = "both runs read one log: equal policies show determinism, not replicability"
 
 
 def verify(
@@ -45,24 +40,24 @@ def verify(
 
     reprl verify run/policy.json second/policy.json
     """
-    from reprl.artifacts.verify import compare_policies, load_evidence
+    from reprl.artifacts.verify import compare_policies, load_evidence, remarks
 
     sides = (load_evidence(a), load_evidence(b))
     shape = next((side.policy.actions.shape for side in sides if side.policy is not None), (None,))
     given = args.open_other(env, shape[0], env_option, reward_range)
-    world, remarks = _find_world(sides) if given is None else (given, [])
+    world, notes = _find_world(sides) if given is None else (given, [])
     first, second = (side.policy or side.fingerprint for side in sides)
     comparison = compare_policies(first, second, world, _find_names(sides))
-    remarks += _remarks(sides)
+    notes += remarks(sides)
     document = {
         **comparison.as_dict(),
         "paths": [side.path for side in sides],
         "rehearsals": [_rehearsal(side) for side in sides],
         "certificates": [_certificate(side) for side in sides],
-        "remarks": remarks,
+        "remarks": notes,
     }
     code = FINE if comparison.same else DIFFERENT
-    return Answer(document, lambda console: _show(console, sides, comparison, remarks), code)
+    return Answer(document, lambda console: _show(console, sides, comparison, notes), code)
 
 
 def _rehearsal(side: Evidence) -> dict[str, Any] | None:
@@ -97,42 +92,7 @@ def _find_names(sides: tuple[Evidence, Evidence]) -> Labels | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
-    first, second = (side.receipt for side in sides)
-    remarks = [
-        f"{side.path} was undecided when its {'samples ran out' if side.receipt.coverage is None else 'log ended'}: "
-        "nothing is promised of it"
-        for side in sides
-        if side.receipt is not None and side.receipt.guarantee.status == "none" and side.receipt.rehearsal is not None
-    ]
-    remarks += [
-        f"{side.path} followed the candidate of its recipe; ρ speaks of choosing afresh"
-        for side in sides
-        if side.receipt is not None and side.receipt.choice is not None and side.receipt.choice.followed
-    ]
-    if first is None or second is None:
-        return remarks
-    remarks += _parted(first, second)
-    if first.recipe != second.recipe:
-        return [*remarks, "the two runs followed different recipes"]
-    if first.data_commitment == second.data_commitment:
-        return [*remarks, SAME_DATA if first.coverage is None else SAME_LOG]
-    return remarks
-
-
-def _parted(first: Receipt, second: Receipt) -> list[str]:
-    """Say what it means if two certified runs of one shared seed differ."""
-    proofs = [side.certified.certificate for side in (first, second) if side.certified is not None]
-    if len(proofs) < 2 or not all(proof.proven for proof in proofs) or first.recipe != second.recipe:
-        return []
-    if first.fingerprint == second.fingerprint:
-        return ["both policies are certified to be the world's own"]
-    return [
-        f"two certified runs differ: a certificate is false, of probability {sum(p.delta for p in proofs):g} at most"
-    ]
-
-
-def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verification, remarks: list[str]) -> None:
+def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verification, notes: list[str]) -> None:
     from reprl.cli.draw import facts, print_comparison
 
     rows: list[tuple[str, object]] = [(side.path, side.fingerprint) for side in sides]
@@ -148,5 +108,5 @@ def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verifi
     ]
     console.print(facts(rows))
     print_comparison(console, comparison)
-    for remark in remarks:
+    for remark in notes:
         console.print(f"note: {remark}", soft_wrap=True)

@@ -71,17 +71,15 @@ def run_canonical(
         settings: accuracy, replicability and preference.
         max_samples: never draw more; a run that is not sure by then promises nothing. None for LIMITS.
         spend: draw about so many, whatever a rehearsal would say, and ask for none.
-        candidate: (kind, number) that a recipe has published, to follow; pairs under fresh keys say nothing about it.
+        candidate: (kind, number) of a recipe, followed instead of choosing afresh; no pairs under fresh keys are asked.
         certify: stop when the data prove the policy, and not before.
         workers: processes for a black box, threads for the rehearsal of a large world.
         checkpoint: where batches of a black box and rehearsals are kept.
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
-        Status "certified" if the data prove the policy (docs/proofs/certificate.md); "rehearsed" if the last rehearsal
-        passed, cells of which too little is known could be worth at most 0.1·ε, outcomes that no sample has shown could
-        cost less than ε, and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the
-        run's own frequencies (docs/proofs/canonical.md).
+        Status "certified" if the data prove the policy (docs/proofs/certificate.md), "rehearsed" if ``_is_sure`` (docs/
+        rehearsal.md), else "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
@@ -89,15 +87,9 @@ def run_canonical(
     """
     check_model(model, settings.access, f"access={settings.access!r}", masked=True)
     settings = settings.pooling(model, apart=certify)
-    if certify:
-        _check_provable(model, settings)
-    model = source(model, settings)
+    model = _provable(model, settings) if certify else source(model, settings)
     settings.check_horizon(model.horizon)
-    shape = (model.horizon, model.n_states, model.n_actions)
-    key = check_shared_key(shared_key).derive("rule")
-    rule = make_rule(key, shape, epsilon=settings.epsilon, preference=settings.numbered((), shape[2]).preference)
-    if candidate is not None:
-        rule = follow(rule, *candidate)
+    rule = _rule_for(model, check_shared_key(shared_key), settings, candidate)
     data = no_data(model, pooled=bool(settings.stationary))
     weight: NDArray[np.float64] | None = None
     sizes = list(_sizes(model, settings, max_samples if spend is None else spend))
@@ -116,17 +108,25 @@ def run_canonical(
             if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    kept = witness if data.allowed is None else None  # no proof covers masks
-    run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=kept)
+    run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=witness.kept())
     return _certified(run if candidate is None else _following(run), proof.certificate)
 
 
-def _check_provable(model: Any, settings: Settings) -> None:
-    """Refuse what no certificate covers, before any sample is drawn."""
+def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None) -> Rule:
+    """Return f(ξ, ·) for a model, or the one candidate of it that a recipe has published."""
+    shape = (model.horizon, model.n_states, model.n_actions)
+    preference = settings.numbered((), shape[2]).preference
+    rule = make_rule(shared_key.derive("rule"), shape, epsilon=settings.epsilon, preference=preference)
+    return rule if candidate is None else follow(rule, *candidate)
+
+
+def _provable(model: Any, settings: Settings) -> Any:
+    """Return what is sampled, or refuse what no certificate covers."""
     if settings.stationary:
         raise ReprlError("stationary must be False, or left out, for a run that is to be certified, got True")
     if mask_of(model) is not None:
         raise ReprlError("certify must be False for an environment that masks actions, got True")
+    return source(model, settings)
 
 
 class _Proof(NamedTuple):
@@ -220,7 +220,11 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
 
 
 def _is_sure(look: _Look, settings: Settings) -> bool:
-    """Whether a run may stop: teams agree, nothing large is unknown, and the policy is good enough in the model."""
+    """Whether a run may stop.
+
+    The last rehearsal passed, cells of which too little is known could be worth at most 0.1·ε, outcomes that no sample
+    has shown could cost less than ε, and the policy loses less than ε in the model.
+    """
     if look.rehearsal is None or max(look.choice.loss, look.unseen) >= settings.epsilon:
         return False
     return look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon

@@ -21,12 +21,16 @@ from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.access import check_model
 from reprl.mdp.environment import Environment, describe, fresh_model, open_environment
 from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.progress import progress_bar
 from reprl.randomness import SharedKey, fresh_seed
+from reprl.terminal import visible
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from reprl import Receipt, Recipe
 
 
@@ -58,6 +62,32 @@ class LearnResult(Run):
         from reprl import Receipt
 
         return Receipt.of(self)
+
+    def __repr__(self) -> str:
+        """The outcome on one line."""
+        words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.policy.short_fingerprint}"
+        if self.guarantee.status != "none":
+            words = f"ρ ≤ {self.guarantee.rho:.3g} {words}"
+        return f"LearnResult({visible(self.environment.title)}: {words})"
+
+    def _repr_html_(self) -> str:
+        """Show promise, rehearsal, fingerprint and a map of the policy in a notebook."""
+        from reprl import card
+
+        return card(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the three documents of this run."""
+        return {"recipe": self.recipe.as_dict(), "receipt": self.receipt.as_dict(), "policy": self.policy.to_dict()}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
+        table = self.policy.to_pandas()
+        table["samples"] = self.receipt.visits.ravel()
+        table["value"] = self.values[:-1].ravel()
+        if self.rehearsal is not None:
+            table["teams_that_differ"] = self.rehearsal.apart.ravel()
+        return table
 
     def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them.
@@ -155,8 +185,9 @@ def _work(world: TabularMDP | GymnasiumModel, chosen: ReprlLearner, shared_seed:
 
 
 def _result(run: Run, model: Any, key: SharedKey, world: TabularMDP | GymnasiumModel, seconds: float) -> LearnResult:
+    ready = replace(run, policy=Policy(run.policy, Interface.of(world)))
     return LearnResult(
-        **{field.name: getattr(run, field.name) for field in fields(run)},
+        **{field.name: getattr(ready, field.name) for field in fields(ready)},
         samples=model.ledger.samples,
         episodes=model.ledger.episodes,
         shared_seed=key.seed,

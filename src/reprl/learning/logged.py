@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -18,11 +18,14 @@ from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.dynamics import Data
+from reprl.mdp.environment import printable_labels
 from reprl.mdp.gymnasium.model import REWARD_STEP
+from reprl.mdp.interface import Interface
 from reprl.mdp.logs.read import Log, read_log
 from reprl.mdp.logs.spec import LogSpec, check_labels
 from reprl.mdp.logs.tables import Table, open_table
 from reprl.mdp.logs.words import find_labels
+from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key, fresh_seed
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
@@ -124,13 +127,15 @@ def learn_spec(
     seen = read_log(table, spec)
     data_seed = seed_of(seen.data)
     run = run_logged(seen, spec, key, settings, data_seed=data_seed, candidate=candidate)
+    world = spec.environment(table.columns if published is None else published)
+    ready = replace(run, policy=Policy(run.policy, Interface(printable_labels(world.labels))))
     return LearnResult(
-        **{field.name: getattr(run, field.name) for field in fields(run)},
+        **{field.name: getattr(ready, field.name) for field in fields(ready)},
         samples=seen.rows,
         episodes=seen.episodes,
         shared_seed=key.seed,
         data_seed=data_seed,
-        environment=spec.environment(table.columns if published is None else published),
+        environment=world,
         seconds=time.perf_counter() - began,
     )
 

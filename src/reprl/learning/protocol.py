@@ -60,6 +60,10 @@ class Run:
     coverage: Coverage | None = None
     """How far a log speaks of the policy; None where samples were drawn."""
 
+    def __repr__(self) -> str:
+        """What it came to, on one line."""
+        return f"{type(self).__name__}(policy {self.policy.short_fingerprint}, {self.guarantee.status})"
+
     @property
     def tolerance(self) -> float | None:
         """Actions within this of the best counted as equal; None for the rule "sampled"."""

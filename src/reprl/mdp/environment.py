@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from reprl.documents import Reader, check_text, plain
+from reprl.documents import MAX_TEXT, Reader, check_text, plain
 from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.access import EpisodicModel, GenerativeModel, is_stationary
 from reprl.mdp.catalogue import make
@@ -144,6 +144,21 @@ def labels_document(labels: Labels) -> dict[str, Any]:
         "actions": list(labels.actions),
         "grid": None if labels.grid is None else [int(length) for length in labels.grid],
     }
+
+
+def printable_labels(labels: Labels) -> Labels:
+    """Bring names, which nobody has checked yet, to what readers accept: short, and printable in one line."""
+
+    def text(name: object) -> str:
+        return "".join(x if x.isprintable() else " " for x in str(name))[:MAX_TEXT]
+
+    return Labels(
+        name=text(labels.name),
+        description=text(labels.description),
+        states=tuple(map(text, labels.states)),
+        actions=tuple(map(text, labels.actions)),
+        grid=None if labels.grid is None else (int(labels.grid[0]), int(labels.grid[1])),
+    )
 
 
 def read_labels(names: Reader, n_states: int, n_actions: int | None, check: Callable[[str, object], str]) -> Labels:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.mdp.environment import Environment
-from reprl.report.names import action_name, directions, short_names, state_name, unnamed
+from reprl.report.names import Axes, action_name, axes, directions, short_names, state_name, unnamed
 from reprl.report.page import escape, figure
 from reprl.report.shades import BLANK, NONE, Levels, Scale, cells
-from reprl.report.theme import CATEGORIES, LEVELS
+from reprl.report.theme import CATEGORIES
 
 MAX_CELLS = 12_000
 """Cells that a page draws at most; of a larger table it draws the part that matters most, and says so."""
@@ -24,7 +24,9 @@ _LABELLED = 40
 """States whose names fit beside a table."""
 _NAMED_COLUMNS = 8
 """States whose names fit above one."""
-_LETTERED = 20
+_WIDTH = 880
+"""Pixels of a wide card beside the names of states, in which actions may be written out."""
+_LETTERED = 24
 """Columns that leave room for a letter."""
 
 
@@ -58,15 +60,17 @@ class Maps:
         H, S = world.horizon, world.n_states
         self.world = world
         self.steps = np.unique(np.linspace(0, H - 1, min(H, MAX_STEPS)).round().astype(np.int64))
-        room = max(1, MAX_CELLS // self.steps.size)
-        self.states = np.sort(np.argsort(-weight.sum(axis=0), kind="stable")[:room])
         grid = world.labels.grid
         if grid is not None and grid[0] * grid[1] > S:
             grid = None
+        room = max(1, MAX_CELLS // self.steps.size)
+        room = min(room, _LABELLED) if grid is None else room  # without a place of its own, a state needs its name
+        self.states = np.sort(np.argsort(-weight.sum(axis=0), kind="stable")[:room])
         self.grid = grid if grid is not None and min(grid) > 1 and self.states.size == S else None
-        self.steps_down = self.grid is None and (self.states.size > _LABELLED or (grid is not None and grid[0] == 1))
+        self.steps_down = self.grid is None and grid is not None and (grid[0] == 1 or self.states.size > _LABELLED)
         self.tables: list[dict[str, Any]] = []
         self.short = short_names(world)
+        self.axes = axes(world)
 
     @property
     def note(self) -> str:
@@ -83,6 +87,11 @@ class Maps:
             lines.append(f"States off the grid come last: {off[:200]}.")
         lines.append("Point at a cell, or tap it, for its numbers; the same cell is marked in every map.")
         return " ".join(lines)
+
+    @property
+    def listed(self) -> bool:
+        """Whether states are so many that a table to search in serves better than a map alone."""
+        return self.grid is None and self.world.n_states > _LABELLED
 
     @property
     def sliding(self) -> bool:
@@ -139,42 +148,75 @@ class Maps:
         return figure(name, title, caption, f'<div class="layers">{control}{maps}</div>')
 
     def policy(
-        self, actions: NDArray[np.int64], ignored: NDArray[np.bool_], disputed: NDArray[np.bool_] | None = None
+        self,
+        actions: NDArray[np.int64],
+        ignored: NDArray[np.bool_],
+        disputed: NDArray[np.bool_] | None = None,
+        words: tuple[str, str] = ("Policy", "some simulated second team does something else"),
     ) -> str:
-        """Return the card of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed."""
-        levels = np.where(ignored, NONE, self._colours()[actions])
+        """Return the card of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed.
+
+        Args:
+            actions: (H, S).
+            ignored: (H, S), where nothing was decided.
+            disputed: (H, S), what is framed.
+            words: the title, and what a frame means.
+        """
+        levels = np.where(ignored, NONE, actions)
         framed = np.zeros(ignored.shape, dtype=bool) if disputed is None else disputed
-        legend = self._policy_legend(bool(ignored.any()), bool(framed.any()))
-        body = self._draw(self._ramp, levels, "policy", Moves(actions, ignored, framed)) + legend
-        return figure("policy", "Policy", "What to do in each state, from the first step to the last.", body, wide=True)
+        legend = self._policy_legend(bool(ignored.any()), words[1] if framed.any() else "")
+        body = self.style() + self._draw(self.ramp, levels, "policy", Moves(actions, ignored, framed)) + legend
+        return figure("policy", words[0], "What to do in each state, from the first step to the last.", body, wide=True)
 
     @property
-    def _ramp(self) -> str:
-        """Colours for a few actions; shades by index for many."""
-        return "action" if self.world.n_actions <= CATEGORIES else "blue"
+    def ramp(self) -> str:
+        """The class of colours that tell actions apart."""
+        return "action" if self.world.n_actions <= CATEGORIES else "actions"
 
-    def _colours(self) -> Levels:
-        indices = np.arange(self.world.n_actions)
-        return indices if self._ramp == "action" else indices * (LEVELS - 1) // (self.world.n_actions - 1)
+    def style(self) -> str:
+        """Return the colours of more actions than the theme has: by both choices of a pair, or around the circle."""
+        if self.ramp == "action":
+            return ""
+        rules = []
+        for a in range(self.world.n_actions):
+            tint = f"color-mix(in oklab,oklch(.65 .17 {137.508 * a % 360:.1f}) 42%,var(--card))"
+            if self.axes is not None:
+                (r, c), rows, columns = self.axes.places[a], len(self.axes.rows) - 1, len(self.axes.columns) - 1
+                one, two = (
+                    f"color-mix(in oklab,var(--hue{k}) {100 * share:.0f}%,var(--card))"
+                    for k, share in ((1, r / rows), (0, c / columns))
+                )
+                tint = f"color-mix(in oklab,{one},{two})"
+            rules.append(f".actions .l{a}{{stroke:{tint}}}.actions i.l{a}{{background:{tint}}}")
+        return f"<style>{''.join(rules)}</style>"
 
-    def _policy_legend(self, some_ignored: bool, some_disputed: bool) -> str:
-        keys = []
-        for a, level in enumerate(self._colours().tolist()):
+    def _policy_legend(self, some_ignored: bool, framed: str) -> str:
+        keys = [] if self.axes is None or self.ramp == "action" else [self._crossed(self.axes)]
+        for a in range(0 if keys else self.world.n_actions):
             name = action_name(self.world, a)
             text = "" if name.removeprefix("action ") == self.short[a] else escape(name)
-            keys.append(
-                f'<span class="key"><i class="l{level}{self._inverse(a)}">{escape(self.short[a])}</i>{text}</span>'
-            )
+            keys.append(f'<span class="key"><i class="l{a}">{escape(self.short[a])}</i>{text}</span>')
         if some_ignored:
             reason = "ignored: too rarely reached to matter"
             keys.append(f'<span class="key"><i class="none"></i>{reason}</span>')
-        if some_disputed:
-            keys.append('<span class="key"><i class="framed"></i>some simulated second team does something else</span>')
-        return f'<div class="legend {self._ramp}">{"".join(keys)}</div>'
+        if framed:
+            keys.append(f'<span class="key"><i class="framed"></i>{escape(framed)}</span>')
+        return f'<div class="legend {self.ramp}">{"".join(keys)}</div>'
 
-    def _inverse(self, a: int) -> str:
-        """The class of text on a strong shade."""
-        return " inverse" if self._ramp == "blue" and a > self.world.n_actions // 2 else ""
+    def _crossed(self, pairs: Axes) -> str:
+        """The legend of actions that are pairs: one choice down, one across."""
+        number = {place: a for a, place in enumerate(pairs.places)}
+        top = "".join(f'<th scope="col">{escape(name)}</th>' for name in pairs.columns)
+        rows = "".join(
+            f'<tr><th scope="row">{escape(name)}</th>'
+            + "".join(
+                f'<td><i class="l{number[r, c]}">{escape(self.short[number[r, c]])}</i></td>'
+                for c in range(len(pairs.columns))
+            )
+            + "</tr>"
+            for r, name in enumerate(pairs.rows)
+        )
+        return f'<table class="crossed"><thead><tr><th></th>{top}</tr></thead><tbody>{rows}</tbody></table>'
 
     def _draw(self, ramp: str, levels: Levels, title: str, moves: Moves | None = None) -> str:
         """Return the cells of one map, and the actions in them if given."""
@@ -227,9 +269,16 @@ class Maps:
     def _letters(self, moves: Moves, columns: int, rows: int) -> str:
         if columns > _LETTERED or rows > 60:
             return ""
+        names = [action_name(self.world, a) for a in range(self.world.n_actions)]
+        wordy = self.grid is None and columns * (7.5 * max(map(len, names)) + 10) <= _WIDTH
+        text = [
+            f'<span class="full">{escape(name)}</span><span class="brief">{escape(short)}</span>'
+            if wordy and name != short
+            else escape(short)
+            for name, short in zip(names, self.short, strict=True)
+        ]
         marks = "".join(
-            f'<b class="{"dim" if faint else self._inverse(a)}{" framed" if disputed else ""}">'
-            f"{escape(self.short[a])}</b>"
+            f'<b class="{"dim" if faint else ""}{" framed" if disputed else ""}">{text[a]}</b>'
             for a, faint, disputed in zip(*(table.ravel().tolist() for table in moves), strict=True)
         )
         shape = f"grid-template:repeat({rows},minmax(0,1fr))/repeat({columns},minmax(0,1fr))"

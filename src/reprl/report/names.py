@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from reprl.mdp.environment import Environment
 
 _DIRECTIONS = {
@@ -10,6 +12,32 @@ _DIRECTIONS = {
     **dict.fromkeys(("←", "left", "west"), 180),
     **dict.fromkeys(("↑", "up", "north"), 270),
 }
+
+
+_JOINTS = (", ", " × ", " / ", " | ")
+"""What stands between the two parts of an action's name."""
+
+
+class Axes(NamedTuple):
+    """Actions that are pairs, as their names say: one choice down, one across."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    places: tuple[tuple[int, int], ...]
+    """(row, column) of each action."""
+
+
+def axes(world: Environment) -> Axes | None:
+    """Return the two choices that every action makes, if the names have two parts and all combinations are there."""
+    for joint in _JOINTS:
+        parts = [name.split(joint) for name in world.labels.actions]
+        if not parts or any(len(pair) != 2 for pair in parts):
+            continue
+        rows, columns = (tuple(dict.fromkeys(pair[i] for pair in parts)) for i in (0, 1))
+        places = tuple((rows.index(one), columns.index(two)) for one, two in parts)
+        if min(len(rows), len(columns)) > 1 and len(set(places)) == len(rows) * len(columns) == len(parts):
+            return Axes(rows, columns, places)
+    return None
 
 
 def directions(world: Environment) -> list[int] | None:
@@ -45,6 +73,10 @@ def short_names(world: Environment) -> list[str]:
     names = [name.strip() for name in world.labels.actions]
     if not names:
         return plain
+    if (pairs := axes(world)) is not None:
+        ends = [tuple(part.split()[-1][:2] for part in side) for side in (pairs.rows, pairs.columns)]
+        if all(len(set(side)) == len(side) for side in ends):
+            return [f"{ends[0][r]}·{ends[1][c]}" for r, c in pairs.places]
     words = [name.split() for name in names]
     while all(len(parts) > 1 for parts in words) and len({parts[0] for parts in words}) == 1:
         words = [parts[1:] for parts in words]

@@ -55,10 +55,16 @@ def badge(text: str, tone: str) -> str:
 def tiles(items: Iterable[tuple[str, str, str]]) -> str:
     """Return key figures: (name, value, remark), the value as HTML."""
     cells = "".join(
-        f'<div class="tile"><dt>{escape(name)}</dt><dd>{value}</dd><dd class="remark">{escape(remark)}</dd></div>'
+        f'<div class="tile"><dt>{escape(name)}</dt><dd{_size(value)}>{value}</dd>'
+        f'<dd class="remark">{escape(remark)}</dd></div>'
         for name, value, remark in items
     )
     return f'<dl class="tiles">{cells}</dl>'
+
+
+def _size(value: str) -> str:
+    """Long figures are set smaller, so that none is broken."""
+    return ' class="long"' if len(value) > 13 else ""
 
 
 def facts(title: str, items: Mapping[str, Any]) -> str:

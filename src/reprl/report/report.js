@@ -121,6 +121,20 @@
     });
   }
 
+  for (const box of all("[data-search]")) {
+    const rows = all("tbody tr", document.getElementById(box.dataset.search));
+    const words = rows.map((row) => row.textContent.toLowerCase());
+    const found = box.parentElement.querySelector(".found");
+    const look = () => {
+      const wanted = box.value.toLowerCase().trim();
+      let count = 0;
+      rows.forEach((row, i) => { row.hidden = !words[i].includes(wanted); count += row.hidden ? 0 : 1; });
+      found.textContent = `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+    };
+    box.addEventListener("input", look);
+    look();
+  }
+
   for (const group of all(".layers")) {
     const tabs = all(".tabs button", group);
     const choose = (layer) => {

@@ -12,22 +12,28 @@ from reprl.documents import plain
 from reprl.learning.certificate import SOURCES
 from reprl.learning.settings import SAMPLED_ONLY
 from reprl.mdp.environment import Environment
+from reprl.report.listing import policy_listing
 from reprl.report.maps import Maps
 from reprl.report.names import action_name
 from reprl.report.page import badge, counted, escape, facts, figure, fingerprint, number, page, percent, promises, tiles
 from reprl.report.shades import ranks, shade
+from reprl.report.worth import Worth
 
 
-def run_page(run: StoredRun) -> bytes:
-    """Return the page."""
+def run_page(run: StoredRun, worth: Worth | None = None) -> bytes:
+    """Return the page; with the policy's value where somebody knows it."""
     world = run.environment
     maps = Maps(world, run.receipt.visits.astype(np.float64))
     settings = facts("Settings", _settings(run))
+    every = " The table below lists them all." if maps.listed else ""
     body = [
-        f'<section class="card top">{_guarantee(run)}{_fingerprint(run)}</section>',
-        tiles(_tiles(run)),
-        f'<h2 class="part">Over steps and states</h2><p class="note">{escape(maps.note)}</p>{maps.slider()}',
+        f'<section class="card top">{_guarantee(run, worth)}{_fingerprint(run)}</section>',
+        tiles(_tiles(run, worth)),
+        f'<h2 class="part">Over steps and states</h2><p class="note">{escape(maps.note)}{every}</p>{maps.slider()}',
         f'<div class="figures">{_figures(run, maps)}</div>',
+        policy_listing(maps, run.policy.actions, run.receipt.tiers.ignorable, run.receipt.visits.astype(np.float64))
+        if maps.listed
+        else "",
         f'<div class="figures">{settings}{facts("Recipe and receipt", _papers(run))}</div>',
         _promises(run),
     ]
@@ -48,7 +54,7 @@ def lead(world: Environment, description: str = "") -> str:
     return " · ".join(part for part in parts if part)
 
 
-_STATUSES = {
+STATUSES = {
     "proven": ("good", "a written proof holds with the constants that ran"),
     "certified": ("good", "proven from the data of this very run"),
     "rehearsed": ("good", "second teams were simulated from this run's own data and agreed; a simulation, not a proof"),
@@ -58,9 +64,20 @@ _STATUSES = {
 """Tone of the badge and meaning of every status."""
 
 
-def _guarantee(run: StoredRun) -> str:
+def promise_words(run: StoredRun) -> str:
+    """The promise of a run in a line."""
     promise = run.receipt.guarantee
-    tone, meaning = _STATUSES[promise.status]
+    if promise.status == "none":
+        return "nothing"
+    return (
+        f"the same policy with probability ≥ {percent(max(0.0, 1 - promise.rho))}; within {number(promise.epsilon)} of "
+        f"the best with probability ≥ {percent(max(0.0, 1 - promise.delta))}"
+    )
+
+
+def _guarantee(run: StoredRun, worth: Worth | None) -> str:
+    promise = run.receipt.guarantee
+    tone, meaning = STATUSES[promise.status]
     if promise.status == "none":
         sentence = '<p class="sentence">Nothing is promised of this policy: a second team may come to another one.</p>'
     else:
@@ -72,8 +89,14 @@ def _guarantee(run: StoredRun) -> str:
             f"{_original(run, promise.epsilon)} of the best possible with probability at least "
             f"<strong>{percent(max(0.0, 1 - promise.delta))}</strong>.</p>"
         )
+    if worth is not None:
+        sentence += (
+            f'<p class="sentence second" id="worth">It is worth <strong>{worth.value:.4g}</strong>, the best policy '
+            f"<strong>{worth.best:.4g}</strong>: {number(max(0.0, worth.best - worth.value))} is lost, where ε allows "
+            f"{number(worth.epsilon)}.</p>"
+        )
     mark = badge(promise.status, tone)
-    page = "docs/rehearsal.md" if run.receipt.coverage is None else "docs/logs.md"
+    page = "reprl docs rehearsal" if run.receipt.coverage is None else "reprl docs logs"
     source = page if promise.status == "rehearsed" else promise.source
     return (
         f'<div class="guarantee" id="guarantee"><h2>Guarantee {mark}</h2>{sentence}{_decided(run)}'
@@ -118,7 +141,7 @@ def _fingerprint(run: StoredRun) -> str:
     )
 
 
-def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
+def _tiles(run: StoredRun, worth: Worth | None) -> list[tuple[str, str, str]]:
     receipt = run.receipt
     reached = f"{int((receipt.visits > 0).sum()):,} of {receipt.visits.size:,}"
     items = [
@@ -126,6 +149,8 @@ def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
         ("episodes", *(counted(receipt.episodes, "") if receipt.episodes else ("—", "parallel sampling has none"))),
         ("sampled cells", reached, "(step, state) pairs with data"),
     ]
+    if worth is not None:
+        items.insert(0, ("value of the policy", f"{worth.value:.4g}", worth.words))
     if receipt.rehearsal is not None:
         found = receipt.rehearsal
         pairs = f"; {found.pairs_agree} of {found.pairs} pairs under fresh seeds" if found.pairs else ""

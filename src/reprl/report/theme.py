@@ -28,6 +28,10 @@ _HUES = {
 }
 
 
+HUES = _HUES["light"]
+"""The same where a page cannot choose: in notebooks, drawn thin enough for light and dark."""
+
+
 def stylesheet() -> str:
     """Return the whole style of a page."""
     light, dark = (";".join(_variables(name)) for name in ("light", "dark"))

@@ -17,15 +17,25 @@ from reprl.auditing.record import AuditReport
 from reprl.documents import decode, load, plain, stated_format
 from reprl.errors import ReprlError, quote
 from reprl.files import open_output
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import TabularMDP
 from reprl.report.audit_page import audit_page
 from reprl.report.comparison_page import comparison_page
+from reprl.report.pair_page import pair_page
 from reprl.report.run_page import run_page
+from reprl.report.worth import worth_of
 
 Source = StoredRun | AuditReport | Comparison
 
 
-def write_report(source: object, out: str | os.PathLike[str]) -> Path:
+def write_report(
+    source: object,
+    out: str | os.PathLike[str],
+    *,
+    second: object = None,
+    env: TabularMDP | GymnasiumModel | None = None,
+) -> Path:
     """Write one self-contained page, which loads nothing, and return its path.
 
     Args:
@@ -33,15 +43,29 @@ def write_report(source: object, out: str | os.PathLike[str]) -> Path:
             same in memory: a LearnResult or StoredRun, an AuditReport, a Comparison, or their documents as mappings, a
             run's as {"recipe": …, "receipt": …, "policy": …}.
         out: the HTML file, written whole or not at all.
+        second: another run, for a page that compares the two.
+        env: where the policies act, for their values; needed only where a recipe has no id of the catalogue.
 
     States and actions have the names that the receipt, audit or comparison carries; where it has none, they have
     numbers and the page says so.
     """
     with open_output(out, parents=True) as write:
         record = _read(source)
+        other = None if second is None else _read(second)
+        if isinstance(record, StoredRun) and isinstance(other, StoredRun):
+            return write(_pair(record, other, env))
+        if other is not None:
+            raise ReprlError(f"two sources must be two runs, got {quote(record)} and {quote(other)}")
         if isinstance(record, StoredRun):
-            return write(run_page(record))
+            return write(run_page(record, worth_of(record, env)))
+        if env is not None:
+            raise ReprlError(f"env must be left out unless the source is a run, got {quote(env)}")
         return write(audit_page(record) if isinstance(record, AuditReport) else comparison_page(record))
+
+
+def _pair(first: StoredRun, second: StoredRun, env: TabularMDP | GymnasiumModel | None) -> bytes:
+    one, two = (worth_of(run, env) for run in (first, second))
+    return pair_page(first, second, None if one is None or two is None else (one, two))
 
 
 def _read(source: object) -> Source:

@@ -6,14 +6,15 @@ Dict list the digits of their parts, a Dict in the order of its own ``spaces``. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from reprl.errors import ReprlError, quote
+from reprl.documents import Reader
+from reprl.errors import ReprlError, check_choice, check_int, quote
 
 MAX_SIZE = 2**31 - 1
 """The largest number of states or actions."""
@@ -73,6 +74,80 @@ class Codec:
             number, digit = divmod(number, radix)
             digits.append(digit)
         return _member(self.space, reversed(digits))
+
+
+_FIELDS = {
+    "discrete": ("kind", "n", "start"),
+    "multi-discrete": ("kind", "n", "start", "dtype"),
+    "multi-binary": ("kind", "shape"),
+    "tuple": ("kind", "parts"),
+    "dict": ("kind", "parts"),
+}
+_MAX_PARTS = 1000
+
+
+def space_document(space: spaces.Space[Any]) -> dict[str, Any]:
+    """Return a finite space as a part of a JSON document."""
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        table = {"n": space.nvec.tolist(), "start": space.start.tolist()}
+        return {"kind": "multi-discrete", **table, "dtype": np.dtype(space.dtype).name}
+    if isinstance(space, spaces.MultiBinary):
+        return {"kind": "multi-binary", "shape": list(space.shape)}
+    if isinstance(space, spaces.Dict):
+        return {"kind": "dict", "parts": [[name, space_document(part)] for name, part in space.spaces.items()]}
+    assert isinstance(space, spaces.Tuple)  # what has a codec is one of these
+    return {"kind": "tuple", "parts": [space_document(part) for part in space.spaces]}
+
+
+def read_space(where: str, document: object) -> spaces.Space[Any]:
+    """Read what ``space_document`` wrote.
+
+    Args:
+        where: what it is called in messages.
+        document: what came.
+    """
+    kind = document.get("kind") if isinstance(document, Mapping) else document
+    check_choice(f"{where} kind", kind, tuple(_FIELDS))
+    given = Reader(where, dict(document) if isinstance(document, Mapping) else document, _FIELDS[str(kind)])
+    if kind == "discrete":
+        return spaces.Discrete(given.whole("n", 1, MAX_SIZE), start=given.whole("start", -(2**62), 2**62))
+    if kind == "multi-binary":
+        sizes = [check_int(given.where("shape"), n, 1, _MAX_PARTS) for n in given.items("shape")]
+        if not 1 <= prod(sizes) <= 31:
+            raise ReprlError(f"{given.where('shape')} must have from 1 to 31 entries in all, got {sizes}")
+        return spaces.MultiBinary(sizes[0] if len(sizes) == 1 else sizes)
+    if kind == "multi-discrete":
+        return _read_table(given)
+    parts = given.items("parts")
+    if not 1 <= len(parts) <= _MAX_PARTS:
+        raise ReprlError(f"{given.where('parts')} must have from 1 to {_MAX_PARTS} items, got {len(parts)}")
+    if kind == "tuple":
+        return spaces.Tuple([read_space(f"{given.where('parts')}[{i}]", part) for i, part in enumerate(parts)])
+    named = []
+    for i, pair in enumerate(parts):
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise ReprlError(f"{given.where('parts')}[{i}] must be a name and a space, got {quote(pair)}")
+        named.append((pair[0], read_space(f"{given.where('parts')}[{i}]", pair[1])))
+    return spaces.Dict(named)
+
+
+def _read_table(given: Reader) -> spaces.MultiDiscrete:
+    name = check_choice(given.where("dtype"), given["dtype"], ("int8", "int16", "int32", "int64", "uint8", "uint16"))
+    try:
+        sizes, start = (np.array(given.items(field), dtype=np.int64) for field in ("n", "start"))
+    except (ValueError, TypeError, OverflowError):
+        sizes = start = np.zeros(0, dtype=np.int64)
+    dtype = np.dtype(name)
+    fits = sizes.size > 0 and sizes.shape == start.shape and bool((sizes >= 1).all())
+    if not fits or not all(
+        np.iinfo(dtype).min <= x <= np.iinfo(dtype).max for x in [*start.flat, *(start + sizes).flat]
+    ):
+        raise ReprlError(
+            f"{given.where('n')} and start must be tables of whole numbers of one shape, got {quote(given['n'])}"
+        )
+    return spaces.MultiDiscrete(sizes, dtype=dtype.type, start=start)
 
 
 def _radices(space: spaces.Space[Any], role: str) -> list[int]:

@@ -11,7 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from reprl.errors import check_int
+from reprl.errors import check_choice, check_int
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.tabular import TabularMDP
 
@@ -23,19 +23,22 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
     never ``terminated``. A learner that should see the step can wrap this with Gymnasium's ``TimeAwareObservation``.
     A time-homogeneous MDP also publishes its dynamics as ``P`` and ``initial_state_distrib``. Where not all actions may
     be taken, ``info["action_mask"]`` says which may; others are errors. Rewards are those of the MDP, in [0, 1].
+    Rendered as text, it is its grid with an @ where the agent is, or the state's name.
 
     Randomness:
         Samples come from an EpisodicModel. Its data seed is the argument until ``reset`` gets a seed; after that, and
         without an argument, it is one raw word of ``np_random``, which is read for nothing else.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium declares it so
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 - Gymnasium declares it so
 
-    def __init__(self, mdp: TabularMDP, data_seed: int | None = None) -> None:
+    def __init__(self, mdp: TabularMDP, data_seed: int | None = None, render_mode: str | None = None) -> None:
         self.mdp = mdp
         self.observation_space = Discrete(mdp.n_states)
         self.action_space = Discrete(mdp.n_actions)
         self.model: EpisodicModel | None = None
+        self.render_mode = None if render_mode is None else check_choice("render_mode", render_mode, ("ansi",))
+        self._state = -1
         options = {"mdp": mdp, "data_seed": data_seed}
         self.spec = EnvSpec("reprl/tabular-v0", "reprl.mdp.gymnasium.tabular_env:TabularEnv", kwargs=options)
         self._data_seed = None if data_seed is None else check_int("data seed", data_seed, 0, 2**64 - 1)
@@ -48,13 +51,15 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         if seed is not None or self.model is None:
             given = self._data_seed if seed is None else None
             self.model = EpisodicModel(self.mdp, self._raw_word() if given is None else given)
-        return np.int64(self.model.reset()), self._info()
+        self._state = self.model.reset()
+        return np.int64(self._state), self._info()
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """Take an action; the last step of the horizon is truncated."""
         if self.model is None:
             raise gymnasium.error.ResetNeeded("step needs an episode in progress: call reset first")
         seen = self.model.step(int(action))
+        self._state = seen.state
         return np.int64(seen.state), seen.reward, False, seen.done, self._info()
 
     def _info(self) -> dict[str, Any]:
@@ -62,6 +67,17 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         assert self.model is not None
         may = self.model.may_take
         return {} if may is None else {"action_mask": may.astype(np.int8)}
+
+    def render(self) -> str | None:
+        """Return the picture of where the agent is; None without a render mode."""
+        if self.render_mode is None or self._state < 0:
+            return None
+        labels = self.mdp.labels
+        rows, columns = labels.grid or (0, 0)
+        if self._state >= rows * columns or min(rows, columns) < 2:
+            return labels.state(self._state)
+        signs = ["." if s != self._state else "@" for s in range(rows * columns)]
+        return "\n".join(" ".join(signs[r * columns : (r + 1) * columns]) for r in range(rows))
 
     @property
     def initial_state_distrib(self) -> NDArray[np.float64]:

@@ -1,0 +1,76 @@
+"""reprl docs: the documentation that came with this installation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import Answer
+from reprl.errors import ReprlError, hint, quote
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def _complete_page(incomplete: str) -> list[str]:
+    return [name for name in _pages() if name.startswith(incomplete)]
+
+
+def docs(
+    page: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PAGE]",
+            help="Such as rehearsal or proofs/canonical; left out: which there are.",
+            show_default=False,
+            autocompletion=_complete_page,
+        ),
+    ] = None,
+    json: args.Json = False,
+) -> Answer:
+    """Show a page of the documentation, and where it lies; "docs/rehearsal.md" is the page rehearsal.
+
+    reprl docs
+
+    reprl docs rehearsal
+    """
+    pages = _pages()
+    if page is None:
+        titles = {name: _title(path) for name, path in pages.items()}
+        return Answer({"pages": titles}, lambda console: _list(console, titles))
+    name = page.removeprefix("docs/").removesuffix(".md")
+    if name not in pages:
+        raise ReprlError(f"page must be one of {', '.join(pages)}; got {quote(page)}{hint(name, pages)}")
+    path = pages[name]
+    text = path.read_text(encoding="utf-8")
+    return Answer({"page": name, "path": str(path), "text": text}, lambda console: _show(console, path, text))
+
+
+def _pages() -> dict[str, Path]:
+    """Name → file: inside the package where it was installed, beside the sources where it runs from them."""
+    package = Path(__file__).parents[1]
+    for folder in (package / "docs", package.parents[1] / "docs"):
+        if folder.is_dir():
+            found = sorted(folder.rglob("*.md"))
+            return {path.relative_to(folder).with_suffix("").as_posix(): path for path in found}
+    raise ReprlError(f"the documentation must lie in {package / 'docs'}, got no such folder: install reprl again")
+
+
+def _title(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+
+
+def _list(console: Console, titles: dict[str, str]) -> None:
+    from reprl.cli.draw import facts
+
+    console.print(facts([*titles.items()]))
+
+
+def _show(console: Console, path: Path, text: str) -> None:
+    from rich.markdown import Markdown
+
+    console.print(Markdown(text) if console.is_terminal else text, soft_wrap=not console.is_terminal)
+    console.print(str(path), style="dim", soft_wrap=True)

@@ -1,0 +1,132 @@
+"""reprl play: a saved policy at work in its environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import Answer
+from reprl.cli.replicate import Allow
+from reprl.errors import check_int
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from reprl.artifacts.folder import StoredRun
+    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.mdp.gymnasium.play import Episode
+    from reprl.mdp.tabular import TabularMDP
+
+_SHOWN = 3
+"""Episodes that are shown step by step."""
+
+
+def play(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    episodes: Annotated[int, args.option("--episodes", "-n", help="How many. Default 1.", kind=args.whole)] = 1,
+    seed: Annotated[
+        int | None, args.option("--seed", help="Of the episodes; drawn if left out.", kind=args.whole)
+    ] = None,
+    env: args.OtherEnv = None,
+    env_option: args.EnvOptions = None,
+    reward_range: args.RewardRange = None,
+    allow: Allow = None,
+    json: args.Json = False,
+) -> Answer:
+    """Play a saved policy in its environment: what it sees, what it does, what that pays, in the rewards' own units.
+
+    The environment is drawn where it can draw itself as text. No run and no promise depends on these episodes.
+
+    reprl play run
+
+    reprl play run --episodes 100 --seed 1 --json
+    """
+    from reprl.artifacts.folder import load_run
+    from reprl.mdp.gymnasium.play import open_to_play
+    from reprl.mdp.gymnasium.play import play as play_once
+    from reprl.randomness import DataStream, fresh_seed
+
+    check_int("--episodes", episodes, 1, 10**6)
+    stored = load_run(run)
+    place = stored.recipe.environment
+    given = args.open_other(env, place.horizon, env_option, reward_range, place.reward_range)
+    world = stored.recipe.make(given, allow=allow or ())
+    start = check_int("--seed", fresh_seed() if seed is None else seed, 0, 2**64 - 1)
+    seeds = [int(word) >> 1 for word in DataStream(start, "play").integers(episodes)]
+    opened = open_to_play(world)
+    try:
+        played = [play_once(stored.policy, opened, each) for each in seeds]
+    finally:
+        opened.close()
+    document = _document(stored, world, start, played)
+    return Answer(document, lambda console: _show(console, stored, document, played))
+
+
+def _document(
+    stored: StoredRun, world: TabularMDP | GymnasiumModel, seed: int, played: list[Episode]
+) -> dict[str, Any]:
+    from reprl.documents import plain
+    from reprl.mdp.tabular import TabularMDP
+
+    totals = [_own_units(world, episode) for episode in played]
+    expected = None
+    if isinstance(world, TabularMDP):
+        expected = world.labels.reward_map.restore(world.evaluate(stored.policy), world.horizon)
+    return {
+        "fingerprint": stored.policy.fingerprint,
+        "seed": seed,
+        "returns": totals,
+        "mean_return": sum(totals) / len(totals),
+        "expected_return": expected,
+        "episodes": [
+            {"ended": episode.ended, "moves": [plain(move._replace(picture=None)._asdict()) for move in episode.moves]}
+            for episode in played
+        ],
+    }
+
+
+def _own_units(world: TabularMDP | GymnasiumModel, episode: Episode) -> float:
+    """The return in the rewards' own units; what plays a table pays from 0 to 1."""
+    from reprl.mdp.tabular import TabularMDP
+
+    if isinstance(world, TabularMDP) and (world.origin is None or not world.origin.id.startswith("gym:")):
+        return world.labels.reward_map.restore(episode.total, world.horizon)
+    return episode.total
+
+
+def _show(console: Console, stored: StoredRun, document: dict[str, Any], played: list[Episode]) -> None:
+    for number, episode in enumerate(played[:_SHOWN]):
+        if len(played) > 1:
+            console.print(f"episode {number}", style="bold")
+        _show_episode(console, stored, episode)
+    if len(played) > _SHOWN:
+        console.print(f"… and {len(played) - _SHOWN} more episodes")
+    mean = f"return {document['mean_return']:.4g}" + (f", mean of {len(played)} episodes" if len(played) > 1 else "")
+    if document["expected_return"] is not None:
+        mean += f"; expected {document['expected_return']:.4g}"
+    console.print(f"{mean}; repeat with --seed {document['seed']}", style="bold")
+
+
+def _show_episode(console: Console, stored: StoredRun, episode: Episode) -> None:
+    from rich.text import Text
+
+    from reprl.mdp.interface import Interface
+
+    interface, labels = stored.policy.interface or Interface(), stored.receipt.labels
+
+    def name(observation: Any) -> str:
+        return labels.state(interface.state(observation, stored.policy.n_states))
+
+    for move in episode.moves:
+        if move.picture is not None and "\n" in move.picture:
+            console.print(Text.from_ansi(move.picture.strip("\n")))
+        h, s = move.step, interface.state(move.observation, stored.policy.n_states)
+        action = labels.action(int(stored.policy.actions[h, s]))
+        console.print(f"step {h}: {name(move.observation)}, do {action}, get {move.reward:g}")
+    if episode.picture is not None and "\n" in episode.picture:
+        console.print(Text.from_ansi(episode.picture.strip("\n")))
+    end = "the episode is over" if episode.ended else "the horizon is reached"
+    console.print(f"{end} in {'' if episode.ended else name(episode.last)}".removesuffix(" in "))

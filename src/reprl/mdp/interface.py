@@ -1,0 +1,115 @@
+"""Interface: how a policy's table meets an environment: what is seen becomes a state, an action what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from reprl.documents import Reader, check_printable
+from reprl.errors import ReprlError, check_int, quote
+from reprl.mdp.environment import Environment, describe, labels_document, printable_labels, read_labels
+from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.mdp.tabular import Labels, TabularMDP
+
+if TYPE_CHECKING:
+    from reprl.mdp.gymnasium.spaces import Codec
+
+_NO_NAMES = Labels()
+_NAMES = ("labels", "observation", "action")
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a policy needs to act: names, and the spaces of a black box.
+
+    States and actions of an environment whose dynamics are known are their own numbers.
+    """
+
+    labels: Labels = _NO_NAMES
+    observation: Mapping[str, Any] | None = None
+    """The space of observations as a document; None where states are numbers."""
+    action: Mapping[str, Any] | None = None
+    """The same of actions."""
+
+    @classmethod
+    def of(cls, env: TabularMDP | GymnasiumModel) -> Interface:
+        """Return the interface of an environment."""
+        labels = printable_labels(describe(env).labels)
+        if isinstance(env, TabularMDP):
+            return cls(labels)
+        from reprl.mdp.gymnasium.spaces import space_document
+
+        return cls(labels, space_document(env.observations.space), space_document(env.actions.space))
+
+    @cached_property
+    def _seen(self) -> Codec | None:
+        return None if self.observation is None else _codec(self.observation, "observation")
+
+    @cached_property
+    def _done(self) -> Codec | None:
+        return None if self.action is None else _codec(self.action, "action")
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The state that each name names; of states with one name, the first."""
+        return {name: s for s, name in reversed([*enumerate(self.labels.states)])}
+
+    def state(self, observation: Any, n_states: int) -> int:
+        """Return the state that an observation, a state's name or, where there are no spaces, its number stands for."""
+        if isinstance(observation, str):
+            if observation not in self._numbers:
+                known = ", ".join(self.labels.states[:5]) + (", …" if len(self.labels.states) > 5 else "")
+                allowed = f"the name of a state ({known})" if known else "a number: the states have no names"
+                raise ReprlError(f"observation must be {allowed}, got {quote(observation)}")
+            return self._numbers[observation]
+        if self._seen is not None:
+            return self._seen.encode(observation)
+        if not isinstance(observation, int) and not hasattr(observation, "__index__"):
+            named = " or its name," if self.labels.states else ""
+            raise ReprlError(
+                f"observation must be the number of a state, from 0 to {n_states - 1},{named} got {quote(observation)}"
+            )
+        return check_int("observation", observation, 0, n_states - 1)
+
+    def member(self, action: int) -> Any:
+        """Return an action as the environment takes it: a member of its space, or the number itself."""
+        return action if self._done is None else self._done.decode(action)
+
+    def world(self, horizon: int, n_states: int, n_actions: int) -> Environment:
+        """Return the record that pictures are drawn with."""
+        return Environment(None, {}, horizon, n_states, n_actions, labels=self.labels)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a part of a JSON document."""
+        return {"labels": labels_document(self.labels), "observation": self.observation, "action": self.action}
+
+    @classmethod
+    def read(cls, document: Reader, n_states: int) -> Interface:
+        """Read what ``as_dict`` wrote, from the document whose field "interface" holds it."""
+        from reprl.mdp.gymnasium.spaces import read_space
+
+        part = document.part("interface", _NAMES)
+        names = part.part("labels", ("name", "description", "states", "actions", "grid"))
+        labels = read_labels(names, n_states, None, partial(check_printable, empty=True))
+        given = {}
+        for name in ("observation", "action"):
+            if part[name] is not None:
+                read_space(part.where(name), part[name])
+                given[name] = part[name]
+        if len(given) == 1:
+            raise ReprlError(f"{part.name} must have the spaces of observations and of actions, or neither")
+        found = cls(labels, **given)
+        if found._seen is not None and found._seen.size + 1 != n_states:
+            raise ReprlError(
+                f"{part.where('observation')} must have {n_states - 1} members, one less than there are states, got "
+                f"{found._seen.size}"
+            )
+        return found
+
+
+def _codec(space: Mapping[str, Any], role: str) -> Codec:
+    from reprl.mdp.gymnasium.spaces import Codec, read_space
+
+    return Codec(read_space(role, space), role)
