@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -164,6 +165,7 @@ def test_runs_of_one_seed_agree_whatever_their_source_and_size(certified, access
     other = reprl.learn(easy_world(), access=access, shared_seed=3, data_seed=9, certify=True)
     assert other.guarantee.status == "certified"
     assert other.policy == certified.policy
+    assert other.certificate is not None
     assert other.certificate.source == {"generative": "calls", "episodic": "rounds"}[access]
 
 
@@ -173,7 +175,7 @@ def test_a_run_by_an_adaptive_explorer_is_certified_cell_by_cell():
     found = reprl.certify(result)
     assert found.source == "episodes"
     assert not found.proven
-    assert found.more > 0
+    assert (found.more or 0) > 0
     larger = play(EpisodicModel(easy_world(), 5), np.array([[0], [1]]), 40_000)
     larger = larger + play(EpisodicModel(easy_world(), 6), np.array([[1], [0]]), 40_000)
     rule = make_rule(reprl.SharedKey(3).derive("rule"), (2, 1, 2), epsilon=0.3)
@@ -183,16 +185,17 @@ def test_a_run_by_an_adaptive_explorer_is_certified_cell_by_cell():
 def test_without_enough_samples_a_run_says_what_is_missing():
     result = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, certify=True, max_samples=2000)
     found = result.certificate
+    assert found is not None
     assert not found.proven
     assert found.reason
-    assert found.more > 0
+    assert (found.more or 0) > 0
     assert result.guarantee.status == "rehearsed"
     early = reprl.certify(reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1))
     assert "from round 5 on" in early.reason
 
 
 def test_the_policies_of_a_planned_round_do_not_depend_on_its_data(monkeypatch):
-    plans = []
+    plans: list[list[np.ndarray]] = []
 
     def record(model, actions, episodes, **options):
         plans[-1].append(actions.copy())
@@ -263,20 +266,21 @@ def test_a_certificate_that_says_more_than_its_counts_is_found_out(certified, tm
 
 
 def test_bad_input_is_named(certified, tmp_path, capsys):
-    for delta in (0.0, 1.0, -0.1, 2, "x", math.nan):
+    bad: Any
+    for bad in (0.0, 1.0, -0.1, 2, "x", math.nan):
         with pytest.raises(ReprlError, match="delta must"):
-            reprl.certify(certified, delta)
+            reprl.certify(certified, bad)
     with pytest.raises(ReprlError, match="result must hold its counts to be certified"):
         reprl.certify(replace(certified, witness=None))
     with pytest.raises(ReprlError, match=r"result must be what reprl\.learn returns, got 3"):
-        reprl.certify(3)
+        reprl.certify(cast(Any, 3))
     drawn = reprl.learn(easy_world(), access="generative", rule="sampled", calls=10, shared_seed=1, data_seed=1)
     with pytest.raises(ReprlError, match="result must be of the rule 'canonical' to be certified, got 'sampled'"):
         reprl.certify(drawn)
     with pytest.raises(ReprlError, match="certify must be False unless rule='canonical'"):
         reprl.learn(easy_world(), access="generative", rule="sampled", certify=True)
     with pytest.raises(ReprlError, match="certify must be True or False, got 1"):
-        reprl.learn(easy_world(), certify=1)
+        reprl.learn(easy_world(), certify=cast(bool, 1))
     folder = drawn.save(tmp_path / "drawn")
     assert main(["certify", str(folder)]) == 2
     assert "rule 'canonical' to be certified, got 'sampled'" in capsys.readouterr().err

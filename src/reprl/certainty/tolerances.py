@@ -215,7 +215,7 @@ def _law_margin(
     if turn <= 0.0:
         return float(counted[1])
     surely = TURN / math.sqrt(counted[0]) if counted[0] > 0.0 else CLEAR
-    return min(counted[1], surely, max(counted[3], TURN / math.sqrt(turn)))
+    return float(min(counted[1], surely, max(counted[3], TURN / math.sqrt(turn))))
 
 
 @njit(cache=True, nogil=True)
