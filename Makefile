@@ -11,10 +11,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 WORKERS ?= 2
 
-.PHONY: help venv demo lint format test bench clean
+OLDEST := .venv-oldest
+FILES ?= 100000
+SEED ?= 1
+TESTS ?= tests
+
+.PHONY: help venv demo lint format test test-oldest fuzz bench clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z][a-z]*\):[^#]*## \(.*\)$$/  \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)$$/  \1\t\2/p' Makefile
 
 venv: $(STAMP)  ## create .venv with the pinned versions
 
@@ -24,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  echo "reprl needs Python 3.11 or newer; $(PYTHON) is missing or older. Try: make PYTHON=python3.12 venv" >&2; exit 1; }
 	@rm -f $(STAMP)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,gym]' -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,gym,logs]' -c constraints.txt
 	@touch $(STAMP)
 
 # Exit code 1 says that the policies differ (probability at most rho) or that a run was undecided: an answer, no failure.
@@ -43,10 +48,20 @@ format: venv  ## apply ruff's fixes and formatting
 test: venv lint  ## lint, then every test
 	$(BIN)/python -m pytest -n $(WORKERS)
 
+# Types and style are checked with the pinned versions alone; the tests need no more than these.
+test-oldest:  ## the tests with the oldest versions that are allowed, in .venv-oldest; TESTS="tests/test_cli.py …"
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e . \
+	  pytest pytest-xdist hypothesis quantecon randomgen matplotlib selenium pillow 'gymnasium[toy-text]'
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) $(TESTS)
+
+fuzz: venv  ## damage and forge files, FILES=100000 of them, SEED=1
+	$(BIN)/python -m tests.fuzz_files --files $(FILES) --seed $(SEED)
+
 bench: venv  ## run the benchmarks
 	$(BIN)/python -m benchmarks
 
 clean:  ## remove .venv, caches and build outputs
-	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
 	find . -name .git -prune -o -type d -name '*.egg-info' -exec rm -rf {} +

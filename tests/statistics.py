@@ -50,3 +50,36 @@ def chi_square_of(tally: Mapping[Any, int], law: Mapping[Any, float]) -> float:
 def exceeds(hits: int, trials: int, probability: float) -> float:
     """p-value that hits of trials happened although each has at most this probability."""
     return float(stats.binomtest(hits, trials, probability, alternative="greater").pvalue)
+
+
+def power(trials: int, bound: float, other: float | None = None) -> float:
+    """Chance that ``exceeds`` rejects a bound, at the false-alarm rate, if the probability is another one.
+
+    None for twice the bound, or half-way from the bound to 1 where that is less.
+    """
+    truth = min(2.0 * bound, (1.0 + bound) / 2.0) if other is None else other
+    fewest = int(stats.binom.isf(FALSE_ALARM, trials, bound)) + 1  # so many hits have a p-value of at most FALSE_ALARM
+    return float(stats.binom.sf(fewest - 1, trials, truth))
+
+
+def keeps(hits: int, trials: int, bound: float, *, power: float, finds: float | None = None) -> bool:
+    """Whether hits of trials are no evidence against a bound.
+
+    Args:
+        hits: how often what the bound speaks of happened.
+        trials: of how many.
+        bound: of its probability.
+        power: at twice the bound. It is written where the test is, and checked: a test of too few trials cannot pass
+            for a strong one.
+        finds: where that is small, a probability that the test rejects nine times of ten; checked as well.
+    """
+    actual = _power(trials, bound)
+    assert actual >= power, f"{trials} trials have power {actual:.4f} at twice {bound:g}, not {power}"
+    assert power >= 0.5 or finds is not None, "a weak test must say what it does find"
+    if finds is not None:
+        actual = _power(trials, bound, finds)
+        assert actual >= 0.9, f"{trials} trials have power {actual:.4f} at {finds:g}, not 0.9"
+    return exceeds(hits, trials, bound) > FALSE_ALARM
+
+
+_power = power

@@ -81,7 +81,9 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["id"] == "gridworld-v0"
     assert document["environment"]["options"] == {"size": 2, "slip": 0.1}
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
-    assert document["settings"] == Settings(**OPTIONS).as_dict()
+    settings = Settings(**OPTIONS).as_dict()
+    del settings["stationary"]  # said only where steps are pooled
+    assert document["settings"] == settings
     assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
     assert (document["shared_seed"], document["stream_version"]) == (7, reprl.STREAM_VERSION)
     assert document["package_version"] == reprl.__version__
@@ -91,7 +93,7 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
 def test_the_digest_is_that_of_the_canonical_document_without_candidate_and_package_version(result):
     recipe = result.recipe
     document = recipe.as_dict()
-    del document["package_version"], document["candidate"]
+    del document["package_version"], document["candidate"], document["environment"]["reward_range"]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert recipe.digest == hashlib.sha256(text.encode()).hexdigest()
     assert replace(recipe, package_version="9.9").digest == recipe.digest
@@ -265,7 +267,7 @@ def test_numbers_that_are_not_finite_and_fields_given_twice_are_refused(result):
     text = result.recipe.to_json()
     with pytest.raises(ReprlError, match="numbers must be finite, got NaN"):
         Recipe.from_json(text.replace('"epsilon": 0.3', '"epsilon": NaN'))
-    with pytest.raises(ReprlError, match=r"recipe settings.epsilon must lie in .* got inf"):
+    with pytest.raises(ReprlError, match=r"^recipe numbers must be finite, got '1e999'$"):
         Recipe.from_json(text.replace('"epsilon": 0.3', '"epsilon": 1e999'))
     with pytest.raises(ReprlError, match="given once, got 'rho' twice"):
         Recipe.from_json(text.replace('"rho": 0.1', '"rho": 0.1, "rho": 0.2'))
@@ -331,7 +333,10 @@ def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonic
     read = recipe.as_dict()
     assert read == changed
     assert Recipe.from_json(recipe.to_json()) == recipe
-    before, after = ({**x, "package_version": "", "candidate": None} for x in (result.recipe.as_dict(), read))
+    before, after = (
+        {**x, "package_version": "", "candidate": None, "environment": {**x["environment"], "reward_range": None}}
+        for x in (result.recipe.as_dict(), read)
+    )
     assert (recipe.digest == result.recipe.digest) == (before == after)
 
 
@@ -424,7 +429,7 @@ def test_a_black_box_is_known_by_its_spaces():
     assert recipe.environment.options == {"reward_range": [-1.0, 1.0], "natural": True}
     assert isinstance(recipe.make(), reprl.GymnasiumModel)
     wider = recipe.environment._replace(options={"reward_range": [-2.0, 1.0], "natural": True})
-    with pytest.raises(ReprlError, match=r"must be the recipe's, with environment.digest"):
+    with pytest.raises(ReprlError, match=r"must be the recipe's, with environment.reward_range"):
         replace(recipe, environment=wider).make()
 
 

@@ -19,7 +19,7 @@ from reprl.auditing.record import AuditReport
 from reprl.errors import ReprlError
 from reprl.learning.settings import RULES
 from reprl.randomness import DataStream
-from tests.statistics import FALSE_ALARM, exceeds
+from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 GRID = reprl.make("gridworld-v0")
 TINY = reprl.make("gridworld-v0", 2, size=2)
@@ -109,7 +109,7 @@ def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(rule, world, s
     """False alarm below 1e-6; the control has a fraction of the data."""
     epsilon = 1.0 if world is TINY else 0.3
     report = reprl.audit(world, "reprl", 60, access="generative", rule=rule, epsilon=epsilon, rho=0.1, seed=2)
-    assert exceeds(report.disagreements, report.pairs, 0.1) > FALSE_ALARM
+    assert keeps(report.disagreements, report.pairs, 0.1, power=0.01, finds=0.41)
     assert report.verdict == "not rejected"
     assert (report.options["rho"], report.options["rule"]) == (0.1, rule)
     starved = reprl.audit(
@@ -283,7 +283,7 @@ def test_sequential_stops_early_both_ways_and_is_a_prefix_of_the_full_audit():
 def test_sequential_audits_of_a_learner_at_rho_are_rarely_rejected():
     """Whole audits at the edge of the hypothesis; the control disagrees far more often and is caught."""
     verdicts = [reprl.audit(SMALL, coin(0.1), 30, sequential=True, seed=seed).verdict for seed in range(40)]
-    assert exceeds(verdicts.count("rejected"), len(verdicts), 0.05) > FALSE_ALARM
+    assert keeps(verdicts.count("rejected"), len(verdicts), 0.05, power=0.00038, finds=0.39)
     caught = [reprl.audit(SMALL, coin(0.45), 30, sequential=True, seed=seed).verdict for seed in range(20)]
     assert exceeds(caught.count("rejected"), len(caught), 0.05) < FALSE_ALARM
 
@@ -383,7 +383,7 @@ def test_the_document_has_the_published_fields():
         ({"verdict": "maybe"}, "audit verdict must be one of rejected, not rejected, undecided; got 'maybe'"),
         ({"access": "psychic"}, "audit access must be one of episodic, generative; got 'psychic'"),
         ({"sequential": 1}, "audit sequential must be true or false, got 1"),
-        ({"max_pairs": 1}, "audit max_pairs must be a whole number of at least 2, got 1"),
+        ({"max_pairs": 1}, "audit max_pairs must be a whole number from 2 to .*, got 1"),
         ({"distinct": [1, 3]}, r"audit distinct\[1\] must be a whole number from 1 to 2, got 3"),
         ({"curve": []}, r"audit curve must be null, got \[\]"),
         ({"samples": float("nan")}, "audit numbers must be finite, got NaN"),

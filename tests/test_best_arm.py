@@ -18,7 +18,7 @@ from reprl.coupling.grade import JOINT, Grade
 from reprl.decide.best_arm import ROUNDINGS, BestArms, paper_requirement, plan_best_arm
 from tests import naive_decision
 from tests.naive_decision import Rule
-from tests.statistics import FALSE_ALARM, exceeds
+from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 MECHANISMS = ("compact", "exponential")
 COUPLINGS = ("joint", "blocked", "product")
@@ -166,7 +166,7 @@ def test_the_computed_rho_bounds_the_disagreement(rule: Rule) -> None:
         sizes = sizes_for(rho, rule)
         rho = promised(sizes, rule)
         assert 0.05 <= rho <= 0.6
-        assert exceeds(disagreements(rule, sizes, pairs, seed=seed), pairs, rho) > FALSE_ALARM
+        assert keeps(disagreements(rule, sizes, pairs, seed=seed), pairs, rho, power=0.1, finds=rho + 0.18)
     assert exceeds(disagreements(rule, sizes, pairs, shared=False), pairs, rho) < FALSE_ALARM
 
 
@@ -201,8 +201,8 @@ def test_losses_and_errors_stay_within_epsilon(rule: Rule) -> None:
         within = max(loss, error) <= found.guarantee.epsilon + 1e-12
         failed += not within
         assert within or rule.mechanism == "exponential" or not calm
-    assert exceeds(noisy, runs, DELTA / 3) > FALSE_ALARM
-    assert exceeds(failed, runs, 2 * DELTA / 3) > FALSE_ALARM
+    assert keeps(noisy, runs, DELTA / 3, power=0.00336, finds=0.06)
+    assert keeps(failed, runs, 2 * DELTA / 3, power=0.02, finds=0.08)
 
 
 @st.composite
@@ -297,8 +297,8 @@ def test_best_arm_is_right_and_agrees_with_itself(rho: float) -> None:
         unshared += one != reprl.best_arm(other, bandit(rng, means), 4, **ask)
         one, two = (reprl.best_arm(key, bandit(rng, means), 4, plan=few, **ask) for _ in range(2))
         hasty += one != two
-    assert exceeds(parted, pairs, rho) > FALSE_ALARM
-    assert exceeds(wrong, 2 * pairs, delta) > FALSE_ALARM
+    assert keeps(parted, pairs, rho, power=0.85)
+    assert keeps(wrong, 2 * pairs, delta, power=0.81)
     assert exceeds(unshared, pairs, rho) < FALSE_ALARM
     assert exceeds(hasty, pairs, rho) < FALSE_ALARM
 

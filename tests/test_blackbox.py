@@ -392,7 +392,10 @@ def test_the_horizon_cuts_an_environment_that_never_ends() -> None:
 def test_exploration_that_sees_nothing_is_an_error() -> None:
     few = RunSettings(episodes=1)
     stage = Stage(run=few, partition_runs=3, data_runs=3, quotas=((5,),))
-    text = r"^exploration must settle some state of step 0, got none after 3 runs of 1 episodes: it starts in too many "
+    text = (
+        r"^exploration must settle some state of step 0, got none after 3 runs of 1 episodes: 5 records of every "
+        r"action in a run are too many for the 1 state that episodes began in, at horizon 3; rule='canonical' needs "
+    )
     for model in (stairs(), EpisodicModel(exact_stairs(3), 1)):
         with pytest.raises(ReprlError, match=text):
             find_partition(reprl.SharedKey(1), model, (stage,), grade=JOINT)

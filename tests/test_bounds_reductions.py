@@ -23,7 +23,7 @@ from reprl.errors import ReprlError
 from reprl.guarantee import Guarantee
 from reprl.learning.learner import learner
 from reprl.randomness import SharedKey
-from tests.statistics import FALSE_ALARM, exceeds
+from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 ROOT = SharedKey(20250918)
 PROMISE = Guarantee(rho=0.0, delta=0.01, epsilon=0.05, status="heuristic", source="tests")
@@ -47,7 +47,10 @@ def cubes(n: int, half_width: float) -> Callable[[int], Any]:
 def compare(
     algorithm: Algorithm, draw: Callable[[int], Any], source: Callable[[Any, int], Any], excess: Any, pairs: int
 ) -> None:
-    """Run pairs, a fresh key each, and hold the algorithm to its guarantee and its sample count."""
+    """Run pairs, a fresh key each, and hold the algorithm to its guarantee and its sample count.
+
+    Power at twice the bound: with 200 pairs 0.93 for ρ = 0.2 and 0.04 for δ = 0.05, with 60 pairs 0.12 and 0.0007.
+    """
     different = missed = 0
     for i in range(pairs):
         p = draw(i)
@@ -57,8 +60,10 @@ def compare(
             assert used.samples == algorithm.samples or (not algorithm.exact and used.samples <= algorithm.samples)
         different += not np.array_equal(one, two)
         missed += excess(p, one) > algorithm.guarantee.epsilon
-    assert exceeds(different, pairs, min(1.0, algorithm.guarantee.rho)) > FALSE_ALARM
-    assert exceeds(missed, pairs, min(1.0, algorithm.guarantee.delta)) > FALSE_ALARM
+    for hits, bound in ((different, algorithm.guarantee.rho), (missed, algorithm.guarantee.delta)):
+        assert exceeds(hits, pairs, min(1.0, bound)) > FALSE_ALARM
+        if bound < 0.65:  # beyond that, so few pairs find hardly anything
+            assert keeps(hits, pairs, bound, power=0.0, finds=min(0.99, bound + 0.42))
 
 
 # -------------------------------------------------------------------- what the answers are worth, instance by instance
@@ -210,7 +215,7 @@ def test_permutations_spread_the_errors_of_a_stubborn_solver() -> None:
         # The stub keeps its own promise, and fails ℓ∞-testing without the permutations: the negative control.
         assert problems.sign_excess(padded, answer) < epsilon or np.array_equal(answer[2:], -problems.sign(padded)[2:])
         unpermuted += problems.infinity_excess(q, answer[:n]) >= 0.5
-    assert exceeds(missed, 100, delta) > FALSE_ALARM
+    assert keeps(missed, 100, delta, power=0.00458, finds=0.24)
     assert exceeds(unpermuted, 100, delta) < FALSE_ALARM
 
 

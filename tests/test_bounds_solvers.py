@@ -20,7 +20,7 @@ from reprl.coupling.grade import Grade
 from reprl.coupling.mechanisms import compact
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream, SharedKey
-from tests.statistics import FALSE_ALARM, exceeds
+from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 ROOT = SharedKey(20250917)
 SIGNS = [
@@ -66,11 +66,11 @@ def test_sign_solver_keeps_its_promise(target: str, coupling: str, block: int, n
     gap = solvers.plan_signs(n, **options, target=target, coupling=coupling, block=block).gap
     assert solver.guarantee.status == "proven"
     different, missed = play(solver, instances(n, gap, 200), problems.sign_excess)
-    assert exceeds(different, 200, 0.2) > FALSE_ALARM
-    assert exceeds(missed, 200, 0.05) > FALSE_ALARM
+    assert keeps(different, 200, 0.2, power=0.93)
+    assert keeps(missed, 200, 0.05, power=0.04, finds=0.18)
     if target == "every":
         tested = play(solver, instances(n, gap, 100), lambda p, v: 2 * problems.infinity_excess(p, v))
-        assert exceeds(tested[1], 100, 0.05) > FALSE_ALARM
+        assert keeps(tested[1], 100, 0.05, power=0.00458, finds=0.24)
 
 
 @pytest.mark.statistical
@@ -150,8 +150,8 @@ def test_mean_solver_keeps_its_promise() -> None:
     solver = solvers.mean_solver(n, epsilon=0.1 * n, rho=0.2, delta=0.05)
     biases = [problems.cube_instance(n, 1.0, ROOT.derive("means", i)) for i in range(200)]
     different, missed = play(solver, biases, problems.mean_excess)
-    assert exceeds(different, 200, 0.2) > FALSE_ALARM
-    assert exceeds(missed, 200, 0.05) > FALSE_ALARM
+    assert keeps(different, 200, 0.2, power=0.93)
+    assert keeps(missed, 200, 0.05, power=0.04, finds=0.18)
     assert 2 * np.pi**2 * n <= solver.samples * (0.2 * 0.1) ** 2 <= 2 * np.pi**2 * n * 1.2
     few = solvers.mean_solver(n, epsilon=0.1 * n, rho=0.2, delta=0.05, samples=200)
     assert exceeds(play(few, biases, problems.mean_excess)[0], 200, 0.2) < FALSE_ALARM
@@ -174,8 +174,8 @@ def test_pac_learner_keeps_its_promise(mechanism: str) -> None:
             assert pair[0].samples == learner.samples
             counts[name][0] += not np.array_equal(one, two)
             counts[name][1] += problems.pac_excess(law, labels, one) > 0.2
-    assert exceeds(counts["planned"][0], 200, 0.2) > FALSE_ALARM
-    assert exceeds(counts["planned"][1], 200, 0.05) > FALSE_ALARM
+    assert keeps(counts["planned"][0], 200, 0.2, power=0.93)
+    assert keeps(counts["planned"][1], 200, 0.05, power=0.04, finds=0.18)
     assert exceeds(counts["few"][0], 200, 0.2) < FALSE_ALARM
 
 
@@ -227,8 +227,8 @@ def test_integrated_race_is_what_the_coupling_does(method: str) -> None:
         one, two = (correlated_sample(ROOT.derive("race", i), law, method, 5) for law in laws)
         seen += not np.array_equal(one, two)
     slack = 0.006  # 5 standard deviations of the integral
-    assert exceeds(seen, 4000, min(1.0, predicted + slack)) > FALSE_ALARM
-    assert exceeds(4000 - seen, 4000, min(1.0, 1 - predicted + slack)) > FALSE_ALARM
+    assert keeps(seen, 4000, predicted + slack, power=0.99)
+    assert keeps(4000 - seen, 4000, 1 - predicted + slack, power=0.99)
     assert exceeds(seen, 4000, predicted * 0.7) < FALSE_ALARM
 
 

@@ -29,6 +29,8 @@ GOLDEN = {
     "maintenance-v0": "23edfd18420b657e25b2652e852dc1c32d9deb2cd0e1a5ae1aba2426cce5b7ee",
     "queue-admission-v0": "b4009581295173426d3bf5b7739ec3d93f2bed104341b09d1bcb3b3552a775f8",
     "hard-instance-v0": "30291ab3162c5c976c334ba0e598372eb4995987d28646c00e004a067d20f2f9",
+    "gambler-v0": "37eab5045ed1c90c8dbcb3ab97b1b591e84b7c39b4caa952c245b8dade9b86db",
+    "icu-sepsis-v0": "2b2323cc3e031f504f288acae8aa00f5817ba2aee0b93dff8ee853147de76bb2",
 }
 
 
@@ -44,6 +46,7 @@ def naive_q(mdp: TabularMDP) -> np.ndarray:
     value = np.zeros(mdp.n_states)
     for h in reversed(range(mdp.horizon)):
         q[h] = mdp.reward[h] + mdp.transition[h] @ value
+        q[h] = q[h] if mdp.allowed is None else np.where(mdp.allowed[h], q[h], -np.inf)
         value = q[h].max(axis=1)
     return q
 
@@ -303,8 +306,8 @@ def test_hard_instance_by_id():
         ("", {}, r"must be one of random-mdp-v0, .* got ''"),
         (3, {}, r"must be one of random-mdp-v0, .* got 3"),
         ("gridworld-v0", {"sizes": 4}, r"must be one of size, slip; got 'sizes' \(did you mean 'size'\?\)"),
-        ("gridworld-v0", {"size": 1}, r"size must be a whole number of at least 2, got 1"),
-        ("gridworld-v0", {"size": "4"}, r"size must be a whole number of at least 2, got '4'"),
+        ("gridworld-v0", {"size": 1}, r"size must be a whole number from 2 to 268435456, got 1"),
+        ("gridworld-v0", {"size": "4"}, r"size must be a whole number from 2 to 268435456, got '4'"),
         ("gridworld-v0", {"slip": 1.5}, r"slip must lie in \[0, 1\], got 1.5"),
         ("gridworld-v0", {"size": 10**4}, r"at most 268435456 entries"),
         ("gridworld-v0", {"horizon": 0}, r"horizon must be a whole number from 1 to 1000000, got 0"),
@@ -313,7 +316,10 @@ def test_hard_instance_by_id():
         ("random-mdp-v0", {"seed": -1}, r"seed must be a whole number from 0"),
         ("random-mdp-v0", {"stationary": 1}, r"stationary must be True or False, got 1"),
         ("hard-instance-v0", {"biases": [[2.0]]}, r"biases must be \(H, S\) numbers in \[-1, 1\]"),
-        ("hard-instance-v0", {"n_actions": 1}, r"n_actions must be a whole number of at least 2, got 1"),
+        ("hard-instance-v0", {"n_actions": 1}, r"n_actions must be a whole number from 2 to 268435456, got 1"),
+        ("gambler-v0", {"start": 16}, r"start must be a whole number from 1 to 15, got 16"),
+        ("gambler-v0", {"win": 1.0}, r"win must lie in \(0, 1\), got 1.0"),
+        ("icu-sepsis-v0", {"admissible": 1}, r"admissible must be True or False, got 1"),
         ("inventory-v0", {"price": float("nan")}, r"price must lie in \[0, 1e\+09\), got nan"),
     ],
 )

@@ -113,13 +113,18 @@ def test_a_killed_run_leaves_the_old_files_and_a_free_folder(tmp_path):
     learn_here(tmp_path)
     before = load_run(tmp_path).receipt
     child = subprocess.Popen([*REPRL, "learn", *ENDLESS, "--shared-seed", "1", "--out", str(tmp_path), "--force"])
-    wait_for(lambda: any(tmp_path.glob(".staging-*")))
+    wait_for(lambda: any(tmp_path.glob(".reprl-staging-*")))
     child.kill()
     child.wait(timeout=300)
     assert load_run(tmp_path).receipt == before
     learn_here(tmp_path)
     assert load_run(tmp_path).receipt != before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.json", "receipt.json", "recipe.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "counts.bin",
+        "policy.json",
+        "receipt.json",
+        "recipe.json",
+    ]
 
 
 def test_a_second_run_into_a_busy_folder_is_refused(tmp_path):

@@ -14,7 +14,7 @@ from numba import njit
 from scipy import stats
 
 from reprl.mdp.draws import AliasTable, _log_binomial, alias_table, binomial, cumulate, draw_outcome
-from tests.statistics import FALSE_ALARM, chi_square, exceeds
+from tests.statistics import FALSE_ALARM, chi_square, exceeds, keeps
 
 TOP = 2**64 - 1
 DRAWS = 100_000
@@ -198,8 +198,8 @@ def test_binomial_draws_are_even_and_odd_alike(n, p):
     """False alarm 2e-6 (two one-sided tests). Control: draws rounded to even numbers one time in ten are rejected."""
     draws = sample(n, p, lane=5)
     odd = int((draws & 1).sum())
-    assert exceeds(odd, DRAWS, 0.5) > FALSE_ALARM
-    assert exceeds(DRAWS - odd, DRAWS, 0.5) > FALSE_ALARM
+    assert keeps(odd, DRAWS, 0.5, power=0.99)
+    assert keeps(DRAWS - odd, DRAWS, 0.5, power=0.99)
     spoiled = np.where(np.arange(DRAWS) % 10 == 0, draws & ~1, draws)
     assert exceeds(int((spoiled & 1 == 0).sum()), DRAWS, 0.5) < FALSE_ALARM
 

@@ -195,7 +195,7 @@ def test_a_saved_file_has_ordinary_permissions(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("step", ["os.replace", "os.fsync", "os.chmod"])
+@pytest.mark.parametrize("step", ["os.replace", "os.fsync", "os.fchmod"])
 def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, step):
     path = reprl.Policy([[0, 1]]).save(tmp_path / "policy.json")
     before = path.read_bytes()
@@ -235,6 +235,6 @@ def test_loading_what_is_no_file_is_refused(tmp_path):
 
 def test_loading_a_file_beyond_the_limit_is_refused_unread(tmp_path, monkeypatch):
     path = reprl.Policy([[0]]).save(tmp_path / "policy.json")
-    monkeypatch.setattr("reprl.files.MAX_BYTES", 10)
+    monkeypatch.setattr("reprl.documents.MAX_BYTES", 10)
     with pytest.raises(reprl.ReprlError, match=r"a file of at most 10 bytes is expected, got \d+\Z"):
         reprl.Policy.load(path)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.learning.rehearsal import APART, HALF, Answer, Rehearsal, pairs_for, rehearse, teams_for
+from reprl.learning.rehearsal import APART, HALF, QUARTER, Answer, Rehearsal, asked_for, rehearse
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw
@@ -150,16 +150,16 @@ def asked(rule: Rule, data: Data, chosen: Choice, seed: int = 5, *, pairs: bool 
 
 
 def test_how_many_are_asked() -> None:
-    assert [teams_for(rho) for rho in (0.5, 0.2, 0.1, 0.02)] == [10, 10, 20, 100]
-    assert [pairs_for(rho) for rho in (0.5, 0.2, 0.1, 0.02)] == [20, 20, 40, 200]
+    assert [asked_for(rho) for rho in (0.5, 0.2, 0.1, 0.02)] == [20, 20, 40, 200]
 
 
-def test_teams_are_choices_on_half_the_data_redrawn() -> None:
-    rule, data, chosen = situation(200)
+@pytest.mark.parametrize(("calls", "number"), [(200, 20), (10**7, 40)])
+def test_teams_are_choices_on_a_quarter_of_the_data_redrawn(calls: int, number: int) -> None:
+    """Half of the teams are asked where these differ already, all of them where they do not."""
+    rule, data, chosen = situation(calls)
     found = asked(rule, data, chosen, pairs=False)
     teams = [
-        choose(rule, redraw(data, 2, DataStream(5, f"rehearsal/1/team/{number}").key))
-        for number in range(teams_for(0.1))
+        choose(rule, redraw(data, QUARTER, DataStream(5, f"rehearsal/1/team/{team}").key)) for team in range(number)
     ]
     assert found.of == len(teams)
     assert found.agree == sum(team.policy == chosen.policy for team in teams)
@@ -167,9 +167,9 @@ def test_teams_are_choices_on_half_the_data_redrawn() -> None:
         found.apart, np.mean([team.policy.actions != chosen.policy.actions for team in teams], axis=0)
     )
     values = [team.value + team.loss for team in teams]
-    assert found.error == pytest.approx(np.std(values, ddof=1) / math.sqrt(2.0))
+    assert found.error == pytest.approx(np.std(values, ddof=1) / 2.0)
     assert (found.pairs, found.pairs_agree) == (0, 0)
-    assert found.passed == (found.agree == found.of and found.error < rule.epsilon)
+    assert found.passed == (found.agree == 40 and found.error < rule.epsilon)
 
 
 def test_teams_that_agree_are_enough_and_no_pair_is_asked() -> None:
@@ -177,7 +177,7 @@ def test_teams_that_agree_are_enough_and_no_pair_is_asked() -> None:
     found = asked(rule, data, chosen)
     assert (found.agree, found.pairs, found.passed) == (found.of, 0, True)
     assert not found.apart.any()
-    assert str(found) == "20 of 20 simulated second teams arrive at this policy"
+    assert str(found) == "40 of 40 simulated second teams arrive at this policy"
 
 
 def test_pairs_stop_being_asked_once_too_many_differ() -> None:
@@ -185,7 +185,7 @@ def test_pairs_stop_being_asked_once_too_many_differ() -> None:
     found = asked(rule, data, chosen)
     assert found.agree < found.of
     assert found.pairs - found.pairs_agree == APART + 1
-    assert found.pairs < pairs_for(0.1)
+    assert found.pairs < asked_for(0.1)
     assert not found.passed
     assert f"under fresh shared seeds {found.pairs_agree} of {found.pairs} pairs agree" in str(found)
 
@@ -198,7 +198,7 @@ def test_pairs_may_let_an_unlucky_key_stop(differ: int, passes: bool, lost: bool
     fresh: dict[SharedKey, int] = {}
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
-        assert share == HALF
+        assert share == (QUARTER if key is None else HALF)
         if key is None:
             return Answer(other, 1.0)
         fresh[key] = fresh.get(key, 0) + 1

@@ -319,7 +319,7 @@ def test_files_that_cannot_be_read_are_refused(run: dict[str, Any], tmp_path: Pa
     with pytest.raises(reprl.ReprlError, match=r"text\.json: report source must say format .* got \[1\]"):
         write_report(text, out)
     with pytest.raises(reprl.ReprlError, match="cannot write"):
-        write_report(run, tmp_path / "no folder" / "x.html")
+        write_report(run, text / "x.html")
     assert not out.exists()
 
 

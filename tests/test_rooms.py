@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 STOREYS = (
     ("errors",),
-    ("files", "guarantee", "progress", "randomness"),
+    ("files", "guarantee", "progress", "randomness", "terminal"),
     ("documents",),
     ("coupling",),
     ("mdp",),

@@ -18,7 +18,7 @@ from reprl.coupling.rounding import ROUNDINGS, round_vector, rounding_bound
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream, SharedKey
 from tests import naive_coupling as naive
-from tests.statistics import FALSE_ALARM, exceeds
+from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 Vector = NDArray[np.float64]
 
@@ -114,7 +114,7 @@ def test_joint_rounding_parts_two_runs_no_more_than_promised(n: int, where: str)
     shared = keys(f"joint-{n}-{where}", trials)
     bound = rounding_bound(second - first, width=1.0)
     assert bound == pytest.approx(0.1 * math.pi)
-    assert exceeds(apart(first, second, shared, shared, "joint"), trials, bound) > FALSE_ALARM
+    assert keeps(apart(first, second, shared, shared, "joint"), trials, bound, power=0.99)
     if where == "anywhere" and n >= 5:  # negative control; at a lattice point even strangers agree
         alone = apart(first, second, shared, keys(f"alone-{n}", trials), "joint")
         assert exceeds(alone, trials, bound) < FALSE_ALARM
@@ -129,7 +129,7 @@ def test_other_methods_keep_their_promises(method: str, where: str) -> None:
     shared = keys(f"{method}-{where}", trials)
     bound = rounding_bound(second - first, width=1.0, method=method, block=4)
     assert bound < 0.5
-    assert exceeds(apart(first, second, shared, shared, method), trials, bound) > FALSE_ALARM
+    assert keeps(apart(first, second, shared, shared, method), trials, bound, power=0.99)
     if where == "anywhere":
         alone = apart(first, second, shared, keys(f"{method}-alone", trials), method)
         assert exceeds(alone, trials, bound) < FALSE_ALARM
@@ -158,7 +158,7 @@ def test_joint_is_flat_in_n_and_product_grows_like_its_root() -> None:
     assert stats.fisher_exact(table[::-1], alternative="less").pvalue > FALSE_ALARM  # negative control
     bound = rounding_bound(np.full(36, distance / 6.0), width=1.0)
     assert bound == pytest.approx(math.pi * distance)
-    assert exceeds(hits["joint", 36], trials, bound) > FALSE_ALARM
+    assert keeps(hits["joint", 36], trials, bound, power=1)
     assert exceeds(hits["product", 36], trials, bound) < FALSE_ALARM
     both = np.array([[hits[method, 36], trials - hits[method, 36]] for method in ("joint", "product")])
     assert stats.fisher_exact(both, alternative="less").pvalue < FALSE_ALARM

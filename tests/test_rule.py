@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl.errors import ReprlError
-from reprl.explore.unknown import weigh_unknown
+from reprl.explore.unknown import weigh_unknown, weigh_unseen
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
 from reprl.mdp.outcomes import Outcomes
@@ -165,6 +165,27 @@ def test_nothing_unsure_is_worth_nothing_and_everything_is_worth_the_horizon() -
     dynamics = empirical_dynamics(random_data(3, shape=(4, 3, 2), untried=0.0))
     assert weigh_unknown(dynamics, np.zeros((4, 3, 2), dtype=np.bool_)).worth == 0.0
     assert weigh_unknown(dynamics, np.ones((4, 3, 2), dtype=np.bool_)).worth == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_unseen_is_that_of_plain_loops(seed: int) -> None:
+    draw = np.random.default_rng([seed, 5])
+    data = random_data(seed)
+    horizon, n_states, n_actions = data.counts.outcomes.shape
+    value, visits = draw.uniform(size=(horizon + 1, n_states)), draw.uniform(size=(horizon, n_states))
+    actions = draw.integers(n_actions, size=(horizon, n_states))
+    expected = 0.0
+    for h in range(horizon):
+        seen, rate = [], 0.0
+        for s, a in itertools.product(range(n_states), range(n_actions)):
+            table, slots = data.counts.outcomes.slots(h, s, a)
+            hits = data.counts.hits[slots]
+            worth = data.counts.outcomes.reward[table] + value[h + 1, data.counts.outcomes.next_state[table]]
+            seen += list(worth[hits > 0])
+            if a == actions[h, s]:
+                rate += visits[h, s] / max(1, hits.sum())
+        expected += rate * (max(seen) - min(seen) if seen else 0.0)
+    assert weigh_unseen(data, value, visits, actions) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(30))

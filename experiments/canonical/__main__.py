@@ -21,7 +21,6 @@ from joblib import Parallel, delayed
 from experiments.canonical import figures, measure, plan, present
 from reprl.errors import ReprlError
 from reprl.files import write_atomic
-from reprl.mdp.catalogue import catalogue
 from reprl.randomness import STREAM_VERSION
 
 HERE = Path(__file__).parent
@@ -55,7 +54,7 @@ def jobs(quick: bool) -> dict[str, Job]:
 
 def _without_rivals(quick: bool) -> list[str]:
     """Catalogue worlds that the head-to-head has not measured."""
-    return [] if quick else [entry.id for entry in catalogue() if entry.id not in plan.IN_HEAD_TO_HEAD]
+    return [] if quick else [name for name in plan.CATALOGUE if name not in plan.IN_HEAD_TO_HEAD]
 
 
 def load(file: Path, quick: bool) -> dict[str, Any]:

@@ -61,6 +61,7 @@ def pairs(case: Case, numbers: range) -> Found:
                 rho=RHO,
                 access=case.access,
                 max_samples=case.most,
+                stationary=case.stationary,
                 shared_seed=seed_of(f"{case.name}/shared", number),
                 data_seed=seed_of(f"{case.name}/data", 2 * number + team),
             )

@@ -75,6 +75,28 @@ def _sum_up(case: Case, rows: Any) -> Summary:
     )
 
 
+class Need(NamedTuple):
+    """What runs on one world used."""
+
+    case: Case
+    per_cell: Any
+    """(pairs, 2): samples per cell (h, s, a), brought to ε = 0.3 by 1/ε²."""
+
+
+def per_cell(data: Data) -> list[Need]:
+    """Return what ``reprl.bounds.forecast`` is based on."""
+    out = []
+    for case in cases():
+        found = [found for name, found in data["measured"].items() if name.partition("#")[0] == case.name]
+        if found:
+            world = case.build()
+            pooled = case.stationary is None and world.stationary
+            cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
+            samples = np.array([row[1:3] for chunk in found for row in chunk["rows"]], dtype=float)
+            out.append(Need(case, samples / cells * (case.epsilon / EPSILON) ** 2))
+    return out
+
+
 def tables(data: Data) -> str:
     """Return the tables of the page as Markdown."""
     parts = {

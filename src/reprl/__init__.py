@@ -16,6 +16,8 @@ _HOMES = {
     "auditing.compare": ("compare",),
     "auditing.comparison": ("Comparison",),
     "auditing.record": ("AuditReport",),
+    "auditing.same_world": ("same_world",),
+    "bounds.forecast": ("forecast",),
     "bounds.planner": ("Plan", "plan"),
     "coupling.correlated": ("correlated_sample",),
     "coupling.heavy_hitters": ("heavy_hitters",),
@@ -28,6 +30,7 @@ _HOMES = {
     "learning.check": ("check_learner",),
     "learning.certificate": ("Certificate",),
     "learning.learner": ("LearnResult", "certify", "learn", "learner"),
+    "learning.logged": ("learn_log",),
     "learning.settings": ("Settings",),
     "mdp.access": ("EpisodicModel", "GenerativeModel"),
     "mdp.catalogue": ("catalogue", "hard_instance", "make"),
@@ -77,6 +80,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.auditing.compare import compare as compare
     from reprl.auditing.comparison import Comparison as Comparison
     from reprl.auditing.record import AuditReport as AuditReport
+    from reprl.auditing.same_world import same_world as same_world
+    from reprl.bounds.forecast import forecast as forecast
     from reprl.bounds.planner import Plan as Plan
     from reprl.bounds.planner import plan as plan
     from reprl.coupling.correlated import correlated_sample as correlated_sample
@@ -95,6 +100,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.learning.learner import certify as certify
     from reprl.learning.learner import learn as learn
     from reprl.learning.learner import learner as learner
+    from reprl.learning.logged import learn_log as learn_log
     from reprl.learning.settings import Settings as Settings
     from reprl.mdp.access import EpisodicModel as EpisodicModel
     from reprl.mdp.access import GenerativeModel as GenerativeModel

@@ -18,6 +18,14 @@ from reprl.errors import ReprlError, check_choice, check_int, check_real, quote
 from reprl.files import read_bounded
 
 MAX_TEXT = 1000
+MAX_BYTES = 1 << 27
+"""The largest document that is read from a file, where its kind sets no smaller limit."""
+MAX_WHOLE = 2**100
+"""The largest whole number that a document may hold where nothing else limits it: more than any run can count."""
+_LARGEST = 1e300
+"""The largest magnitude of a number that is not whole."""
+_MAX_MEMORY = 1 << 30
+"""What the values of a document may take in memory, by a bound from its brackets and commas alone."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 T = TypeVar("T")
 
@@ -72,7 +80,7 @@ def plain(value: Any, *, strict: bool = False) -> Any:
 
 def load(path: str | os.PathLike[str], read: Callable[[bytes], T], limit: int | None = None) -> T:
     """Read a document from a file of at most limit bytes; errors begin with its path."""
-    data = read_bounded(path, limit)
+    data = read_bounded(path, MAX_BYTES if limit is None else limit)
     with naming(f"{os.fspath(path)}: "):
         return read(data)
 
@@ -87,27 +95,54 @@ def naming(prefix: str) -> Iterator[None]:
 
 
 def decode(data: bytes | str, noun: str) -> Any:
-    """Return what a JSON text says; names given twice and numbers that are not finite are refused."""
+    """Return what a JSON text says, in time and memory that its length bounds.
+
+    Names given twice, numbers that are not finite and halves of characters are refused.
+    """
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        _check_memory(text)
+        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        if not text.isascii() or "\\u" in text:  # else no text of it can hold half a character
+            json.dumps(document, ensure_ascii=False).encode()
+        return document
     except ReprlError as error:
         raise ReprlError(f"{noun} {error}") from None
-    except (ValueError, TypeError, RecursionError) as error:
+    except UnicodeEncodeError as error:
+        raise ReprlError(
+            f"{noun} must be whole characters, got half of one: {quote(error.object[error.start])}"
+        ) from None
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ReprlError(f"{noun} must be a JSON document: {quote(str(error))}") from None
+
+
+def _check_memory(text: str) -> None:
+    """Refuse a text whose values could take more memory than a document may, before they do."""
+    memory = 48 * text.count(",") + 96 * text.count("[") + 320 * text.count("{")
+    if memory > _MAX_MEMORY:
+        raise ReprlError(f"must take at most {_MAX_MEMORY >> 20} MiB of memory, got up to {memory >> 20} MiB of values")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ReprlError(f"fields must be given once, got {quote(twice)} twice")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise ReprlError(f"fields must be given once, got {quote(name)} twice")
+            seen.add(name)
     return document
 
 
 def _no_constant(name: str) -> Any:
     raise ReprlError(f"numbers must be finite, got {name}")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ReprlError(f"numbers must be finite, got {quote(number)}")
+    return value
 
 
 def stated_format(document: object) -> object:
@@ -139,13 +174,16 @@ class Reader:
         self.name, self.document, self._joint = name, document, joint
 
     @classmethod
-    def open(cls, data: bytes | str, noun: str, format: str, version: int, fields: Sequence[str]) -> Reader:
-        """Read a document of one format and version with exactly these fields."""
+    def open(
+        cls, data: bytes | str, noun: str, format: str, version: int, fields: Sequence[str], later: Sequence[str] = ()
+    ) -> Reader:
+        """Read a document of one format and version with exactly these fields; later ones may be missing."""
         document = decode(data, noun)
         if stated_format(document) != format:
             raise ReprlError(f"{noun} format must be {format!r}, got {quote(stated_format(document))}")
         check_release(f"{noun} version", document.get("version"), version)
-        return cls(noun, document, ("format", "version", *fields), " ")
+        there = [field for field in later if field in document]
+        return cls(noun, document, ("format", "version", *fields, *there), " ")
 
     def __getitem__(self, field: str) -> Any:
         """A field as it came."""
@@ -196,14 +234,17 @@ class Reader:
         """Return one of the allowed words."""
         return check_choice(self.where(field), self[field], choices)
 
-    def whole(self, field: str, low: int = 0, high: int | None = None) -> int:
+    def whole(self, field: str, low: int = 0, high: int = MAX_WHOLE) -> int:
         """Return a whole number."""
         return check_int(self.where(field), self[field], low, high)
 
     def real(self, field: str, low: float = 0.0, high: float = math.inf, *, open_low: bool = False) -> float:
-        """Return a finite number in [low, high], an integer as one, so that it is written again as it was read."""
-        open_low = open_low or math.isinf(low)
-        check_real(self.where(field), self[field], low, high, open_low=open_low, open_high=math.isinf(high))
+        """Return a number in [low, high], an integer as one, so that it is written again as it was read.
+
+        No figure of a run is larger than 1e300, and sums and products of those that are read stay finite.
+        """
+        low, high = max(low, -_LARGEST), min(high, _LARGEST)
+        check_real(self.where(field), self[field], low, high, open_low=open_low, open_high=False)
         number: float = self[field]
         return number
 
@@ -223,7 +264,7 @@ class Reader:
             raise ReprlError(f"{self.where(field)} must be a list, got {quote(self[field])}")
         return [*self[field]]
 
-    def wholes(self, field: str, shape: tuple[int, ...], low: int = 0, high: int | None = None) -> NDArray[Any]:
+    def wholes(self, field: str, shape: tuple[int, ...], low: int = 0, high: int = MAX_WHOLE) -> NDArray[Any]:
         """Return nested lists of whole numbers as an int64 array, or of objects where int64 is too small."""
         flat = [check_int(where, item, low, high) for where, item in _leaves(self.where(field), self[field], shape)]
         table = np.empty(len(flat), dtype=np.int64 if max(flat, default=0) < 2**63 else object)
@@ -237,7 +278,7 @@ class Reader:
         """Return nested lists of numbers in [low, high] as a float64 array of this shape."""
         flat = []
         for where, item in _leaves(self.where(field), self[field], shape):
-            if type(item) not in (int, float) or not low <= item <= high or abs(item) > 1e300:
+            if type(item) not in (int, float) or not low <= item <= high or abs(item) > _LARGEST:
                 bounds = f"a number from {low:g} to {high:g}" if math.isfinite(low) else "a finite number"
                 raise ReprlError(f"{where} must be {bounds}, got {quote(item)}")
             flat.append(float(item))

@@ -9,18 +9,71 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import os
+import sys
+import traceback
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     import numpy as np
 
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 """How far from 1 the sum of a law may be."""
+
+
+_MARK = "reprl_frames"
+_FRAMEWORKS = ("reprl", "gymnasium", "joblib")
 
 
 class ReprlError(ValueError):
     """The one exception that reprl raises on purpose; its text is a single line for a person."""
+
+
+class Foreign(NamedTuple):
+    """An error of code that is not ours, such as an environment's, and the frames of that code."""
+
+    error: BaseException
+    frames: str
+
+
+def blame(error: BaseException, place: str) -> NoReturn:
+    """Raise an error that code which is not ours has raised, marked so: the mark travels between processes with it.
+
+    Args:
+        error: as it was caught.
+        place: what that code was asked for, to be read below the error. SystemExit becomes a RuntimeError: it is not
+            for such code to end this process.
+    """
+    marked = error
+    if not isinstance(error, Exception):
+        marked = RuntimeError(f"code that is not reprl's asked to leave Python: {error!r}")
+        marked.__cause__ = error
+    marked.__dict__.setdefault(_MARK, _own_frames(error))
+    marked.add_note(place)
+    raise marked
+
+
+def find_foreign(error: BaseException | None) -> Foreign | None:
+    """Return the marked error behind an error: itself, or one that it was raised from or in the wake of."""
+    while error is not None:
+        if _MARK in error.__dict__:
+            return Foreign(error, error.__dict__[_MARK])
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _own_frames(error: BaseException) -> str:
+    """The traceback without the frames of reprl and of the frameworks around an environment."""
+    found = traceback.TracebackException.from_exception(error)
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in _FRAMEWORKS]
+    places = tuple(os.path.join(os.path.dirname(file), "") for file in files if file)
+    part: traceback.TracebackException | None = found
+    while part is not None:
+        own = [frame for frame in part.stack if not frame.filename.startswith(places)]
+        part.stack = traceback.StackSummary.from_list(own or list(part.stack)[-1:])
+        part = part.__cause__ or part.__context__
+    return "".join(found.format())
 
 
 def quote(value: object, limit: int = 80) -> str:
@@ -107,7 +160,20 @@ def check_array(name: str, value: object, ndim: int | tuple[int, ...]) -> np.nda
     return array
 
 
-def check_distribution(name: str, rows: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def rounding_of(law: Any) -> float:
+    """Return how far from 1 the sums of a law may be: ROUNDING, or more for an array of fewer bits than a double."""
+    import numpy as np
+
+    kind = getattr(law, "dtype", None)
+    if not isinstance(kind, np.dtype) or kind.kind != "f" or kind.itemsize >= 8:
+        return ROUNDING
+    outcomes = int(law.shape[-1]) if law.shape else 1
+    return max(ROUNDING, min(0.01, outcomes * float(np.finfo(kind).eps)))
+
+
+def check_distribution(
+    name: str, rows: np.ndarray[Any, np.dtype[np.float64]], rounding: float = ROUNDING
+) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Check that the last axis of rows holds probability vectors, up to rounding; return rows unchanged."""
     import numpy as np
 
@@ -116,9 +182,9 @@ def check_distribution(name: str, rows: np.ndarray[Any, np.dtype[np.float64]]) -
         raise ReprlError(f"{name}{list(where)} must be a probability in [0, 1], got {rows[where]:g}")
     with np.errstate(over="ignore"):
         totals = rows.sum(axis=-1)
-    off = np.abs(totals - 1.0) > _ROUNDING
+    off = np.abs(totals - 1.0) > rounding
     if off.any():
         position = tuple(int(i) for i in np.argwhere(off)[0])
         label = f"{name}{list(position)}" if position else name
-        raise ReprlError(f"{label} must sum to 1 within {_ROUNDING:g}, got {float(totals[position]):.12g}")
+        raise ReprlError(f"{label} must sum to 1 within {rounding:g}, got {float(totals[position]):.12g}")
     return rows

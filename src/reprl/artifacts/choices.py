@@ -46,7 +46,8 @@ class Candidate(NamedTuple):
         """Return the candidate if the rule of these settings has it."""
         if settings.rule != "canonical":
             raise ReprlError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
-        rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=settings.epsilon)
+        # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
+        rule = make_rule(SharedKey(shared_seed).derive("rule"), (*shape[:2], 1), epsilon=settings.epsilon)
         known = rule.tolerances if self.kind == "preferred" else rule.widths
         if self.number >= known.size:
             raise ReprlError(f"candidate.number must be a whole number from 0 to {known.size - 1}, got {self.number}")

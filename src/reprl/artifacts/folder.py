@@ -2,17 +2,19 @@
 
 A run is written beside the old files and takes their place by one rename, the commit; then its files move up, one by
 one. A reader prefers a committed file, so whatever happens it sees the old run or the new one. The folder is locked
-from before a run begins until it is written.
+from before a run begins until it is written. What a killed run leaves is cleared away by the next one: folders with our
+name for them that hold nothing but files of a run. A link in the place of any of this is refused.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +22,7 @@ from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.documents import naming
 from reprl.errors import ReprlError
+from reprl.files import check_replaceable, fill, make_folders, refusing, remove_folders, sync_folder, try_lock
 from reprl.learning.learner import LearnResult
 from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy, check_policy
@@ -27,8 +30,11 @@ from reprl.mdp.policy import Policy, check_policy
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 COUNTS = "counts.bin"
 """Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
+_FILES = (RECIPE, RECEIPT, POLICY, COUNTS)
 _COMMITTED = ".committed"
-_STAGING = ".staging-"
+_STAGING = ".reprl-staging-"
+_OURS = re.compile(re.escape(_STAGING) + r"[a-z0-9_]{8}")
+"""What tempfile makes of it."""
 _ATTEMPTS = 5
 
 
@@ -105,8 +111,21 @@ def _read_run(folder: Path) -> StoredRun:
 
 def find_file(directory: str | os.PathLike[str], name: str) -> Path:
     """Return where a file of a run folder is: committed, or moved up."""
-    committed = Path(directory) / _COMMITTED / name
-    return committed if committed.is_file() else Path(directory) / name
+    folder = Path(directory)
+    committed = _committed(folder) / name
+    return committed if committed.is_file() else folder / name
+
+
+def _committed(folder: Path) -> Path:
+    """Where a run lies that is not moved up yet: a folder, or nothing; a stranger's link could lead anywhere."""
+    committed = folder / _COMMITTED
+    try:
+        kind = os.lstat(committed).st_mode
+    except (OSError, ValueError):
+        return committed
+    if not stat.S_ISDIR(kind):
+        raise ReprlError(f"{committed} must be a folder that reprl made, got a link or a file: remove it")
+    return committed
 
 
 class FolderWriter:
@@ -120,22 +139,23 @@ class FolderWriter:
     def write(self, result: LearnResult) -> StoredRun:
         """Put a run in the folder, whole or not at all."""
         run = StoredRun(result.recipe, result.receipt, result.policy)
-        with _refusing(self.directory):
-            files = [
-                (RECIPE, run.recipe.to_json().encode()),
-                (RECEIPT, run.receipt.to_json().encode()),
-                (POLICY, run.policy.to_json().encode()),
-            ]
-            if result.witness is not None:
-                files.append((COUNTS, result.witness.data.sealed()))
-            for name, content in files:
-                with open(self._staging / name, "wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-            _sync(self._staging)
+        texts = (run.recipe.to_json(), run.receipt.to_json(), run.policy.to_json())
+        contents = dict(zip(_FILES, (text.encode() for text in texts), strict=False))
+        if result.witness is not None:
+            contents[COUNTS] = result.witness.data.sealed()
+        with refusing(f"to {self.directory}"):
+            for name, content in contents.items():
+                like = check_replaceable(self.directory / name)
+                handle = os.open(self._staging / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if like else 0o666)
+                try:
+                    fill(handle, content, like)
+                finally:
+                    os.close(handle)
+            sync_folder(self._staging)
+            os.chmod(self._staging, stat.S_IMODE(os.stat(self.directory).st_mode))  # readable until it is moved up
             os.rename(self._staging, self.directory / _COMMITTED)
-            _sync(self.directory)
+        with suppress(OSError):  # the run is there; the next one moves it up if this one cannot
+            sync_folder(self.directory)
             _settle(self.directory)
         return run
 
@@ -148,27 +168,38 @@ def open_folder(directory: str | os.PathLike[str], recipe: Recipe, *, force: boo
     locked. Nothing in it changes before ``write``; a folder that was made in vain is removed.
     """
     folder = Path(directory)
-    made = not folder.exists()
-    with _refusing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    with refusing(f"to {folder}"):
+        made = make_folders(folder)
         lock = os.open(folder, os.O_RDONLY)
     try:
-        _lock(lock, folder)
-        with _refusing(folder):
-            for stale in folder.glob(f"{_STAGING}*"):  # of a run that was killed
-                shutil.rmtree(stale, ignore_errors=True)
-            staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder))
+        if try_lock(lock) is False:
+            raise ReprlError(f"{folder} must be free, got a folder that another run is about to write to")
+        with refusing(f"to {folder}"):
             _settle(folder)
+            for stale in folder.glob(f"{_STAGING}*"):  # of a run that was killed
+                _clear(stale)
+            for name in _FILES:
+                check_replaceable(folder / name)
+            staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder))
         try:
             if not force:
                 _check_vacant(folder, recipe)
             yield FolderWriter(folder, staging)
         finally:
-            shutil.rmtree(staging, ignore_errors=True)
-            if made and not any(folder.iterdir()):
-                folder.rmdir()
+            _clear(staging)
+            remove_folders(made)
     finally:
         os.close(lock)
+
+
+def _clear(staging: Path) -> None:
+    """Remove a folder of ours that was not committed, and nothing that a run does not write."""
+    if _OURS.fullmatch(staging.name) and staging.is_dir() and not staging.is_symlink():
+        with suppress(OSError):
+            if set(os.listdir(staging)) <= set(_FILES):
+                for name in _FILES:
+                    (staging / name).unlink(missing_ok=True)
+                staging.rmdir()
 
 
 def _check_vacant(folder: Path, recipe: Recipe) -> None:
@@ -188,41 +219,11 @@ def _check_vacant(folder: Path, recipe: Recipe) -> None:
 
 def _settle(folder: Path) -> None:
     """Move the files of a committed run up."""
-    committed = folder / _COMMITTED
+    committed = _committed(folder)
     if committed.is_dir():
-        for name in (RECIPE, RECEIPT, POLICY, COUNTS):
+        for name in _FILES:
             if (committed / name).exists():
+                check_replaceable(folder / name)
                 os.replace(committed / name, folder / name)
         committed.rmdir()
-        _sync(folder)
-
-
-def _lock(handle: int, folder: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not on this platform: the commit still keeps runs whole
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ReprlError(f"{folder} must be free, got a folder that another run is about to write to") from None
-    except OSError:  # a file system without locks
-        return
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _refusing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        if isinstance(error, ReprlError):
-            raise
-        raise ReprlError(f"cannot write to {folder}: {getattr(error, 'strerror', None) or error}") from None
+        sync_folder(folder)

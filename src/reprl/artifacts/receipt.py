@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ from reprl.documents import MAX_TEXT, Reader, check_printable, decode, digest, l
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
 from reprl.guarantee import Guarantee
+from reprl.learning.coverage import Coverage
 from reprl.learning.learner import LearnResult
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import RULES
@@ -96,10 +98,12 @@ class Receipt:
     labels: Labels
     """Names of the environment, states and actions, as far as they are known; without its reward map."""
     data_commitment: str
-    """Hash of the recipe and the data seed; never the seed itself."""
+    """Hash of the recipe and the data seed, which for a log is a hash of the log; never the seed itself."""
     package_version: str
     seconds: float
     """How long the run took; not part of the digest."""
+    coverage: Coverage | None = None
+    """How far a log speaks of the policy; None, and not in the document, where samples were drawn."""
     certified: Certified | None = None
     """What the run's own data prove, and which data; None where nobody asked for a proof."""
 
@@ -117,7 +121,7 @@ class Receipt:
             rule=result.settings.rule,
             choice=Chosen.of(result),
             rehearsal=result.rehearsal,
-            spread=None if result.spread is None else float(result.spread),
+            spread=None if result.spread is None or result.choice is None else float(result.spread),
             tiers=result.tiers,
             fractional=None if explored is None else explored.fractional,
             ignored=None if explored is None else explored.ignored,
@@ -127,6 +131,7 @@ class Receipt:
             data_commitment=commit_data_seed(recipe, result.data_seed),
             package_version=package_version(),
             seconds=float(result.seconds),
+            coverage=result.coverage,
             certified=Certified.of(result),
         )
 
@@ -168,6 +173,7 @@ class Receipt:
             "data_commitment": self.data_commitment,
             "package_version": self.package_version,
             "stream_version": STREAM_VERSION,
+            **({} if self.coverage is None else {"coverage": self.coverage._asdict()}),
         }
 
     def as_dict(self) -> dict[str, Any]:
@@ -183,7 +189,8 @@ class Receipt:
         """Read what ``to_json`` wrote; a receipt that was edited no longer matches its digest and is refused."""
         with_proof = stated_version(text) == _CERTIFIED
         names = (*_NAMES, "certificate") if with_proof else _NAMES
-        document = Reader.open(text, "receipt", _FORMAT, _CERTIFIED if with_proof else _VERSION, names)
+        version = _CERTIFIED if with_proof else _VERSION
+        document = Reader.open(text, "receipt", _FORMAT, version, names, ("coverage",))
         document.release("stream_version", STREAM_VERSION)
         proof = Certified.read(document.part("certificate", CERTIFIED)) if with_proof else None
         receipt = cls(**_read_figures(document), **_read_tables(document), certified=proof)
@@ -297,8 +304,17 @@ def _read_tables(document: Reader) -> dict[str, Any]:
         "ignored": document.optional("ignored", lambda field: document.wholes(field, sets, 0, 1).astype(bool)),
         "visits": document.wholes("visits", shape),
         "values": document.reals("values", (horizon + 1, n_states)),
+        "coverage": _read_coverage(document) if "coverage" in document.document else None,
         "labels": read_labels(names, n_states, None, partial(check_printable, empty=True)),
     }
+
+
+def _read_coverage(document: Reader) -> Coverage:
+    given = document.part("coverage", Coverage._fields)
+    figures: dict[str, Any] = {name: given.real(name, -math.inf) for name in Coverage._fields}
+    figures |= {name: given.whole(name) for name in ("rows", "beyond", "cut")}
+    figures |= {name: given.share(name) for name in ("covered", "alike")}
+    return Coverage(**figures)
 
 
 def _shape(name: str, value: object) -> tuple[int, int]:

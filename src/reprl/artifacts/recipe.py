@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +16,12 @@ from reprl.documents import Reader, digest, load, naming, plain, pretty
 from reprl.errors import ReprlError, check_int, quote
 from reprl.files import write_atomic
 from reprl.learning.learner import LearnResult, learn
+from reprl.learning.logged import learn_spec
 from reprl.learning.settings import Settings
-from reprl.mdp.catalogue import make
+from reprl.mdp.catalogue import PREFIX, make
 from reprl.mdp.environment import SIZES, Environment, describe
+from reprl.mdp.gymnasium.model import would_import
+from reprl.mdp.logs.spec import ID, LogSpec
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.randomness import STREAM_VERSION
 
@@ -29,7 +34,13 @@ _MAX_BYTES = 1 << 22
 _NAMES = ("environment", "settings", "resolved", "shared_seed", "candidate", "stream_version", "package_version")
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
+_LATER: dict[str, Any] = {"stationary": False}
+"""Fields of the settings that recipes did not always have, and what one without them means: they are written only where
+they say something else, so that older recipes keep their meaning and their digests."""
 _PLACE = ("id", "options", *SIZES, "digest")
+_UNITS = "reward_range"
+"""A field of the environment that recipes did not always have, so no digest depends on it: the environment's own digest
+covers the range of a black box, and rescaled rewards where dynamics are known."""
 _RESERVED = ("id", "horizon", "data_seed")
 
 
@@ -83,7 +94,7 @@ class Recipe:
     @classmethod
     def plan(cls, environment: Environment, settings: Settings, shared_seed: int) -> Recipe:
         """Return the recipe of a run that is still to be made."""
-        settings = settings.numbered(environment.labels.actions, environment.n_actions)
+        settings = settings.numbered(environment.labels.actions, environment.n_actions).pooling(environment)
         settings.check_horizon(environment.horizon)
         return cls(
             environment=_portable(environment),
@@ -94,15 +105,17 @@ class Recipe:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of everything but the candidate and the package version."""
-        return digest({name: value for name, value in self.as_dict().items() if name not in _UNHASHED})
+        """SHA-256 of the canonical JSON of everything but the candidate, the package version and the reward range."""
+        document = {name: value for name, value in self.as_dict().items() if name not in _UNHASHED}
+        document["environment"] = {name: document["environment"][name] for name in _PLACE}
+        return digest(document)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON document."""
         return {
             "format": _FORMAT,
             "version": _VERSION,
-            "environment": plain({name: getattr(self.environment, name) for name in _PLACE}),
+            "environment": plain({name: getattr(self.environment, name) for name in self._place}),
             "settings": _settings(self.settings),
             "resolved": _resolve(self.settings, self.environment),
             "shared_seed": self.shared_seed,
@@ -110,6 +123,11 @@ class Recipe:
             "stream_version": STREAM_VERSION,
             "package_version": self.package_version,
         }
+
+    @property
+    def _place(self) -> tuple[str, ...]:
+        """The fields of the environment that the document has."""
+        return _PLACE if self.environment.reward_range is None else (*_PLACE, _UNITS)
 
     def to_json(self) -> str:
         """Return the document as text."""
@@ -120,7 +138,7 @@ class Recipe:
         """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
         document = Reader.open(text, "recipe", _FORMAT, _VERSION, _NAMES)
         document.release("stream_version", STREAM_VERSION)
-        environment = _read_environment(document.part("environment", _PLACE))
+        environment = _read_environment(document)
         recipe = cls(
             environment=environment,
             settings=_read_settings(document, environment),
@@ -140,22 +158,31 @@ class Recipe:
         """Read a recipe that ``save`` wrote."""
         return load(path, cls.from_json, _MAX_BYTES)
 
-    def make(self, env: TabularMDP | GymnasiumModel | None = None) -> TabularMDP | GymnasiumModel:
+    def make(
+        self, env: TabularMDP | GymnasiumModel | None = None, *, allow: Sequence[str] = ()
+    ) -> TabularMDP | GymnasiumModel:
         """Build the environment, or take one that was built by hand, and check that it is the recipe's.
 
         Args:
             env: needed where the recipe has no id; otherwise None for ``reprl.make``.
+            allow: modules or packages that may be imported for it, beyond reprl, Gymnasium and what is imported
+                already: a recipe may come from a stranger, and to import a module is to run it.
         """
         wanted, given = self.environment, env is not None
+        if self.of_log:
+            raise ReprlError(
+                f"recipe environment.id {ID!r} stands for a log, to be given as log (--log FILE), got none"
+            )
         if env is None:
             if wanted.id is None:
                 raise ReprlError(
                     "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
                     "env (--env file.py:name)"
                 )
+            _check_allowed(str(wanted.id), allow)
             env = _make(wanted)
         found = describe(env)
-        for name in (*SIZES, "digest"):
+        for name in (*SIZES, *(() if wanted.reward_range is None else (_UNITS,)), "digest"):
             recorded, actual = getattr(wanted, name), getattr(found, name)
             if recorded != actual:
                 source = "the environment given" if given else f"{wanted.id} built here"
@@ -173,9 +200,10 @@ class Recipe:
         max_samples: int | None = None,
         env: TabularMDP | GymnasiumModel | None = None,
         afresh: bool = False,
+        allow: Sequence[str] = (),
         certify: bool = False,
     ) -> LearnResult:
-        """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env that of ``make``.
+        """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env and allow those of ``make``.
 
         The candidate that the recipe publishes is followed, which spares the choice, often the closest call of all;
         afresh=True chooses among all of them again, as the definition of replicability has it.
@@ -188,7 +216,7 @@ class Recipe:
         """
         options: dict[str, Any] = self.settings.as_dict()
         return learn(
-            self.make(env),
+            self.make(env, allow=allow),
             shared_seed=self.shared_seed,
             data_seed=data_seed,
             workers=workers,
@@ -199,18 +227,60 @@ class Recipe:
             **options,
         )
 
+    @property
+    def of_log(self) -> bool:
+        """Whether it is the recipe of a log."""
+        return self.environment.id == ID
+
+    def learn_log(
+        self, log: Any, *, columns: Mapping[str, str | None] | None = None, afresh: bool = False
+    ) -> LearnResult:
+        """Run the recipe of a log on another log: labels, horizon, rewards and thresholds are the recipe's.
+
+        Args:
+            log: as for ``reprl.learn_log``.
+            columns: where this log's columns are, if not where the recipe says; names are no part of the result.
+            afresh: choose among all candidates again, as the definition of replicability has it.
+
+        Guarantee:
+            As in the result. ρ speaks of logs that have no episode in common.
+
+        Randomness:
+            Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
+        """
+        if not self.of_log:
+            raise ReprlError(f"recipe environment.id must be {ID!r} to learn from a log, got {self.environment.id!r}")
+        with naming("recipe environment: "):
+            spec = LogSpec.of(self.environment)
+        published = self.environment.options["columns"]
+        return learn_spec(
+            log,
+            spec,
+            self.settings,
+            shared_seed=self.shared_seed,
+            columns={**_renamed(published), **(columns or {})},
+            published=published,
+            candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
+        )
+
+
+def _renamed(columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns that are not called by their role: the others are found, or not there, without being told of."""
+    return {role: name for role, name in columns.items() if role != name}
+
 
 def _short(value: object) -> str:
-    """A number, or enough of a digest to tell it by."""
-    return str(value)[:12]
+    """A number, two, or enough of a digest to tell it by."""
+    return str(value)[:12] if isinstance(value, str) else str(value)
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if field.type == "float" else int for field in fields(Settings)}
     return {
-        name: plain(value) if value is None or isinstance(value, str | tuple) else kinds[name](value)
+        name: plain(value) if value is None or isinstance(value, str | bool | tuple) else kinds[name](value)
         for name, value in settings.as_dict().items()
+        if name not in _LATER or value != _LATER[name]
     }
 
 
@@ -239,12 +309,25 @@ def _check_resolved(document: Reader, name: str, chosen: dict[str, Any]) -> None
 
 
 def _portable(environment: Environment) -> Environment:
-    """Bring options to JSON's types, without names; what has options of other types counts as built by hand."""
+    """Bring options to JSON's types, without what the document leaves out; other options count as built by hand."""
+    environment = environment._replace(labels=Labels(), stationary=False)
     try:
         options = plain(environment.options, strict=True)
     except TypeError:
-        return environment._replace(id=None, options={}, labels=Labels())
-    return environment._replace(options=options, labels=Labels())
+        return environment._replace(id=None, options={})
+    return environment._replace(options=options)
+
+
+def _check_allowed(id: str, allow: Sequence[str]) -> None:
+    """Refuse an id whose opening would import what nobody has allowed."""
+    if isinstance(allow, str) or not all(isinstance(name, str) for name in allow):
+        raise ReprlError(f"allow must be a list of names of modules, got {quote(allow)}")
+    module = would_import(id) if id.startswith(PREFIX) else None
+    if module is not None and not any(module == name or module.startswith(f"{name}.") for name in allow):
+        raise ReprlError(
+            f"recipe environment {quote(id)} would import {quote(module)} and so run its code: allow it if you trust "
+            f"it (--allow {module})"
+        )
 
 
 def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
@@ -258,7 +341,9 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise ReprlError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-def _read_environment(given: Reader) -> Environment:
+def _read_environment(document: Reader) -> Environment:
+    has_units = isinstance(document["environment"], dict) and _UNITS in document["environment"]
+    given = document.part("environment", (*_PLACE, _UNITS) if has_units else _PLACE)
     id, options = given.optional("id", given.printable), given.mapping("options")
     for name in options:
         if name in _RESERVED:
@@ -266,16 +351,26 @@ def _read_environment(given: Reader) -> Environment:
     if id is None and options:
         raise ReprlError(f"{given.where('options')} must be empty where id is null, got {quote(options)}")
     horizon, n_states, n_actions = (given.whole(name, 1, 2**31) for name in SIZES)
-    return Environment(id, options, horizon, n_states, n_actions, given.digest("digest"))
+    units = None
+    if has_units:
+        low, high = given.pair(_UNITS, -math.inf, math.inf)
+        if not low < high:
+            raise ReprlError(f"{given.where(_UNITS)} must be [low, high] with low < high, got {quote(given[_UNITS])}")
+        units = (low, high)
+    return Environment(id, options, horizon, n_states, n_actions, given.digest("digest"), reward_range=units)
 
 
 def _read_settings(document: Reader, environment: Environment) -> Settings:
-    given = document.part("settings", [field.name for field in fields(Settings)])
+    stated = document["settings"]
+    later: dict[str, Any] = {
+        name: value for name, value in _LATER.items() if isinstance(stated, dict) and name not in stated
+    }
+    given = document.part("settings", [field.name for field in fields(Settings) if field.name not in later])
     with naming("recipe settings."):
         if isinstance(given["preference"], dict):
             raise ReprlError(
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
-        settings = Settings(**given.document).numbered((), environment.n_actions)
+        settings = Settings(**given.document, **later).numbered((), environment.n_actions)
         settings.check_horizon(environment.horizon)
         return settings

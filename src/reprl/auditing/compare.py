@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
-from reprl.errors import ReprlError, check_choice, check_int, quote
+from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import SizedLearner
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import describe, fresh_model, open_environment
@@ -65,14 +66,14 @@ def contenders(
     from reprl.peers import learners as list_learners
 
     known = {entry.name: entry for entry in list_learners()}
-    if isinstance(learners, str) or (learners is not None and not learners):
+    if learners is not None and (isinstance(learners, str) or not isinstance(learners, Sequence) or not learners):
         raise ReprlError(f"learners must be a list of names, got {quote(learners)}")
     if access is not None:
         check_choice("access", access, ACCESSES)
     out = []
     for way in ("generative", "episodic") if access is None else (access,):
         for name in learners or known:
-            if name not in known:
+            if not isinstance(name, str) or name not in known:
                 raise ReprlError(f"learners must be among {', '.join(known)}; got {quote(name)}")
             entry = known[name]
             if way not in entry.access:
@@ -124,6 +125,10 @@ def compare(
     if not isinstance(world, TabularMDP):
         raise ReprlError(f"env must have known dynamics: suboptimality needs exact values, got {quote(env)}")
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
+    workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
+    epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
+    if progress is not None and not callable(progress):
+        raise ReprlError(f"progress must be None or callable as progress(label, budget), got {quote(progress)}")
     rows = []
     for contender in contenders(learners, access=access, epsilon=epsilon, rho=rho):
         most = LIMITS[contender.access] if limit is None else check_int("limit", limit, 1, 2**62)

@@ -14,10 +14,10 @@ from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, quote
 from reprl.files import write_atomic
 from reprl.mdp.environment import Environment
+from reprl.terminal import Visible
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _FORMAT, _VERSION = "reprl-comparison", 1
 _NAMES = ("environment", "epsilon", "rho", "pairs", "seed", "rows")
@@ -168,13 +168,14 @@ class Comparison:
         """Read a comparison that ``save`` wrote."""
         return load(path, cls.from_json)
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Visible:
         """Show a table for the terminal, the cheapest learner of each access first."""
         from rich.table import Table
+        from rich.text import Text
 
         name = self.environment.labels.name
         title = f"Samples a run to disagreement ≤ {self.rho:g} and mean loss ≤ {self.epsilon:g}: {name}"
-        table = Table(title=title, title_justify="left", box=None)
+        table = Table(title=Text(title), title_justify="left", box=None)
         table.add_column("learner")
         table.add_column("access")
         for name in ("samples", "by the fitted curve", "disagreement there", "loss"):
@@ -185,10 +186,10 @@ class Comparison:
             samples = f"{row.samples:,.0f}" if row.samples is not None else f"not reached at {row.limit:,.0f}"
             fitted = "" if needed is None else f"{needed.samples:.2g} [{needed.low:.2g}, {needed.high:.2g}]"
             rate = f"{shown.disagreement:.2g} [{low:.2g}, {high:.2g}]"
-            table.add_row(row.learner, row.access, samples, fitted, rate, f"{shown.suboptimality:.2g}")
+            table.add_row(Text(row.learner), row.access, samples, fitted, rate, f"{shown.suboptimality:.2g}")
         table.caption = f"to a factor of √2, up to {self.pairs} pairs a budget; repeat with seed {self.seed}"
         table.caption_justify = "left"
-        return table
+        return Visible(table)
 
     def show(self, console: Console | None = None) -> None:
         """Print the comparison on a terminal."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -23,6 +28,9 @@ from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
+
+_ATTEMPTS = 3
+"""Processes that may be killed over one key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +162,7 @@ def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[obj
     with fresh_model(trial.env, subject.access, data_seed) as model:
         try:
             output = subject.call(model, key, **subject.options) if subject.theirs else subject.call(model, key)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not subject.theirs:
                 raise
             raise ReprlError(f"learner {subject.name} failed in {where}: {_reason(error)}") from error
@@ -164,7 +172,7 @@ def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[obj
         raise ReprlError(f"learner {subject.name} in {where}: {error}") from None
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """The error on one line, with the deepest place in the learner's own file."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     own = [frame for frame in frames if frame.filename == frames[0].filename]
@@ -180,16 +188,41 @@ def run_keys(trial: Trial, numbers: range, workers: int, batch: int) -> Iterator
     if workers == 1:
         yield from (run_key(trial, number) for number in numbers)
         return
+    for low in range(0, len(numbers), batch):
+        for item in _try_keys(trial, numbers[low : low + batch], workers, whole=batch >= len(numbers)):
+            if isinstance(item, ReprlError):
+                raise item
+            yield item
+
+
+def _try_keys(trial: Trial, numbers: range, workers: int, *, whole: bool) -> Iterator[KeyRuns | ReprlError]:
+    """Make the runs of keys in processes, in order; a key is a function of its number, so a killed one is made again.
+
+    Args:
+        trial: what to run.
+        numbers: of the keys.
+        workers: processes.
+        whole: whether all are wanted; otherwise none are handed on before all are made, so that who stops leaves no
+            work behind.
+    """
     from joblib import Parallel, delayed
 
-    for low in range(0, len(numbers), batch):
-        jobs = (delayed(_try_key)(trial, number) for number in numbers[low : low + batch])
+    done = deaths = 0
+    while done < len(numbers):
+        jobs = (delayed(_try_key)(trial, number, os.getpid()) for number in numbers[done:])
         found = Parallel(n_jobs=workers, return_as="generator")(jobs)
-        with _closing(found):
-            for item in found if batch >= len(numbers) else list(found):  # who may stop leaves no work behind
-                if isinstance(item, ReprlError):
-                    raise item
-                yield item
+        try:
+            with _closing(found):
+                for item in found if whole else list(found):
+                    done, deaths = done + 1, 0
+                    yield item
+        except BrokenExecutor:  # a process was killed
+            deaths += 1
+            if deaths == _ATTEMPTS:
+                raise ReprlError(
+                    f"processes that make runs must live, got {deaths} times in a row one that was killed; if memory "
+                    "is short, take fewer workers"
+                ) from None
 
 
 @contextmanager
@@ -203,8 +236,22 @@ def _closing(jobs: Generator[Any, None, None]) -> Iterator[None]:
             jobs.close()
 
 
-def _try_key(trial: Trial, number: int) -> KeyRuns | ReprlError:
+def _try_key(trial: Trial, number: int, parent: int) -> KeyRuns | ReprlError:
+    _end_with(parent)
     try:
         return run_key(trial, number)
     except ReprlError as error:
         return error
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """Have a process that another one has started end when that one does, whatever it is computing then."""
+    if os.getppid() == parent:  # a thread, or a process on another machine, ends by itself
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)

@@ -19,9 +19,10 @@ from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.files import write_atomic
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import Environment
+from reprl.terminal import Visible, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Console
 
 _FORMAT = "reprl-audit"
 _VERSION = 1
@@ -158,6 +159,10 @@ class AuditReport:
         document = Reader.open(text, "audit", _FORMAT, _VERSION, _NAMES)
         if document["curve"] is not None:
             raise ReprlError(f"audit curve must be null, got {quote(document['curve'])}")
+        for name, when in (("alternative", True), ("p_value", False)):
+            if (document[name] is not None) != (document.flag("sequential") is when):
+                tests = "a sequential test" if when else "a test of all pairs at once"
+                raise ReprlError(f"audit {name} must be given exactly for {tests}, got {quote(document[name])}")
         place = Environment.read(document)
         shape = (place.horizon, place.n_states)
         pairs, runs = document.whole("pairs", 1), document.whole("runs_per_key", 2)
@@ -191,11 +196,11 @@ class AuditReport:
             cells=tuple(_read_cell(item, place) for item in document.parts("cells", Cell._fields)),
         )
 
-    def __rich__(self) -> Group:
+    def __rich__(self) -> Visible:
         """Show verdict, cells and first divergences."""
         from reprl.auditing.render import render
 
-        return render(self)
+        return Visible(render(self))
 
     def show(self, console: Console | None = None) -> None:
         """Print the report on a terminal."""
@@ -207,7 +212,8 @@ class AuditReport:
         """The verdict on one line."""
         low, high = self.interval
         return (
-            f"AuditReport({self.learner} on {self.environment.labels.name}: disagreement {self.disagreement:.3g} "
+            f"AuditReport({visible(self.learner)} on {visible(self.environment.labels.name)}: disagreement "
+            f"{self.disagreement:.3g} "
             f"[{low:.3g}, {high:.3g}] over {self.pairs} pairs, ρ = {self.rho:g} {self.verdict})"
         )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from reprl.bounds.forecast import WORLDS, stored_range
 from reprl.coupling.grade import JOINT, PRODUCT
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
 from reprl.learning.constants import paper_calls
+from reprl.learning.settings import Settings
 
 
 class PlanRow(NamedTuple):
@@ -23,6 +25,20 @@ class PlanRow(NamedTuple):
     """True: the learner draws exactly this many. False: order of magnitude only."""
     runtime: str
     source: str
+    low: float | None = None
+    """Where `samples` is typical of a range that runs had elsewhere: its lower end;"""
+    high: float | None = None
+    """and its upper end."""
+
+    @property
+    def kind(self) -> str:
+        """What the number of samples is, in a word."""
+        return "exact" if self.exact else "order" if self.low is None else "range"
+
+    @property
+    def shown(self) -> str:
+        """The number of samples for people."""
+        return f"{self.samples:.3g}" if self.low is None else f"{self.samples:.2g} [{self.low:.2g}, {self.high:.2g}]"
 
 
 @dataclass(frozen=True)
@@ -42,10 +58,7 @@ class Plan:
     def __str__(self) -> str:
         """A plain-text table."""
         head = ("algorithm", "access", "samples", "kind", "runtime", "source")
-        body = [
-            (r.algorithm, r.access, f"{r.samples:.3g}", "exact" if r.exact else "order", r.runtime, r.source)
-            for r in self.rows
-        ]
+        body = [(r.algorithm, r.access, r.shown, r.kind, r.runtime, r.source) for r in self.rows]
         widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
         lines = [
             "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in (head, *body)
@@ -65,8 +78,10 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
         delta: allowed failure.
 
     Guarantee:
-        Rows marked exact equal what reprl's learner draws from an environment with a fixed start. Other rows are rates
-        with unstated constants and polylogarithms set to 1: orders of magnitude only.
+        Rows marked exact equal what reprl's learner draws from an environment with a fixed start. Rows marked range are
+        what eight of ten stored runs of the default learner needed, for so many cells; ``reprl.forecast`` narrows that
+        for an environment at hand. Other rows are rates with unstated constants and polylogarithms set to 1: orders of
+        magnitude only.
     """
     s = check_int("n_states", n_states, 1)
     a = check_int("n_actions", n_actions, 1)
@@ -77,12 +92,23 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
     rho = check_probability("rho", rho)
     delta = check_probability("delta", delta)
     try:
-        return Plan((*_exact(s, a, h, epsilon, rho, delta), *_rates(s, a, h, epsilon, rho, delta)))
+        ours = _stored(s * a * h, Settings(epsilon=epsilon, rho=rho, delta=delta))
+        return Plan((*ours, *_exact(s, a, h, epsilon, rho, delta), *_rates(s, a, h, epsilon, rho, delta)))
     except (OverflowError, ZeroDivisionError):
         raise ReprlError(
             f"these settings need more samples than a float can hold (n_states={quote(s)}, n_actions={quote(a)}, "
             f"horizon={quote(h)}, epsilon={epsilon:g}, rho={rho:g}, delta={delta:g})"
         ) from None
+
+
+def _stored(cells: int, settings: Settings) -> list[PlanRow]:
+    """What the default learner needed elsewhere."""
+    rows = []
+    for access, name in (("generative", "parallel"), ("episodic", "episodic")):
+        low, typical, high = stored_range(replace(settings, access=access), cells)
+        source = f"stored runs on {WORLDS[access]} worlds"
+        rows.append(PlanRow("reprl canonical, the default", name, typical, False, "poly", source, low, high))
+    return rows
 
 
 def _exact(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> list[PlanRow]:

@@ -106,6 +106,7 @@ def _cell_margin(
     least, most, where = CLEAR, CLEAR, -1
     several = chosen[h, s].sum() > 1
     passed = False
+    first = order[0]  # of the open actions; there is one wherever the statements hold
     largest_if_best = CLEAR  # of the others, if the first open action is the best one
     for i in range(order.size):
         a = order[i]

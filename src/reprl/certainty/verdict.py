@@ -78,8 +78,9 @@ class Verdict(NamedTuple):
 
 
 def prepare(data: Data, *, by_steps: bool, fixed_start: bool) -> Sample:
-    """Bring data to what kernels read."""
+    """Bring data to what kernels read; samples that count at several steps are no martingale by steps."""
     number = data.counts.visits.astype(np.float64)
+    by_steps = by_steps and not data.counts.outcomes.pooled
     return Sample(empirical_dynamics(data), number, float(data.starts.sum()), fixed_start, by_steps)
 
 
@@ -134,7 +135,7 @@ def _candidate(
     below = visits.high < rule.floor - ROUND
     printed[below] = False
     printed[visits.low < rule.floor + ROUND, rule.order[0]] = True
-    cells = np.argwhere(printed.sum(axis=2) > 1)
+    cells = np.argwhere(printed.sum(axis=2) != 1)
     if printed.tobytes() not in worth:
         worth[printed.tobytes()] = bound_policy(sample, printed, level.policy, level.worth)
     value = worth[printed.tobytes()]
@@ -205,7 +206,10 @@ def _against_laws(rule: Rule, laws: _Laws, verdict: Verdict) -> Verdict:
     visits: Visits | None = None
     for width in rule.widths:
         margin = law_margin(sample, values, spreads, float(width), rule.floor, level.law)
-        lead = max(verdict.score - _log(margin.most), _relative(rule, laws, verdict.policy, margin)) - NOISE
+        lead = (
+            max(verdict.score - _log(max(margin.most, LEAST_MARGIN)), _relative(rule, laws, verdict.policy, margin))
+            - NOISE
+        )
         if lead >= verdict.lead:
             continue
         if visits is None:

@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from reprl.terminal import Visible, visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-FINE, DIFFERENT, BAD_INPUT, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
-"""Exit codes; 1 also stands for "rejected" and "undecided", 3 for an error in reprl or in an environment's own code."""
+FINE, DIFFERENT, BAD_INPUT, FAULT, ENDED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 128, 130, 141
+"""Exit codes; 1 also stands for "rejected" and "undecided", 3 for an error in reprl or in an environment's own code;
+128 and its number for another signal that ended the work."""
 UNDECIDED = DIFFERENT
 """Of a run whose samples ran out before it was sure: an answer, and not the one that was hoped for."""
 
@@ -25,12 +28,15 @@ class Answer(NamedTuple):
     show: Callable[[Console], None]
     """For people."""
     code: int = FINE
+    unsaved: str = ""
+    """Why it could not be written where it should, if so: work that is done is shown all the same."""
 
 
 def print_answer(answer: Answer, as_json: bool) -> None:
     """Print an answer on standard output, whole or with an error."""
     if as_json:
-        sys.stdout.write(json.dumps(answer.document, allow_nan=False) + "\n")
+        trouble = {"error": answer.unsaved} if answer.unsaved else {}
+        sys.stdout.write(json.dumps({**answer.document, **trouble}, allow_nan=False) + "\n")
     elif sys.stdout.isatty():
         answer.show(_make_console())
     else:
@@ -39,6 +45,8 @@ def print_answer(answer: Answer, as_json: bool) -> None:
             answer.show(console)
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
     sys.stdout.flush()
+    if answer.unsaved and not as_json:
+        print_error(answer.unsaved, as_json)
 
 
 def print_error(message: str, as_json: bool) -> None:
@@ -48,15 +56,23 @@ def print_error(message: str, as_json: bool) -> None:
         sys.stdout.write(json.dumps({"error": line}) + "\n")
         sys.stdout.flush()
     else:
-        sys.stderr.write(f"reprl: {line}\n")
+        sys.stderr.write(f"reprl: {visible(line)}\n")
 
 
 def _make_console() -> Console:
     """Return a console for standard output; a pipe is as wide as it needs to be, so that no line is folded."""
-    from rich.console import Console
+    from rich.console import Console, ConsoleRenderable, RenderHook
+
+    class Hook(RenderHook):
+        """Nothing that others wrote reaches a terminal as a control code."""
+
+        def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+            return [Visible(content) for content in renderables]
 
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=1000 if piped else None, highlight=False, markup=False, emoji=False)
+    console = Console(width=1000 if piped else None, highlight=False, markup=False, emoji=False)
+    console.push_render_hook(Hook())
+    return console
 
 
 def progress_wanted() -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
 import sys
+import threading
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +17,7 @@ import typer
 from reprl.cli.answer import (
     BAD_INPUT,
     BROKEN_PIPE,
+    ENDED,
     FAULT,
     FINE,
     INTERRUPTED,
@@ -32,7 +36,8 @@ from reprl.cli.replicate import replicate
 from reprl.cli.report import report
 from reprl.cli.twice import twice
 from reprl.cli.verify import verify
-from reprl.errors import ReprlError
+from reprl.errors import ReprlError, find_foreign
+from reprl.terminal import visible
 
 HELP = """
 Reinforcement learning whose policies replicate on fresh data.
@@ -41,7 +46,8 @@ Two seeds, never mixed. The [bold]shared seed[/bold] is public: every run of a r
 seed[/bold] is private: every run draws its own, and with it its own samples. Runs with one shared seed and independent
 data end in exactly the same policy with probability at least 1 − ρ.
 
-Exit codes: 0 fine; 1 the answer is "different", "rejected" or "undecided"; 2 bad input; 3 a fault of the program.
+Exit codes: 0 fine; 1 the answer is "different", "rejected" or "undecided"; 2 bad input; 3 a fault of the program or
+of an environment's own code.
 """
 EPILOG = "Try: reprl twice gridworld-v0 --horizon 6"
 
@@ -77,38 +83,85 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code; bad input is one line, never a traceback."""
     words = sys.argv[1:] if argv is None else argv
     as_json = "--json" in words
+    with _ending_in_order() as asked:
+        try:
+            _tolerate_any_text()
+            answer = _dispatch(words)
+            if isinstance(answer, Answer):
+                print_answer(answer, as_json)
+                return answer.code
+            sys.stdout.flush()
+            return answer
+        except BaseException as error:  # whatever it is, it ends in a line and a code
+            return _explain(error, as_json, asked)
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[list[int]]:
+    """Have signals that end a process interrupt it first, as Ctrl-C does; a second one ends it at once.
+
+    Yields:
+        The signals that have come.
+    """
+    asked: list[int] = []
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+
+    def end(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    for number in ours:
+        signal.signal(number, end)
     try:
-        _tolerate_any_text()
-        answer = _dispatch(words)
-        if isinstance(answer, Answer):
-            print_answer(answer, as_json)
-            return answer.code
-        sys.stdout.flush()
-        return answer
-    except BrokenPipeError:
-        _silence()
-        return BROKEN_PIPE
-    except KeyboardInterrupt:
-        return _complain("interrupted", as_json, INTERRUPTED)
-    except MemoryError:
-        return _complain("not enough memory for this: take a smaller environment or fewer workers", as_json)
-    except OSError as error:
-        place = f": {error.filename}" if error.filename else ""
-        return _complain(f"cannot go on: {error.strerror or error}{place}", as_json)
-    except ReprlError as error:
-        return _complain(str(error), as_json)
-    except Exception as error:  # ours, or that of an environment's own code: to be seen in full, and never exit code 1
-        traceback.print_exc()
-        return _complain(f"{type(error).__name__}: {error}", True, FAULT) if as_json else FAULT
+        yield asked
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _explain(error: BaseException, as_json: bool, asked: list[int]) -> int:
+    """Say what went wrong, and return the exit code; asked are the signals that have come."""
+    foreign = find_foreign(error)
+    if foreign is not None:  # of an environment's own code, whatever its kind: its frames alone
+        notes = getattr(foreign.error, "__notes__", ())
+        sys.stderr.write(visible(foreign.frames + "".join(f"{note}\n" for note in notes)))
+        return _complain(_name(foreign.error), True, FAULT) if as_json else FAULT
+    match error:
+        case BrokenPipeError():
+            _silence()
+            return BROKEN_PIPE
+        case KeyboardInterrupt() if asked:
+            return _complain("ended by a signal", as_json, ENDED + asked[0])
+        case KeyboardInterrupt():
+            return _complain("interrupted", as_json, INTERRUPTED)
+        case MemoryError():
+            return _complain("not enough memory for this: take a smaller environment or fewer workers", as_json)
+        case OSError():
+            place = f": {error.filename}" if error.filename else ""
+            return _complain(f"cannot go on: {error.strerror or error}{place}", as_json)
+        case ReprlError():
+            return _complain(str(error), as_json)
+    sys.stderr.write(visible("".join(traceback.format_exception(error))))  # ours: to be seen in full
+    return _complain(_name(error), True, FAULT) if as_json else FAULT
+
+
+def _name(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _dispatch(words: list[str]) -> Answer | int:
     """Parse and run; usage errors become ours."""
     try:
         outcome = app(args=words, prog_name="reprl", standalone_mode=False)
-    except typer.Abort:
-        raise KeyboardInterrupt from None
-    except SystemExit:  # how typer leaves when a pipe breaks under its help
+    except typer.Abort as error:
+        raise error.__cause__ or error.__context__ or KeyboardInterrupt from None
+    except SystemExit as error:  # how typer leaves when a pipe breaks under its help
+        if find_foreign(error) is not None:
+            raise
         raise BrokenPipeError from None
     except Exception as error:
         if not hasattr(error, "format_message"):

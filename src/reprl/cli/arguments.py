@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import util
 from itertools import pairwise
@@ -107,10 +108,52 @@ Certify = Annotated[
 Workers = Annotated[
     int | None, option("--workers", help="They cannot change a result. Default: one for each core.", kind=whole)
 ]
+Timeout = Annotated[
+    float | None,
+    option("--timeout", help="Seconds that an episode of a black box may take. Default: any.", kind=real),
+]
 Out = Annotated[Path | None, option("--out", help="Write recipe, receipt and policy here.", metavar="DIR")]
+KeepCounts = Annotated[
+    Path | None,
+    option("--counts", help="Write the data as counts here, for a second team to test theirs by.", metavar="FILE"),
+]
+FirstCounts = Annotated[
+    Path | None,
+    option("--counts", help="The first team's counts: do your transitions contradict them?", metavar="FILE"),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a folder that holds another recipe.")]
 OtherEnv = Annotated[
     str | None, option("--env", help="The environment, for a recipe without an id: file.py:name.", metavar="ENV")
+]
+OptionalEnv = Annotated[
+    str | None,
+    typer.Argument(metavar="[ENV]", help="An id of 'reprl envs', gym:ID, or file.py:name.", show_default=False),
+]
+Log = Annotated[
+    Path | None,
+    option("--log", help="Learn from logged episodes instead: .csv, .csv.gz or .parquet.", metavar="FILE"),
+]
+Columns = Annotated[
+    list[str] | None,
+    option(
+        "--column", help="Which column of the log is what, such as state=SOFA; step= for none.", metavar="ROLE=NAME"
+    ),
+]
+States = Annotated[
+    str | None, option("--states", help="Labels of a log's states. Default: those that it holds.", metavar="A,B,…")
+]
+Actions = Annotated[
+    str | None, option("--actions", help="Labels of a log's actions. Default: those that it holds.", metavar="A,B,…")
+]
+Support = Annotated[
+    float | None, option("--support", help="Relative share that makes a logged action count. Default 0.2.", kind=real)
+]
+Reach = Annotated[
+    float | None,
+    option("--reach", help="Share of the episodes that makes a logged state count. Default 0.005.", kind=real),
+]
+RewardStep = Annotated[
+    float | None, option("--reward-step", help="Grid that a log's rescaled rewards are rounded to.", kind=real)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
@@ -149,6 +192,39 @@ def read_preference(text: str) -> str | tuple[int | str, ...]:
     return tuple(int(item) if item.isascii() and item.isdigit() and len(item) < 10 else item for item in items)
 
 
+def read_columns(pairs: list[str] | None) -> dict[str, str | None]:
+    """Read ROLE=NAME texts; an empty name stands for a column that is not to be used."""
+    columns: dict[str, str | None] = {}
+    for pair in pairs or []:
+        role, sign, name = pair.partition("=")
+        if not sign or role in columns:
+            raise ReprlError(f"--column must be ROLE=NAME, every role once, got {quote(pair)}")
+        columns[role] = name or None
+    return columns
+
+
+def read_labels(name: str, text: str | None) -> list[str] | None:
+    """Read labels between commas."""
+    if text is None:
+        return None
+    labels = [item.strip() for item in text.split(",")]
+    if not all(labels):
+        raise ReprlError(f"{name} must be labels between commas, got {quote(text)}")
+    return labels
+
+
+def flags(values: dict[str, Any]) -> dict[str, Any]:
+    """Name values by their options on the command line."""
+    return {f"--{name.replace('_', '-')}": value for name, value in values.items()}
+
+
+def refuse_without(what: str, given: dict[str, Any]) -> None:
+    """Refuse options that have no use without, or beside, another."""
+    for name, value in given.items():
+        if value is not None:
+            raise ReprlError(f"{name} must {what}, got {quote(value)}")
+
+
 def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, Any]:
     """Merge options that have a flag of their own with those of -o; neither may repeat the other."""
     options = {name: value for name, value in given.items() if value is not None}
@@ -161,20 +237,44 @@ def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, A
     return options
 
 
+@contextmanager
+def open_out(out: Path | None) -> Iterator[Callable[[str | bytes], str]]:
+    """Open an output before work begins; yield what writes a text or bytes there and says why not, if it cannot."""
+    from reprl.files import open_output
+
+    if out is None:
+        yield lambda _: ""
+        return
+    with open_output(out, parents=True) as write:
+
+        def save(data: str | bytes) -> str:
+            try:
+                write(data.encode() if isinstance(data, str) else data)
+            except ReprlError as error:
+                return str(error)
+            return ""
+
+        yield save
+
+
 def count_workers(workers: int | None) -> int:
     """Return the number asked for, or one for each core."""
     return (os.cpu_count() or 1) if workers is None else workers
 
 
 def open_other(
-    env: str | None, horizon: int | None, env_option: list[str] | None, reward_range: tuple[float, float] | None
+    env: str | None,
+    horizon: int | None,
+    env_option: list[str] | None,
+    reward_range: tuple[float, float] | None,
+    recorded: tuple[float, float] | None = None,
 ) -> TabularMDP | GymnasiumModel | None:
-    """Open the environment of --env, if it is given."""
+    """Open the environment of --env, if it is given; a black box without a range takes the recorded one."""
     options = read_pairs("--env-option", env_option)
     if env is not None:
         from reprl.cli.environment import open_named
 
-        return open_named(env, horizon, options, reward_range)
+        return open_named(env, horizon, options, reward_range, recorded)
     if options or reward_range:
         raise ReprlError(f"--env-option and --reward-range must come with --env, got {quote(options or reward_range)}")
     return None
@@ -187,15 +287,17 @@ def plan_recipe(
     reward_range: tuple[float, float] | None,
     options: dict[str, Any],
     shared_seed: int | None,
+    timeout: float | None = None,
 ) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
     """Open an environment and write down what is to be learned in it."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
-    from reprl.learning.learner import make_settings
+    from reprl.learning.learner import limit_time, make_settings
     from reprl.mdp.environment import describe
     from reprl.randomness import fresh_seed
 
     settings = make_settings(options)
     world = open_named(env, horizon, read_pairs("--env-option", env_option), reward_range)
+    limit_time(world, timeout)
     seed = fresh_seed() if shared_seed is None else shared_seed
     return world, Recipe.plan(describe(world), settings, seed)

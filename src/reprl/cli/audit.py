@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import DIFFERENT, FINE, Answer, progress_wanted
+from reprl.cli.answer import BAD_INPUT, DIFFERENT, FINE, Answer, progress_wanted
+
+if TYPE_CHECKING:
+    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
 
 Learner = Annotated[
     str,
@@ -62,16 +66,29 @@ def audit(
 
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
     given |= {"preference": preference, "constants": constants, "level": level, "seed": seed}
-    found = run_audit(
-        open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range),
-        read_object("--learner", learner) if names_object(learner) else learner,
-        pairs,
-        sequential=sequential,
-        workers=workers,
-        progress=progress_wanted(),
-        **args.learn_options(given, option),
-    )
-    if out is not None:
-        found.save(out)
-    code = DIFFERENT if found.verdict == "rejected" else FINE
-    return Answer(found.as_dict(), lambda console: console.print(found), code)
+    options = args.learn_options(given, option)
+    with args.open_out(out) as save:
+        world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
+        subject = read_object("--learner", learner) if names_object(learner) else learner
+        if learner == "reprl":
+            _announce(world, options, 2.0 * pairs / max(1, workers))
+        found = run_audit(
+            world, subject, pairs, sequential=sequential, workers=workers, progress=progress_wanted(), **options
+        )
+        unsaved = save(found.to_json())
+    code = BAD_INPUT if unsaved else DIFFERENT if found.verdict == "rejected" else FINE
+    return Answer(found.as_dict(), lambda console: console.print(found), code, unsaved)
+
+
+def _announce(world: TabularMDP | GymnasiumModel, options: dict[str, Any], runs: float) -> None:
+    """Say what the runs of our own learner may cost, unless a budget sets their size."""
+    from dataclasses import fields
+
+    from reprl.cli.announce import announce
+    from reprl.learning.learner import make_settings
+    from reprl.learning.settings import Settings
+
+    own = {field.name for field in fields(Settings)}
+    if "samples" not in options:
+        settings = make_settings({name: value for name, value in options.items() if name in own})
+        announce(world, settings, workers=1, max_samples=None, runs=runs)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import Answer, progress_wanted
+from reprl.cli.answer import BAD_INPUT, FINE, Answer, progress_wanted
 from reprl.cli.audit import Seed
 
 
@@ -39,7 +39,7 @@ def compare(
 ) -> Answer:
     """Find the smallest number of samples at which each learner both replicates and is near-optimal.
 
-    reprl compare gridworld-v0 --horizon 3 --access generative --out comparison.json
+    reprl compare gridworld-v0 --horizon 6 --access generative --out comparison.json
 
     reprl compare river-swim-v0 --learner reprl --learner ucbvi --pairs 20
     """
@@ -49,11 +49,11 @@ def compare(
     asked = {"epsilon": epsilon, "rho": rho, "access": access, "pairs": pairs, "limit": limit, "seed": seed}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
-    with _status() as tell:
-        found = run_comparison(world, learner or None, workers=args.count_workers(workers), progress=tell, **given)
-    if out is not None:
-        found.save(out)
-    return Answer(found.as_dict(), lambda console: console.print(found))
+    with args.open_out(out) as save:
+        with _status() as tell:
+            found = run_comparison(world, learner or None, workers=args.count_workers(workers), progress=tell, **given)
+        unsaved = save(found.to_json())
+    return Answer(found.as_dict(), lambda console: console.print(found), BAD_INPUT if unsaved else FINE, unsaved)
 
 
 @contextmanager

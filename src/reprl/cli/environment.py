@@ -18,14 +18,18 @@ from reprl.mdp.tabular import TabularMDP
 
 
 def open_named(
-    name: str, horizon: int | None, options: dict[str, Any], reward_range: tuple[float, float] | None = None
+    name: str,
+    horizon: int | None,
+    options: dict[str, Any],
+    reward_range: tuple[float, float] | None = None,
+    recorded: tuple[float, float] | None = None,
 ) -> TabularMDP | GymnasiumModel:
-    """Open the environment that a name on the command line means."""
+    """Open the environment that a name on the command line means; recorded is the range that a recipe knows."""
     for reserved in ("id", "horizon", *(() if reward_range is None else ("reward_range",))):
         if reserved in options:
             raise ReprlError(f"--env-option must not be {reserved}, which has its own place, got {quote(options)}")
     if not name.startswith(PREFIX) and names_object(name):
-        return _open_object(read_object("ENV", name), horizon, options, reward_range)
+        return _open_object(read_object("ENV", name), horizon, options, (reward_range, recorded))
     return make(name, horizon, **options, **({} if reward_range is None else {"reward_range": reward_range}))
 
 
@@ -66,25 +70,33 @@ def _carry_along(module: ModuleType) -> None:
     cloudpickle.register_pickle_by_value(module)
 
 
+_Ranges = tuple[tuple[float, float] | None, tuple[float, float] | None]
+"""What the user says of rewards, and what a recipe has recorded."""
+
+
 def _open_object(
-    source: Any, horizon: int | None, options: dict[str, Any], reward_range: tuple[float, float] | None
+    source: Any, horizon: int | None, options: dict[str, Any], ranges: _Ranges
 ) -> TabularMDP | GymnasiumModel:
     """Open an environment, or what a factory makes of the options and, where it takes one, the horizon."""
     if isinstance(source, TabularMDP | GymnasiumModel) or not callable(source):
         if options:
             raise ReprlError(f"--env-option must come with a factory, got {quote(options)} for {quote(source)}")
-        return _open(source, horizon, reward_range)
+        return _open(source, horizon, ranges)
     arguments = dict(options)
     if horizon is not None and "horizon" in _parameters(source):
         arguments["horizon"] = horizon
     made = _guard(f"{getattr(source, '__name__', 'the factory')} must build an environment", source, **arguments)
     if isinstance(made, TabularMDP | GymnasiumModel):
-        return _open(made, horizon, reward_range)
-    return _open((lambda: source(**arguments)) if arguments else source, horizon, reward_range)
+        return _open(made, horizon, ranges)
+    return _open((lambda: source(**arguments)) if arguments else source, horizon, ranges)
 
 
-def _open(env: Any, horizon: int | None, reward_range: tuple[float, float] | None) -> TabularMDP | GymnasiumModel:
+def _open(env: Any, horizon: int | None, ranges: _Ranges) -> TabularMDP | GymnasiumModel:
     """Open an environment; to repeat the horizon that it has is no error."""
+    reward_range, recorded = ranges
+    fits = recorded is not None and recorded[0] <= 0.0 <= recorded[1]  # as the range of a black box does
+    if reward_range is None and fits and not isinstance(env, TabularMDP | GymnasiumModel):
+        reward_range = recorded
     return open_environment(env, None if horizon == getattr(env, "horizon", None) else horizon, reward_range)
 
 

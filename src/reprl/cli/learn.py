@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import Answer, progress_wanted
-from reprl.cli.outcome import describe_outcome, exit_code, is_undecided, outcome_rows
+from reprl.cli.answer import BAD_INPUT, Answer, progress_wanted
+from reprl.cli.outcome import describe_outcome, exit_code, is_undecided, outcome_rows, ran_out
+from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import LearnResult
+    from reprl.mdp.environment import Environment
     from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
 
 
 def learn(
-    env: args.Env,
+    env: args.OptionalEnv = None,
+    log: args.Log = None,
     horizon: args.Horizon = None,
     reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
@@ -38,11 +41,19 @@ def learn(
     data_seed: args.DataSeed = None,
     out: args.Out = None,
     force: args.Force = False,
+    counts: args.KeepCounts = None,
     option: args.Options = None,
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
     certify: args.Certify = False,
     workers: args.Workers = None,
+    timeout: args.Timeout = None,
+    column: args.Columns = None,
+    states: args.States = None,
+    actions: args.Actions = None,
+    support: args.Support = None,
+    reach: args.Reach = None,
+    reward_step: args.RewardStep = None,
     json: args.Json = False,
 ) -> Answer:
     """Learn a policy once, and say what to publish.
@@ -55,23 +66,62 @@ def learn(
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
-    reprl learn maintenance-v0 --preference "run,service" --access generative
-
-    reprl learn gridworld-v0 --rule sampled -o coupling=joint
+    reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
-    given |= {"rule": rule, "preference": preference, "constants": constants}
-    options = args.learn_options(given, option)
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
-    result = run_recipe(
-        recipe, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, certify=certify
-    )
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
+    options = args.learn_options({**given, "preference": preference, "constants": constants}, option)
+    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
+    spec |= {"reach": reach, "reward_step": reward_step}
+    drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
+    opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts}
+    _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
+    if log is not None:
+        from reprl.cli.logs import learn_from_log
+
+        spec |= {"horizon": horizon, "reward_range": reward_range}
+        return learn_from_log(log, spec, options, shared_seed, out, force)
+    assert env is not None  # checked above
+    options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
+    planned = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
+    own = "" if planned[1].environment.id else _again(env, env_option, reward_range)
+    return _learn_from(*planned, out, force, counts, own, {**drawn, "certify": certify})
+
+
+def _learn_from(
+    world: TabularMDP | GymnasiumModel,
+    recipe: Recipe,
+    out: Path | None,
+    force: bool,
+    counts: Path | None,
+    own: str,
+    drawn: dict[str, Any],
+) -> Answer:
+    """Learn once from an environment, and keep the data in sums where that was asked for."""
+    with args.open_out(counts) as keep:
+        result, unsaved = run_recipe(recipe, world, out, force, **drawn)
+        unsaved = unsaved or keep(result.counts.sealed())
+    out = None if unsaved else out
+    document = describe_run(result, out)
+    code = BAD_INPUT if unsaved else exit_code(result)
+    return Answer(document, lambda console: _show(console, result, world, out, own), code, unsaved)
+
+
+def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> None:
+    """Refuse what has no use with a log, or without one, and neither a log nor an environment."""
+    if log is not None:
+        args.refuse_without("be left out with --log", {"ENV": env, **args.flags(drawn)})
+        return
+    args.refuse_without("come with --log", args.flags(spec))
+    if env is None:
+        raise ReprlError("ENV must be given, or --log FILE; got neither")
+
+
+def _again(env: str, env_option: list[str] | None, reward_range: tuple[float, float] | None) -> str:
+    """The options that name an environment of one's own."""
     again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
-    own = "" if recipe.environment.id else again
-    document = describe_run(result, out)
-    return Answer(document, lambda console: _show(console, result, world, out, own), exit_code(result))
+    return again
 
 
 def run_recipe(
@@ -85,10 +135,19 @@ def run_recipe(
     workers: int | None,
     afresh: bool = False,
     certify: bool = False,
-) -> LearnResult:
-    """Run a recipe, and write the run to a folder that was reserved before the work began."""
-    from reprl.artifacts.folder import open_folder
+    runs: int = 1,
+) -> tuple[LearnResult, str]:
+    """Run a recipe, and write the run to a folder that was reserved before the work began.
 
+    What it may cost is said before, for so many runs like it; 0 for none.
+
+    Returns:
+        The run, and why it could not be written: empty if it could, or was not to be.
+    """
+    from reprl.artifacts.folder import open_folder
+    from reprl.cli.announce import announce
+
+    announce(world, recipe.settings, workers=args.count_workers(workers), max_samples=max_samples, runs=runs)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))
         result = recipe.learn(
@@ -100,9 +159,12 @@ def run_recipe(
             afresh=afresh,
             certify=certify,
         )
-        if folder is not None:
-            folder.write(result)
-    return result
+        try:
+            if folder is not None:
+                folder.write(result)
+        except ReprlError as error:
+            return result, str(error)
+    return result, ""
 
 
 def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
@@ -114,7 +176,7 @@ def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
         "episodes": result.episodes,
         **describe_outcome(result, result.environment),
         "shared_seed": result.shared_seed,
-        "data_seed": result.data_seed,
+        "data_seed": result.data_seed if result.coverage is None else None,
         "out": None if out is None else str(out),
         "recipe": result.recipe.as_dict(),
         "recipe_digest": result.recipe.digest,
@@ -142,21 +204,37 @@ def effort(result: LearnResult) -> str:
 def _show(
     console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None, own: str
 ) -> None:
-    from reprl.cli.draw import facts, print_policies
     from reprl.mdp.environment import describe
 
-    names = describe(world)
-    print_policies(console, [result.policy], names, [names.labels.name], idle_cells(result, world))
+    keep = f"the data seed {result.data_seed}: a second team draws its own"
+    team = f"reprl replicate {out}/recipe.json{own}"
+    show_run(console, result, describe(world), idle_cells(result, world), out, keep=keep, team=team)
+
+
+def show_run(
+    console: Console,
+    result: LearnResult,
+    names: Environment,
+    idle: NDArray[np.bool_],
+    out: Path | None,
+    *,
+    keep: str,
+    team: str,
+) -> None:
+    """Show a run: its policy, what came of it, what to publish and what to keep."""
+    from reprl.cli.draw import facts, print_policies
+
+    print_policies(console, [result.policy], names, [names.labels.name], idle)
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
     rows: list[tuple[str, object]] = [
         ("fingerprint", result.policy.fingerprint),
         ("samples", effort(result)),
         *outcome_rows(result, names),
         ("publish", f"{recipe}, with it the shared seed {result.shared_seed}"),
-        ("keep private", f"the data seed {result.data_seed}: a second team draws its own"),
+        ("keep private", keep),
     ]
     if out is not None:
-        rows.append(("second team", f"reprl replicate {out}/recipe.json{own}"))
+        rows.append(("second team", team))
     console.print(facts(rows))
     if is_undecided(result):
-        console.print("undecided: the samples ran out before this run was sure", style="yellow")
+        console.print(f"undecided: {ran_out(result)} before this run was sure", style="yellow")

@@ -2,53 +2,100 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
+from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reprl.bounds.forecast import Forecast
     from reprl.bounds.planner import Plan
+    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
+
+PlanEnv = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[ENV]", help="Instead of sizes: an environment, which a pilot is made on.", show_default=False
+    ),
+]
 
 
 def plan(
-    states: Annotated[int, args.option("--states", "-S", help="S.", kind=args.whole)],
-    actions: Annotated[int, args.option("--actions", "-A", help="A.", kind=args.whole)],
-    horizon: Annotated[int, args.option("--horizon", "-H", help="H.", kind=args.whole)],
+    env: PlanEnv = None,
+    states: Annotated[int | None, args.option("--states", "-S", help="S.", kind=args.whole)] = None,
+    actions: Annotated[int | None, args.option("--actions", "-A", help="A.", kind=args.whole)] = None,
+    horizon: Annotated[int | None, args.option("--horizon", "-H", help="H.", kind=args.whole)] = None,
     epsilon: args.Epsilon = None,
     rho: args.Rho = None,
     delta: args.Delta = None,
+    env_option: args.EnvOptions = None,
+    reward_range: args.RewardRange = None,
+    workers: args.Workers = None,
     json: args.Json = False,
 ) -> Answer:
     """Tabulate the samples that each algorithm needs, ours and its rivals', beside the lower bounds.
 
-    Rows marked exact are what reprl draws; the others are orders of magnitude.
+    Rows marked exact are what reprl draws; range: what its default learner needed on other worlds; the others are
+    orders of magnitude. With an environment, the default learner makes its first rounds there, for some seconds, and
+    what a run would cost on this machine is forecast.
 
     reprl plan --states 16 --actions 4 --horizon 6 --epsilon 0.3 --rho 0.1
+
+    reprl plan gridworld-v0 --horizon 6
     """
     from reprl.bounds.planner import plan as tabulate
     from reprl.learning.settings import Settings
 
     asked = {name: value for name, value in (("epsilon", epsilon), ("rho", rho), ("delta", delta)) if value is not None}
     figures = {"epsilon": Settings.epsilon, "rho": Settings.rho, "delta": Settings.delta, **asked}
-    table = tabulate(n_states=states, n_actions=actions, horizon=horizon, **figures)
-    document = {
-        "n_states": states,
-        "n_actions": actions,
-        "horizon": horizon,
-        **figures,
-        "rows": [row._asdict() for row in table],
-    }
-    return Answer(document, lambda console: _show(console, table))
+    forecasts: list[Forecast] = []
+    if env is None:
+        sizes = {"n_states": states, "n_actions": actions, "horizon": horizon}
+        for name, size in zip(("--states", "--actions", "--horizon"), sizes.values(), strict=True):
+            if size is None:
+                raise ReprlError(f"{name} must be given where there is no ENV, got none")
+        if env_option or reward_range:
+            raise ReprlError(f"--env-option and --reward-range must come with ENV, got {env_option or reward_range}")
+    else:
+        if states is not None or actions is not None:
+            raise ReprlError(f"--states and --actions must be left out with ENV, got {states or actions}")
+        from reprl.cli.environment import open_named
+
+        world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
+        sizes = {"n_states": world.n_states, "n_actions": world.n_actions, "horizon": world.horizon}
+        forecasts = _forecasts(world, args.count_workers(workers), figures)
+    table = tabulate(**sizes, **figures)  # type: ignore[arg-type]
+    document: dict[str, Any] = {**sizes, **figures, "rows": [row._asdict() for row in table]}
+    document["forecasts"] = [found.as_dict() for found in forecasts]
+    return Answer(document, lambda console: _show(console, table, forecasts))
 
 
-def _show(console: Console, plan: Plan) -> None:
-    from reprl.cli.draw import table_of
+def _forecasts(world: TabularMDP | GymnasiumModel, workers: int, figures: dict[str, float]) -> list[Forecast]:
+    """Forecast a run by every access that the environment has."""
+    from reprl.bounds.forecast import forecast
+    from reprl.mdp.tabular import TabularMDP
+
+    ways = ("episodic", "generative") if isinstance(world, TabularMDP) else ("episodic",)
+    return [
+        forecast(
+            world, access=way, workers=workers, epsilon=figures["epsilon"], rho=figures["rho"], delta=figures["delta"]
+        )
+        for way in ways
+    ]
+
+
+def _show(console: Console, plan: Plan, forecasts: list[Forecast]) -> None:
+    from reprl.cli.draw import facts, table_of
 
     table = table_of("algorithm", "access", "samples", "kind", "runtime", "source")
     for row in plan:
-        kind = "exact" if row.exact else "order"
-        table.add_row(row.algorithm, row.access, f"{row.samples:.3g}", kind, row.runtime, row.source)
+        table.add_row(row.algorithm, row.access, row.shown, row.kind, row.runtime, row.source)
     console.print(table)
+    if forecasts:
+        console.print(facts([(f"forecast, {found.access}", found) for found in forecasts]))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reprl.cli import arguments as args
-from reprl.cli.answer import DIFFERENT, Answer
+from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer
 from reprl.cli.learn import describe_run, effort, run_recipe
-from reprl.cli.outcome import exit_code, is_undecided, outcome_rows
+from reprl.cli.outcome import exit_code, is_undecided, outcome_rows, ran_out
+from reprl.cli.verify import SAME_DATA, SAME_LOG
 from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
@@ -18,22 +19,36 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.recipe import Recipe
     from reprl.artifacts.verify import Evidence, Verification
+    from reprl.auditing.same_world import SameWorld
     from reprl.learning.learner import LearnResult
+    from reprl.mdp.counts import Counts
+    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
+
+
+Allow = Annotated[
+    list[str] | None,
+    args.option("--allow", help="A module that the recipe's environment may import; repeatable.", metavar="MODULE"),
+]
+Afresh = Annotated[bool, typer.Option("--afresh", help="Choose again, instead of following the recipe's candidate.")]
 
 
 def replicate(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, or the run folder that holds one.")],
+    log: args.Log = None,
+    column: args.Columns = None,
     data_seed: args.DataSeed = None,
     out: args.Out = None,
     force: args.Force = False,
     env: args.OtherEnv = None,
     env_option: args.EnvOptions = None,
     reward_range: args.RewardRange = None,
+    counts: args.FirstCounts = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
-    afresh: Annotated[
-        bool, typer.Option("--afresh", help="Choose again, instead of following the recipe's candidate.")
-    ] = False,
+    timeout: args.Timeout = None,
+    allow: Allow = None,
+    afresh: Afresh = False,
     json: args.Json = False,
 ) -> Answer:
     """Repeat a recipe on fresh data: you are the second team.
@@ -46,40 +61,115 @@ def replicate(
 
     reprl replicate run/recipe.json --out second
 
-    reprl replicate run --afresh
+    reprl replicate run --env plant.py:make_plant --counts first.counts
 
-    reprl replicate run --env plant.py:make_plant
+    reprl replicate run --log ours.csv --out second
+
+    The digest of a black box sees spaces, horizon and reward range, not what it does; with the first team's --counts,
+    your transitions are tested against theirs: exit code 1 if they contradict.
+    A recipe may come from a stranger: it imports Gymnasium at most, and what --allow names (docs/security.md).
     """
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
-    from reprl.artifacts.verify import compare_policies
 
     folder = recipe if recipe.is_dir() else recipe.parent
     wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
-    first, remark = _first_team(folder, wanted)
-    if out is not None and first is not None and out.resolve() == folder.resolve() and not force:
-        raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
-    world = wanted.make(args.open_other(env, wanted.environment.horizon, env_option, reward_range))
-    result = run_recipe(
-        wanted, world, out, force, data_seed=data_seed, max_samples=max_samples, workers=workers, afresh=afresh
-    )
-    comparison = None
-    if first is not None and first.receipt is not None:
-        comparison = compare_policies(first.policy or first.fingerprint, result.policy, world)
-        if first.receipt.data_commitment == result.receipt.data_commitment:
-            remark = "both runs used one data seed: equal policies show determinism, not replicability"
+    first, remark = _first_team(folder, wanted, None if force else out)
+    kept = _first_counts(counts, wanted, first)
+    drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
+    opened: dict[str, Any] = {"env": env, "env_option": env_option, "reward_range": reward_range}
+    opened |= {"timeout": timeout, "allow": allow}
+    world: TabularMDP | GymnasiumModel | None = None
+    if log is not None:
+        from reprl.cli.logs import run_log
+
+        args.refuse_without("be left out with --log", args.flags({**drawn, **opened}))
+        result, unsaved = run_log(wanted, log, args.read_columns(column), out, force, afresh=afresh)
+    else:
+        args.refuse_without("come with --log", {"--column": column})
+        world = _open(wanted, **opened)
+        result, unsaved = run_recipe(wanted, world, out, force, **drawn, afresh=afresh)
+    return _answer(result, world, first, remark, kept, None if unsaved else out, unsaved)
+
+
+def _answer(
+    result: LearnResult,
+    world: TabularMDP | GymnasiumModel | None,
+    first: Evidence | None,
+    remark: str | None,
+    kept: Counts | None,
+    out: Path | None,
+    unsaved: str,
+) -> Answer:
+    """Compare the policies of both teams, and their data where the first has left them."""
+    from reprl.auditing.same_world import same_world
+
+    comparison, remark = _compare(first, result, world, remark)
+    tested = None if kept is None else same_world(kept, result.counts)
     document = {
         **describe_run(result, out),
         "same": None if comparison is None else comparison.same,
         "comparison": None if comparison is None else comparison.as_dict(),
+        "same_world": None if tested is None else tested.as_dict(),
         "remark": remark,
     }
-    code = exit_code(result) if comparison is None or comparison.same else DIFFERENT
-    return Answer(document, lambda console: _show(console, result, comparison, remark), code)
+    code = BAD_INPUT if unsaved else _code(result, comparison, tested)
+    return Answer(document, lambda console: _show(console, result, comparison, tested, remark), code, unsaved)
 
 
-def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | None]:
-    """What the first team left beside its recipe, or why it does not count."""
+def _open(
+    wanted: Recipe, *, allow: list[str] | None, timeout: float | None, **other: Any
+) -> TabularMDP | GymnasiumModel:
+    """Open the recipe's environment, or the one that is named instead of it."""
+    from reprl.learning.learner import limit_time
+
+    place = wanted.environment
+    given = args.open_other(other["env"], place.horizon, other["env_option"], other["reward_range"], place.reward_range)
+    world = wanted.make(given, allow=allow or ())
+    limit_time(world, timeout)
+    return world
+
+
+def _code(result: LearnResult, comparison: Verification | None, tested: SameWorld | None) -> int:
+    """Return the exit code: the answer is "different" where policies differ or the environments do."""
+    apart = (comparison is not None and not comparison.same) or (tested is not None and tested.contradicted)
+    return DIFFERENT if apart else exit_code(result)
+
+
+def _first_counts(path: Path | None, wanted: Recipe, first: Evidence | None) -> Counts | None:
+    """Read the first team's data, which must be those of its receipt, where there is one."""
+    from reprl.mdp.counts import Counts
+
+    if path is None:
+        return None
+    counts, place = Counts.load(path), wanted.environment
+    shape = (place.horizon, place.n_states, place.n_actions)
+    if counts.outcomes.shape != shape:
+        raise ReprlError(f"--counts must have the recipe's shape (H, S, A) = {shape}, got {counts.outcomes.shape}")
+    if first is not None and first.receipt is not None:
+        visits = counts.visits.astype(object).sum(axis=2)
+        if visits.shape != first.receipt.visits.shape or (visits != first.receipt.visits).any():
+            raise ReprlError(f"--counts must be the data of the first team's receipt, got those of another run: {path}")
+    return counts
+
+
+def _compare(
+    first: Evidence | None, result: LearnResult, world: TabularMDP | GymnasiumModel | None, remark: str | None
+) -> tuple[Verification | None, str | None]:
+    """Compare with the first team, where there is one; and remark if both had the same data."""
+    from reprl.artifacts.verify import compare_policies
+
+    if first is None or first.receipt is None:
+        return None, remark
+    names = None if world is not None else result.environment.labels
+    comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names)
+    if first.receipt.data_commitment != result.receipt.data_commitment:
+        return comparison, remark
+    return comparison, SAME_DATA if result.coverage is None else SAME_LOG
+
+
+def _first_team(folder: Path, wanted: Recipe, out: Path | None) -> tuple[Evidence | None, str | None]:
+    """What the first team left beside its recipe, where `out` must not overwrite it, or why it does not count."""
     from reprl.artifacts.folder import RECEIPT, find_file
     from reprl.artifacts.verify import load_evidence
 
@@ -89,22 +179,43 @@ def _first_team(folder: Path, wanted: Recipe) -> tuple[Evidence | None, str | No
     first = load_evidence(path)
     if first.receipt is None or first.receipt.recipe != wanted.digest:
         return None, f"{path} belongs to another recipe, so nothing was compared"
+    if out is not None and out.resolve() == folder.resolve():
+        raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
     return first, None
 
 
-def _show(console: Console, result: LearnResult, comparison: Verification | None, remark: str | None) -> None:
+def _show(
+    console: Console,
+    result: LearnResult,
+    comparison: Verification | None,
+    tested: SameWorld | None,
+    remark: str | None,
+) -> None:
     from reprl.cli.draw import facts, print_comparison
 
     rows: list[tuple[str, object]] = [
         ("fingerprint", result.policy.fingerprint),
         ("samples", effort(result)),
         *outcome_rows(result, result.environment),
-        ("keep private", f"the data seed {result.data_seed}"),
+        ("keep private", f"the data seed {result.data_seed}" if result.coverage is None else "the log"),
     ]
     console.print(facts(rows))
     if comparison is not None:
         print_comparison(console, comparison)
+    if tested is not None:
+        _show_test(console, result, tested)
     if is_undecided(result):
-        console.print("undecided: the samples ran out before this run was sure", style="yellow")
+        console.print(f"undecided: {ran_out(result)} before this run was sure", style="yellow")
     if remark:
         console.print(remark, soft_wrap=True)
+
+
+def _show_test(console: Console, result: LearnResult, tested: SameWorld) -> None:
+    """Say whether both teams can have sampled one environment."""
+    if not tested.contradicted:
+        console.print("your transitions do not contradict the first team's counts; that proves no more", style="dim")
+        return
+    console.print("another environment: your transitions contradict the first team's counts", style="bold red")
+    console.print(f"by chance alone with probability at most {tested.p_value:.2g}; where it shows most:")
+    for item in tested.contrasts:
+        console.print(f"  {item.words(result.environment)}", soft_wrap=True)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, Answer
 from reprl.cli.learn import describe_run, effort, idle_cells, run_recipe
-from reprl.cli.outcome import exit_code, is_undecided, promise, spread_words, ties_rows, undecided_words
+from reprl.cli.outcome import (
+    accuracy_words,
+    exit_code,
+    is_undecided,
+    promise,
+    spread_words,
+    ties_rows,
+    undecided_words,
+)
 from reprl.errors import ReprlError
 
 if TYPE_CHECKING:
@@ -41,6 +49,7 @@ def twice(
     env_option: args.EnvOptions = None,
     max_samples: args.MaxSamples = None,
     workers: args.Workers = None,
+    timeout: args.Timeout = None,
     json: args.Json = False,
 ) -> Answer:
     """Learn twice on independent data with one shared seed: are the policies the same?
@@ -56,10 +65,10 @@ def twice(
     given |= {"rule": rule, "preference": preference, "constants": constants}
     seeds = _two_seeds(data_seed)
     options = args.learn_options(given, option)
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed)
+    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
     runs = [
-        run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers)
-        for seed in seeds
+        run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers, runs=ahead)[0]
+        for seed, ahead in zip(seeds, (2, 0), strict=True)
     ]
     from reprl.artifacts.verify import compare_policies
     from reprl.peers import empirical_values, greedy_policy
@@ -119,7 +128,8 @@ def _show(
     cells = runs[0].policy.actions.size
     plain = f"greedy planning on these two data sets differs in {greedy} of {cells} cells: it shares no randomness"
     weakest = max(runs, key=is_undecided)
-    rows: list[tuple[str, object]] = [("promised", promise(weakest)), *ties_rows(runs)]
+    accuracy = ("accuracy", accuracy_words(weakest, weakest.environment))
+    rows: list[tuple[str, object]] = [("promised", promise(weakest)), accuracy, *ties_rows(runs)]
     for number, run in enumerate(runs, 1):
         if is_undecided(run):
             rows.append((f"undecided, run {number}", undecided_words(run, names)))

@@ -9,7 +9,7 @@ import typer
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.errors import ReprlError
+from reprl.errors import ReprlError, quote
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import Labels, TabularMDP
+
+
+SAME_DATA = "both runs used one data seed: equal policies show determinism, not replicability"
+SAME_LOG = "both runs read one log: equal policies show determinism, not replicability"
 
 
 def verify(
@@ -34,8 +38,8 @@ def verify(
     """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
 
     Policies are compared cell by cell, receipts by the fingerprints in them. Receipts also hold the names of states
-    and actions. Where a recipe with an id lies beside, or --env names the environment, the difference in value is
-    computed.
+    and actions. Where a recipe with an id of the catalogue lies beside, or --env names the environment, the difference
+    in value is computed. Nothing is imported on behalf of the files: no other environment is opened unless you name it.
 
     reprl verify run second
 
@@ -73,9 +77,14 @@ def _certificate(side: Evidence) -> dict[str, Any] | None:
 
 def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
     """The environment of both sides, if it can be known."""
+    from reprl.mdp.catalogue import PREFIX
+
     known = [side.recipe for side in sides if side.recipe is not None and side.recipe.environment.id is not None]
-    if not known:
+    if not known or known[0].of_log:
         return None, []
+    id = str(known[0].environment.id)
+    if id.startswith(PREFIX):  # a stranger's folder must not decide what is opened here
+        return None, [f"values are missing: {quote(id)} is opened only where you name it (--env)"]
     try:
         return known[0].make(), []
     except ReprlError as error:
@@ -91,7 +100,8 @@ def _find_names(sides: tuple[Evidence, Evidence]) -> Labels | None:
 def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     first, second = (side.receipt for side in sides)
     remarks = [
-        f"{side.path} was undecided when its samples ran out: nothing is promised of it"
+        f"{side.path} was undecided when its {'samples ran out' if side.receipt.coverage is None else 'log ended'}: "
+        "nothing is promised of it"
         for side in sides
         if side.receipt is not None and side.receipt.guarantee.status == "none" and side.receipt.rehearsal is not None
     ]
@@ -106,7 +116,7 @@ def _remarks(sides: tuple[Evidence, Evidence]) -> list[str]:
     if first.recipe != second.recipe:
         return [*remarks, "the two runs followed different recipes"]
     if first.data_commitment == second.data_commitment:
-        return [*remarks, "both runs used one data seed: equal policies show determinism, not replicability"]
+        return [*remarks, SAME_DATA if first.coverage is None else SAME_LOG]
     return remarks
 
 

@@ -13,12 +13,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.grade import DEFAULT_BLOCK, JOINT, Grade
+from reprl.coupling.grade import COUPLINGS, DEFAULT_BLOCK, JOINT, Grade
 from reprl.coupling.gumbel_field import find_winners, make_search
-from reprl.errors import ReprlError, check_array, check_distribution, check_int
+from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, rounding_of
 from reprl.randomness import SharedKey, check_shared_key, philox, unit
 
-DEFAULT_MAX_NODES = 10**9
+DEFAULT_MAX_NODES = 5 * 10**7
+"""Some seconds of work: 4 s for two outcomes and 8 s for four, a core of 2020."""
 
 
 class Draw(NamedTuple):
@@ -44,11 +45,12 @@ def correlated_sample(
     Args:
         key: shared randomness; the same key in both runs.
         probabilities: (n, k), each row a law.
-        method: "joint" couples the whole product, "blocked" each run of `block` rows, "product" each row.
+        method: "joint" couples the whole product, "blocked" each run of `block` rows, "product" each row; "auto" is
+            joint while there are at most 2⁴⁰ outcomes in all, and else blocks of that size: by (n, k) alone.
         block: rows per block for "blocked".
         first: number of the first row, so that one list may be drawn in several calls; a multiple of `block` for
             "blocked", 0 for "joint".
-        max_nodes: work guard of the search in each block.
+        max_nodes: work guard of the search in each block, which refuses to go on, after seconds by default.
 
     Returns:
         (n,) chosen outcomes. An outcome of probability 0 is never chosen.
@@ -62,7 +64,9 @@ def correlated_sample(
         Shared only: product reads words of `key` by row number, the others nodes of a tree per block number. Neither
         data nor the order or split of calls can move a draw.
     """
-    return draw(key, probabilities, Grade(method, block), first=first, max_nodes=max_nodes).choice
+    check_choice("method", method, COUPLINGS)
+    laws = _laws(probabilities)
+    return _draw(key, laws, Grade.resolve(method, block, *laws.shape), first, max_nodes).choice
 
 
 def draw(
@@ -74,10 +78,13 @@ def draw(
     max_nodes: int = DEFAULT_MAX_NODES,
 ) -> Draw:
     """Like correlated_sample, and also report the work."""
+    return _draw(key, _laws(probabilities), grade, first, max_nodes)
+
+
+def _draw(key: SharedKey, laws: NDArray[np.float64], grade: Grade, first: int, max_nodes: int) -> Draw:
     words = check_shared_key(key).words
     first = check_int("first", first, 0, 2**62)
     max_nodes = check_int("max_nodes", max_nodes, 1, 2**62)
-    laws = _laws(probabilities)
     n, k = laws.shape
     choice = np.zeros(n, dtype=np.int64)
     if grade.method == "product":
@@ -101,7 +108,8 @@ def draw(
             high = min(low + size, first + n) - 1
             raise ReprlError(
                 f"coupling of rows {low} to {high} passed max_nodes={max_nodes}: choose method='blocked' with a "
-                f"smaller block (now method={grade.method!r}, block={size}) or method='product'"
+                f"smaller block (now method={grade.method!r}, block={size}), method='auto' or method='product', "
+                "or allow more nodes"
             )
     return Draw(choice, int(nodes.sum()))
 
@@ -138,14 +146,14 @@ def _laws(probabilities: ArrayLike) -> NDArray[np.float64]:
     laws = check_array("probabilities", probabilities, 2)
     if 0 in laws.shape:
         raise ReprlError(f"probabilities must have at least one row and one column, got shape {laws.shape}")
-    whole = np.empty(laws.shape)
-    if not _normalise(laws, whole):
-        check_distribution("probabilities", laws)
+    whole, rounding = np.empty(laws.shape), rounding_of(probabilities)
+    if not _normalise(laws, rounding, whole):
+        check_distribution("probabilities", laws, rounding)
     return whole
 
 
 @njit(cache=True, error_model="numpy")
-def _normalise(laws: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
+def _normalise(laws: NDArray[np.float64], rounding: float, out: NDArray[np.float64]) -> bool:
     """Write each row over its total into out, summed left to right; return whether every row was a law."""
     n, k = laws.shape
     good = True
@@ -154,7 +162,7 @@ def _normalise(laws: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
         for j in range(k):
             good &= laws[i, j] >= 0.0
             total += laws[i, j]
-        good &= abs(total - 1.0) <= 1e-9
+        good &= abs(total - 1.0) <= rounding
         for j in range(k):
             out[i, j] = laws[i, j] / total
     return good

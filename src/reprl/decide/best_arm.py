@@ -14,7 +14,16 @@ from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, draw
 from reprl.coupling.grade import DEFAULT_BLOCK, METHODS, Grade
 from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential
 from reprl.coupling.rounding import round_vector, rounding_bound
-from reprl.errors import ReprlError, check_array, check_choice, check_int, check_probability, check_real, quote
+from reprl.errors import (
+    ROUNDING,
+    ReprlError,
+    check_array,
+    check_choice,
+    check_int,
+    check_probability,
+    check_real,
+    quote,
+)
 from reprl.guarantee import Guarantee
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -93,7 +102,7 @@ def multi_best_arm(
         epsilon: accuracy, in the units of the utilities.
         delta: failure probability.
         decision: mechanism, coupling and rounding.
-        scale: length of the interval that holds every utility; [0, 1] has 1.
+        scale: length of the interval that holds every utility; means further apart contradict it and are refused.
         drift: bound on how much the true utilities themselves may differ between two runs.
         among: (N,) booleans, S of them true: which of N coordinates hold the instances; None for all. Coordinates
             address the shared draws, so an instance keeps its draws whatever other instances there are.
@@ -112,7 +121,7 @@ def multi_best_arm(
     check_shared_key(key)
     decision = Decision() if decision is None else check_decision(decision)
     scale = check_real("scale", scale, 0.0, math.inf)
-    scores = check_array("means", means, 2)
+    scores = _scores(means, scale)
     fewest = _fewest(sizes, scores.shape)
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     delta = check_probability("delta", delta)
@@ -214,6 +223,17 @@ def _disagreement(
         spread[places] = apart
         total += rounding_bound(spread, width=width, method=method, block=decision.block)
     return total
+
+
+def _scores(means: ArrayLike, scale: float) -> NDArray[np.float64]:
+    """Return the means, which must fit into some interval of this length, or nothing would be proven of them."""
+    scores = check_array("means", means, 2)
+    low, high = scores.min(initial=math.inf), scores.max(initial=-math.inf)
+    if high - low > scale * (1.0 + ROUNDING):
+        raise ReprlError(
+            f"means must lie within scale={scale:g} of each other, as utilities do, got {low:g} to {high:g}"
+        )
+    return scores
 
 
 def _fewest(sizes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:

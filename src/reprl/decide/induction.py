@@ -134,7 +134,8 @@ def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accurac
     """Add up what the bandits promise, each tier weighted by how much of it an optimal policy can visit.
 
     Proven where values of tiers above 1 are underestimates: otherwise the learned policy may be drawn to a tier that
-    the optimal one hardly visits, and the weights are not its own.
+    the optimal one hardly visits, and the weights are not its own. A step whose states are all ignored is visited by
+    every policy, so the partition's premise fails, and H is all that bounds the loss.
     """
     proven = all(tier == 1 or error.epsilon <= accuracy.pessimism * accuracy.by_tier[tier - 1] for tier, error in parts)
     loss = horizon * 2.0 ** (1 - tiers.count) if tiers.count > 1 else 0.0
@@ -144,10 +145,14 @@ def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accurac
         terms = [2.0 * error + max(pessimism, error) for error in steps]
         if terms:
             loss += sum(terms) if tier == 1 else 2.0 ** (1 - tier) * max(terms)
+    source, lost = _SOURCE, int(tiers.ignorable.all(axis=1).sum())
+    if lost > 2.0 ** (1 - tiers.count):
+        source = f"all states of {lost} steps are ignored, so no more is known than of any policy; {_SOURCE}"
+        loss = float(horizon)
     return Guarantee(
         rho=min(1.0, sum(part.rho for _, part in parts)),
         delta=sum(part.delta for _, part in parts),
         epsilon=loss,
         status="proven" if proven else "heuristic",
-        source=_SOURCE,
+        source=source,
     )

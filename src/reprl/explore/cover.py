@@ -19,7 +19,7 @@ from reprl.errors import ReprlError
 from reprl.explore.blackbox import Records, as_counts, known_records, seeds
 from reprl.explore.crew import Crew
 from reprl.explore.unknown import find_unknown
-from reprl.mdp.access import Episodic, Model, walk
+from reprl.mdp.access import Episodic, Model, mask_of, walk
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.outcomes import step_forward
@@ -34,9 +34,10 @@ ALONE = 2048
 """Batches of a round that has to stand by itself: one for each cell, up to this."""
 
 
-def no_data(model: Model) -> Data:
-    """Return what is known before the first sample."""
-    return Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64))
+def no_data(model: Model, *, pooled: bool = False) -> Data:
+    """Return what is known before the first sample; if steps are pooled, all that is added to it has to be."""
+    none = Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64), mask_of(model))
+    return none.pool() if pooled else none
 
 
 def cover(
@@ -53,7 +54,7 @@ def cover(
 
     Args:
         model: the MDP in memory, or a black box; its ledger is charged.
-        data: what is known so far.
+        data: what is known so far; if its steps are pooled, what is played counts at all steps too.
         episodes: how many to play.
         weight: (H, S, A) how much the variance of each cell's mean matters; None for all alike.
         bearable: what the unknown may be worth; while it could be worth more, every other batch looks into it.
@@ -63,12 +64,14 @@ def cover(
     Randomness:
         A fresh data stream of the model for every batch.
     """
+    pooled = data.counts.outcomes.pooled
     for number, (first, last) in enumerate(pairwise(_edges(model, episodes))):
         actions = plan_visits(data, weight, model)
         if number % 2 and (unknown := find_unknown(data)).worth > bearable:
             actions = unknown.actions
         tell = None if progress is None else _shifted(progress, first, episodes)
-        data = data + play(model, actions, last - first, crew=crew, progress=tell)
+        more = play(model, actions, last - first, crew=crew, progress=tell)
+        data += more.pool() if pooled else more
     return data
 
 
@@ -129,13 +132,18 @@ def _edges(model: Episodic, episodes: int, most: int = 0) -> list[int]:
 def plan_visits(
     data: Data, weight: NDArray[np.float64] | None, model: Episodic, visits: NDArray[np.float64] | None = None
 ) -> NDArray[np.int64]:
-    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model; n are visits, if any."""
+    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model; n are visits, if any.
+
+    Where steps are pooled, the sum is over (s, a), and a cell's weight is that of all its steps together.
+    """
     if visits is None:
         visits = data.counts.visits.astype(np.float64)
+    if weight is not None and data.counts.outcomes.pooled:
+        weight = np.repeat(weight.sum(axis=0, keepdims=True), model.horizon, axis=0)
     bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2
     bonus[:, list(model.known)] = 0.0
     if data.starts.sum() == 0:
-        return np.zeros(visits.shape[:2], dtype=np.int64)
+        return np.zeros(visits.shape[:2], dtype=np.int64) if data.allowed is None else data.allowed.argmax(axis=2)
     actions = np.empty(visits.shape[:2], dtype=np.int64)
     _plan(empirical_dynamics(data), bonus, actions)
     return actions
@@ -175,7 +183,7 @@ def play(
         counts = Counts(arrays.outcomes, hits)
         if progress is not None:
             progress(episodes, episodes)
-        return Data(counts, counts.visits[0].sum(axis=1))
+        return Data(counts, counts.visits[0].sum(axis=1), mask_of(model))
     crew = crew or Crew(model)
     shares = [episodes * w // crew.workers for w in range(crew.workers + 1)]
     parts = [(actions, stream, range(*edges)) for edges in pairwise(shares)]
@@ -184,7 +192,7 @@ def play(
     for found, begun in crew.work(play_episodes, parts, episodes, progress):
         records.update(found)
         starts += begun
-    return Data(as_counts(records, _shape(model)), starts)
+    return Data(as_counts(records, _shape(model)), starts, mask_of(model))
 
 
 def play_episodes(
@@ -250,6 +258,8 @@ def _plan(dynamics: Dynamics, bonus: NDArray[np.float64], actions: NDArray[np.in
         for s in range(outcomes.n_states):
             best, largest = 0, -1.0
             for a in range(outcomes.n_actions):
+                if not dynamics.allowed[h, s, a]:
+                    continue
                 total = bonus[h, s, a]
                 row = h * outcomes.row_shift + s * outcomes.n_actions + a
                 for e in range(outcomes.first[row], outcomes.first[row + 1]):

@@ -129,10 +129,14 @@ def find_partition(
     mu = np.array([tier for stage, batch in zip(stages, seen, strict=True) for tier in stage.fractional(batch)])
     ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], grade) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
+    starts = np.sum([batch.starts for batch in seen], axis=0)
     if np.delete(tiers.ignorable[0], list(model.known)).all():
         made = " and ".join(f"{stage.partition_runs} runs of {stage.run.episodes} episodes" for stage in stages)
+        least, begun = min(min(stage.rungs) for stage in stages), int(np.count_nonzero(starts))
         raise ReprlError(
-            f"exploration must settle some state of step 0, got none after {made}: it starts in too many states"
+            f"exploration must settle some state of step 0, got none after {made}: {least} records of every action in "
+            f"a run are too many for the {begun} {'state' if begun == 1 else 'states'} that episodes began in, at "
+            f"horizon {model.horizon}; rule='canonical' needs no such runs"
         )
     return Explored(
         tiers,
@@ -140,7 +144,7 @@ def find_partition(
         mu,
         ignored,
         first_value=np.concatenate([batch.first_value for batch in seen]),
-        starts=np.sum([batch.starts for batch in seen], axis=0),
+        starts=starts,
     )
 
 

@@ -1,11 +1,13 @@
 """The unknown: what cells of which too little is known could be worth, and the policy that finds out.
 
 A cell with few samples may be anything, so it is feared to pay the most that is left. Following that fear is the
-principle of R-max: either what is unknown is met, and becomes known, or it cannot be worth much.
+principle of R-max: either what is unknown is met, and becomes known, or it cannot be worth much. A cell with many
+samples may still hide an outcome that is rare.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.outcomes import Outcomes
 
 UNSURE = 16
 """A cell with fewer samples may be anything."""
@@ -45,6 +48,43 @@ def weigh_unknown(dynamics: Dynamics, unsure: NDArray[np.bool_]) -> Unknown:
     return Unknown(float(dynamics.initial @ worth), actions)
 
 
+def weigh_unseen(
+    data: Data, value: NDArray[np.float64], visits: NDArray[np.float64], actions: NDArray[np.int64]
+) -> float:
+    """Return what outcomes that no sample has shown yet could cost a policy.
+
+    Args:
+        data: what was seen.
+        value: (H+1, S) best values in the model.
+        visits: (H, S) of the policy.
+        actions: (H, S), the policy.
+
+    Returns:
+        Σ_h E_π[1/n]·range_h: as if every cell that the policy visits, of n samples, hid an outcome of probability 1/n,
+        as far from the others as any two that were seen at this step are. A simulated team never meets such an outcome.
+    """
+    reach = np.zeros(visits.shape[0])
+    _ranges(data.counts.outcomes, data.counts.hits, value, reach)
+    samples = np.take_along_axis(data.counts.visits, actions[:, :, None], axis=2)[:, :, 0]
+    return float(reach @ (visits / np.maximum(samples, 1)).sum(axis=1))
+
+
+@njit(cache=True, nogil=True)
+def _ranges(
+    outcomes: Outcomes, hits: NDArray[np.int64], value: NDArray[np.float64], reach: NDArray[np.float64]
+) -> None:
+    """Fill reach, (H,), with the range over all samples of a step of reward plus next value."""
+    for h in range(outcomes.horizon):
+        low, high = math.inf, -math.inf
+        for cell in range(outcomes.n_states * outcomes.n_actions):
+            row = h * outcomes.row_shift + cell
+            for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                if hits[e + h * outcomes.slot_shift] > 0:
+                    x = outcomes.reward[e] + value[h + 1, outcomes.next_state[e]]
+                    low, high = min(low, x), max(high, x)
+        reach[h] = max(high - low, 0.0)
+
+
 @njit(cache=True, nogil=True)
 def _weigh(
     dynamics: Dynamics, unsure: NDArray[np.bool_], worth: NDArray[np.float64], actions: NDArray[np.int64]
@@ -56,6 +96,8 @@ def _weigh(
         for s in range(outcomes.n_states):
             here[s] = -1.0
             for a in range(outcomes.n_actions):
+                if not dynamics.allowed[h, s, a]:
+                    continue
                 total = float(outcomes.horizon - h)
                 if not unsure[h, s, a]:
                     total = 0.0

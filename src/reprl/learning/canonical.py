@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.errors import ReprlError
 from reprl.explore.cover import cover, cover_planned, no_data
 from reprl.explore.crew import Crew
-from reprl.explore.unknown import find_unknown
+from reprl.explore.unknown import find_unknown, weigh_unseen
 from reprl.guarantee import Guarantee
 from reprl.learning.certificate import SKIPPED, Certificate, Witness, certified_delta, make_certificate
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
-from reprl.mdp.access import check_model
+from reprl.mdp.access import check_model, mask_of
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, redraw
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
@@ -43,6 +44,8 @@ class _Look(NamedTuple):
     rehearsal: Rehearsal | None
     unknown: float
     """What cells of which too little is known could be worth."""
+    unseen: float
+    """What rare outcomes that no sample has shown could cost the policy."""
 
 
 def run_canonical(
@@ -65,46 +68,63 @@ def run_canonical(
         settings: accuracy, replicability and preference.
         max_samples: never draw more; a run that is not sure by then promises nothing. None for LIMITS.
         spend: draw about so many, whatever a rehearsal would say, and ask for none.
-        candidate: (kind, number) that a recipe has published: the run follows it instead of choosing afresh, and pairs
-            under fresh keys then say nothing about it.
+        candidate: (kind, number) of a recipe, followed instead of choosing afresh; no pairs under fresh keys are asked.
         certify: stop when the data prove the policy, and not before.
         workers: processes, for a black box.
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
         Status "certified" if the data prove the policy (docs/proofs/certificate.md); "rehearsed" if the last rehearsal
-        passed, cells of which too little is known could be worth at most 0.1·ε and the policy loses less than ε in the
-        model; otherwise "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
+        passed, cells of which too little is known could be worth at most 0.1·ε, outcomes that no sample has shown could
+        cost less than ε, and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the
+        run's own frequencies (docs/proofs/canonical.md).
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
         (data seed, "rehearsal/ROUND/…").
     """
-    check_model(model, settings.access, f"access={settings.access!r}")
+    check_model(model, settings.access, f"access={settings.access!r}", masked=True)
+    settings = settings.pooling(model, apart=certify)
+    model = _provable(model, settings) if certify else source(model, settings)
     settings.check_horizon(model.horizon)
-    shape = (model.horizon, model.n_states, model.n_actions)
-    key = check_shared_key(shared_key).derive("rule")
-    rule = make_rule(key, shape, epsilon=settings.epsilon, preference=settings.numbered((), shape[2]).preference)
-    if candidate is not None:
-        rule = follow(rule, *candidate)
-    data = no_data(model)
+    rule = _rule_for(model, check_shared_key(shared_key), settings, candidate)
+    data = no_data(model, pooled=bool(settings.stationary))
     weight: NDArray[np.float64] | None = None
-    sizes = list(_sizes(model, settings.access, max_samples if spend is None else spend))
+    sizes = list(_sizes(model, settings, max_samples if spend is None else spend))
     with Crew(model, workers) as crew:
         for number, size in enumerate(sizes, 1):
             tell = None if progress is None else telling(progress, f"round {number}")
             gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
             data, witness = gathered.data, gathered.witness._replace(round=number)
             last = size == sizes[-1]
-            proof = _prove(rule, witness, shared_key, settings, model, last=last) if certify else _Proof(None, None)
+            proof = _Proof(None, None)
+            if certify and (number > SKIPPED or last):  # before that, a look by episodes would spend all of δ
+                proof = _prove(rule, witness, shared_key, settings, model, last=last)
             ask = not spend and (not certify or (last and not proof.proven))
             stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
             look = _look(rule, data, settings, stream, pairs=candidate is None)
             if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=witness)
+    run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=witness.kept())
     return _certified(run if candidate is None else _following(run), proof.certificate)
+
+
+def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None) -> Rule:
+    """Return f(ξ, ·) for a model, or the one candidate of it that a recipe has published."""
+    shape = (model.horizon, model.n_states, model.n_actions)
+    preference = settings.numbered((), shape[2]).preference
+    rule = make_rule(shared_key.derive("rule"), shape, epsilon=settings.epsilon, preference=preference)
+    return rule if candidate is None else follow(rule, *candidate)
+
+
+def _provable(model: Any, settings: Settings) -> Any:
+    """Return what is sampled, or refuse what no certificate covers."""
+    if settings.stationary:
+        raise ReprlError("stationary must be False, or left out, for a run that is to be certified, got True")
+    if mask_of(model) is not None:
+        raise ReprlError("certify must be False for an environment that masks actions, got True")
+    return source(model, settings)
 
 
 class _Proof(NamedTuple):
@@ -159,12 +179,23 @@ def _gather(
     return _Gathered(data, Witness(data, "episodes", 1, fixed_start))
 
 
-def _sizes(model: Any, access: str, limit: int | None) -> Iterator[int]:
-    """Numbers of calls or episodes, all rounds together."""
-    parallel = access == "generative"
+def source(model: Any, settings: Settings) -> Any:
+    """Return what is sampled: the model, or, where steps are pooled, the one that draws once for all of them."""
+    if settings.access == "episodic" or not settings.stationary:
+        return model
+    if getattr(model, "pooled", None) is None:
+        raise ReprlError(f"stationary must be left out for a model that has no `pooled` sampling, got True for {model}")
+    return model.pooled
+
+
+def _sizes(model: Any, settings: Settings, limit: int | None) -> Iterator[int]:
+    """Numbers of calls or episodes, all rounds together; where steps are pooled, an episode tells about H cells."""
+    parallel = settings.access == "generative"
     unit = int(model.samples_per_call if parallel else model.samples_per_episode)
     first = FIRST * (1 if parallel else model.n_states * model.n_actions)
-    return doubling(first, most_of(model, access, limit, unit) // unit)
+    if settings.stationary and not parallel:
+        first = -(-first // model.horizon)
+    return doubling(first, most_of(model, settings.access, limit, unit) // unit)
 
 
 def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, *, pairs: bool) -> _Look:
@@ -181,12 +212,14 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
         rehearsal = rehearse(
             team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=pairs
         )
-    return _Look(dynamics, choice, rehearsal, find_unknown(data).worth)
+    value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.actions)
+    unseen = weigh_unseen(data, value, visits, choice.policy.actions)
+    return _Look(dynamics, choice, rehearsal, find_unknown(data).worth, unseen)
 
 
 def _is_sure(look: _Look, settings: Settings) -> bool:
     """Whether a run may stop: teams agree, nothing large is unknown, and the policy is good enough in the model."""
-    if look.rehearsal is None or look.choice.loss >= settings.epsilon:
+    if look.rehearsal is None or max(look.choice.loss, look.unseen) >= settings.epsilon:
         return False
     return look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon
 
@@ -263,6 +296,8 @@ def _promise(look: _Look, settings: Settings) -> Guarantee:
         why = f"what was hardly explored could be worth {look.unknown:.3g}"
     elif look.choice.loss >= settings.epsilon:
         why = f"the policy loses {look.choice.loss:.3g} by its own data"
+    elif look.unseen >= settings.epsilon:
+        why = f"outcomes that no sample has shown yet could cost it {look.unseen:.3g}"
     elif look.rehearsal.error >= settings.epsilon:
         why = f"the best value is only known to a standard deviation of {look.rehearsal.error:.3g}"
     else:

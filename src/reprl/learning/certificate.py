@@ -43,6 +43,10 @@ class Witness(NamedTuple):
     fixed_start: bool
     """Whether the environment says that every episode begins in one state; otherwise the start is estimated too."""
 
+    def kept(self) -> Witness | None:
+        """Return the witness if a proof could be made of it: none covers masks."""
+        return self if self.data.allowed is None else None
+
     def check(self) -> Witness:
         """Return the witness if its round can be true."""
         check_choice("witness source", self.source, tuple(SOURCES))
@@ -66,11 +70,11 @@ def witness_of(data: Data, source: str, *, fixed_start: bool = False) -> Witness
     """Return data as a witness of the round that their size says.
 
     Args:
-        data: all of a run's for "calls" and "episodes", the last round's for "rounds", a whole log for "log".
-        source: one of SOURCES.
+        data: all of a run's for "calls" and "episodes", a whole log for "log".
+        source: one of SOURCES but "rounds", of which size does not tell the round: the last one may have been cut.
         fixed_start: whether the environment says that the start is one state.
     """
-    check_choice("source", source, tuple(SOURCES))
+    check_choice("source", source, tuple(name for name in SOURCES if name != "rounds"))
     return Witness(data, source, _least_round(data, source), fixed_start).check()
 
 

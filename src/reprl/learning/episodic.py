@@ -38,9 +38,10 @@ from reprl.learning.rounds import Progress, most_of, telling
 from reprl.learning.sampled import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.settings import Settings
 from reprl.mdp.access import Episodic, check_model
-from reprl.mdp.dynamics import Data, redraw_data
+from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
+from reprl.rule.gaps import value_spread
 
 EPISODES_PER_CELL = 32
 """K of a practical run, per cell, at the first length, four times the ladder's top; 4 times as many at each next."""
@@ -316,6 +317,7 @@ def _finish(
         counts=explored.counts,
         values=induction.values,
         rehearsal=None if verdict is None else verdict.rehearsal,
+        spread=value_spread(empirical_dynamics(Data(explored.counts, explored.starts))),
         induction=induction._replace(guarantee=unproven),
         explored=explored,
     )

@@ -14,9 +14,10 @@ from reprl.learning.rounds import FIRST, call, doubling, most_of
 from reprl.learning.sampled import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.settings import Settings
 from reprl.mdp.access import Parallel, check_model
-from reprl.mdp.dynamics import Data, redraw_data
+from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
+from reprl.rule.gaps import value_spread
 
 
 def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = None) -> int:
@@ -111,6 +112,7 @@ def _finish(
         counts=data.counts,
         values=induction.values,
         rehearsal=rehearsal,
+        spread=value_spread(empirical_dynamics(data)),
         induction=induction,
     )
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from reprl.errors import ReprlError, check_int, check_probability, quote
-from reprl.learning.canonical import run_canonical
+from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.learning.canonical import run_canonical, source
 from reprl.learning.certificate import Certificate, certified_delta, make_certificate, rule_of
 from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
@@ -81,6 +81,7 @@ def learn(
     candidate: tuple[str, int] | None = None,
     certify: bool = False,
     workers: int = 1,
+    timeout: float | None = None,
     progress: bool = False,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
@@ -97,11 +98,14 @@ def learn(
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
         workers: threads, or processes for a black box; they cannot change the result.
+        timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
+            None for any time.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
-            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first. For
-            rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
-            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
+            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
+            stationary=None, True or False. For rule="sampled": coupling="auto", "joint", "blocked" or "product",
+            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid", constants="practical"
+            or "paper", calls=None, runs=None.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -113,14 +117,19 @@ def learn(
     settings, workers = make_settings(options), _checked_workers(workers, certify=certify, progress=progress)
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    settings = settings.numbered(world.labels.actions, world.n_actions)
+    settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world, apart=certify)
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
+        limit_time(model, timeout)
         bound = ReprlLearner(settings, None, max_samples, candidate, certify)
         run = bound.run(model, key, workers=workers, progress=tell)
+    return _result(run, model, key, world, time.perf_counter() - began)
+
+
+def _result(run: Run, model: Any, key: SharedKey, world: TabularMDP | GymnasiumModel, seconds: float) -> LearnResult:
     return LearnResult(
         **{field.name: getattr(run, field.name) for field in fields(run)},
         samples=model.ledger.samples,
@@ -128,8 +137,17 @@ def learn(
         shared_seed=key.seed,
         data_seed=model.data_seed,
         environment=describe(world),
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
     )
+
+
+def limit_time(model: object, timeout: float | None) -> None:
+    """Give a black box a limit on the seconds of an episode; None leaves it as it is."""
+    if timeout is None:
+        return
+    if not isinstance(model, GymnasiumModel):
+        raise ReprlError(f"timeout must be None for an environment whose dynamics are known, got {quote(timeout)}")
+    model.timeout = check_real("timeout", timeout, 0.0, 1e9)
 
 
 def certify(result: LearnResult, delta: float | None = None) -> Certificate:
@@ -242,9 +260,8 @@ class ReprlLearner:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
         if self.settings.rule == "canonical":
             if self.samples is not None:
-                check_model(model, self.access, self.name)
                 parallel = self.access == "generative"
-                unit = model.samples_per_call if parallel else model.samples_per_episode
+                unit = self._unit(model) if parallel else model.samples_per_episode
                 number_within(self.samples, int(unit), "one parallel call" if parallel else "one episode")
             return run_canonical(
                 model,
@@ -276,9 +293,9 @@ class ReprlLearner:
 
     def _unit(self, model: Any) -> int:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
-        check_model(model, self.access, self.name)
+        check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
         if self.access == "generative":
-            return int(model.samples_per_call)
+            return int(source(model, self.settings.pooling(model)).samples_per_call)
         if self.settings.rule == "canonical":
             return int(model.samples_per_episode * model.n_states * model.n_actions)
         run = practical_run(model.n_states, model.n_actions, model.horizon)

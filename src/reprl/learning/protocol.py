@@ -17,6 +17,7 @@ from reprl.errors import ReprlError
 from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
 from reprl.learning.certificate import Certificate, Witness
+from reprl.learning.coverage import Coverage
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import ACCESSES, Settings
 from reprl.mdp.access import Model
@@ -49,13 +50,15 @@ class Run:
     """The data that a certificate is, or could be, made from; None for the rule "sampled"."""
     spread: float | None = None
     """How much the best policy is worth more than the worst, in the run's own model: an ε of at least this is met by
-    every policy. None for the rule "sampled"."""
+    every policy."""
     followed: bool = False
     """Whether the run took the candidate that a recipe had published, instead of choosing afresh."""
     induction: Induction | None = None
     """Laws and scores behind the policy, for the rule "sampled"."""
     explored: Explored | None = None
     """Fractional and drawn ignorable sets, for access "episodic"."""
+    coverage: Coverage | None = None
+    """How far a log speaks of the policy; None where samples were drawn."""
 
     @property
     def tolerance(self) -> float | None:

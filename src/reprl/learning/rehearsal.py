@@ -1,9 +1,9 @@
 """Rehearsal: would a second team, with data like ours, come to the same policy?
 
 Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule, of
-either kind. They have half of its data, against a lucky look. If those under this run's shared key do not all come to
-its policy, the key may be an unlucky one; the promise is an average over keys, so pairs of teams with fresh keys are
-asked as well (docs/rehearsal.md).
+either kind. Those under this run's shared key have a quarter of its data, against lucky looks: every round is another
+chance for one. If they do not all come to its policy, the key may be an unlucky one; the promise is an average over
+keys, so pairs of teams with fresh keys, and half of its data each, are asked as well (docs/rehearsal.md).
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ from reprl.randomness import DataStream, SharedKey
 
 APART = 1
 """Pairs under fresh keys that may differ."""
-HALF = 2
-"""This run's data over those of a simulated team."""
+QUARTER, HALF = 4, 2
+"""This run's data over those of a simulated team: under its own key, and of a pair under a fresh one."""
 
 
-def teams_for(rho: float) -> int:
-    """Return how many simulated second teams are asked, all of which must agree: 2/ρ, and 10 at least."""
-    return max(10, math.ceil(2.0 / rho))
+def asked_for(rho: float) -> int:
+    """Return how many are asked, teams under this run's key as well as pairs under fresh ones: 4/ρ, and 20 at least.
 
-
-def pairs_for(rho: float) -> int:
-    """Return how many pairs under fresh keys are asked, all but APART of which must agree: 4/ρ, and 20 at least."""
+    All teams must agree, and all pairs but APART.
+    """
     return max(20, math.ceil(4.0 / rho))
 
 
@@ -55,7 +53,7 @@ class Rehearsal(NamedTuple):
     agree: int
     """Teams under this run's shared key that came to its policy."""
     of: int
-    """All of them."""
+    """Teams that were asked: half of those planned where these had differed already."""
     pairs_agree: int
     """Pairs of teams, under a fresh shared key each, that came to one policy."""
     pairs: int
@@ -97,23 +95,25 @@ def rehearse(
         the team reads under this run's key and, for pairs, under keys that this run makes up. No shared draw of any
         other run depends on these.
     """
-    teams = teams_for(rho)
+    most = asked_for(rho)
     apart = np.zeros(policy.actions.shape)
-    values = np.empty(teams)
+    values = []
     agree = 0
-    for number in range(teams):
-        found = team(None, HALF, _key(stream, "team", number))
+    for number in range(most):
+        if number == most // 2 and agree < number:
+            break
+        found = team(None, QUARTER, _key(stream, "team", number))
         apart += 1.0 if found.policy is None else found.policy.actions != policy.actions
         agree += found.policy == policy
-        values[number] = found.best
-    error = float(values.std(ddof=1)) / math.sqrt(2.0)
+        values.append(found.best)
+    error = float(np.std(values, ddof=1)) / math.sqrt(QUARTER)
     known = error < epsilon
-    passed = known and agree == teams
+    passed = known and agree == most
     same = asked = 0
     if pairs and known and not passed:
-        same, asked = _ask_pairs(team, pairs_for(rho), stream)
+        same, asked = _ask_pairs(team, most, stream)
         passed = asked - same <= APART
-    return Rehearsal(agree, teams, same, asked, passed, apart / teams, error)
+    return Rehearsal(agree, len(values), same, asked, passed, apart / len(values), error)
 
 
 def _ask_pairs(team: Team, most: int, stream: DataStream) -> tuple[int, int]:

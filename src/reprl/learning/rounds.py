@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from reprl.errors import check_int
-from reprl.mdp.access import Parallel
+from reprl.mdp.access import Parallel, mask_of
 from reprl.mdp.dynamics import Data
 
 FIRST = 32
@@ -44,7 +44,7 @@ def doubling(first: int, most: int) -> Iterator[int]:
 
 def call(model: Parallel, calls: int) -> Data:
     """Make parallel calls."""
-    return Data(model.sample(calls), model.draw_starts(calls))
+    return Data(model.sample(calls), model.draw_starts(calls), mask_of(model))
 
 
 def telling(progress: Progress, phase: str) -> Callable[[int, int], None]:

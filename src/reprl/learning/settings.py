@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
@@ -14,6 +15,7 @@ from reprl.decide.induction import Accuracy
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.guarantee import Guarantee
 from reprl.learning.constants import PRESETS
+from reprl.mdp.access import is_stationary
 from reprl.mdp.tiers import Tiers
 
 ACCESSES = ("episodic", "generative")
@@ -29,6 +31,7 @@ class LearnerOptions(TypedDict, total=False):
     delta: float
     rule: str
     preference: str | Sequence[int | str] | None
+    stationary: bool | None
     coupling: str
     block: int
     mechanism: str
@@ -62,6 +65,9 @@ class Settings:
     preference: str | tuple[int | str, ...] | None = None
     """Which of two actions that are as good is taken, for "canonical": None by index, "shared" (random, from ξ), or all
     actions by index or name, best first."""
+    stationary: bool | None = None
+    """Whether a sample of (state, action) counts at every step, for "canonical": True if you say so, False, or None for
+    what the environment shows."""
     coupling: str = "auto"
     """"joint", "blocked", "product", or "auto": joint or blocked by the sizes (S, A, H) alone."""
     block: int = DEFAULT_BLOCK
@@ -85,6 +91,10 @@ class Settings:
         check_choice("access", self.access, ACCESSES)
         check_choice("rule", self.rule, RULES)
         object.__setattr__(self, "preference", _checked_preference(self.preference, self.rule))
+        if self.stationary is not None and not isinstance(self.stationary, bool):
+            raise ReprlError(f"stationary must be True, False or None, got {quote(self.stationary)}")
+        if self.stationary and self.rule != "canonical":
+            raise ReprlError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
         check_choice("coupling", self.coupling, COUPLINGS)
         check_int("block", self.block, 1)
         check_choice("mechanism", self.mechanism, MECHANISMS)
@@ -111,15 +121,26 @@ class Settings:
         """
         if self.preference is None or isinstance(self.preference, str):
             return self
-        numbers = [_number(item, list(actions), n_actions) for item in self.preference]
-        for a in range(n_actions):
-            if numbers.count(a) != 1:
+        known = {name: number for number, name in reversed([*enumerate(actions)])}
+        numbers = [_number(item, known, n_actions) for item in self.preference]
+        given = Counter(numbers)
+        for a in range(n_actions):  # ends at the first that is missing, however many a recipe claims
+            if given[a] != 1:
                 name = quote(actions[a]) if a < len(actions) else a
-                times = "it is missing" if a not in numbers else f"it comes {numbers.count(a)} times"
+                times = f"it comes {given[a]} times" if given[a] else "it is missing"
                 raise ReprlError(
                     f"preference must name every action once, got {quote(self.preference)}: {name}, {times}"
                 )
         return replace(self, preference=tuple(numbers))
+
+    def pooling(self, world: object, *, apart: bool = False) -> Settings:
+        """Return the settings with `stationary` settled: what the user says, or what a world, or a model of it, shows.
+
+        This is the one place that decides whether steps are pooled. `apart` for a run that is to be certified: a proof
+        by steps needs samples of their own at every step, so nothing is pooled unless the user says so.
+        """
+        shown = self.rule == "canonical" and not apart and is_stationary(world)
+        return replace(self, stationary=shown if self.stationary is None else self.stationary)
 
     def check_horizon(self, horizon: int) -> None:
         """Refuse an accuracy that every policy has."""
@@ -167,11 +188,11 @@ def _checked_preference(value: object, rule: str) -> str | tuple[int | str, ...]
     return tuple(item if isinstance(item, str) else check_int("preference", item, 0) for item in value)
 
 
-def _number(item: int | str, names: list[str], n_actions: int) -> int:
+def _number(item: int | str, names: Mapping[str, int], n_actions: int) -> int:
     """The number of an action that is given by number or name."""
     if isinstance(item, str):
         if item not in names:
             known = ", ".join(map(quote, names)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
             raise ReprlError(f"preference must name actions among {known}; got {quote(item)}{hint(item, names)}")
-        return names.index(item)
+        return names[item]
     return check_int("preference", item, 0, n_actions - 1)

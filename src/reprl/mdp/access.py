@@ -52,6 +52,16 @@ class Model(Protocol):
     data_seed: int
 
 
+def is_stationary(model: object) -> bool:
+    """Whether a model, or an environment, shows that its law does not depend on the step; silence is a no."""
+    return bool(getattr(model, "stationary", False))
+
+
+def mask_of(model: object) -> NDArray[np.bool_] | None:
+    """Return the actions that may be taken, (H, S, A); None if all may, or nobody says."""
+    return getattr(model, "allowed", None)
+
+
 class Parallel(Model, Protocol):
     """Anything that can be sampled in parallel, one outcome of every cell a call."""
 
@@ -100,13 +110,26 @@ _PARTS = {
 }
 
 
-def check_model(model: object, access: str, whom: str) -> None:
-    """Refuse a model that does not offer what its access asks for: Parallel for "generative", or Episodic."""
+def check_model(model: object, access: str, whom: str, *, masked: bool = False) -> None:
+    """Refuse a model that does not offer what its access asks for: Parallel for "generative", or Episodic.
+
+    Args:
+        model: anything.
+        access: "generative" or "episodic".
+        whom: what it is for, for errors.
+        masked: whether that can do with fewer actions than all.
+    """
     allowed, own = _PARTS[access]
     offered = dir(model)  # reads no property: tables are built when a kernel asks for them
     for part in (*own, "n_states", "n_actions", "horizon", "ledger", "data_seed"):
         if part not in offered:
             raise ReprlError(f"model must be {allowed} for {whom}, got {quote(model)}: it has no {part}")
+    mask = None if masked else mask_of(model)
+    if mask is not None:
+        raise ReprlError(
+            f"model must allow every action for {whom}, got {int((~mask).sum())} masked of {mask.size}: "
+            "only reprl with rule='canonical' keeps to masks"
+        )
 
 
 class EpisodeArrays(NamedTuple):
@@ -146,14 +169,30 @@ class GenerativeModel:
         self.ledger = Ledger()
         self._batches = 0
 
+    @property
+    def stationary(self) -> bool:
+        """Whether the law does not depend on the step."""
+        return self.mdp.stationary
+
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """(H, S, A): the actions that may be taken; None if all may."""
+        return self.mdp.allowed
+
+    @cached_property
+    def pooled(self) -> PooledModel:
+        """The same MDP, sampled once for all steps."""
+        return PooledModel(self)
+
     @cached_property
     def _cumulative(self) -> NDArray[np.float64]:
         return cumulate(self.mdp.probability, self.mdp.outcomes.first)
 
     @property
     def samples_per_call(self) -> int:
-        """S·A·H, and S·A more when the start is random."""
-        return self.n_states * self.n_actions * (self.horizon + (0 if self.mdp.fixed_start else 1))
+        """S·A·H, less the cells that nobody may sample, and S·A more when the start is random."""
+        masked = 0 if self.allowed is None else int((~self.allowed).sum())
+        return self.n_states * self.n_actions * (self.horizon + (0 if self.mdp.fixed_start else 1)) - masked
 
     def sample(self, n: int) -> Counts:
         """Make n parallel-sampling calls and return what they showed.
@@ -162,11 +201,7 @@ class GenerativeModel:
             The joint law of the counts is exactly that of n independent calls: cells are independent multinomials.
         """
         n = check_int("n", n, 1, 2**62)
-        outcomes = self.mdp.outcomes
-        hits = np.empty(outcomes.n_slots, dtype=np.int64)
-        key = np.uint64(self._spend(n).key)
-        _multinomials(outcomes, self.mdp.probability, self._cumulative, key, n, hits)
-        return Counts(outcomes, hits)
+        return self._draw(n, self.mdp.outcomes, self._spend(n))
 
     def draw_starts(self, n: int) -> NDArray[np.int64]:
         """Return the starts, (S,), that n calls of the last batch showed, one each: their step 0, paid for with them.
@@ -174,15 +209,9 @@ class GenerativeModel:
         Randomness:
             Data stream (data_seed, "starts", number of batches so far).
         """
-        n = check_int("n", n, 1, 2**62)
-        starts = np.flatnonzero(self.mdp.initial)
-        counts = np.empty(starts.size, dtype=np.int64)
-        law = self.mdp.initial[starts]
-        key = np.uint64(DataStream(self.data_seed, f"starts/{self._batches}").key)
-        multinomial(key, np.uint64(0), n, law, np.cumsum(law), counts)
-        out = np.zeros(self.n_states, dtype=np.int64)
-        out[starts] = counts
-        return out
+        return _draw_starts(
+            self.mdp, check_int("n", n, 1, 2**62), DataStream(self.data_seed, f"starts/{self._batches}")
+        )
 
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
@@ -201,6 +230,74 @@ class GenerativeModel:
         self.ledger.calls += n
         self.ledger.samples += n * self.samples_per_call
 
+    def _draw(self, n: int, outcomes: Outcomes, stream: DataStream) -> Counts:
+        """Draw n samples of every cell of a table of this MDP."""
+        hits = np.zeros(outcomes.n_slots, dtype=np.int64)
+        steps = outcomes.tallied[0]
+        drawn = np.ones(outcomes.tallied, dtype=np.bool_) if self.allowed is None else self.allowed[:steps].copy()
+        _multinomials(outcomes, self.mdp.probability, self._cumulative, np.uint64(stream.key), drawn.ravel(), n, hits)
+        return Counts(outcomes, hits)
+
+
+class PooledModel:
+    """Parallel sampling of a time-homogeneous MDP: a call draws one sample of every (s, a), which counts at all steps.
+
+    Args:
+        model: whose MDP is sampled, and whose ledger is charged.
+
+    Randomness:
+        Data streams (data_seed, "pooled", call number), where (s, a) reads lane s·A + a, and (data_seed, "pooled
+        starts", number of batches so far).
+    """
+
+    def __init__(self, model: GenerativeModel) -> None:
+        """Open the model on the other's ledger."""
+        if not model.stationary:
+            raise ReprlError(f"mdp must be time-homogeneous for its steps to be pooled, got {quote(model.mdp)}")
+        self.n_states, self.n_actions, self.horizon = model.n_states, model.n_actions, model.horizon
+        self.ledger, self.data_seed = model.ledger, model.data_seed
+        self._model, self._batches = model, 0
+
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """(H, S, A): the actions that may be taken; None if all may."""
+        return self._model.allowed
+
+    @property
+    def samples_per_call(self) -> int:
+        """S·A, less what nobody may sample, and one more when the start is random."""
+        masked = 0 if self.allowed is None else int((~self.allowed[0]).sum())
+        return self.n_states * self.n_actions - masked + (0 if self._model.mdp.fixed_start else 1)
+
+    def sample(self, n: int) -> Counts:
+        """Make n calls and return what they showed, pooled.
+
+        Guarantee:
+            Exactly the law of n independent calls: every (s, a) is one multinomial, read by all steps.
+        """
+        n = check_int("n", n, 1, 2**62)
+        self.ledger.calls += n
+        self.ledger.samples += n * self.samples_per_call
+        self._batches += 1
+        stream = DataStream(self.data_seed, f"pooled/{self._batches}")
+        return self._model._draw(n, self._model.mdp.outcomes._replace(slot_shift=0), stream)
+
+    def draw_starts(self, n: int) -> NDArray[np.int64]:
+        """Return the starts, (S,), that n calls of the last batch showed, one each."""
+        stream = DataStream(self.data_seed, f"pooled starts/{self._batches}")
+        return _draw_starts(self._model.mdp, check_int("n", n, 1, 2**62), stream)
+
+
+def _draw_starts(mdp: TabularMDP, n: int, stream: DataStream) -> NDArray[np.int64]:
+    """Draw n starts, (S,)."""
+    starts = np.flatnonzero(mdp.initial)
+    counts = np.empty(starts.size, dtype=np.int64)
+    law = mdp.initial[starts]
+    multinomial(np.uint64(stream.key), np.uint64(0), n, law, np.cumsum(law), counts)
+    out = np.zeros(mdp.n_states, dtype=np.int64)
+    out[starts] = counts
+    return out
+
 
 @njit(cache=True)
 def _multinomials(
@@ -208,12 +305,15 @@ def _multinomials(
     law: NDArray[np.float64],
     cumulative: NDArray[np.float64],
     key: np.uint64,
+    drawn: NDArray[np.bool_],
     n: int,
     hits: NDArray[np.int64],
 ) -> None:
-    """Fill hits with one multinomial per cell."""
+    """Fill hits, which holds zeros, with one multinomial for each cell that is drawn."""
     cells = outcomes.n_states * outcomes.n_actions
-    for cell in range(outcomes.horizon * cells):
+    for cell in range(drawn.size):
+        if not drawn[cell]:
+            continue
         h = cell // cells
         row = h * outcomes.row_shift + cell - h * cells
         low, high, shift = outcomes.first[row], outcomes.first[row + 1], h * outcomes.slot_shift
@@ -322,6 +422,16 @@ class EpisodicModel:
         self._words = DataStream(self.data_seed, "episodic").words
 
     @property
+    def stationary(self) -> bool:
+        """Whether the law does not depend on the step."""
+        return self.mdp.stationary
+
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """(H, S, A): the actions that may be taken; None if all may."""
+        return self.mdp.allowed
+
+    @property
     def known(self) -> Mapping[int, float]:
         """No state: every law is learned from samples."""
         return {}
@@ -363,6 +473,9 @@ class EpisodicModel:
         if self._h >= self.horizon:
             raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
         a = check_int("action", action, 0, self.n_actions - 1)
+        if self.allowed is not None and not self.allowed[self._h, self._state, a]:
+            may = ", ".join(map(str, np.flatnonzero(self.allowed[self._h, self._state])))
+            raise ReprlError(f"action must be allowed in state {self._state} at step {self._h} ({may}), got {a}")
         table = self.mdp.outcomes
         row = self._h * table.row_shift + self._state * self.n_actions + a
         e = draw_outcome(self.arrays.table, row, self._word(self._h + 1))
@@ -370,6 +483,11 @@ class EpisodicModel:
         self._state = int(table.next_state[e])
         self.ledger.samples += 1
         return Observation(self._state, float(table.reward[e]), self._h == self.horizon)
+
+    @property
+    def may_take(self) -> NDArray[np.bool_] | None:
+        """(A,): the actions that may be taken now, those of the last step once it is over; None if all may."""
+        return None if self.allowed is None else self.allowed[min(self._h, self.horizon - 1), self._state]
 
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n fresh episodes."""

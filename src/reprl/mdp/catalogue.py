@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from reprl.errors import ReprlError, check_int, hint, quote
-from reprl.mdp import worlds
+from reprl.mdp import icu, worlds
 from reprl.mdp.tabular import Origin, TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
 
@@ -28,6 +28,8 @@ CatalogueId = Literal[
     "maintenance-v0",
     "queue-admission-v0",
     "hard-instance-v0",
+    "gambler-v0",
+    "icu-sepsis-v0",
 ]
 
 
@@ -75,6 +77,12 @@ _WORLDS: dict[str, _World] = {
     "hard-instance-v0": _World(
         worlds.seeded_hard_instance,
         "the lower bound's MDP: in every cell of a uniform walk, which of two coins is better?",
+    ),
+    "gambler-v0": _World(
+        worlds.gambler, "stake what you like on a coin until you are rich or broke; many stakes are equally wise"
+    ),
+    "icu-sepsis-v0": _World(
+        icu.icu_sepsis, "fluids and vasopressors for a patient with sepsis, from intensive-care records (extra icu)"
     ),
 }
 

@@ -40,6 +40,10 @@ class Counts:
 
     def __init__(self, outcomes: Outcomes, hits: NDArray[np.int64]) -> None:
         """Take ownership of hits and write-protect it."""
+        if not isinstance(outcomes, Outcomes):
+            raise ReprlError(f"outcomes must be a table of Outcomes, got {quote(outcomes)}")
+        if not isinstance(hits, np.ndarray):
+            raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {quote(hits)}")
         if hits.dtype != np.int64 or hits.shape != (outcomes.n_slots,):
             raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {hits.dtype} of {hits.shape}")
         if hits.size and hits.min() < 0:
@@ -59,19 +63,32 @@ class Counts:
 
     @cached_property
     def visits(self) -> NDArray[np.int64]:
-        """Number of samples in each cell, (H, S, A)."""
-        out: NDArray[np.int64] = np.zeros(np.prod(self.outcomes.shape), dtype=np.int64)
+        """Number of samples of each cell's law, (H, S, A); pooled ones count at every step."""
+        out: NDArray[np.int64] = np.zeros(np.prod(self.outcomes.tallied), dtype=np.int64)
         np.add.at(out, self._cells, self.hits)
-        out.setflags(write=False)
-        return out.reshape(self.outcomes.shape)
+        return self._by_step(out)
 
     @cached_property
     def reward_sum(self) -> NDArray[np.float64]:
-        """Σ r over the samples of each cell, (H, S, A)."""
+        """Σ r over those samples, (H, S, A)."""
         weights = self.hits * self._columns()[1]
-        sums = np.bincount(self._cells, weights, minlength=int(np.prod(self.outcomes.shape))).astype(np.float64)
-        sums.setflags(write=False)
-        return sums.reshape(self.outcomes.shape)
+        sums = np.bincount(self._cells, weights, minlength=int(np.prod(self.outcomes.tallied))).astype(np.float64)
+        return self._by_step(sums)
+
+    def pool(self) -> Counts:
+        """Add the steps' tallies up: every sample then counts for its (s, a) at all steps.
+
+        Guarantee:
+            The law of a cell must not depend on the step; nothing here can check that.
+        """
+        table = self.outcomes
+        if table.pooled:
+            return self
+        if table.row_shift == 0:
+            return Counts(table._replace(slot_shift=0), self.hits.reshape(table.horizon, -1).sum(axis=0))
+        rows = _list(self)
+        cells = table.n_states * table.n_actions
+        return _tabulate(_sorted(rows._replace(cell=rows.cell % cells)), table.shape, pooled=True)
 
     def successors(self, h: int, s: int, a: int) -> NDArray[np.int64]:
         """Return how often each state followed cell (h, s, a), (S,)."""
@@ -80,6 +97,10 @@ class Counts:
         out = np.zeros(self.outcomes.n_states, dtype=np.int64)
         np.add.at(out, self.outcomes.next_state[table], self.hits[slots])
         return out
+
+    def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+        """Return the data as columns cell, next state, reward and hits, sorted; a cell is (h·S + s)·A + a."""
+        return _list(self)
 
     def mean_return(self, h: int, value: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the empirical mean of r + value[s'] in each cell of step h, (S, A); NaN where there is no sample."""
@@ -179,10 +200,14 @@ class Counts:
         """Pickle by the canonical encoding, so that the copy is checked and write-protected like the original."""
         return Counts.from_bytes, (self.to_bytes(),)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the data set to path, followed by its SHA-256, all or nothing."""
+    def sealed(self) -> bytes:
+        """Return what ``save`` writes: the canonical encoding, followed by its SHA-256."""
         data = self.to_bytes()
-        return write_atomic(path, data + hashlib.sha256(data).digest())
+        return data + hashlib.sha256(data).digest()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the data set to path, all or nothing."""
+        return write_atomic(path, self.sealed())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counts:
@@ -196,7 +221,7 @@ class Counts:
 
     @cached_property
     def _cells(self) -> NDArray[np.int64]:
-        """The flat cell number (h·S + s)·A + a of every slot."""
+        """The flat number (h·S + s)·A + a of every slot's cell; h = 0 if steps are pooled."""
         lengths = np.diff(self.outcomes.first)
         if self.outcomes.slot_shift:
             lengths = np.tile(lengths, self.outcomes.horizon)
@@ -206,6 +231,13 @@ class Counts:
         """Next state and reward of every slot."""
         copies = self.outcomes.horizon if self.outcomes.slot_shift else 1
         return np.tile(self.outcomes.next_state, copies), np.tile(self.outcomes.reward, copies)
+
+    def _by_step(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Give every step what is tallied, (H, S, A); read-only."""
+        out = table.reshape(self.outcomes.tallied)
+        out = np.repeat(out, self.outcomes.horizon, axis=0) if self.outcomes.pooled else out
+        out.setflags(write=False)
+        return out
 
 
 class _Listing(NamedTuple):
@@ -219,24 +251,38 @@ class _Listing(NamedTuple):
 
 def _unite(one: Counts, other: Counts) -> Counts:
     """Add two data sets of one shape over the union of their tables, rows sorted by (next state, reward)."""
-    shape = one.outcomes.shape
+    shape, pooled = one.outcomes.shape, one.outcomes.pooled
     if other.outcomes.shape != shape:
         raise ReprlError(f"data sets must have one shape (H, S, A) to merge, got {shape} and {other.outcomes.shape}")
+    if other.outcomes.pooled != pooled:
+        raise ReprlError(f"data sets must both have pooled steps to merge, or neither, got {one} and {other}")
     size = one.hits.size + other.hits.size
     out = _Listing(
         np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.float64), np.empty(size, np.int64)
     )
     size = _interleave(_list(one), _list(other), out)
-    first = np.zeros(shape[0] * shape[1] * shape[2] + 1, dtype=np.int64)
-    np.cumsum(np.bincount(out.cell[:size], minlength=first.size - 1), out=first[1:])
-    following, reward = out.next_state[:size].copy(), out.reward[:size].copy()
-    return Counts(Outcomes(*shape, shape[1] * shape[2], 0, first, following, reward), out.hits[:size].copy())
+    rows = _Listing(out.cell[:size], out.next_state[:size].copy(), out.reward[:size].copy(), out.hits[:size].copy())
+    return _tabulate(rows, shape, pooled=pooled)
+
+
+def _tabulate(rows: _Listing, shape: tuple[int, int, int], *, pooled: bool = False) -> Counts:
+    """Build a data set from its list."""
+    horizon, n_states, n_actions = shape
+    cells = n_states * n_actions
+    first = np.zeros((1 if pooled else horizon) * cells + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows.cell, minlength=first.size - 1), out=first[1:])
+    return Counts(Outcomes(*shape, 0 if pooled else cells, 0, first, rows.next_state, rows.reward), rows.hits)
 
 
 def _list(counts: Counts) -> _Listing:
     """List a data set; a table that is sorted, as most are that are merged, is not sorted again."""
     rows = _Listing(counts._cells, *counts._columns(), counts.hits)
-    if _is_sorted(rows):
+    return rows if _is_sorted(rows) else _sorted(rows)
+
+
+def _sorted(rows: _Listing) -> _Listing:
+    """Sort rows and add up the hits of equal ones."""
+    if rows.cell.size == 0:
         return rows
     order = np.lexsort((rows.reward, rows.next_state, rows.cell))
     cell, following, reward = rows.cell[order], rows.next_state[order], rows.reward[order]
@@ -303,8 +349,11 @@ def _check_table(table: Outcomes) -> None:
     stepwise = table.row_shift == cells and table.first.size == table.horizon * cells + 1
     if not (cells and table.horizon and table.reward.size == n and (shared or stepwise)):
         raise ReprlError(f"counts must hold one row of outcomes per cell, got sizes {table[:5]} and {table.first.size}")
-    if table.slot_shift != (n if shared else 0):
-        raise ReprlError(f"counts slot_shift must be {n if shared else 0} for this table, got {table.slot_shift}")
+    if table.slot_shift not in ((n, 0) if shared else (0,)):
+        allowed = f"{n}, or 0 for pooled steps," if shared else "0"
+        raise ReprlError(f"counts slot_shift must be {allowed} for this table, got {table.slot_shift}")
+    if table.slot_shift == 0 and shared and table.horizon * cells > _MAX_CELLS:
+        raise ReprlError(f"counts with pooled steps must have at most {_MAX_CELLS} cells, got sizes {table[:5]}")
     if table.first[0] != 0 or table.first[-1] != n or (table.first[1:] < table.first[:-1]).any():
         raise ReprlError(f"counts rows must rise from 0 to {n}, got {quote(table.first)}")
     if n and not (table.next_state.min() >= 0 and table.next_state.max() < table.n_states):
@@ -326,23 +375,25 @@ def tally(samples: ArrayLike, shape: tuple[int, int, int]) -> Counts:
         The table lists the outcomes that were seen, per step, sorted by (next state, reward): the result does not
         depend on the order of the rows, and ``Counts.merge`` of parts is the tally of the whole.
     """
-    rows = check_array("samples", np.empty((0, 5)) if np.size(samples) == 0 else samples, 2)
-    horizon, n_states, n_actions = (check_int(name, n, 1) for name, n in zip("HSA", shape, strict=True))
+    rows = check_array("samples", np.empty((0, 5)) if _is_empty(samples) else samples, 2)
+    if not isinstance(shape, tuple | list) or len(shape) != 3:
+        raise ReprlError(f"shape must be (H, S, A), got {quote(shape)}")
+    horizon, n_states, n_actions = (check_int(name, n, 1, _MAX_CELLS) for name, n in zip("HSA", shape, strict=True))
     if horizon * n_states * n_actions > _MAX_CELLS:
-        raise ReprlError(f"shape must have at most {_MAX_CELLS} cells to be counted, got {shape}")
+        raise ReprlError(f"shape must have at most {_MAX_CELLS} cells to be counted, got {quote(shape)}")
     _check_rows(rows, (horizon, n_states, n_actions, n_states))
     h, s, a, following = rows[:, :4].astype(np.int64).T
     cell, reward = (h * n_states + s) * n_actions + a, rows[:, 4] + 0.0  # -0.0 becomes 0.0
-    order = np.lexsort((reward, following, cell))
-    cell, following, reward = cell[order], following[order], reward[order]
-    fresh = np.ones(cell.size, dtype=np.bool_)
-    fresh[1:] = (np.diff(cell) != 0) | (np.diff(following) != 0) | (np.diff(reward) != 0)
-    hits = np.diff(np.flatnonzero(fresh), append=cell.size).astype(np.int64)
-    first = np.zeros(horizon * n_states * n_actions + 1, dtype=np.int64)
-    np.cumsum(np.bincount(cell[fresh], minlength=first.size - 1), out=first[1:])
-    successor: NDArray[np.int32] = following[fresh].astype(np.int32)
-    table = Outcomes(horizon, n_states, n_actions, n_states * n_actions, 0, first, successor, reward[fresh])
-    return Counts(table, hits)
+    once = np.ones(cell.size, dtype=np.int64)
+    return _tabulate(_sorted(_Listing(cell, following.astype(np.int32), reward, once)), (horizon, n_states, n_actions))
+
+
+def _is_empty(samples: ArrayLike) -> bool:
+    """Whether there is nothing to count, in whatever shape."""
+    try:
+        return np.size(samples) == 0
+    except ValueError:  # rows of different lengths, which are refused as what they are
+        return False
 
 
 def _check_rows(rows: NDArray[np.float64], sizes: tuple[int, int, int, int]) -> None:

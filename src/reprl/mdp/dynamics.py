@@ -33,6 +33,8 @@ class Dynamics(NamedTuple):
     """(H, S, A): whether anything is known of a cell. An action that nobody has tried is never chosen."""
     initial: NDArray[np.float64]
     """(S,): law of the start."""
+    allowed: NDArray[np.bool_]
+    """(H, S, A): the actions that may be taken; others are never tried."""
 
 
 class Data(NamedTuple):
@@ -41,6 +43,8 @@ class Data(NamedTuple):
     counts: Counts
     starts: NDArray[np.int64]
     """(S,): how many episodes, or parallel calls, began in each state."""
+    allowed: NDArray[np.bool_] | None = None
+    """(H, S, A): the actions that may be taken; None for all."""
 
     def __add__(self, other: object) -> Data:
         """Add two data sets up; one without any samples has no table of its own."""
@@ -48,7 +52,11 @@ class Data(NamedTuple):
             return NotImplemented
         if not self.starts.any() and not self.counts.hits.any():
             return other
-        return Data(self.counts + other.counts, self.starts + other.starts)
+        return Data(self.counts + other.counts, self.starts + other.starts, other.allowed)
+
+    def pool(self) -> Data:
+        """Let every sample count at all steps."""
+        return self._replace(counts=self.counts.pool())
 
     @property
     def digest(self) -> str:
@@ -101,16 +109,24 @@ def true_dynamics(mdp: TabularMDP) -> Dynamics:
     """Return the dynamics of a world that is known."""
     outcomes = mdp.outcomes
     law = np.tile(mdp.probability, mdp.horizon if outcomes.slot_shift else 1)
-    return Dynamics(outcomes, law, np.ones(outcomes.shape, dtype=np.bool_), np.asarray(mdp.initial))
+    allowed = _mask(mdp.allowed, outcomes.shape)
+    return Dynamics(outcomes, law, allowed, np.asarray(mdp.initial), allowed)
 
 
 def empirical_dynamics(data: Data) -> Dynamics:
     """Return the dynamics that data show: relative frequencies."""
     outcomes = data.counts.outcomes
     probability = np.empty(outcomes.n_slots)
-    tried = np.empty(outcomes.shape, dtype=np.bool_)
+    tried = np.empty(outcomes.tallied, dtype=np.bool_)
     _normalise(outcomes, data.counts.hits, probability, tried)
-    return Dynamics(outcomes, probability, tried, data.starts / data.starts.sum())
+    tried = np.repeat(tried, outcomes.horizon, axis=0) if outcomes.pooled else tried
+    allowed = _mask(data.allowed, outcomes.shape)
+    return Dynamics(outcomes, probability, tried & allowed, data.starts / data.starts.sum(), allowed)
+
+
+def _mask(allowed: NDArray[np.bool_] | None, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
+    """The actions that may be taken, (H, S, A), in one piece, as kernels want it."""
+    return np.ones(shape, dtype=np.bool_) if allowed is None else np.array(allowed, order="C")
 
 
 def redraw(data: Data, share: int, key: int) -> Dynamics:
@@ -127,11 +143,13 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
         key: of the private data stream; cell i reads lane i, the starts read lane H·S·A.
 
     Guarantee:
-        Cells are independent multinomials given their numbers of samples, which are those of this run over `share`.
+        Cells are independent multinomials given their numbers of samples, which are those of this run over `share`; if
+        steps are pooled, one for each (s, a), so that the team's errors are the same at all steps.
     """
     counts = data.counts
     hits = np.zeros(counts.outcomes.n_slots, dtype=np.int64)
-    _redraw(counts.outcomes, counts.hits, share, np.uint64(key), hits)
+    cells = int(np.prod(counts.outcomes.tallied))
+    _redraw(counts.outcomes, counts.hits, cells, share, np.uint64(key), hits)
     starts = np.zeros_like(data.starts)
     seen = np.flatnonzero(data.starts)
     law = data.starts[seen] / data.starts.sum()
@@ -140,7 +158,7 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
     lane = np.uint64(int(np.prod(counts.outcomes.shape)))
     multinomial(np.uint64(key), lane, number, law, np.cumsum(law), drawn)
     starts[seen] = drawn
-    return Data(Counts(counts.outcomes, hits), starts)
+    return Data(Counts(counts.outcomes, hits), starts, data.allowed)
 
 
 @njit(cache=True, nogil=True)
@@ -148,7 +166,7 @@ def _normalise(
     outcomes: Outcomes, hits: NDArray[np.int64], probability: NDArray[np.float64], tried: NDArray[np.bool_]
 ) -> None:
     """Fill probability with relative frequencies and tried with whether there are any."""
-    for h in range(outcomes.horizon):
+    for h in range(tried.shape[0]):
         shift = h * outcomes.slot_shift
         for s in range(outcomes.n_states):
             for a in range(outcomes.n_actions):
@@ -163,13 +181,15 @@ def _normalise(
 
 
 @njit(cache=True, nogil=True)
-def _redraw(outcomes: Outcomes, hits: NDArray[np.int64], share: int, key: np.uint64, out: NDArray[np.int64]) -> None:
-    """Fill out with one multinomial per cell, of the cell's own frequencies."""
+def _redraw(
+    outcomes: Outcomes, hits: NDArray[np.int64], cells: int, share: int, key: np.uint64, out: NDArray[np.int64]
+) -> None:
+    """Fill out with one multinomial for each of the first `cells` cells, of the cell's own frequencies."""
     widest = 0
     for row in range(outcomes.first.size - 1):
         widest = max(widest, outcomes.first[row + 1] - outcomes.first[row])
     law, cumulative = np.empty(widest), np.empty(widest)
-    for cell in range(outcomes.horizon * outcomes.n_states * outcomes.n_actions):
+    for cell in range(cells):
         h = cell // (outcomes.n_states * outcomes.n_actions)
         row = h * outcomes.row_shift + cell - h * outcomes.n_states * outcomes.n_actions
         low, high = outcomes.first[row] + h * outcomes.slot_shift, outcomes.first[row + 1] + h * outcomes.slot_shift

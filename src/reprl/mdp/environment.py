@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from reprl.documents import Reader, check_text, plain
 from reprl.errors import ReprlError, check_int, quote
-from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.mdp.access import EpisodicModel, GenerativeModel, is_stationary
 from reprl.mdp.catalogue import make
 from reprl.mdp.gymnasium.model import GymnasiumModel, make_gymnasium
 from reprl.mdp.tabular import Labels, TabularMDP
@@ -29,11 +29,21 @@ class Environment(NamedTuple):
     """SHA-256 of the dynamics, or of the spaces of a black box; None where a document does not carry it."""
     labels: Labels = Labels()
     """Names for people, all or none of the states, all or none of the actions."""
+    stationary: bool = False
+    """Whether it shows that its law does not depend on the step; no document says so but through the digest."""
+    reward_range: tuple[float, float] | None = None
+    """(low, high) in original units, which [0, 1] stands for; None where a document does not say."""
 
     @property
     def title(self) -> str:
         """What to call it."""
         return self.id or self.labels.name
+
+    def original(self, value: float) -> float | None:
+        """A difference of values in the rewards' own units; None where those are not known or not others."""
+        if self.reward_range is None or self.reward_range == (0.0, 1.0):
+            return None
+        return value * (self.reward_range[1] - self.reward_range[0])
 
     def cell(self, h: int, s: int) -> str:
         """A step and a state in words."""
@@ -62,6 +72,7 @@ class Environment(NamedTuple):
 def describe(env: TabularMDP | GymnasiumModel) -> Environment:
     """Return the record of an environment."""
     origin, labels = env.origin, env.labels
+    units = labels.reward_map if isinstance(env, TabularMDP) else env.reward_map
     return Environment(
         id=None if origin is None else origin.id,
         options={} if origin is None else dict(origin.options),
@@ -74,6 +85,8 @@ def describe(env: TabularMDP | GymnasiumModel) -> Environment:
             states=_names(labels.states, env.n_states),
             actions=_names(labels.actions, env.n_actions),
         ),
+        stationary=is_stationary(env),
+        reward_range=(float(units.low), float(units.high)),
     )
 
 

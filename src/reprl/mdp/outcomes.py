@@ -6,7 +6,8 @@ categorical distribution, a data set is one whole number per outcome, and next s
 other freely.
 
 Rows of a time-homogeneous table are shared by all steps: ``row_shift`` is 0, nothing is copied, and tallies get their
-own slots per step through ``slot_shift``.
+own slots per step through ``slot_shift``. Where the steps' tallies are added up too, the table is *pooled*: both shifts
+are 0, and every step reads the same slots.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Outcomes(NamedTuple):
     row_shift: int
     """Rows between a step and the next: 0 when all steps share one table, S·A otherwise."""
     slot_shift: int
-    """Tally slots between a step and the next: the number of outcomes when steps share a table, 0 otherwise."""
+    """Tally slots between a step and the next: the number of outcomes when steps share a table but not their tallies, 0
+    otherwise."""
     first: NDArray[np.int64]
     next_state: NDArray[np.int32]
     reward: NDArray[np.float64]
@@ -41,6 +43,16 @@ class Outcomes(NamedTuple):
     def n_slots(self) -> int:
         """Length of an array that holds one number per step and outcome."""
         return self.next_state.size + (self.horizon - 1) * self.slot_shift
+
+    @property
+    def pooled(self) -> bool:
+        """Whether all steps share their rows and their tallies."""
+        return self.row_shift == 0 and self.slot_shift == 0
+
+    @property
+    def tallied(self) -> tuple[int, int, int]:
+        """(H, S, A), or (1, S, A) where the steps' tallies are pooled: the cells that have tallies of their own."""
+        return (1 if self.pooled else self.horizon), self.n_states, self.n_actions
 
     def slots(self, h: int, s: int, a: int) -> tuple[slice, slice]:
         """The outcomes of a cell, as a slice of the table, and their tally slots, as a slice of an array of n_slots."""

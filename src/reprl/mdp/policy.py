@@ -137,6 +137,13 @@ def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
     if actions.max() >= world.n_actions:
         h, s = (int(i) for i in np.argwhere(actions >= world.n_actions)[0])
         raise ReprlError(f"policy action [{h}, {s}] must be from 0 to {world.n_actions - 1}, got {actions[h, s]}")
+    mask = getattr(world, "allowed", None)
+    if mask is not None:
+        taken = np.take_along_axis(mask, actions[..., None], axis=2)[..., 0]
+        if not taken.all():
+            h, s = (int(i) for i in np.argwhere(~taken)[0])
+            may = ", ".join(map(str, np.flatnonzero(mask[h, s])))
+            raise ReprlError(f"policy action [{h}, {s}] must be allowed there ({may}), got {actions[h, s]}")
     return checked
 
 

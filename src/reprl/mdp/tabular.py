@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote
-from reprl.mdp.outcomes import Outcomes, expected_return, step_forward
+from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote, rounding_of
+from reprl.mdp.outcomes import expected_return, step_forward
 from reprl.mdp.policy import Policy, check_policy
+from reprl.mdp.rows import Rows, Sparse, check_entries, dense_rows, outcome_rows, read_sizes, sparse_rows, tabulate
 
 REWARD_KINDS = ("bernoulli", "deterministic")
 
@@ -72,12 +73,16 @@ class TabularMDP:
     """A finite-horizon MDP with time-dependent transitions and rewards in [0, 1].
 
     Args:
-        transition: probabilities, (H, S, A, S), or (S, A, S) with ``horizon`` for a time-homogeneous MDP.
+        transition: probabilities, (H, S, A, S), or (S, A, S) with ``horizon`` for a time-homogeneous MDP; or for such a
+            one a matrix of scipy.sparse, (S·A, S), row s·A + a.
         reward: means in [0, 1], (H, S, A) or (S, A), either with a trailing next-state axis; (1, S, A, S) is (S, A, S).
+            With sparse transitions (S, A), or a sparse matrix like them.
         initial: start distribution (S,), a state index, or None for state 0.
         horizon: H; needed with (S, A, S) transitions.
         reward_kind: "bernoulli" draws 0 or 1 with the given mean, "deterministic" pays the mean itself.
         labels: names for people; no computation reads them.
+        allowed: (S, A) or (H, S, A) booleans, at least one action in every state; None for all. What transition and
+            reward say of other actions is not read: nobody may take them.
 
     Arrays are copied, normalised row by row and write-protected. Only positive probabilities are stored.
     """
@@ -87,29 +92,73 @@ class TabularMDP:
 
     def __init__(
         self,
-        transition: ArrayLike,
-        reward: ArrayLike,
+        transition: ArrayLike | Sparse,
+        reward: ArrayLike | Sparse,
         initial: ArrayLike | int | None = None,
         horizon: int | None = None,
         reward_kind: str = "bernoulli",
         *,
         labels: Labels | None = None,
+        allowed: ArrayLike | None = None,
     ) -> None:
         """Check the arrays and build the sparse table."""
-        kernel = check_array("transition", transition, (3, 4))
-        self.horizon = _horizon(kernel, horizon)
-        self.n_states, self.n_actions = _sizes(kernel)
-        check_distribution("transition", kernel)
+        read = _read_sparse if hasattr(transition, "tocsr") else _read_dense
+        rows, steps, mask = read(transition, reward, horizon, allowed)
+        self._take(rows, steps, mask, initial, reward_kind, labels)
+
+    @classmethod
+    def from_outcomes(
+        cls,
+        outcomes: ArrayLike,
+        *,
+        n_states: int,
+        n_actions: int,
+        horizon: int,
+        initial: ArrayLike | int | None = None,
+        reward_kind: str = "deterministic",
+        labels: Labels | None = None,
+        allowed: ArrayLike | None = None,
+    ) -> TabularMDP:
+        """Build an MDP from a list of what can happen.
+
+        Args:
+            outcomes: (n, 5) rows (state, action, next state, probability, reward), or (n, 6) with the step before them.
+            n_states: S.
+            n_actions: A.
+            horizon: H.
+            initial: as for an MDP of arrays, and so are the others.
+            reward_kind: by default an outcome pays its reward; one next state may come with several.
+            labels: names for people.
+            allowed: what may be done; cells in which nothing may happen otherwise have to be masked.
+        """
+        shape = read_sizes(n_states, n_actions, horizon)
+        mask = None if allowed is None else _mask(allowed, (shape[2], *shape[:2]))
+        mdp = cls.__new__(cls)
+        mdp._take(outcome_rows(outcomes, *shape, mask), shape[2], mask, initial, reward_kind, labels)
+        return mdp
+
+    def _take(
+        self,
+        rows: Rows,
+        horizon: int,
+        mask: NDArray[np.bool_] | None,
+        initial: ArrayLike | int | None,
+        reward_kind: str,
+        labels: Labels | None,
+    ) -> None:
+        """Become the world of these rows."""
+        self.horizon, self.n_states, self.n_actions = horizon, rows.n_states, rows.n_actions
         self.reward_kind = check_choice("reward_kind", reward_kind, REWARD_KINDS)
-        means = _reward_table(reward, self.horizon, self.n_states, self.n_actions)
+        self._mask = mask
         self.initial = _initial(initial, self.n_states)
         self.labels = labels or Labels()
-        self.outcomes, self.probability = _tabulate(kernel, means, self.horizon, self.reward_kind)
+        self.outcomes, self.probability = tabulate(rows, horizon, self.reward_kind)
 
     @cached_property
     def transition(self) -> NDArray[np.float64]:
         """Dense transition probabilities, (H, S, A, S), read-only; a view of one step when time-homogeneous."""
         rows = self.outcomes.first.size - 1
+        check_entries("dense transitions", rows * self.n_states)
         dense = np.zeros((rows, self.n_states))
         row = np.repeat(np.arange(rows), np.diff(self.outcomes.first))
         np.add.at(dense, (row, self.outcomes.next_state), self.probability)
@@ -125,6 +174,8 @@ class TabularMDP:
     def digest(self) -> str:
         """SHA-256 of the dynamics: equal digests, equal laws."""
         state = hashlib.sha256(f"reprl-mdp 1 {self.outcomes.shape} {self.outcomes.row_shift}\n".encode())
+        if self._mask is not None:
+            state.update(f"allowed {self._mask.shape}\n".encode() + np.packbits(self._mask).tobytes())
         table = self.outcomes
         for array, kind in (
             (self.initial, "<f8"),
@@ -137,6 +188,16 @@ class TabularMDP:
         return state.hexdigest()
 
     @property
+    def stationary(self) -> bool:
+        """Whether it was built as time-homogeneous: one law and one reward for every step."""
+        return self.outcomes.row_shift == 0
+
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """(H, S, A): the actions that may be taken, read-only; None if all may."""
+        return None if self._mask is None else np.broadcast_to(self._mask, self.outcomes.shape)
+
+    @property
     def fixed_start(self) -> bool:
         """Whether every episode starts in the same state."""
         return int(np.count_nonzero(self.initial)) == 1
@@ -147,7 +208,7 @@ class TabularMDP:
         actions = np.empty((self.horizon, self.n_states), dtype=np.int64)
         q = np.empty((self.n_states, self.n_actions))
         for h in reversed(range(self.horizon)):
-            expected_return(self.outcomes, self.probability, 0, h, values[h + 1], q)
+            self._expect(h, values[h + 1], q)
             actions[h] = q.argmax(axis=1)
             values[h] = q.max(axis=1)
         return Solution(Policy(actions), values)
@@ -162,7 +223,7 @@ class TabularMDP:
         values = np.zeros((self.horizon + 1, self.n_states))
         q = np.empty((self.n_states, self.n_actions))
         for h in reversed(range(self.horizon)):
-            expected_return(self.outcomes, self.probability, 0, h, values[h + 1], q)
+            self._expect(h, values[h + 1], q)
             values[h] = np.take_along_axis(q, actions[h][:, None], axis=1)[:, 0]
         return values
 
@@ -196,6 +257,8 @@ class TabularMDP:
         unpaid = self.outcomes._replace(reward=np.zeros_like(self.outcomes.reward))
         for h in reversed(range(self.horizon)):
             expected_return(unpaid, self.probability, 0, h, visits, q)
+            if self.allowed is not None:
+                q[~self.allowed[h]] = -np.inf
             visits = inside[h] + q.max(axis=1)
         return float(self.initial @ visits)
 
@@ -207,18 +270,57 @@ class TabularMDP:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Write-protect the arrays again: pickling forgets it."""
         self.__dict__.update(state)
-        for array in (self.initial, self.probability, *self.outcomes[5:]):
+        for array in (
+            self.initial,
+            self.probability,
+            *self.outcomes[5:],
+            *(() if self._mask is None else (self._mask,)),
+        ):
             array.setflags(write=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave dense tables out of a pickle; they are remade when asked for."""
         return {name: value for name, value in self.__dict__.items() if name not in ("transition", "reward")}
 
+    def _expect(self, h: int, value: NDArray[np.float64], q: NDArray[np.float64]) -> None:
+        """Fill q, (S, A), with what the actions of a step are worth; −∞ for those that may not be taken."""
+        expected_return(self.outcomes, self.probability, 0, h, value, q)
+        if self.allowed is not None:
+            q[~self.allowed[h]] = -np.inf
+
     def _by_step(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give every step a view of its table; read-only."""
         view = np.broadcast_to(table, (self.horizon, *table.shape[1:]))
         view.setflags(write=False)
         return view
+
+
+def _read_dense(
+    transition: Any, reward: Any, horizon: int | None, allowed: Any
+) -> tuple[Rows, int, NDArray[np.bool_] | None]:
+    """Read arrays: what can happen, H, and the mask."""
+    kernel = check_array("transition", transition, (3, 4))
+    steps = _horizon(kernel, horizon)
+    n_states, n_actions = _sizes(kernel)
+    mask = None if allowed is None else _mask(allowed, (steps, n_states, n_actions))
+    kernel = kernel if mask is None else _rest(kernel, mask)
+    check_distribution("transition", kernel, rounding_of(transition))
+    means = _reward_table(reward, steps, n_states, n_actions)
+    means = means if mask is None else np.where(mask[..., None], means, 0.0)
+    return dense_rows(kernel, means), steps, mask
+
+
+def _read_sparse(
+    transition: Any, reward: Any, horizon: int | None, allowed: Any
+) -> tuple[Rows, int, NDArray[np.bool_] | None]:
+    """Read sparse matrices: what can happen, H, and the mask."""
+    if horizon is None:
+        raise ReprlError("horizon must be given with sparse transitions, got None")
+    steps = check_int("horizon", horizon, 1, 10**6)
+    n_rows, n_states = transition.shape
+    shape = (steps, n_states, n_rows // max(n_states, 1))
+    mask = None if allowed is None else _mask(allowed, shape)
+    return sparse_rows(transition, reward, mask), steps, mask
 
 
 def _horizon(transition: NDArray[np.float64], horizon: int | None) -> int:
@@ -236,6 +338,34 @@ def _sizes(transition: NDArray[np.float64]) -> tuple[int, int]:
     if n_states != n_next or n_states == 0 or n_actions == 0:
         raise ReprlError(f"transition must have shape (H, S, A, S) or (S, A, S), none empty, got {transition.shape}")
     return n_states, n_actions
+
+
+def _mask(allowed: ArrayLike, shape: tuple[int, int, int]) -> NDArray[np.bool_] | None:
+    """Return which actions may be taken, (1 or H, S, A), read-only; None if all may."""
+    try:
+        mask = np.asarray(allowed)
+    except ValueError:
+        raise ReprlError(f"allowed must be booleans of shape (S, A) or (H, S, A), got {quote(allowed)}") from None
+    if mask.dtype.kind != "b" or mask.shape not in (shape, shape[1:]):
+        wanted = f"{shape[1:]} or {shape}"
+        raise ReprlError(f"allowed must be booleans of shape {wanted}, got {mask.dtype} of shape {mask.shape}")
+    none = ~mask.any(axis=-1)
+    if none.any():
+        where = [int(i) for i in np.argwhere(none)[0]]
+        raise ReprlError(f"allowed{where} must hold at least one action, got none of {shape[2]}")
+    if mask.all():
+        return None
+    mask = np.array(mask.reshape(-1, *shape[1:]))
+    mask.setflags(write=False)
+    return mask
+
+
+def _rest(transition: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return transitions in which actions that nobody may take stay where they are."""
+    n_states = transition.shape[-1]
+    stay = np.eye(n_states)[:, None, :]
+    out = np.where(mask[..., None], transition.reshape(-1, *transition.shape[-3:]), stay)
+    return out[0] if transition.ndim == 3 and len(mask) == 1 else out
 
 
 def _reward_table(reward: ArrayLike, horizon: int, n_states: int, n_actions: int) -> NDArray[np.float64]:
@@ -264,43 +394,9 @@ def _initial(initial: ArrayLike | int | None, n_states: int) -> NDArray[np.float
         start = np.zeros(n_states)
         start[0 if initial is None else check_int("initial", initial, 0, n_states - 1)] = 1.0
     else:
-        start = check_distribution("initial", check_array("initial", initial, 1))
+        start = check_distribution("initial", check_array("initial", initial, 1), rounding_of(initial))
         if start.shape != (n_states,):
             raise ReprlError(f"initial must have shape ({n_states},), got {start.shape}")
         start = start / start.sum()
     start.setflags(write=False)
     return start
-
-
-def _tabulate(
-    transition: NDArray[np.float64], means: NDArray[np.float64], horizon: int, reward_kind: str
-) -> tuple[Outcomes, NDArray[np.float64]]:
-    """Turn dense transitions and reward means into rows of outcomes, sorted by (next state, reward), and laws."""
-    n_states, n_actions = transition.shape[-3:-1]
-    cells = n_states * n_actions
-    dense = transition.reshape(-1, n_states, n_actions, n_states)
-    steps = max(dense.shape[0], means.shape[0])
-    shape = (steps, n_states, n_actions, n_states)
-    index = np.nonzero(np.broadcast_to(dense, shape))
-    successor_law = np.broadcast_to(dense, shape)[index]
-    mean = np.broadcast_to(means, shape)[index]
-    row = (index[0] * n_states + index[1]) * n_actions + index[2]
-    successor = index[3].astype(np.int32)
-    del index  # the largest arrays here: 0.4 GB at the peak for a dense MDP of 716 states and 25 actions
-    if reward_kind == "deterministic":
-        picks, reward, law = np.arange(mean.size), mean + 0.0, successor_law  # no −0.0: equal rewards, equal bytes
-    else:
-        both = np.stack([successor_law * (1.0 - mean), successor_law * mean], axis=1)
-        picks, paid = np.nonzero(both)
-        reward, law = paid.astype(np.float64), both[picks, paid]
-    row, next_state = row[picks], successor[picks]
-    first = np.zeros(steps * cells + 1, dtype=np.int64)
-    np.cumsum(np.bincount(row, minlength=steps * cells), out=first[1:])
-    law = law / np.add.reduceat(law, first[:-1])[row]
-    for array in (first, next_state, reward, law):
-        array.setflags(write=False)
-    shared = steps == 1
-    outcomes = Outcomes(
-        horizon, n_states, n_actions, 0 if shared else cells, law.size if shared else 0, first, next_state, reward
-    )
-    return outcomes, law

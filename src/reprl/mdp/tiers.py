@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.mdp.counts import Counts
 
+_MAX_CELLS = 2**28
+
 
 class Tiers(NamedTuple):
     """A partition of the states of every step into tiers 1 … L, easiest to reach first.
@@ -26,6 +28,9 @@ class Tiers(NamedTuple):
     @classmethod
     def single(cls, horizon: int, n_states: int) -> Tiers:
         """The trivial partition of parallel sampling: every state in tier 1."""
+        horizon, n_states = check_int("horizon", horizon, 1), check_int("n_states", n_states, 1)
+        if horizon * n_states > _MAX_CELLS:
+            raise ReprlError(f"tiers must have at most {_MAX_CELLS} cells (h, s), got {quote((horizon, n_states))}")
         return cls(np.ones((horizon, n_states), dtype=np.int64), 1)
 
     @classmethod
@@ -121,6 +126,8 @@ def _as_array(value: ArrayLike, wanted: str) -> NDArray[Any]:
 
 def _fewest(counts: Counts, tiers: Tiers) -> NDArray[np.int64]:
     """min_a n[h, s, a], (H, S), after checking that data and partition fit together."""
+    if not isinstance(counts, Counts) or not isinstance(tiers, Tiers):
+        raise ReprlError(f"a data set and its tiers must be a Counts and a Tiers, got {quote(counts)}, {quote(tiers)}")
     if counts.visits.shape[:2] != tiers.level.shape:
         raise ReprlError(f"tiers must have shape {counts.visits.shape[:2]} like the data, got {tiers.level.shape}")
     fewest: NDArray[np.int64] = counts.visits.min(axis=2)

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_int, check_real
+from reprl.mdp.rows import MAX_ENTRIES, check_entries
 from reprl.mdp.tabular import Labels, RewardMap, TabularMDP
 from reprl.randomness import fill_words
 
 ARROWS = ("↑", "→", "↓", "←")
 _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
-_MAX_ENTRIES = 2**28
 
 Array = NDArray[np.float64]
 
@@ -39,8 +39,7 @@ def random_mdp(
         The catalogue's own stream, addressed by (seed, part, step): a smaller horizon is a prefix of a larger one.
     """
     horizon = check_int("horizon", horizon, 1, 10**6)
-    n_actions = check_int("n_actions", n_actions, 1)
-    n_states = check_int("n_states", n_states, 1)
+    n_actions, n_states = _size("n_actions", n_actions), _size("n_states", n_states)
     width = n_states if support is None else check_int("support", support, 1, n_states)
     if not isinstance(stationary, bool):
         raise ReprlError(f"stationary must be True or False, got {stationary!r}")
@@ -62,7 +61,7 @@ def random_mdp(
 
 def gridworld(horizon: int = 6, *, size: int = 4, slip: float = 0.2) -> TabularMDP:
     """A slippery square: from one corner to the opposite one, where every step that ends there pays 1."""
-    size = check_int("size", size, 2)
+    size = _size("size", size, 2)
     cells = size * size
     kernel, reward = _grid(size, slip, goals=(cells - 1,))
     return TabularMDP(kernel, reward, 0, horizon, "deterministic", labels=_grid_labels(size, 0, (cells - 1,)))
@@ -70,7 +69,7 @@ def gridworld(horizon: int = 6, *, size: int = 4, slip: float = 0.2) -> TabularM
 
 def two_goals(horizon: int = 6, *, size: int = 5, slip: float = 0.0, chance: float = 0.5) -> TabularMDP:
     """From the centre of a square to either of two corners; a step that ends in one pays 1 with probability chance."""
-    size = check_int("size", size, 3)
+    size = _size("size", size, 3)
     if size % 2 == 0:
         raise ReprlError(f"size must be odd, so that the square has a centre, got {size}")
     mean = check_real("chance", chance, 0.0, 1.0, open_high=False)
@@ -86,9 +85,9 @@ def combination_lock(horizon: int = 10, *, n_states: int = 10, n_actions: int = 
     Randomness:
         The code is read from the catalogue's own stream at (seed, "code").
     """
-    n_states, n_actions = check_int("n_states", n_states, 2), check_int("n_actions", n_actions, 2)
-    code = (_uniforms(n_states - 1, "combination-lock-v0", seed, "code") * n_actions).astype(np.int64)
+    n_states, n_actions = _size("n_states", n_states, 2), _size("n_actions", n_actions, 2)
     kernel = blank(n_states, n_actions)[0]
+    code = (_uniforms(n_states - 1, "combination-lock-v0", seed, "code") * n_actions).astype(np.int64)
     kernel[:-1, :, 0] = 1.0
     kernel[np.arange(n_states - 1), code] = np.eye(n_states)[1:]
     kernel[-1, :, -1] = 1.0
@@ -100,7 +99,7 @@ def combination_lock(horizon: int = 10, *, n_states: int = 10, n_actions: int = 
 
 def river_swim(horizon: int = 20, *, n_states: int = 6) -> TabularMDP:
     """A river: drifting left is sure and pays 0.005 at the bank, swimming right is slow and pays 1 at the far end."""
-    n = check_int("n_states", n_states, 3)
+    n = _size("n_states", n_states, 3)
     kernel = blank(n, 2)[0]
     for s in range(n):
         kernel[s, 0, max(s - 1, 0)] = 1.0
@@ -124,7 +123,7 @@ def inventory(
     holding: float = 1.0,
 ) -> TabularMDP:
     """A shelf: order overnight, sell to a binomial number of customers by day, pay for what is ordered and kept."""
-    capacity, demand = check_int("capacity", capacity, 1), check_int("demand", demand, 1, 60)
+    capacity, demand = _size("capacity", capacity), check_int("demand", demand, 1, 60)
     price, cost, holding = (
         check_real(name, value, 0.0, 1e9, open_low=False)
         for name, value in (("price", price), ("cost", cost), ("holding", holding))
@@ -148,7 +147,7 @@ def inventory(
 
 def maintenance(horizon: int = 12, *, n_states: int = 6, wear: float = 0.5, service: float = 0.25) -> TabularMDP:
     """A machine that earns less as it wears: operate it, service it for part of a day's output, or replace it."""
-    n = check_int("n_states", n_states, 2)
+    n = _size("n_states", n_states, 2)
     wear = check_real("wear", wear, 0.0, 1.0, open_low=False, open_high=False)
     output = check_real("service", service, 0.0, 1.0, open_low=False, open_high=False)
     kernel = blank(n, 3)[0]
@@ -176,7 +175,7 @@ def queue_admission(
     holding: float = 0.25,
 ) -> TabularMDP:
     """A waiting room: admit the customer at the door for a fee or turn them away; everyone inside costs by the step."""
-    capacity = check_int("capacity", capacity, 1)
+    capacity = _size("capacity", capacity)
     arrival = check_real("arrival", arrival, 0.0, 1.0, open_low=False, open_high=False)
     service = check_real("service", service, 0.0, 1.0, open_low=False, open_high=False)
     fee = check_real("fee", fee, 0.0, 1e9, open_low=False)
@@ -201,6 +200,33 @@ def queue_admission(
     return TabularMDP(kernel, _spread(reward, n), 0, horizon, "deterministic", labels=labels)
 
 
+def gambler(horizon: int = 20, *, goal: int = 16, start: int = 6, win: float = 0.4) -> TabularMDP:
+    """Stake coins on a toss that wins with a given chance, as many as you have and still need; the goal pays 1.
+
+    The textbook's gambler (Sutton and Barto, example 4.3): where the coin is against you, many stakes are equally good,
+    and which one a solver prints is decided by rounding.
+    """
+    goal = check_int("goal", goal, 2)
+    start = check_int("start", start, 1, goal - 1)
+    chance = check_real("win", win, 0.0, 1.0)
+    stakes = goal // 2
+    check_entries("a dense MDP (steps·S·A·S)", stakes * (goal + 1) ** 2)
+    rows: list[tuple[float, ...]] = []
+    for capital in range(goal + 1):
+        most = min(capital, goal - capital)
+        for stake in range(1, most + 1):
+            rows.append((capital, stake - 1, capital + stake, chance, float(capital + stake == goal)))
+            rows.append((capital, stake - 1, capital - stake, 1.0 - chance, 0.0))
+        if most == 0:
+            rows.append((capital, 0, capital, 1.0, 0.0))
+    allowed = np.arange(stakes) < np.maximum(1, np.minimum(np.arange(goal + 1), goal - np.arange(goal + 1)))[:, None]
+    names = ("broke", *(f"{capital} coins" for capital in range(1, goal)), "rich")
+    labels = Labels(states=names, actions=tuple(f"stake {k + 1}" for k in range(stakes)), grid=(1, goal + 1))
+    return TabularMDP.from_outcomes(
+        rows, n_states=goal + 1, n_actions=stakes, horizon=horizon, initial=start, labels=labels, allowed=allowed
+    )
+
+
 def hard_instance(biases: ArrayLike, n_actions: int = 2) -> TabularMDP:
     """The lower-bound MDP: uniform transitions and start; actions 0 and 1 have mean reward ±biases, the others −2.
 
@@ -219,7 +245,8 @@ def hard_instance(biases: ArrayLike, n_actions: int = 2) -> TabularMDP:
             f"biases must be (H, S) numbers in [-1, 1], got shape {p.shape}, up to {np.abs(p).max(initial=0)}"
         )
     horizon, n_states = p.shape
-    n_actions = check_int("n_actions", n_actions, 2)
+    n_actions = _size("n_actions", n_actions, 2)
+    check_entries("a dense MDP (steps·S·A·S)", horizon * n_actions * n_states**2)
     kernel = blank(n_states, n_actions)[0] + 1.0 / n_states
     reward = np.zeros((horizon, n_states, n_actions))
     reward[:, :, 0] = (2.0 + p) / 3.0
@@ -252,17 +279,21 @@ def seeded_hard_instance(
         return hard_instance(table, n_actions)
     size = check_real("bias", bias, 0.0, 1.0, open_low=False, open_high=False)
     steps = check_int("horizon", 3 if horizon is None else horizon, 1, 10**6)
-    states = check_int("n_states", 4 if n_states is None else n_states, 1)
+    states = _size("n_states", 4 if n_states is None else n_states)
+    check_entries("a dense MDP (steps·S·A·S)", steps * _size("n_actions", n_actions, 2) * states**2)
     signs = np.where(_uniforms(steps * states, "hard-instance-v0", seed, "signs") < 0.5, -1.0, 1.0)
     return hard_instance(size * signs.reshape(steps, states), n_actions)
 
 
 def blank(n_states: int, n_actions: int, steps: int = 1) -> Array:
     """Return zeros (steps, S, A, S), or refuse a table that would not fit in memory."""
-    entries = steps * n_actions * n_states**2
-    if entries > _MAX_ENTRIES:
-        raise ReprlError(f"a dense MDP must have at most {_MAX_ENTRIES} entries (steps·S·A·S), got {entries}")
+    check_entries("a dense MDP (steps·S·A·S)", steps * n_actions * n_states**2)
     return np.zeros((steps, n_states, n_actions, n_states))
+
+
+def _size(name: str, value: object, low: int = 1) -> int:
+    """Return a number of states or actions, or of what makes them, that no table could exceed."""
+    return check_int(name, value, low, MAX_ENTRIES)
 
 
 def _numbered(stem: str, n: int) -> tuple[str, ...]:

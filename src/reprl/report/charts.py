@@ -10,6 +10,10 @@ from reprl.report.page import escape, power
 from reprl.report.theme import CATEGORIES
 
 _SHAPES, _FEW = 6, 4
+_LEAST, _MOST = 1e-280, 1e280
+"""What a logarithmic axis shows at most: further out, floating-point numbers have no room for its margins."""
+_FINEST = 1e-290
+"""A linear axis that would end below this ends at 1: its steps would be 0."""
 
 
 class Axis(NamedTuple):
@@ -24,14 +28,17 @@ class Axis(NamedTuple):
         """Return a range that holds the values with some air."""
         low, high = min(values), max(values)
         if log:
-            air = max(1.15, (high / low) ** 0.04)
-            return cls(low / air, high * air, True)
-        return cls(0.0 if zero else low, min(most, high * 1.12) or 1.0)
+            least, greatest = (math.log(min(max(end, _LEAST), _MOST)) for end in (low, high))
+            air = max(math.log(1.15), 0.04 * (greatest - least))
+            return cls(math.exp(least - air), math.exp(greatest + air), True)
+        top = min(most, high * 1.12)
+        return cls(0.0 if zero else low, top if top > _FINEST else 1.0)
 
     def place(self, value: float) -> float:
         """Return where a value lies, in per cent, ends included."""
         if self.log:
-            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+            bottom = math.log(self.low)
+            share = (math.log(max(value, self.low)) - bottom) / (math.log(self.high) - bottom)
         else:
             share = (value - self.low) / (self.high - self.low)
         return 100.0 * min(1.0, max(0.0, share))

@@ -113,7 +113,11 @@ class Maps:
         """Add a table to the tooltips; names replace whole numbers."""
         part = np.asarray(values)[np.ix_(self.steps, self.states)]
         whole = bool((part == np.floor(part)).all())
-        rows = part.astype(np.int64).tolist() if whole else [[float(f"{x:.4g}") for x in row] for row in part.tolist()]
+        rows = (
+            [[int(x) for x in row] for row in part.tolist()]
+            if whole
+            else [[float(f"{x:.4g}") for x in row] for row in part.tolist()]
+        )
         self.tables.append({"label": label, "names": list(names), "values": rows})
 
     def figure(self, name: str, title: str, caption: str, scale: Scale, wide: bool = False) -> str:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,8 +24,8 @@ def number(value: float) -> str:
     if float(value).is_integer() and abs(value) < 1e12:
         return f"{int(value):,}"
     if value != 0 and (abs(value) >= 1e6 or abs(value) < 1e-3):
-        exponent = math.floor(math.log10(abs(value)))
-        return f"{value / 10.0**exponent:.3g} × {power(exponent)}"
+        digits, exponent = f"{value:.2e}".split("e")
+        return f"{float(digits):g} × {power(int(exponent))}"
     return f"{value:.3g}"
 
 
@@ -44,8 +43,8 @@ def counted(count: float, noun: str) -> tuple[str, str]:
     """Return a count as value and remark of a tile: rounded where its digits would not fit."""
     if count < 1e9:
         return number(count), noun
-    exponent = math.floor(math.log10(count))
-    return f"{count / 10.0**exponent:.2f} × {power(exponent)}", f"{int(count):,} {noun}".strip()
+    digits, exponent = f"{count:.2e}".split("e")
+    return f"{digits} × {power(int(exponent))}", f"{int(count):,} {noun}".strip()
 
 
 def badge(text: str, tone: str) -> str:

@@ -68,15 +68,23 @@ def _guarantee(run: StoredRun) -> str:
             f'<p class="sentence">Two runs of this recipe, with the same shared seed and fresh, independent data, end '
             f"in <strong>exactly the same policy</strong> with probability at least "
             f"<strong>{percent(max(0.0, 1 - promise.rho))}</strong>.</p>"
-            f'<p class="sentence second">The policy earns within <strong>{number(promise.epsilon)}</strong> of the '
-            f"best possible with probability at least <strong>{percent(max(0.0, 1 - promise.delta))}</strong>.</p>"
+            f'<p class="sentence second">The policy earns within <strong>{number(promise.epsilon)}</strong>'
+            f"{_original(run, promise.epsilon)} of the best possible with probability at least "
+            f"<strong>{percent(max(0.0, 1 - promise.delta))}</strong>.</p>"
         )
     mark = badge(promise.status, tone)
-    source = "docs/rehearsal.md" if promise.status == "rehearsed" else promise.source
+    page = "docs/rehearsal.md" if run.receipt.coverage is None else "docs/logs.md"
+    source = page if promise.status == "rehearsed" else promise.source
     return (
         f'<div class="guarantee" id="guarantee"><h2>Guarantee {mark}</h2>{sentence}{_decided(run)}'
         f'<p class="caption"><b>{escape(promise.status)}</b> — {meaning}. Source: {escape(source)}</p></div>'
     )
+
+
+def _original(run: StoredRun, value: float) -> str:
+    """The same in the rewards' own units, where they were rescaled."""
+    original = run.environment.original(value)
+    return "" if original is None else f" ({number(original)} in the rewards' own units)"
 
 
 def _decided(run: StoredRun) -> str:
@@ -97,6 +105,8 @@ def _decided(run: StoredRun) -> str:
         lines.append(f"{words[0].upper()}{words[1:]}.")
         if receipt.choice.followed:
             lines.append("This run followed the candidate that its recipe publishes; ρ speaks of choosing afresh.")
+    if receipt.coverage is not None:
+        lines.append("Learned from a log: the best possible is among policies that do what the log supports.")
     if receipt.spread is not None and receipt.spread <= settings.epsilon:
         lines.append(f"Every policy is within ε here: best and worst differ by {number(receipt.spread)} in its model.")
     return "".join(f'<p class="sentence second">{escape(line)}</p>' for line in lines)
@@ -131,6 +141,11 @@ def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
     else:
         tiers = receipt.tiers.count
         items.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
+    if receipt.coverage is not None:
+        log = receipt.coverage
+        items.append(("covered", percent(log.covered), "of the log's visits, by data; the rest by default"))
+        interval = f"{number(log.value_low)} to {number(log.value_high)}; practice {number(log.practice)}"
+        items.append(("value by the log", number(log.value), f"95 % {interval}, rescaled"))
     items.append(("shared seed", str(run.recipe.shared_seed), "publish it with the recipe"))
     return items
 

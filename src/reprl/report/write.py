@@ -16,7 +16,7 @@ from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
 from reprl.documents import decode, load, plain, stated_format
 from reprl.errors import ReprlError, quote
-from reprl.files import write_atomic
+from reprl.files import open_output
 from reprl.mdp.policy import Policy
 from reprl.report.audit_page import audit_page
 from reprl.report.comparison_page import comparison_page
@@ -37,14 +37,11 @@ def write_report(source: object, out: str | os.PathLike[str]) -> Path:
     States and actions have the names that the receipt, audit or comparison carries; where it has none, they have
     numbers and the page says so.
     """
-    record = _read(source)
-    if isinstance(record, StoredRun):
-        data = run_page(record)
-    elif isinstance(record, AuditReport):
-        data = audit_page(record)
-    else:
-        data = comparison_page(record)
-    return write_atomic(out, data)
+    with open_output(out, parents=True) as write:
+        record = _read(source)
+        if isinstance(record, StoredRun):
+            return write(run_page(record))
+        return write(audit_page(record) if isinstance(record, AuditReport) else comparison_page(record))
 
 
 def _read(source: object) -> Source:

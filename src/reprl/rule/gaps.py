@@ -34,6 +34,8 @@ class Gaps(NamedTuple):
     """(H, S, A): variance of reward plus next value in one sample."""
     best: NDArray[np.int64]
     """(H, S): the first best action in the order of preference."""
+    default: NDArray[np.int64]
+    """(H, S): the most preferred action that may be taken."""
 
 
 def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
@@ -51,6 +53,7 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
         np.zeros(shape),
         np.zeros(shape),
         np.zeros((horizon, n_states), dtype=np.int64),
+        order[dynamics.allowed[:, :, order].argmax(axis=2)],
     )
     _solve(dynamics, order, gaps, np.zeros((horizon + 1, n_states)), np.zeros(n_states))
     return gaps
@@ -78,7 +81,7 @@ def _solve(
                     if best < 0 or mean > gaps.gap[h, s, best] + TIE:
                         best = a
             if best < 0:
-                gaps.best[h, s] = order[0]
+                gaps.best[h, s] = gaps.default[h, s]
                 continue
             top = gaps.gap[h, s, best]
             gaps.best[h, s] = best

@@ -60,7 +60,7 @@ def weigh_tolerances(
     for j in range(n):
         _apply(dynamics, gaps, order, float(tolerances[j]), visits, found.actions[j])
         found.margin[j] = _margin(dynamics, gaps, order, float(tolerances[j]), floor, visits, found, j)
-        np.copyto(found.actions[j], order[0], where=visits < floor)
+        np.copyto(found.actions[j], gaps.default, where=visits < floor)
         found.loss[j] = policy_loss(dynamics, gaps.value[0], found.actions[j])
     return found
 

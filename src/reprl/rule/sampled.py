@@ -62,7 +62,7 @@ def _fill(
     for h in range(outcomes.horizon):
         for s in range(outcomes.n_states):
             if visits[h, s] < floor or gaps.gap[h, s, gaps.best[h, s]] > 0.0:
-                laws[h, s, order[0]] = 1.0
+                laws[h, s, gaps.default[h, s]] = 1.0
             else:
                 square, slopes = 0.0, 0.0
                 for a in range(outcomes.n_actions):

@@ -6,12 +6,13 @@ listed state itself if it already holds and pays 0, and an extra last state "end
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reprl.errors import ReprlError
+from reprl.errors import ReprlError, quote
 from reprl.mdp.tabular import Labels, RewardMap, TabularMDP
 from reprl.mdp.worlds import ARROWS, blank
 
@@ -110,9 +111,23 @@ def _entries(env: Env) -> Iterator[_Entry]:
     core: Any = env.unwrapped
     for s in range(len(core.P)):
         for a in range(len(core.P[s])):
-            for probability, next_state, reward, ended in core.P[s][a]:
-                if probability > 0:
-                    yield _Entry(s, a, float(probability), int(next_state), float(reward) + 0.0, bool(ended))
+            for listed in core.P[s][a]:
+                entry = _read_entry(s, a, listed, len(core.P))
+                if entry.probability > 0:
+                    yield entry
+
+
+def _read_entry(s: int, a: int, listed: Any, n_states: int) -> _Entry:
+    """Read one published transition, which nobody has checked yet."""
+    try:
+        probability, next_state, reward, ended = listed
+        entry = _Entry(s, a, float(probability), int(next_state), float(reward) + 0.0, bool(ended))
+        if not (0 <= entry.next_state < n_states and math.isfinite(entry.probability) and math.isfinite(entry.reward)):
+            raise ValueError
+        return entry
+    except (TypeError, ValueError, OverflowError):
+        allowed = f"(probability, next state below {n_states}, reward, ended)"
+        raise ReprlError(f"published dynamics must list {allowed}, got P[{s}][{a}] = {quote(listed)}") from None
 
 
 def _resting(entries: list[_Entry]) -> set[int]:

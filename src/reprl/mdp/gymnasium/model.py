@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import ReprlError, blame, check_int, quote
 from reprl.mdp.access import Ledger, Observation
 from reprl.mdp.gymnasium.dynamics import dynamics, publishes, reward_hull
 from reprl.mdp.policy import Policy, check_policy
@@ -125,6 +126,8 @@ class GymnasiumModel:
     """Set by ``make``."""
     arrays: None = None
     """No kernel can play a black box."""
+    timeout: float | None = None
+    """Seconds that an episode may take; then a crew plays it in another process. Set by ``learn``."""
 
     def __init__(
         self,
@@ -201,7 +204,9 @@ class GymnasiumModel:
     def for_run(self, data_seed: int | None = None) -> GymnasiumModel:
         """Return a model as ``with_data_seed`` does, or one that shares an environment which cannot be opened again."""
         seed = fresh_seed() if data_seed is None else data_seed
-        return _rebuild(self._source, self.horizon, self.reward_map, seed, self._options, self.origin)
+        model = _rebuild(self._source, self.horizon, self.reward_map, seed, self._options, self.origin)
+        model.timeout = self.timeout
+        return model
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what opens the environment again; an id travels as what it is registered as, here."""
@@ -226,7 +231,10 @@ class GymnasiumModel:
             self._episode += 1
             seed = int(DataStream(self.data_seed, "gymnasium", self._episode).integers(1)[0]) >> 1
         self._h = 0
-        member, _ = self.env.reset(seed=seed)
+        try:
+            member, _ = self.env.reset(seed=seed)
+        except (Exception, SystemExit) as error:
+            blame(error, f"in reset of {self.env}")
         self._state = self._seen(member)
         self.ledger.episodes += 1
         self.ledger.samples += 1
@@ -241,7 +249,10 @@ class GymnasiumModel:
         reward = 0.0
         self._h += 1
         if self._state != self.ended:
-            member, paid, terminated, truncated, _ = self.env.step(self.actions.decode(a))
+            try:
+                member, paid, terminated, truncated, _ = self.env.step(self.actions.decode(a))
+            except (Exception, SystemExit) as error:
+                blame(error, f"in step {self._h} of {self.env}")
             self.ledger.samples += 1
             if truncated and not terminated and self._h < self.horizon:
                 limit = f"{self.env} truncated an episode at step {self._h}"
@@ -267,7 +278,10 @@ class GymnasiumModel:
 
     def close(self) -> None:
         """Release what the environment holds."""
-        self.env.close()
+        try:
+            self.env.close()
+        except (Exception, SystemExit) as error:
+            blame(error, f"in close of {self.env}")
 
     def _scaled(self, reward: float) -> float:
         return round(self.reward_map.forward(reward) / REWARD_STEP) * REWARD_STEP
@@ -313,6 +327,25 @@ def _check_horizon(horizon: int | None) -> int:
     if horizon is None:
         raise ReprlError("horizon must be given for a Gymnasium environment, got None")
     return check_int("horizon", horizon, 1, 10**6)
+
+
+def would_import(id: str) -> str | None:
+    """Return the module that opening a Gymnasium id would import here; None if it is Gymnasium's own or here already.
+
+    An id may name a module, as in "module:Name-v0"; any other is looked up among those that are registered here.
+    """
+    module, colon, name = id.removeprefix("gym:").partition(":")
+    if colon:
+        return None if module in sys.modules else module
+    import gymnasium
+
+    name = module
+    for spec in gymnasium.registry.values():
+        if (spec.id == name or spec.id.rpartition("-v")[0] == name) and isinstance(spec.entry_point, str):
+            module = spec.entry_point.partition(":")[0]
+            if module.partition(".")[0] != "gymnasium" and module not in sys.modules:
+                return module
+    return None
 
 
 def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:

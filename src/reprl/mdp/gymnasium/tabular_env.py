@@ -21,8 +21,8 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
 
     The step number is not observed, so the end at the horizon is a time limit in Gymnasium's sense: ``truncated``,
     never ``terminated``. A learner that should see the step can wrap this with Gymnasium's ``TimeAwareObservation``.
-    A time-homogeneous MDP also publishes its dynamics as ``P`` and ``initial_state_distrib``. Rewards are those of the
-    MDP, in [0, 1].
+    A time-homogeneous MDP also publishes its dynamics as ``P`` and ``initial_state_distrib``. Where not all actions may
+    be taken, ``info["action_mask"]`` says which may; others are errors. Rewards are those of the MDP, in [0, 1].
 
     Randomness:
         Samples come from an EpisodicModel. Its data seed is the argument until ``reset`` gets a seed; after that, and
@@ -48,14 +48,20 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         if seed is not None or self.model is None:
             given = self._data_seed if seed is None else None
             self.model = EpisodicModel(self.mdp, self._raw_word() if given is None else given)
-        return np.int64(self.model.reset()), {}
+        return np.int64(self.model.reset()), self._info()
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """Take an action; the last step of the horizon is truncated."""
         if self.model is None:
             raise gymnasium.error.ResetNeeded("step needs an episode in progress: call reset first")
         seen = self.model.step(int(action))
-        return np.int64(seen.state), seen.reward, False, seen.done, {}
+        return np.int64(seen.state), seen.reward, False, seen.done, self._info()
+
+    def _info(self) -> dict[str, Any]:
+        """What may be done now, where not everything may: (A,) of 0 and 1, as Gymnasium's spaces sample by it."""
+        assert self.model is not None
+        may = self.model.may_take
+        return {} if may is None else {"action_mask": may.astype(np.int8)}
 
     @property
     def initial_state_distrib(self) -> NDArray[np.float64]:
@@ -64,10 +70,10 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
 
     @cached_property
     def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:  # noqa: N802 - Gymnasium's name
-        """State → action → [(probability, next state, reward, ended)]; absent when the law depends on the step."""
+        """State → action → [(probability, next state, reward, ended)]; absent if the step or a mask matters."""
         table = self.mdp.outcomes
-        if table.row_shift:
-            raise AttributeError("P is published for time-homogeneous MDPs only")
+        if table.row_shift or self.mdp.allowed is not None:
+            raise AttributeError("P is published for time-homogeneous MDPs in which all actions may be taken")
         listing: dict[int, dict[int, list[tuple[float, int, float, bool]]]] = {}
         for s in range(self.mdp.n_states):
             listing[s] = {}

@@ -1,0 +1,1 @@
+"""Two disjoint halves of one log: who comes to the same policy from both?"""

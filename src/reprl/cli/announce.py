@@ -1,0 +1,43 @@
+"""What long work will cost, said before it begins to whoever watches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reprl.cli.answer import progress_wanted
+
+if TYPE_CHECKING:
+    from reprl.learning.settings import Settings
+    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.mdp.tabular import TabularMDP
+
+LONG = 10.0
+"""Seconds from which on work is long."""
+_PILOT = 0.3
+
+
+def announce(
+    world: TabularMDP | GymnasiumModel, settings: Settings, *, workers: int, max_samples: int | None, runs: float = 1.0
+) -> None:
+    """Forecast runs one after the other, on standard error, if somebody watches and they may take long.
+
+    The pilot's samples are its own: no run reads them, and no result depends on it.
+    """
+    if not runs or not progress_wanted():
+        return
+    from rich.console import Console
+
+    from reprl.bounds.forecast import forecast
+    from reprl.errors import ReprlError
+
+    options = settings.as_dict()
+    try:
+        found = forecast(world, max_samples=max_samples, workers=workers, seconds=_PILOT, **options)  # type: ignore[arg-type]
+    except ReprlError:  # the run itself will say what is wrong
+        return
+    found = found.times(runs)
+    if found.seconds is None or found.seconds[2] >= LONG:
+        many = f"{runs:g} runs: " if runs > 1 else ""
+        Console(stderr=True, highlight=False, markup=False).print(
+            f"forecast: {many}{found}", style="dim", soft_wrap=True
+        )

@@ -1,0 +1,77 @@
+"""What reprl learn and reprl replicate do with a log in the place of an environment."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reprl.cli import arguments as args
+from reprl.cli.answer import BAD_INPUT, Answer
+from reprl.cli.learn import describe_run, show_run
+from reprl.cli.outcome import exit_code
+from reprl.errors import ReprlError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reprl.artifacts.recipe import Recipe
+    from reprl.learning.learner import LearnResult
+
+
+def learn_from_log(
+    log: Path, given: dict[str, Any], options: dict[str, Any], shared_seed: int | None, out: Path | None, force: bool
+) -> Answer:
+    """Learn once from a log; given are the options that say what it is a log of."""
+    from reprl.artifacts.recipe import Recipe
+    from reprl.learning.learner import make_settings
+    from reprl.learning.logged import specify
+    from reprl.mdp.logs.tables import open_table
+    from reprl.randomness import fresh_seed
+
+    world = {name: value for name, value in given.items() if value is not None}
+    columns = args.read_columns(world.pop("column", None))
+    states, actions = (args.read_labels(f"--{name}", world.pop(name, None)) for name in ("states", "actions"))
+    if "horizon" not in world:
+        raise ReprlError("--horizon must be given with --log: how many steps of an episode count, got none")
+    settings, table = make_settings(options), open_table(log, columns)
+    environment = specify(table, states, actions, **world).environment(table.columns)
+    seed = fresh_seed() if shared_seed is None else shared_seed
+    recipe = Recipe.plan(environment, settings, seed)
+    result, unsaved = run_log(recipe, log, columns, out, force)
+    out = None if unsaved else out
+    names, idle = result.environment, result.tiers.ignorable
+    keep, team = "the log: a second team has its own", f"reprl replicate {out}/recipe.json --log FILE"
+    return Answer(
+        describe_run(result, out),
+        lambda console: show_run(console, result, names, idle, out, keep=keep, team=team),
+        BAD_INPUT if unsaved else exit_code(result),
+        unsaved,
+    )
+
+
+def run_log(
+    recipe: Recipe,
+    log: Path,
+    columns: Mapping[str, str | None],
+    out: Path | None,
+    force: bool,
+    *,
+    afresh: bool = False,
+) -> tuple[LearnResult, str]:
+    """Run the recipe of a log, and write the run to a folder that was reserved before the work began.
+
+    Returns:
+        The run, and why it could not be written: empty if it could, or was not to be.
+    """
+    from reprl.artifacts.folder import open_folder
+
+    with ExitStack() as stack:
+        folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))
+        result = recipe.learn_log(log, columns=columns, afresh=afresh)
+        try:
+            if folder is not None:
+                folder.write(result)
+        except ReprlError as error:
+            return result, str(error)
+    return result, ""

@@ -1,0 +1,129 @@
+"""Coverage: how far a log speaks of a policy, and what the policy is worth by it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.logs.read import Log
+from reprl.mdp.outcomes import expected_return
+from reprl.mdp.policy import Policy
+from reprl.randomness import DataStream
+from reprl.rule.preferred import policy_loss, visits_of
+
+LEVEL = 0.95
+"""Of the intervals."""
+REDRAWN = 200
+"""Logs that are redrawn for them."""
+
+
+class Coverage(NamedTuple):
+    """What a log says of a policy; values are sums of rescaled rewards, from the start."""
+
+    rows: int
+    """Transitions that counted."""
+    beyond: int
+    """Rows after the horizon, which were left out."""
+    cut: int
+    """Episodes that stop before the horizon without being done."""
+    covered: float
+    """Share of the log's visits that are in cells where the policy decides by data, not by default."""
+    alike: float
+    """Share of the log's visits in which it did what the policy says."""
+    unknown: float
+    """What states that the log hardly reaches could be worth to a policy that keeps to supported actions."""
+    unseen: float
+    """What the policy could earn in addition where the log has never done what it says; taken as nothing."""
+    value: float
+    """V^π in the model that the log shows."""
+    value_low: float
+    value_high: float
+    practice: float
+    """What those who made the log earn, in the same model."""
+    gain_low: float
+    """Of value − practice."""
+    gain_high: float
+
+
+def find_coverage(
+    log: Log, policy: Policy, decided: NDArray[np.bool_], *, unknown: float, ended: int, stream: DataStream
+) -> Coverage:
+    """Measure a policy by a log.
+
+    Args:
+        log: as it was read.
+        policy: of the rule.
+        decided: (H, S): where it decides by data.
+        unknown: as ``weigh_unknown_states`` says.
+        ended: the state of episodes that are over.
+        stream: private.
+
+    Guarantee:
+        The estimator is the plug-in: V^π in the model of relative frequencies, with percentile intervals from logs
+        redrawn by whole episodes. Among estimators for tabular models none has less variance asymptotically, and no
+        product of H ratios enters, as in importance sampling. It is right if states are Markov. That the policy was
+        chosen by the same data does no harm as far as the choice does not follow their noise: the rehearsal tests it.
+
+    Randomness:
+        Data streams (data seed, the stream's purpose + "/NUMBER").
+    """
+    actions = policy.actions
+    visits = log.data.counts.visits.copy()
+    visits[:, ended] = 0
+    here = visits.sum(axis=2)
+    done = np.take_along_axis(visits, actions[:, :, None], axis=2)[:, :, 0]
+    total = max(1, int(here.sum()))
+    plain = empirical_dynamics(log.data)
+    draws = np.array([_worth(_redrawn(log, stream, number), actions) for number in range(REDRAWN)])
+    tails = [50.0 * (1.0 - LEVEL), 50.0 * (1.0 + LEVEL)]
+    value_low, value_high = np.percentile(draws[:, 0], tails)
+    gain_low, gain_high = np.percentile(draws[:, 0] - draws[:, 1], tails)
+    value, practice = _worth(log.data, actions)
+    return Coverage(
+        rows=log.rows,
+        beyond=log.beyond,
+        cut=log.cut,
+        covered=float(here[decided].sum() / total),
+        alike=float(done.sum() / total),
+        unknown=unknown,
+        unseen=_unseen(plain, actions),
+        value=value,
+        value_low=float(value_low),
+        value_high=float(value_high),
+        practice=practice,
+        gain_low=float(gain_low),
+        gain_high=float(gain_high),
+    )
+
+
+def _redrawn(log: Log, stream: DataStream, number: int) -> Data:
+    return log.blocks.redraw(1, DataStream(stream.data_seed, f"{stream.purpose}/{number}").key)
+
+
+def _worth(data: Data, actions: NDArray[np.int64]) -> tuple[float, float]:
+    """Values of a policy, and of those who made the log."""
+    dynamics = empirical_dynamics(data)
+    return -policy_loss(dynamics, np.zeros(data.starts.size), actions), value_of_practice(data)
+
+
+def value_of_practice(data: Data) -> float:
+    """Return what those who made a log earn, by the mean of reward plus next value over the rows of every state."""
+    outcomes, hits = data.counts.outcomes, data.counts.hits
+    horizon, n_states, n_actions = outcomes.shape
+    value, out = np.zeros(n_states), np.empty((n_states, n_actions))
+    visits = data.counts.visits.sum(axis=2)
+    for h in range(horizon - 1, -1, -1):
+        expected_return(outcomes, hits, outcomes.slot_shift, h, value, out)
+        value = np.divide(out.sum(axis=1), visits[h], out=np.zeros(n_states), where=visits[h] > 0)
+    return float(data.starts @ value / data.starts.sum())
+
+
+def _unseen(plain: Dynamics, actions: NDArray[np.int64]) -> float:
+    """Σ over steps of the chance to come first where nobody did what the policy says, times what is left."""
+    visits = visits_of(plain, actions)
+    tried = np.take_along_axis(plain.tried, actions[:, :, None], axis=2)[:, :, 0]
+    left = actions.shape[0] - np.arange(actions.shape[0])
+    return float((np.where(tried, 0.0, visits).sum(axis=1) * left).sum())

@@ -1,0 +1,256 @@
+"""The canonical learner on a log: nothing can be sampled, so it is read whole, and the rule is rehearsed on it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from reprl.errors import ReprlError, quote
+from reprl.guarantee import Guarantee
+from reprl.learning.coverage import find_coverage
+from reprl.learning.learner import LearnResult, make_settings
+from reprl.learning.protocol import Run
+from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
+from reprl.learning.settings import LearnOptions, Settings
+from reprl.mdp.dynamics import Data
+from reprl.mdp.gymnasium.model import REWARD_STEP
+from reprl.mdp.logs.read import Log, read_log
+from reprl.mdp.logs.spec import LogSpec, check_labels
+from reprl.mdp.logs.tables import Table, open_table
+from reprl.mdp.logs.words import find_labels
+from reprl.mdp.tiers import Tiers
+from reprl.randomness import DataStream, SharedKey, check_shared_key, fresh_seed
+from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
+from reprl.rule.gaps import find_gaps, value_spread
+from reprl.rule.preferred import visits_of
+from reprl.rule.supported import Supported, Thresholds, draw_thresholds, find_supported, weigh_unknown_states
+
+
+def learn_log(
+    log: Any,
+    *,
+    horizon: int,
+    columns: Mapping[str, str | None] | None = None,
+    states: Sequence[Any] | None = None,
+    actions: Sequence[Any] | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    reward_step: float = REWARD_STEP,
+    support: float = LogSpec.support,
+    reach: float = LogSpec.reach,
+    discount: float | None = None,
+    shared_seed: int | None = None,
+    candidate: tuple[str, int] | None = None,
+    **options: Unpack[LearnOptions],
+) -> LearnResult:
+    """Learn from a log a policy that a second team, with a log of its own, is likely to reproduce exactly.
+
+    Args:
+        log: a path to CSV (also .csv.gz) or Parquet, a pandas DataFrame, a PyArrow table, a mapping of names to arrays,
+            a structured array, or a Minari dataset with finite spaces. One row for each step; the rows of an episode
+            stand together, in order.
+        horizon: H; later rows are left out.
+        columns: role → column where their names differ; roles are episode, step, state, action, reward, next_state and
+            done, of which step, next_state and done may be missing. None for a column that is not to be used.
+        states: all labels, in an order that both teams share; None for those in the log.
+        actions: the same for actions.
+        reward_range: (low, high) in original units, which are mapped to [0, 1]; it must contain 0.
+        reward_step: rescaled rewards are rounded to multiples of this.
+        support: an action counts where it is taken at least so often, relative to the most usual one; up to a shared
+            factor of 2 less.
+        reach: a state counts at a step that at least this share of the episodes comes to; the same.
+        discount: not for logs yet.
+        shared_seed: ξ; None draws one, to be read off the result.
+        candidate: (kind, number) that a recipe has published, to follow.
+        options: the fields of ``Settings`` that the rule "canonical" has a use for.
+
+    Guarantee:
+        As in the result, against policies that keep to supported actions; what hardly known states could be worth is
+        added to ε (docs/logs.md).
+
+    Randomness:
+        Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
+    """
+    if discount is not None:
+        raise ReprlError(f"discount must be left out for a log, which is learned with a horizon; got {quote(discount)}")
+    settings = make_settings(options)
+    world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
+    spec = specify(open_table(log, columns), states, actions, horizon=horizon, **world)
+    seed = fresh_seed() if shared_seed is None else shared_seed
+    return learn_spec(log, spec, settings, shared_seed=seed, columns=columns, candidate=candidate)
+
+
+def specify(table: Table, states: Sequence[Any] | None, actions: Sequence[Any] | None, **world: Any) -> LogSpec:
+    """Return what a log is a log of: labels as they are given, or those that are found in it; the rest as it is."""
+    found: dict[str, Any] = {}
+    if states is None or actions is None:
+        found.update(find_labels(table))
+    for name, given in (("states", states), ("actions", actions)):
+        if given is not None:
+            found[name] = check_labels(name, given)
+    return LogSpec(**found, **world)
+
+
+def learn_spec(
+    log: Any,
+    spec: LogSpec,
+    settings: Settings,
+    *,
+    shared_seed: int,
+    columns: Mapping[str, str | None] | None = None,
+    published: Mapping[str, str] | None = None,
+    candidate: tuple[str, int] | None = None,
+) -> LearnResult:
+    """Learn from the log of a world that is specified beforehand, as a recipe does; the rest is as in ``learn_log``.
+
+    Args:
+        log: as there.
+        spec: labels, horizon, rewards and thresholds.
+        settings: accuracy, replicability and preference.
+        shared_seed: ξ.
+        columns: where they are in this log.
+        published: where they were in the first team's, which is what the recipe says; None for this log's.
+        candidate: to follow.
+    """
+    began = time.perf_counter()
+    _check_settings(settings)
+    key = SharedKey(shared_seed)
+    settings = settings.numbered(spec.actions, spec.n_actions)
+    table = open_table(log, columns)
+    seen = read_log(table, spec)
+    data_seed = seed_of(seen.data)
+    run = run_logged(seen, spec, key, settings, data_seed=data_seed, candidate=candidate)
+    return LearnResult(
+        **{field.name: getattr(run, field.name) for field in fields(run)},
+        samples=seen.rows,
+        episodes=seen.episodes,
+        shared_seed=key.seed,
+        data_seed=data_seed,
+        environment=spec.environment(table.columns if published is None else published),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _check_settings(settings: Settings) -> None:
+    for name, needed in (("rule", "canonical"), ("access", "episodic")):
+        if getattr(settings, name) != needed:
+            raise ReprlError(f"{name} must be {needed!r} for a log, got {getattr(settings, name)!r}")
+    if getattr(settings, "stationary", None):
+        raise ReprlError("stationary must be left out for a log, whose steps are counted apart, got True")
+
+
+def seed_of(data: Data) -> int:
+    """Return the data seed of a log: a hash of its counts, the same for the same episodes in any order of the file."""
+    parts = (b"reprl-log 1\n", data.counts.digest.encode(), data.starts.astype("<i8").tobytes())
+    return int.from_bytes(hashlib.sha256(b"".join(parts)).digest()[:8], "little")
+
+
+class _LogRule(NamedTuple):
+    """f(ξ, ·) of a log's law."""
+
+    rule: Rule
+    thresholds: Thresholds
+    ended: int
+
+    @classmethod
+    def make(cls, rule: Rule, spec: LogSpec) -> _LogRule:
+        return cls(rule, draw_thresholds(rule.key, spec.support, spec.reach), spec.ended)
+
+    def choose(self, data: Data) -> tuple[Supported, Choice]:
+        found = find_supported(data, self.thresholds, self.ended)
+        return found, choose(self.rule, found.dynamics)
+
+
+def run_logged(
+    log: Log,
+    spec: LogSpec,
+    shared_key: SharedKey,
+    settings: Settings,
+    *,
+    data_seed: int,
+    candidate: tuple[str, int] | None = None,
+) -> Run:
+    """Choose, and rehearse the choice on logs redrawn by whole episodes.
+
+    Args:
+        log: as it was read.
+        spec: what it is a log of.
+        shared_key: ξ.
+        settings: accuracy, replicability and preference.
+        data_seed: of the private streams that redraw it.
+        candidate: that a recipe has published: the run follows it.
+
+    Guarantee:
+        Status "rehearsed" if the rehearsal passed and the policy loses less than ε in the model, with what hardly known
+        states could be worth added to ε; otherwise "none". ε speaks of policies that keep to supported actions.
+
+    Randomness:
+        Shared, at shared_key.derive("rule"), as ``choose`` and ``draw_thresholds`` say. Data: streams (data seed,
+        "rehearsal/log/…") and ("off-policy/…").
+    """
+    rule = _rule(check_shared_key(shared_key).derive("rule"), spec, settings)
+    mine = _LogRule.make(rule if candidate is None else follow(rule, *candidate), spec)
+    found, choice = mine.choose(log.data)
+
+    def team(fresh: SharedKey | None, share: int, draw: int) -> Answer:
+        other = mine if fresh is None else _LogRule.make(with_key(rule, fresh), spec)
+        _, chosen = other.choose(log.blocks.redraw(share, draw))
+        return Answer(chosen.policy, chosen.value + chosen.loss)
+
+    rehearsal = rehearse(
+        team,
+        choice.policy,
+        rho=settings.rho,
+        epsilon=settings.epsilon,
+        stream=DataStream(data_seed, "rehearsal/log"),
+        pairs=candidate is None,
+    )
+    decided = (visits_of(found.dynamics, choice.policy.actions) >= rule.floor) & (found.known > 0.0)
+    decided[:, spec.ended] = False
+    unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
+    return Run(
+        policy=choice.policy,
+        guarantee=_promise(choice, rehearsal, unknown, settings, followed=candidate is not None),
+        settings=settings,
+        tiers=Tiers.from_levels(np.where(decided, 1, 2), 2),
+        counts=log.data.counts,
+        values=find_gaps(found.dynamics, rule.order).value,
+        choice=choice,
+        rehearsal=rehearsal,
+        spread=value_spread(found.dynamics),
+        followed=candidate is not None,
+        coverage=find_coverage(log, choice.policy, decided, unknown=unknown, ended=spec.ended, stream=stream),
+    )
+
+
+def _rule(key: SharedKey, spec: LogSpec, settings: Settings) -> Rule:
+    settings.check_horizon(spec.horizon)
+    shape = (spec.horizon, spec.n_states, spec.n_actions)
+    preference = settings.numbered((), spec.n_actions).preference
+    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference)
+
+
+def _promise(choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Settings, *, followed: bool) -> Guarantee:
+    """What was asked for, with the unknown added to ε, if the rehearsal passed; otherwise nothing, and why."""
+    if rehearsal.passed and choice.loss < settings.epsilon:
+        source = f"{rehearsal}; against policies that keep to actions which the log supports (docs/logs.md)"
+        if followed:
+            source += "; it follows the recipe's candidate, while ρ speaks of choosing afresh"
+        return Guarantee(
+            rho=settings.rho,
+            delta=settings.delta,
+            epsilon=settings.epsilon + unknown,
+            status="rehearsed",
+            source=source,
+        )
+    if choice.loss >= settings.epsilon:
+        why = f"the policy loses {choice.loss:.3g} by its own data"
+    elif rehearsal.error >= settings.epsilon:
+        why = f"the best value is only known to a standard deviation of {rehearsal.error:.3g}"
+    else:
+        why = f"only {rehearsal}"
+    return settings.promise("none", f"the log is too short to be sure: {why}")

@@ -1,0 +1,193 @@
+"""Reading: every row of a log is checked, and counted; nothing is kept of it but counts by blocks of whole episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.errors import ReprlError
+from reprl.mdp.dynamics import Data
+from reprl.mdp.logs.blocks import BLOCKS, FEWEST, MOST_PAIRS, Blocks, Numbering, Tally
+from reprl.mdp.logs.spec import LogSpec
+from reprl.mdp.logs.tables import Table
+from reprl.mdp.logs.words import Episodes, Words, read_rewards, read_truths
+from reprl.mdp.outcomes import Outcomes
+
+
+class Log(NamedTuple):
+    """What a log holds."""
+
+    blocks: Blocks
+    data: Data
+    rows: int
+    """Transitions that count."""
+    episodes: int
+    beyond: int
+    """Rows that were left out, as they come after the horizon."""
+    cut: int
+    """Episodes that stop before the horizon without being done: what followed is not known, and not made up."""
+
+
+class _Rows(NamedTuple):
+    """Rows in numbers."""
+
+    fresh: NDArray[np.bool_]
+    """Whether the row begins an episode."""
+    h: NDArray[np.int64]
+    s: NDArray[np.int64]
+    a: NDArray[np.int64]
+    following: NDArray[np.int64]
+    """−1 where the column is missing or empty."""
+    reward: NDArray[np.int64]
+    """Steps of the grid."""
+    done: NDArray[np.int64]
+    """−1 where there is no such column."""
+
+    def part(self, which: slice) -> _Rows:
+        columns: list[Any] = [column[which] for column in self]
+        return _Rows(*columns)
+
+    def then(self, other: _Rows) -> _Rows:
+        columns: list[Any] = [np.concatenate(pair) for pair in zip(self, other, strict=True)]
+        return _Rows(*columns)
+
+
+def read_log(table: Table, spec: LogSpec) -> Log:
+    """Read a log whole.
+
+    Args:
+        table: its rows; those of an episode stand together, in order.
+        spec: the world that it is a log of.
+
+    Guarantee:
+        Every row is checked, and counted or refused by an error that names file, row and column. Memory is bounded by a
+        chunk, 8 bytes an episode, and the larger of 2·MOST_PAIRS and FEWEST times the number of outcomes.
+    """
+    counting = _Counting(table, spec)
+    held: _Rows | None = None
+    row = 0
+    for rows in _translate(table, spec):
+        block = rows if held is None else held.then(rows)
+        base = row - (held is not None)
+        counting.add(block.part(slice(None, -1)), block.part(slice(1, None)), base)
+        held = block.part(slice(-1, None))
+        row += rows.h.size
+    if held is None:
+        raise ReprlError(f"{table.name} must have at least one row, got none")
+    counting.add(held, None, row - 1)
+    return counting.log()
+
+
+def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
+    """Yield the rows of every chunk in numbers."""
+    known = {"state": spec.states, "action": spec.actions, "next_state": spec.states}
+    words = {role: Words(table, role, labels) for role, labels in known.items()}
+    episodes = Episodes(table)
+    base = 0
+    for chunk in table.chunks():
+        size = chunk["episode"].codes.size
+        if not size:
+            continue
+        nothing = np.full(size, -1, dtype=np.int64)
+        fresh, h = episodes.follow(chunk["episode"], chunk.get("step"), base)
+        done = read_truths(table, chunk["done"], base) if "done" in chunk else nothing
+        for role in ("state", "action"):
+            words[role].missing(chunk[role].codes, base)
+        state, action = (words[role].numbers(chunk[role], base) for role in ("state", "action"))
+        following = nothing
+        if "next_state" in chunk:
+            following = words["next_state"].numbers(chunk["next_state"], base, done != 1)
+        yield _Rows(
+            fresh=fresh,
+            h=h,
+            s=state,
+            a=action,
+            following=following,
+            reward=read_rewards(table, spec, chunk["reward"], base),
+            done=done,
+        )
+        base += size
+
+
+class _Counting:
+    """Counts checked rows."""
+
+    def __init__(self, table: Table, spec: LogSpec) -> None:
+        self._table, self._spec = table, spec
+        self._outcomes, self._slots, self._starts = Numbering(), Tally(), Tally()
+        self._episodes = self._rows = self._beyond = self._cut = 0
+        self._blocks = BLOCKS
+
+    def add(self, rows: _Rows, after: _Rows | None, base: int) -> None:
+        """Count rows, each with the row that comes after it; None: the log ends here."""
+        if not rows.h.size:
+            return
+        last = np.ones(1, dtype=np.bool_) if after is None else after.fresh
+        following = self._following(rows, after, last, base)
+        episode = self._episodes + np.cumsum(rows.fresh) - 1
+        self._episodes += int(rows.fresh.sum())
+        block = episode % self._blocks
+        spec, kept = self._spec, rows.h < self._spec.horizon
+        self._beyond += int((~kept).sum())
+        self._rows += int(kept.sum())
+        self._cut += int((last & (following != spec.ended) & (rows.h < spec.horizon - 1)).sum())
+        cell = (rows.h * spec.n_states + rows.s) * spec.n_actions + rows.a
+        key = (cell * spec.n_states + following) * (spec.reward_steps + 1) + rows.reward
+        self._slots.add(block[kept], self._outcomes.number(key[kept]))
+        self._starts.add(block[rows.fresh], rows.s[rows.fresh])
+        if self._slots.size > 2 * MOST_PAIRS and self._blocks >= 2 * FEWEST:
+            self._blocks //= 2
+            for tally in (self._slots, self._starts):
+                tally.fold(self._blocks)
+
+    def _following(self, rows: _Rows, after: _Rows | None, last: NDArray[np.bool_], base: int) -> NDArray[np.int64]:
+        """Return the state after every row: as it says, as the next row says, or "ended"."""
+        fault, spec = self._table.fault, self._spec
+        goes_on = (rows.done == 1) & ~last
+        if goes_on.any():
+            row = base + int(np.argmax(goes_on)) + 1
+            raise fault(row, "episode", "must change after a row that is done, got the same episode again")
+        found = rows.following.copy()
+        given, final = "next_state" in self._table.columns, rows.h >= spec.horizon - 1
+        if after is not None:
+            found[~last & (found < 0)] = after.s[~last & (found < 0)]
+            apart = ~last & (found != after.s)
+            if apart.any():
+                row = int(np.argmax(apart))
+                message = (
+                    f"must be the next row's state, {spec.states[after.s[row]]!r}, got {spec.states[found[row]]!r}"
+                )
+                raise fault(base + row, "next_state", message)
+        found[rows.done == 1] = spec.ended
+        unknown = (found < 0) & ~final
+        if unknown.any() and (given or "done" in self._table.columns):
+            role, what = "done", "must be true in the last row of an episode, as no column says what comes next"
+            if given:
+                role, what = "next_state", "must say where the last row of an episode leads"
+            raise fault(base + int(np.argmax(unknown)), role, f"{what}, got none")
+        found[found < 0] = spec.ended
+        return found
+
+    def log(self) -> Log:
+        """Return what was counted."""
+        spec = self._spec
+        h, s, a = spec.horizon, spec.ended, np.arange(spec.n_actions)
+        cells = ((np.arange(h)[:, None] * spec.n_states + s) * spec.n_actions + a).ravel()
+        zero = int(spec.round_reward(0.0))
+        known = self._outcomes.number((cells * spec.n_states + s) * (spec.reward_steps + 1) + zero)
+        ranks, keys = self._outcomes.ranks(), self._outcomes.keys
+        pairs, steps = np.divmod(keys, spec.reward_steps + 1)
+        cell, following = np.divmod(pairs, spec.n_states)
+        first = np.zeros(spec.horizon * spec.n_states * spec.n_actions + 1, dtype=np.int64)
+        np.cumsum(np.bincount(cell, minlength=first.size - 1), out=first[1:])
+        rows_a_step = spec.n_states * spec.n_actions
+        reward = steps / spec.reward_steps
+        shape = (spec.horizon, spec.n_states, spec.n_actions)
+        table = Outcomes(*shape, rows_a_step, 0, first, following.astype(np.int32), reward)
+        slots = self._slots.sparse()
+        number = min(self._blocks, self._episodes)
+        blocks = Blocks(number, table, slots._replace(thing=ranks[slots.thing]), self._starts.sparse(), ranks[known])
+        return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut)

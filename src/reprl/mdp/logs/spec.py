@@ -1,0 +1,163 @@
+"""LogSpec: what two teams with logs of their own must share, and what a recipe keeps of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from reprl.documents import MAX_TEXT, digest
+from reprl.errors import ReprlError, check_int, check_real, quote
+from reprl.mdp.environment import Environment
+from reprl.mdp.gymnasium.model import REWARD_STEP, check_range
+from reprl.mdp.tabular import Labels, RewardMap
+
+ID = "log"
+"""The id of an environment that is known by its log alone."""
+ENDED = "ended"
+"""One more state, the last: where an episode is after it is done; there it pays 0 in original units."""
+_OPTIONS = ("states", "actions", "reward_range", "reward_step", "support", "reach", "columns")
+_MOST_STEPS = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSpec:
+    """The world as a log shows it, before any row of it: the same in every run of a recipe."""
+
+    horizon: int
+    """H; later rows of an episode are left out."""
+    states: tuple[str, ...]
+    """Labels of the states, as texts; their numbers are their places."""
+    actions: tuple[str, ...]
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    """(low, high) in original units, mapped to [0, 1]; it must contain 0, which an ended episode pays."""
+    reward_step: float = REWARD_STEP
+    """Rescaled rewards are rounded to multiples of this, so that the table of outcomes stays finite."""
+    support: float = 0.2
+    """Relative share of an action, to the most usual one of its cell, from which it counts as well supported."""
+    reach: float = 0.005
+    """Share of the episodes that must come to a state at a step for it to count as known."""
+
+    def __post_init__(self) -> None:
+        """Check every field."""
+        check_int("horizon", self.horizon, 1, 10**6)
+        for name in ("states", "actions"):
+            labels = check_labels(name, getattr(self, name))
+            object.__setattr__(self, name, labels)
+        low, high = check_range(self.reward_range)
+        object.__setattr__(self, "reward_range", (low, high))
+        step = check_real("reward_step", self.reward_step, 0.0, 1.0, open_high=False)
+        if abs(1.0 / step - round(1.0 / step)) > 1e-9 or step < 1.0 / _MOST_STEPS:
+            raise ReprlError(f"reward_step must be 1 over a whole number up to {_MOST_STEPS}, got {self.reward_step:g}")
+        check_real("support", self.support, 0.0, 1.0, open_high=False)
+        check_real("reach", self.reach, 0.0, 1.0)
+        cells = self.horizon * self.n_states * self.n_actions
+        if cells > 2**28 or cells * self.n_states * (self.reward_steps + 1) >= 2**62:
+            sizes = f"{self.horizon} steps, {len(self.states)} states, {self.n_actions} actions"
+            raise ReprlError(f"log must have at most 2**28 cells and 2**62 possible outcomes, got {sizes}")
+
+    @property
+    def n_states(self) -> int:
+        """S: the labels, and "ended"."""
+        return len(self.states) + 1
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return len(self.actions)
+
+    @property
+    def ended(self) -> int:
+        """The number of the state "ended"."""
+        return len(self.states)
+
+    @property
+    def reward_map(self) -> RewardMap:
+        """How rewards come to [0, 1]."""
+        return RewardMap(*self.reward_range)
+
+    @property
+    def reward_steps(self) -> int:
+        """Steps of the grid of rewards in [0, 1]."""
+        return round(1.0 / self.reward_step)
+
+    def round_reward(self, reward: Any) -> Any:
+        """Return the number of the step that an original reward, or an array of them, is rounded to."""
+        import numpy as np
+
+        return np.rint(self.reward_map.forward(reward) * self.reward_steps)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of every field."""
+        return digest({"format": "reprl-log 1", **self._document()})
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "horizon": self.horizon,
+            "states": list(self.states),
+            "actions": list(self.actions),
+            "reward_range": [float(bound) for bound in self.reward_range],
+            "reward_step": float(self.reward_step),
+            "support": float(self.support),
+            "reach": float(self.reach),
+        }
+
+    def environment(self, columns: Mapping[str, str]) -> Environment:
+        """Return the record of it, with the columns that it was read from, which no digest of the world depends on."""
+        options = {name: value for name, value in self._document().items() if name != "horizon"}
+        labels = Labels(name=ID, states=(*self.states, ENDED), actions=self.actions, reward_map=self.reward_map)
+        return Environment(
+            id=ID,
+            options={**options, "columns": dict(columns)},
+            horizon=self.horizon,
+            n_states=self.n_states,
+            n_actions=self.n_actions,
+            digest=self.digest,
+            labels=labels,
+        )
+
+    @classmethod
+    def of(cls, environment: Environment) -> LogSpec:
+        """Return what a recipe says of a log."""
+        options = dict(environment.options)
+        if set(options) != set(_OPTIONS) or not isinstance(options["columns"], Mapping):
+            raise ReprlError(f"options of a log must be {', '.join(_OPTIONS)}; got {quote(list(options))}")
+        del options["columns"]
+        spec = cls(horizon=environment.horizon, **options)
+        found = (spec.n_states, spec.n_actions, spec.digest)
+        stated = (environment.n_states, environment.n_actions, environment.digest)
+        if found != stated:
+            raise ReprlError(f"sizes and digest of a log must be {found} for these labels, got {stated}")
+        return spec
+
+
+def check_labels(name: str, labels: object) -> tuple[str, ...]:
+    """Return labels as texts, each once."""
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise ReprlError(f"{name} must be a list of labels, got {quote(labels)}")
+    texts = tuple(text_of(name, label) for label in labels)
+    if not texts:
+        raise ReprlError(f"{name} must be a list of at least one label, got none")
+    seen: set[str] = set()
+    for text in texts:
+        if text in seen:
+            raise ReprlError(f"{name} must name every label once, got {quote(text)} twice")
+        seen.add(text)
+    return texts
+
+
+def text_of(name: str, label: object) -> str:
+    """Return a label as the text that it is known by in every file format: 3, 3.0 and "3" are "3"."""
+    import numpy as np
+
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, float) and math.isfinite(label) and label == int(label):
+        label = int(label)
+    text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
+    if not text or len(text) > MAX_TEXT:
+        raise ReprlError(f"{name} must have 1 to {MAX_TEXT} characters, got {quote(label)}")
+    return text

@@ -1,0 +1,103 @@
+"""supported: what a rule may read of a log, whose actions were chosen by somebody else.
+
+An action counts as far as it is *supported*: taken often enough, relative to the most usual one of its cell. A state at
+a step counts as far as it is *known*: reached by enough of the episodes. Both fade linearly, from full at a shared
+random threshold to nothing at half of it, so that Q*, V* and gaps move continuously with the log's law, and every
+decision stays one between a gap and a tolerance (docs/logs.md, docs/proofs/logs.md).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.outcomes import expected_return
+from reprl.randomness import SharedKey
+
+OUT = 10.0
+"""What an action without support seems to cost, in units of H: more than any tolerance, H, and any width, 8·ε/H."""
+
+
+class Thresholds(NamedTuple):
+    """From where on actions and states count in full; from half of it they count at all."""
+
+    support: float
+    """Of an action's share, over that of the most usual action of the cell."""
+    reach: float
+    """Of the share of episodes that come to a state at a step."""
+
+
+def draw_thresholds(key: SharedKey, support: float, reach: float) -> Thresholds:
+    """Draw the thresholds: those asked for, or up to a factor of 2 less.
+
+    Randomness:
+        Shared, at key.derive("support") and key.derive("reach").
+    """
+    first, second = (float(key.derive(name).uniforms(1)[0]) for name in ("support", "reach"))
+    return Thresholds(support * 2.0**-first, reach * 2.0**-second)
+
+
+class Supported(NamedTuple):
+    """A log's law, as the rule reads it."""
+
+    dynamics: Dynamics
+    """Support and knowledge are in its rewards and probabilities; what is lost of the latter pays nothing."""
+    known: NDArray[np.float64]
+    """(H, S) in [0, 1]: how far a state counts at a step."""
+
+
+def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supported:
+    """Return the dynamics that the rule is applied to.
+
+    Args:
+        data: of a log, or of one that was redrawn from it.
+        thresholds: where actions and states count.
+        certain: the state whose law needs no data: where episodes are that have ended.
+
+    Guarantee:
+        Gaps and values move continuously with the frequencies; an action has left every tolerance before it no longer
+        counts (docs/proofs/logs.md §2). The most usual action of a cell is always supported.
+    """
+    plain = empirical_dynamics(data)
+    horizon = plain.outcomes.horizon
+    visits = data.counts.visits.astype(np.float64)
+    visits[:, certain] = data.starts.sum()
+    most = visits.max(axis=2, keepdims=True)
+    backing = _fade(np.divide(visits, most, out=np.zeros_like(visits), where=most > 0.0), thresholds.support)
+    known = _fade(visits.sum(axis=2) / data.starts.sum(), thresholds.reach)
+    known[:, certain] = 1.0
+    tried = (backing > 0.0) & (known > 0.0)[:, :, None]
+    # The price is not to fade with knowledge: an outcome of weight `known` pays it over `known`.
+    price = np.divide(OUT * horizon * (1.0 - backing), known[:, :, None], out=np.zeros_like(backing), where=tried)
+    lengths = np.diff(plain.outcomes.first)
+    weight = np.repeat((tried * known[:, :, None]).ravel(), lengths)
+    reward = plain.outcomes.reward - np.repeat(price.ravel(), lengths)
+    dynamics = plain._replace(
+        outcomes=plain.outcomes._replace(reward=reward), probability=plain.probability * weight, tried=tried
+    )
+    return Supported(dynamics, known)
+
+
+def _fade(share: NDArray[np.float64], full: float) -> NDArray[np.float64]:
+    """0 up to half of a threshold, 1 from it on, linear between."""
+    return np.clip(2.0 * share / full - 1.0, 0.0, 1.0)
+
+
+def weigh_unknown_states(found: Supported) -> float:
+    """Return what states that are not known could be worth, from the start.
+
+    The best sum, over policies that keep to supported actions, of Pr[such a state is met first at step h]·(H − h), in
+    the model; a state that is known by a part counts with the rest.
+    """
+    outcomes = found.dynamics.outcomes
+    horizon, n_states, n_actions = outcomes.shape
+    unpaid = outcomes._replace(reward=np.zeros_like(outcomes.reward))
+    worth, out = np.zeros(n_states), np.empty((n_states, n_actions))
+    for h in range(horizon - 1, -1, -1):
+        expected_return(unpaid, found.dynamics.probability, outcomes.slot_shift, h, worth, out)
+        later = np.where(found.dynamics.tried[h], out, 0.0).max(axis=1)
+        worth = (1.0 - found.known[h]) * (horizon - h) + later
+    return float(found.dynamics.initial @ worth)

@@ -1,0 +1,49 @@
+"""What people see of texts that others wrote: control codes as what they are, never obeyed by a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.measure import Measurement
+
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories that move the cursor, turn the line around, or cannot be encoded."""
+_KEPT = "\n\t\u200c\u200d"
+"""Line ends, tabs, and the joiners that some scripts need."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text in which every control code is written out, such as \x1b for an escape."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(_shown(sign) for sign in text)
+
+
+def _shown(sign: str) -> str:
+    if sign in _KEPT or unicodedata.category(sign) not in _HIDDEN:
+        return sign
+    return sign.encode("unicode_escape").decode("ascii")
+
+
+class Visible:
+    """Anything that rich can show, with the control codes in its texts written out."""
+
+    def __init__(self, content: RenderableType) -> None:
+        """Take what is to be shown."""
+        self.content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Show it; styles are ours and stay."""
+        from rich.segment import Segment
+
+        for piece in console.render(self.content, options):
+            yield piece if piece.control else Segment(visible(piece.text), piece.style)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """As wide as what it holds."""
+        from rich.measure import Measurement
+
+        return Measurement.get(console, options, self.content)

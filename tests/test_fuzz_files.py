@@ -1,0 +1,78 @@
+"""A share of the files that ``make fuzz`` tries, and controls that show it would notice."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+import reprl
+from tests import fuzz_files
+
+FILES = 120
+"""Of each kind, with every run of the tests; ``make fuzz`` tries 100,000 in all."""
+NAMES = ("recipe", "receipt", "policy", "audit", "comparison", "run folder")
+
+
+def _target(name: str) -> fuzz_files.Target:
+    return next(target for target in fuzz_files.targets() if target.name == name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bad_files_are_refused_in_one_line_or_can_be_used(name: str) -> None:
+    found = fuzz_files.fuzz(_target(name), FILES, seed=0)
+    assert found.files == FILES
+    assert found.refused > FILES // 2  # else the forgeries are too tame
+    assert found.refused < FILES  # else nothing gets past the first check
+    assert found.reasons >= 10
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_good_files_are_accepted(name: str) -> None:
+    target = _target(name)
+    for document in target.samples:
+        parts = [fuzz_files.to_bytes(part) for part in (document.values() if name == "run folder" else [document])]
+        assert fuzz_files.try_file(target, b"\n\x00\n".join(parts)).refused is None
+
+
+def test_all_kinds_of_files_are_tried() -> None:
+    assert tuple(target.name for target in fuzz_files.targets()) == NAMES
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda data: _raise(ValueError("not ours")),
+        lambda data: _raise(reprl.ReprlError("two\nlines")),
+        lambda data: _raise(reprl.ReprlError("")),
+        lambda data: _raise(reprl.ReprlError("x" * 10_000)),
+    ],
+)
+def test_a_reader_that_ends_otherwise_is_noticed(read: Any) -> None:
+    broken = _target("policy")._replace(read=read)
+    with pytest.raises((ValueError, AssertionError)):
+        fuzz_files.try_file(broken, b"{}")
+
+
+def test_forged_receipts_are_sealed_anew() -> None:
+    target = _target("receipt")
+    document = json.loads(fuzz_files.to_bytes(target.samples[0]))
+    document["samples"] += 1
+    assert fuzz_files.try_file(target, fuzz_files.to_bytes(document)).refused is not None
+    target.seal(document)
+    assert fuzz_files.try_file(target, fuzz_files.to_bytes(document)).refused is None
+
+
+def test_a_seed_gives_the_same_files() -> None:
+    for target in fuzz_files.targets():
+        first, second = (
+            [fuzz_files.make_file(rng, target) for _ in range(20)] for rng in (random.Random(3), random.Random(3))
+        )
+        assert first == second
+        assert len(set(first)) > 10

@@ -1,0 +1,618 @@
+"""Logs: what is read, what is refused, what the rule makes of it, and whether two halves agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+import reprl
+from reprl.artifacts.recipe import Recipe
+from reprl.learning.coverage import value_of_practice
+from reprl.learning.logged import seed_of
+from reprl.mdp.dynamics import empirical_dynamics
+from reprl.mdp.environment import describe
+from reprl.mdp.logs import blocks, tables
+from reprl.mdp.logs.read import Log, read_log
+from reprl.mdp.logs.spec import ENDED, LogSpec
+from reprl.mdp.logs.tables import open_table
+from reprl.mdp.logs.words import find_labels
+from reprl.peers import empirical_values, greedy_policy
+from reprl.rule.gaps import find_gaps
+from reprl.rule.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
+from tests import naive_logs
+from tests.clinic_log import ACTIONS, HABIT, HORIZON, STATES, make_log, world
+
+CLINIC: dict[str, Any] = {"horizon": HORIZON, "states": STATES, "actions": ACTIONS}
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """Two patients: one leaves on day 1, one stays; columns may be changed, or taken out by None."""
+    log: dict[str, Any] = {
+        "episode": ["p", "p", "q", "q", "q"],
+        "step": [0, 1, 0, 1, 2],
+        "state": ["ill", "well", "ill", "ill", "well"],
+        "action": ["treat", "wait", "wait", "treat", "wait"],
+        "reward": [0.0, 1.0, 0.0, 0.5, 1.0],
+        "next_state": ["well", None, "ill", "well", "well"],
+        "done": [False, True, False, False, False],
+    }
+    log |= changes
+    return {name: column for name, column in log.items() if column is not None}
+
+
+def read(log: Any, columns: Any = None, **spec: Any) -> Log:
+    table = open_table(log, columns)
+    given: dict[str, Any] = {"horizon": 3, **find_labels(table)} | spec
+    return read_log(table, LogSpec(**given))
+
+
+def as_rows(log: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(zip(log, values, strict=True)) for values in zip(*log.values(), strict=True)]
+
+
+def outcomes_of(found: Log, spec: LogSpec) -> dict[tuple[Any, ...], int]:
+    """Counts by label, without what is known of "ended"."""
+    table, names = found.data.counts.outcomes, (*spec.states, ENDED)
+    out = {}
+    for h in range(spec.horizon):
+        for s in range(spec.ended):
+            for a, action in enumerate(spec.actions):
+                cell, _ = table.slots(h, s, a)
+                for e in range(cell.start, cell.stop):
+                    reward = round(float(table.reward[e]), 9)
+                    key = (h, names[s], action, names[table.next_state[e]], reward)
+                    out[key] = int(found.data.counts.hits[e])
+    return {key: hits for key, hits in out.items() if hits}
+
+
+# What is read
+
+
+def test_a_small_log_is_counted_by_hand() -> None:
+    found = read(small(), horizon=2)
+    spec = LogSpec(horizon=2, states=("ill", "well"), actions=("treat", "wait"))
+    assert outcomes_of(found, spec) == {
+        (0, "ill", "treat", "well", 0.0): 1,
+        (1, "well", "wait", ENDED, 1.0): 1,
+        (0, "ill", "wait", "ill", 0.0): 1,
+        (1, "ill", "treat", "well", 0.5): 1,
+    }
+    assert (found.rows, found.episodes, found.beyond, found.cut) == (4, 2, 1, 0)
+    assert found.data.starts.tolist() == [2, 0, 0]
+    # An ended episode stays ended and pays 0, whatever is done: known, not counted as seen.
+    assert found.data.counts.visits[:, spec.ended].tolist() == [[2, 2], [2, 2]]
+    assert found.data.counts.reward_sum[:, spec.ended].max() == 0.0
+
+
+def test_an_episode_that_is_cut_off_is_not_made_to_end() -> None:
+    found = read(small(done=None, next_state=["well", "ill", "ill", "well", "well"]), horizon=4)
+    assert (found.cut, found.rows) == (2, 5)
+    spec = LogSpec(horizon=4, states=("ill", "well"), actions=("treat", "wait"))
+    assert {key[3] for key in outcomes_of(found, spec)} == {"ill", "well"}
+
+
+def test_without_next_states_the_next_row_tells() -> None:
+    bare = read(small(next_state=None, done=None))
+    whole = read(small(next_state=["well", "", "ill", "well", ""], done=[0, 1, 0, 0, 1]))
+    assert bare.data.counts == whole.data.counts
+    assert bare.cut == 0
+
+
+def test_every_source_gives_the_same_counts(tmp_path: Path) -> None:
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    log = make_log(400, 1)
+    frame = pandas.DataFrame(log)
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    frame.to_csv(tmp_path / "log.csv.gz", index=False)
+    frame.to_parquet(tmp_path / "log.parquet")
+    (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "log.csv").read_bytes())
+    lines = (tmp_path / "log.csv").read_text().replace("drug A", '"drug\nA"').splitlines(keepends=True)
+    (tmp_path / "quoted.csv").write_text("".join(lines), newline="")
+    structured = np.empty(1200, dtype=[(name, column.dtype) for name, column in log.items()])
+    for name, column in log.items():
+        structured[name] = column
+    sources = [frame, frame.astype({"state": "category"}), arrow.Table.from_pandas(frame), structured]
+    sources += [str(tmp_path / name) for name in ("log.csv", "log.csv.gz", "log.parquet", "bom.csv")]
+    expected = read(log)
+    assert all(read(source).data.counts == expected.data.counts for source in sources)
+    labels = find_labels(open_table(tmp_path / "quoted.csv"))
+    assert labels["actions"] == ("drug\nA", "drug B", "surgery", "wait")
+    assert read(str(tmp_path / "quoted.csv")).data.counts == expected.data.counts
+
+
+def test_labels_of_any_kind_are_known_by_their_texts() -> None:
+    texts = read(small(state=["0", "1", "0", "0", "1"], next_state=["1", "", "0", "1", "1"]))
+    numbers = read(small(state=[0, 1, 0, 0, 1], next_state=[1.0, float("nan"), 0.0, 1.0, 1.0]))
+    assert texts.data.counts == numbers.data.counts
+    pairs = [("a", 0), ("a", 1), ("a", 0), ("a", 0), ("a", 1)]
+    assert find_labels(open_table(small(state=pairs, next_state=None)))["states"] == ("('a', 0)", "('a', 1)")
+    assert find_labels(open_table(small(action=[10, 9, -1, 9, 10])))["actions"] == ("-1", "9", "10")
+    assert find_labels(open_table(small(action=["b", "10", "9", "b", "9"])))["actions"] == ("9", "10", "b")
+
+
+def test_chunks_do_not_change_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(50, 3)
+    for changed in (log, {name: column for name, column in log.items() if name != "next_state"}):
+        expected = read(changed)
+        for size in (1, 2, 7):
+            monkeypatch.setattr(tables, "CHUNK", size)
+            found = read(changed)
+            assert found.data.counts == expected.data.counts
+            assert found.blocks.redraw(2, 5).counts == expected.blocks.redraw(2, 5).counts
+        monkeypatch.undo()
+
+
+EPISODES = st.lists(
+    st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("ab"), st.sampled_from([0.0, 0.25, 1.0])), min_size=1),
+    min_size=1,
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(EPISODES, st.integers(1, 4), st.booleans(), st.integers(1, 3))
+def test_counting_is_the_plain_loop(episodes: Any, horizon: int, ends: bool, few: int) -> None:
+    rows = [
+        {"episode": number, "state": s, "action": a, "reward": r, "done": ends and i + 1 == len(steps)}
+        for number, steps in enumerate(episodes)
+        for i, (s, a, r) in enumerate(steps)
+    ]
+    if not ends:
+        for row in rows:
+            del row["done"]
+    log = {name: [row[name] for row in rows] for name in rows[0]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "CHUNK", few)
+        for module in ("blocks", "read"):
+            patch.setattr(f"reprl.mdp.logs.{module}.BLOCKS", 2)
+        patch.setattr(naive_logs, "BLOCKS", 2)
+        spec = LogSpec(horizon=horizon, states=tuple("xyz"), actions=tuple("ab"))
+        found = read_log(open_table(log), spec)
+        expected = naive_logs.count_rows(rows, horizon)
+    assert outcomes_of(found, spec) == dict(sum((block[0] for block in expected), start=Counter()))
+    assert found.blocks.number == len(expected)
+    for number, (_, starts) in enumerate(expected):
+        mine = found.blocks.starts.block == number
+        got = {
+            spec.states[s]: n
+            for s, n in zip(found.blocks.starts.thing[mine], found.blocks.starts.hits[mine], strict=True)
+        }
+        assert got == dict(starts)
+
+
+def test_rewards_are_brought_to_the_range_and_the_grid() -> None:
+    found = read(small(reward=[-2.0, 3.0, 0.0, 0.5, 3.0]), reward_range=(-2.0, 3.0), reward_step=0.1)
+    rewards = np.unique(found.data.counts.outcomes.reward)
+    assert rewards == pytest.approx([0.0, 0.4, 0.5, 1.0])
+    ended = found.data.counts.reward_sum[:, 2] / found.data.counts.visits[:, 2]
+    assert ended == pytest.approx(0.4)  # what 0 is, rescaled
+
+
+# What is refused
+
+REFUSED = {
+    "no such column": (small(action=None), "log must have the column 'action'"),
+    "no rows": ({name: [] for name in small()}, "must have at least one row, got none"),
+    "lengths": (small(reward=[0.0]), "columns of one length"),
+    "gap": (small(step=[0, 2, 0, 1, 2]), "row 2, column 'step' must be 1 after the row before, got 2"),
+    "late": (small(step=[0, 1, 1, 2, 3]), "row 3, column 'step' must be 0 at the beginning of an episode, got 1"),
+    "first": (small(step=[5, 6, 5, 6, 7]), "row 1, column 'step' must begin with 0 or 1, got 5"),
+    "no step": (small(step=[0, 1, 0, None, 2]), "row 4, column 'step' must be 1 after the row before, got nothing"),
+    "NaN": (small(reward=[0.0, 1.0, float("nan"), 0.5, 1.0]), "row 3, column 'reward' must be a number in the reward"),
+    "range": (
+        small(reward=[0.0, 7.0, 0.0, 0.5, 1.0]),
+        "row 2, column 'reward' must be a number in the reward range [0",
+    ),
+    "text": (small(reward=[0.0, 1.0, 0.0, "much", 1.0]), "row 4, column 'reward' must be a number, got 'much'"),
+    "again": (small(episode=["p", "q", "p", "p", "p"], step=None), "row 3, column 'episode' must keep the rows of an"),
+    "after done": (small(episode=["p"] * 5, step=None), "row 3, column 'episode' must change after a row that is done"),
+    "done?": (small(done=[0, 1, 0, "perhaps", 0]), "row 4, column 'done' must be true or false, 1 or 0, got 'perhaps'"),
+    "mixed": (
+        small(state=["ill", 1, "ill", "ill", "well"]),
+        "row 2, column 'state' must be a text, as in the rows bef",
+    ),
+    "empty": (small(action=["treat", None, "wait", "treat", "wait"]), "row 2, column 'action' must not be empty"),
+    "unhashable": (
+        small(action=[["t"], "w", "w", "t", "w"]),
+        "row 1, column 'action' must be a label that can be hashed",
+    ),
+    "long": (
+        small(state=["x" * 2000, "y", "x", "x", "y"], next_state=None),
+        "row 1, column 'state' label must have 1 to",
+    ),
+    "elsewhere": (
+        small(next_state=["ill", None, "ill", "well", "well"]),
+        "row 1, column 'next_state' must be the next ro",
+    ),
+    "nowhere": (
+        small(next_state=["well", None, "ill", "well", None]),
+        "row 5, column 'next_state' must say where the las",
+    ),
+    "open end": (small(next_state=None, done=[0, 0, 0, 0, 1]), "row 2, column 'done' must be true in the last row of"),
+    "two axes": (small(reward=np.zeros((5, 2))), "column 'reward' must have one axis"),
+    "no log": (7, "log must be a path to CSV or Parquet"),
+    "no columns": ({1: [2]}, "log must have the column 'episode'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_logs_are_refused_by_row_and_column(case: str) -> None:
+    log, message = REFUSED[case]
+    with pytest.raises(reprl.ReprlError) as refused:
+        read(log, horizon=4)
+    assert message in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "log.csv cannot be read: 'Empty CSV file'"),
+        ("episode,state,action,reward\n", "must have at least one row, got none"),
+        ("episode,state,state,reward\n1,2,3,4\n", "must have one column 'state', got 2"),
+        ("patient,state,action,reward\n", "must have the column 'episode', the episode; got 'patient, state"),
+        ("episode;state;action;reward\n", "must have the column 'episode'"),
+        ("episode,state,action,reward\n1,x,a,0\n1,x,a\n", "row 2 cannot be read: 'CSV parse error: Expected 4 columns"),
+        ("episode,state,action,reward\n1,x,a,0\n1,x,a,0,9\n", "row 2 cannot be read"),
+        ('episode,state,action,reward\n1,"x,a,0\n', "row 1 cannot be read"),
+        ("episode,state,action,reward\n1,x,a,0\n1,x,,0\n", "row 2, column 'action' must not be empty"),
+        ("episode,state,action,reward\n1,x,a,0\n1,x,a,\n", "row 2, column 'reward' must be a number, got ''"),
+        ("episode,state,action,reward\n1,x,a,nan\n", "row 1, column 'reward' must be a number in the reward range"),
+        ("episode,state,action,reward\n1,x,a,0\n1,\xff,a,0\n", "row 2 cannot be read"),
+    ],
+)
+def test_bad_files_are_refused_by_file_row_and_column(tmp_path: Path, text: str, message: str) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "log.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(reprl.ReprlError) as refused:
+        read(path)
+    assert str(refused.value).startswith(str(path))
+    assert message in str(refused.value)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.parquet").write_bytes(b"PAR1 this is none PAR1")
+    (tmp_path / "log.csv.gz").write_bytes(b"no gzip")
+    for name, message in (
+        ("log.parquet", "cannot be read"),
+        ("log.csv.gz", "cannot be read"),
+        ("log.xlsx", "log must be a file that ends in .csv, .csv.gz, .parquet"),
+        ("none.csv", "no such file"),
+    ):
+        with pytest.raises(reprl.ReprlError, match=message):
+            read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizon": 0}, "horizon must be a whole number from 1"),
+        ({"reward_range": (1, 2)}, "reward_range must be (low, high) with low ≤ 0 ≤ high"),
+        ({"reward_step": 0.3}, "reward_step must be 1 over a whole number"),
+        ({"support": 2}, "support must lie in (0, 1]"),
+        ({"reach": 0}, "reach must lie in (0, 1)"),
+        ({"states": "ab"}, "states must be a list of labels"),
+        ({"states": ["x", "x"]}, "states must name every label once, got 'x' twice"),
+        ({"actions": []}, "actions must be a list of at least one label"),
+        ({"actions": ["treat"]}, "row 2, column 'action' must be one of the 1 labels that are known ('treat'"),
+        ({"columns": {"colour": "x"}}, "columns must be one of episode"),
+        ({"columns": {"state": None}}, "columns['state'] must be the name of a column"),
+        ({"rule": "sampled"}, "rule must be 'canonical' for a log"),
+        ({"access": "generative"}, "access must be 'episodic' for a log"),
+        ({"discount": 0.9}, "discount must be left out for a log"),
+        ({"epsilon": 9}, "epsilon must lie in (0, 3]"),
+        ({"flavour": 1}, "option must be one of"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(reprl.ReprlError) as refused:
+        reprl.learn_log(small(), **({"horizon": 3} | options))
+    assert message in str(refused.value)
+
+
+def test_too_many_outcomes_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "MOST_OUTCOMES", 300)
+    log = {"episode": np.arange(500), "state": ["x"] * 500, "action": ["a"] * 500, "reward": np.linspace(0, 1, 500)}
+    with pytest.raises(reprl.ReprlError, match=r"a larger reward_step, such as 0.01"):
+        read(log)
+    assert read(log, reward_step=0.01).rows == 500
+
+
+def test_nothing_but_numpy_is_needed_for_arrays() -> None:
+    program = (
+        "import sys\nfor name in ('pandas', 'pyarrow', 'minari'): sys.modules[name] = None\n"
+        "import reprl\nfrom tests.clinic_log import make_log\n"
+        "from reprl.mdp.logs import read, spec, tables, words\n"
+        "table = tables.open_table(make_log(50, 1))\n"
+        "print(read.read_log(table, spec.LogSpec(horizon=3, **words.find_labels(table))).episodes)\n"
+        "try: reprl.learn_log('README.csv', horizon=3)\nexcept reprl.ReprlError as error: print(error)\n"
+        "open(sys.argv[1], 'w').write('x')\n"
+        "try: reprl.learn_log(sys.argv[1], horizon=3)\nexcept reprl.ReprlError as error: print(error)\n"
+    )
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", program, f"{folder}/x.csv"], capture_output=True, text=True, check=True
+        )
+    first, second, third = done.stdout.splitlines()
+    assert first == "50"
+    assert "no such file" in second
+    assert "pip install 'reprl[logs]'" in third
+
+
+def test_a_dataset_of_minaris_form_is_read() -> None:
+    from gymnasium import spaces
+
+    class Episode:
+        def __init__(self, seen: list[int], taken: list[int], paid: list[float], over: bool) -> None:
+            self.observations, self.actions, self.rewards = np.array(seen), np.array(taken), np.array(paid)
+            self.terminations = np.array([False] * (len(taken) - 1) + [over])
+
+    class Dataset:
+        observation_space, action_space = spaces.Discrete(3), spaces.Discrete(2)
+
+        def iterate_episodes(self) -> Any:
+            return iter([Episode([0, 1, 2], [1, 0], [0.0, 1.0], True), Episode([0, 0], [0], [0.5], False)])
+
+    found = read(Dataset(), horizon=2)
+    spec = LogSpec(horizon=2, states=("0", "1"), actions=("0", "1"))
+    assert outcomes_of(found, spec) == {
+        (0, "0", "1", "1", 0.0): 1,
+        (1, "1", "0", ENDED, 1.0): 1,
+        (0, "0", "0", "0", 0.5): 1,
+    }
+    assert found.cut == 1
+    with pytest.raises(reprl.ReprlError, match="columns must be left out for a Minari dataset"):
+        open_table(Dataset(), {"state": "x"})
+
+
+# Redrawing by whole episodes
+
+
+def test_redrawn_logs_are_made_of_whole_episodes() -> None:
+    """Every episode has its own reward level at both steps: a redrawn log never mixes them."""
+    n = 40
+    log = {"episode": np.repeat(np.arange(n), 2), "state": ["s"] * 2 * n, "action": ["a"] * 2 * n}
+    log["reward"] = np.repeat(np.arange(n) / n, 2)
+    found = read(log, horizon=2)
+    for key in range(20):
+        hits = found.blocks.redraw(1, key).counts
+        first, second = (hits.hits[hits.outcomes.slots(h, 0, 0)[1]] for h in (0, 1))
+        assert np.array_equal(first, second)
+        assert first.sum() == n
+    assert found.blocks.redraw(2, 1).starts.sum() == n // 2
+    assert found.blocks.total().counts == found.data.counts
+    # The control: cells redrawn on their own do mix them.
+    from reprl.mdp.dynamics import redraw_data
+
+    mixed = redraw_data(found.data, 1, 1).counts
+    first, second = (mixed.hits[mixed.outcomes.slots(h, 0, 0)[1]] for h in (0, 1))
+    assert not np.array_equal(first, second)
+
+
+def test_blocks_are_put_together_where_memory_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(2000, 4)
+    whole = read(log, **CLINIC)
+    monkeypatch.setattr(tables, "CHUNK", 500)
+    monkeypatch.setattr("reprl.mdp.logs.read.MOST_PAIRS", 400)
+    found = read(log, **CLINIC)
+    assert (whole.blocks.number, found.blocks.number) == (1024, 128)
+    assert found.data.counts == whole.data.counts
+    for number in (0, 127):  # a block holds every 128th episode, whenever it was put together
+        rows = {name: column[(log["episode"] % 128) == number] for name, column in log.items()}
+        expected = outcomes_of(read(rows, **CLINIC), LogSpec(**CLINIC))
+        mine = found.blocks.slots.block == number
+        assert int(found.blocks.slots.hits[mine].sum()) == sum(expected.values())
+        assert int(mine.sum()) == len(expected)
+
+
+def test_blocks_have_the_variance_of_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variance of a redrawn sum, by 64 blocks of 32 episodes, against the episodes' own; ±6 standard deviations."""
+    monkeypatch.setattr("reprl.mdp.logs.read.BLOCKS", 64)
+    found = read(make_log(2048, 5), **CLINIC)
+    sums = [found.blocks.redraw(1, key).counts.reward_sum[:, :3].sum() for key in range(400)]
+    returns = make_log(2048, 5)["reward"].reshape(-1, HORIZON).sum(axis=1)
+    ratio = np.var(sums) / (2048 * returns.var())
+    assert abs(ratio - 1.0) < 6.0 * np.sqrt(2 / 64 + 2 / 400)
+
+
+# What the rule makes of it
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.floats(0.01, 1.0), st.floats(0.001, 0.9))
+def test_the_rule_reads_what_the_plain_loop_reads(seed: int, support: float, reach: float) -> None:
+    habit = np.random.default_rng(seed).dirichlet(np.full(4, 0.4))
+    found = read(make_log(60, seed, tuple(habit)), **CLINIC)
+    data, ended = found.data, 3
+    supported = find_supported(data, Thresholds(support, reach), ended)
+    plain = empirical_dynamics(data)
+    visits, law, mean = data.counts.visits, np.zeros((HORIZON, 4, 4, 4)), np.zeros((HORIZON, 4, 4))
+    for h, s, a in np.ndindex(*visits.shape):
+        cell, slots = plain.outcomes.slots(h, s, a)
+        np.add.at(law[h, s, a], plain.outcomes.next_state[cell], plain.probability[slots])
+        mean[h, s, a] = plain.probability[slots] @ plain.outcomes.reward[cell]
+    expected = naive_logs.best_values(visits, mean, law, data.starts, support, reach, ended)
+    gaps = find_gaps(supported.dynamics, np.arange(4))
+    mine = np.where(np.isfinite(gaps.gap), gaps.value[:-1, :, None] - gaps.gap, -np.inf)
+    assert np.array_equal(np.isfinite(mine), np.isfinite(expected))
+    ok = np.isfinite(expected)
+    assert mine[ok] == pytest.approx(expected[ok], abs=1e-7)
+    assert (visits[:, :3].argmax(axis=2)[..., None] >= 0).all()
+    assert 0.0 <= weigh_unknown_states(supported) <= HORIZON
+
+
+def test_an_action_fades_out_and_never_jumps() -> None:
+    """Surgery, better but ever rarer: its gap rises without a jump, past every tolerance before it is left out."""
+    gaps = []
+    for times in np.arange(400, 0, -2):
+        rows = [("well", 0.0)] * 1000 + [("surgery", 1.0)] * int(times)
+        log = {"episode": np.arange(len(rows)), "state": ["ill"] * len(rows)}
+        log |= {"action": [row[0] for row in rows], "reward": [row[1] for row in rows]}
+        data = read(log, horizon=1, states=["ill"], actions=["surgery", "well"]).data
+        gaps.append(find_gaps(find_supported(data, Thresholds(0.2, 0.1), 1).dynamics, np.arange(2)).gap[0, 0, 0])
+    finite = np.array([gap for gap in gaps if np.isfinite(gap)])
+    assert finite[0] == 0.0
+    assert finite[-1] > 8.5  # above every tolerance, at most H = 1, and every width, at most 8
+    assert np.abs(np.diff(finite)).max() < 0.25
+    assert np.isinf(gaps[-1])
+    assert len(finite) == 150  # it counts from 100 of 1000 on
+
+
+def test_a_state_that_is_hardly_reached_pays_nothing_and_is_counted_as_unknown() -> None:
+    n = 1000
+    log = {"episode": np.repeat(np.arange(n), 2), "state": ["start", "usual"] * n, "action": ["go", "stay"] * n}
+    log["reward"] = np.tile([0.0, 0.2], n)
+    state, action, reward = (np.array(log[name], dtype=object) for name in ("state", "action", "reward"))
+    state[1 : 2 * 8 : 2], reward[1 : 2 * 8 : 2] = "rare", 1.0
+    log |= {"state": state, "action": action, "reward": reward}
+    data = read(log, horizon=2).data
+    labels = find_labels(open_table(log))
+    spec = LogSpec(horizon=2, states=labels["states"], actions=labels["actions"])
+    rare = spec.states.index("rare")
+    for reach, known in ((0.02, 0.0), (0.004, 1.0), (0.008 / 0.75, 0.5)):
+        found = find_supported(data, Thresholds(0.2, reach), spec.ended)
+        assert found.known[1, rare] == pytest.approx(known)
+        assert weigh_unknown_states(found) == pytest.approx(0.008 * (1.0 - known))
+        assert find_gaps(found.dynamics, np.arange(2)).value[1, rare] == pytest.approx(known)
+
+
+def test_thresholds_are_shared_and_within_a_factor_of_two() -> None:
+    drawn = [draw_thresholds(reprl.SharedKey(seed), 0.2, 0.01) for seed in range(50)]
+    assert drawn[7] == draw_thresholds(reprl.SharedKey(7), 0.2, 0.01)
+    assert all(0.1 <= one.support <= 0.2 and 0.005 <= one.reach <= 0.01 for one in drawn)
+    assert len({one.support for one in drawn}) == 50
+
+
+# Learning
+
+
+@pytest.fixture(scope="module")
+def result() -> reprl.LearnResult:
+    return reprl.learn_log(make_log(40_000, 1), **CLINIC, shared_seed=7)
+
+
+def test_a_log_teaches_a_good_policy_without_what_it_does_not_support(result: reprl.LearnResult) -> None:
+    assert result.guarantee.status == "rehearsed"
+    assert result.samples == 120_000
+    assert result.episodes == 40_000
+    decided = ~result.tiers.ignorable
+    assert ACTIONS.index("surgery") not in result.policy.actions[decided]
+    found = result.coverage
+    assert found is not None
+    truth = world().evaluate(result.policy.actions[:, :3])
+    assert found.value_low < truth < found.value_high
+    mean = make_log(40_000, 1)["reward"].reshape(-1, HORIZON).sum(axis=1).mean()
+    assert found.practice == pytest.approx(mean, abs=1e-9)
+    assert found.gain_low > 0.0
+    assert 0.0 < found.alike < 1.0
+    assert found.covered > 0.95
+    same = reprl.learn_log(make_log(40_000, 1), **CLINIC, shared_seed=7)
+    assert same.receipt == result.receipt
+
+
+def test_fingerprints_stay_what_they_are(result: reprl.LearnResult) -> None:
+    found = (result.policy.short_fingerprint, f"{seed_of(read(make_log(50, 2), **CLINIC).data):016x}")
+    assert found == ("dcb103b89c83", "ad325d8b24111e00")
+
+
+def test_a_short_log_promises_nothing() -> None:
+    short = reprl.learn_log(make_log(60, 1), **CLINIC, shared_seed=7)
+    assert short.guarantee.status == "none"
+    assert "the log is too short to be sure" in short.guarantee.source
+
+
+def test_what_is_not_known_is_added_to_the_loss() -> None:
+    run = reprl.learn_log(make_log(20_000, 1), **CLINIC, shared_seed=7, reach=0.9)
+    assert run.coverage is not None
+    assert run.coverage.unknown > 1.0
+    if run.guarantee.status == "rehearsed":
+        assert run.guarantee.epsilon == pytest.approx(0.3 + run.coverage.unknown)
+
+
+def test_recipes_and_receipts_of_logs(tmp_path: Path, result: reprl.LearnResult) -> None:
+    run = reprl.load_run(result.save(tmp_path / "first"))
+    assert run.receipt == result.receipt
+    assert run.receipt.coverage == result.coverage
+    assert run.recipe.of_log
+    assert Recipe.from_json(run.recipe.to_json()).digest == run.recipe.digest
+    renamed = {f"my {name}": column for name, column in make_log(40_000, 2).items()}
+    columns = {name.removeprefix("my "): name for name in renamed}
+    second = run.recipe.learn_log(renamed, columns=columns, afresh=True)
+    assert second.recipe.digest == run.recipe.digest
+    assert second.policy == result.policy
+    assert second.receipt.data_commitment != result.receipt.data_commitment
+    followed = run.recipe.learn_log(make_log(40_000, 2))
+    assert followed.followed
+    assert followed.policy == result.policy
+    with pytest.raises(reprl.ReprlError, match="stands for a log"):
+        run.recipe.learn()
+    with pytest.raises(reprl.ReprlError, match="must be 'log' to learn from a log"):
+        Recipe.plan(describe(reprl.make("river-swim-v0")), reprl.Settings(), 1).learn_log({})
+
+
+def test_an_edited_recipe_of_a_log_is_refused(result: reprl.LearnResult) -> None:
+    text = result.recipe.to_json()
+    for old, new, message in (
+        ('"support": 0.2', '"support": 0.3', "sizes and digest of a log must be"),
+        ('"support": 0.2', '"support": "much"', "support must lie in"),
+        ('"reach"', '"breach"', "options of a log must be"),
+        ('"columns": {', '"columns": 3, "more": {', "options of a log must be"),
+    ):
+        assert old in text
+        with pytest.raises(reprl.ReprlError, match=message):
+            Recipe.from_json(text.replace(old, new)).learn_log(make_log(10, 1))
+
+
+@pytest.mark.statistical
+def test_halves_of_a_log_agree_as_promised_and_greedy_does_not() -> None:
+    """30 pairs of logs; false alarm 1e-6 at ρ = 0.1; with 15 sure pairs, 0.7 apart would be seen with power 0.7."""
+    pairs = 30
+    apart = greedy = sure = 0
+    for number in range(pairs):
+        runs = [reprl.learn_log(make_log(32_000, 2 * number + half), **CLINIC, shared_seed=number) for half in (0, 1)]
+        if all(run.guarantee.status == "rehearsed" for run in runs):
+            sure += 1
+            apart += runs[0].policy != runs[1].policy
+        plain = [greedy_policy(empirical_values(run.counts)).actions[:, :3] for run in runs]
+        greedy += not np.array_equal(plain[0], plain[1])
+    assert sure >= 15
+    assert binomtest(apart, sure, 0.1, alternative="greater").pvalue > 1e-6
+    assert binomtest(greedy, pairs, 0.1, alternative="greater").pvalue < 1e-6  # the control: two equal drugs
+
+
+@pytest.mark.statistical
+def test_the_interval_covers_the_value() -> None:
+    """120 logs: an interval that covers with probability 0.9 at least; false alarm 1e-6, power 0.99 at 0.65."""
+    truth = world().evaluate(np.tile([0, 1, 1], (HORIZON, 1)))
+    policy = reprl.Policy(np.tile([0, 1, 1, 0], (HORIZON, 1)))
+    from reprl.learning.coverage import find_coverage
+
+    inside = narrow = 0
+    for number in range(120):
+        found = read(make_log(500, 1000 + number), **CLINIC)
+        decided = np.ones((HORIZON, 4), dtype=np.bool_)
+        stream = reprl.DataStream(number, "test")
+        got = find_coverage(found, policy, decided, unknown=0.0, ended=3, stream=stream)
+        inside += got.value_low <= truth <= got.value_high
+        middle, half = (got.value_low + got.value_high) / 2, (got.value_high - got.value_low) / 6
+        narrow += abs(truth - middle) <= half
+    assert binomtest(inside, 120, 0.9, alternative="less").pvalue > 1e-6
+    assert binomtest(narrow, 120, 0.9, alternative="less").pvalue < 1e-6  # the control: a third of the width
+
+
+def test_practice_is_worth_the_mean_return() -> None:
+    log = make_log(300, 9)
+    data = read(log, **CLINIC).data
+    assert value_of_practice(data) == pytest.approx(log["reward"].reshape(-1, HORIZON).sum(axis=1).mean())
+    assert HABIT[0] > HABIT[3]

@@ -1,0 +1,26 @@
+"""The stored experiment on halves of logs: it is the planned one, and its page shows its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments.logs import __main__ as experiment
+from experiments.logs import plan, present
+
+PAGE = Path(__file__).parent.parent / "docs" / "logs.md"
+
+
+def test_the_page_shows_the_stored_data_of_the_planned_experiment() -> None:
+    measured = experiment.load(experiment.FILE)["measured"]
+    assert set(measured) == set(experiment.jobs())
+    shown = PAGE.read_text("utf-8").partition(present.START)[2].partition(present.END)[0]
+    assert shown.strip() == present.tables(measured).strip()
+
+
+def test_there_is_as_much_evidence_as_was_asked_for() -> None:
+    assert len(plan.WORLDS) >= 3
+    assert (min(plan.SIZES), max(plan.SIZES)) == (10**5, 10**7)
+    measured = experiment.load(experiment.FILE)["measured"]
+    both_sure = [row for row in measured.values() if all(row["sure"])]
+    assert len(both_sure) >= 15
+    assert not any(row["reprl"]["apart"] for row in both_sure)
