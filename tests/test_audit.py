@@ -383,7 +383,7 @@ def test_the_document_has_the_published_fields():
         ({"verdict": "maybe"}, "audit verdict must be one of rejected, not rejected, undecided; got 'maybe'"),
         ({"access": "psychic"}, "audit access must be one of episodic, generative; got 'psychic'"),
         ({"sequential": 1}, "audit sequential must be true or false, got 1"),
-        ({"max_pairs": 1}, "audit max_pairs must be a whole number of at least 2, got 1"),
+        ({"max_pairs": 1}, "audit max_pairs must be a whole number from 2 to .*, got 1"),
         ({"distinct": [1, 3]}, r"audit distinct\[1\] must be a whole number from 1 to 2, got 3"),
         ({"curve": []}, r"audit curve must be null, got \[\]"),
         ({"samples": float("nan")}, "audit numbers must be finite, got NaN"),

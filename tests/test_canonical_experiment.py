@@ -12,6 +12,7 @@ import pytest
 from experiments.canonical import __main__ as experiment
 from experiments.canonical import measure, plan, present
 from experiments.canonical.worlds import BY_EPISODES, HELD_OUT
+from experiments.runner import store
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "experiments" / "canonical" / "data.json"
@@ -30,7 +31,7 @@ def test_the_page_shows_the_stored_data(data: Any) -> None:
 
 def test_the_stored_experiment_is_the_planned_one(data: Any) -> None:
     assert set(data["measured"]) <= set(experiment.jobs(quick=False))
-    assert experiment.load(FILE, quick=False) == data
+    assert experiment.EXPERIMENT.load(FILE, quick=False) == data
 
 
 def test_the_worlds_are_those_that_were_measured(data: Any) -> None:
@@ -63,9 +64,12 @@ def test_summaries_follow_from_rows() -> None:
 
 
 def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
-    data = {**experiment.load(tmp_path / "none.json", quick=True), "measured": {"a/ε#0": {"rows": [[0, 1]]}, "b": {}}}
-    experiment.store(tmp_path / "data.json", data)
-    assert experiment.load(tmp_path / "data.json", quick=True) == data
+    data = {
+        **experiment.EXPERIMENT.load(tmp_path / "none.json", quick=True),
+        "measured": {"a/ε#0": {"rows": [[0, 1]]}, "b": {}},
+    }
+    store(tmp_path / "data.json", data)
+    assert experiment.EXPERIMENT.load(tmp_path / "data.json", quick=True) == data
 
 
 def test_a_stored_chunk_is_measured_again_alike(data: Any) -> None:

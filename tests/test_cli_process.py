@@ -119,7 +119,12 @@ def test_a_killed_run_leaves_the_old_files_and_a_free_folder(tmp_path):
     assert load_run(tmp_path).receipt == before
     learn_here(tmp_path)
     assert load_run(tmp_path).receipt != before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.json", "receipt.json", "recipe.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "counts.bin",
+        "policy.json",
+        "receipt.json",
+        "recipe.json",
+    ]
 
 
 def test_a_second_run_into_a_busy_folder_is_refused(tmp_path):

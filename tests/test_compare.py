@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -238,8 +238,8 @@ def test_slopes_on_planted_data() -> None:
 def test_the_quick_experiment_can_be_stopped_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = list(experiment.jobs(quick=True))
     chosen = [name for name in names if "lock" in name and "generative" in name] + [names[-1]]
-    monkeypatch.setattr(experiment, "jobs", _only(experiment.jobs, chosen))
-    whole = experiment.collect(tmp_path / "whole.json", True, [])
+    some = replace(experiment.EXPERIMENT, jobs=_only(experiment.jobs, chosen))
+    whole = some.collect(tmp_path / "whole.json", True, [])
 
     def stop(entry: Any, effort: Any) -> Any:
         raise KeyboardInterrupt
@@ -248,15 +248,15 @@ def test_the_quick_experiment_can_be_stopped_and_goes_on(tmp_path: Path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(measure, "preset", stop)
         with pytest.raises(KeyboardInterrupt):
-            experiment.collect(stopped, True, [])
+            some.collect(stopped, True, [])
     assert list(json.loads(stopped.read_text())["measured"]) == chosen[:-1]
     before = stopped.read_text()
-    experiment.collect(stopped, True, ["nothing has this name"])
+    some.collect(stopped, True, ["nothing has this name"])
     assert stopped.read_text() == before
-    assert experiment.collect(stopped, True, []) == whole
+    assert some.collect(stopped, True, []) == whole
     assert stopped.read_bytes() == (tmp_path / "whole.json").read_bytes()
     with pytest.raises(ReprlError, match="measured with another effort"):
-        experiment.load(stopped, quick=False)
+        experiment.EXPERIMENT.load(stopped, quick=False)
 
 
 def _only(jobs: Any, names: list[str]) -> Any:
@@ -265,7 +265,7 @@ def _only(jobs: Any, names: list[str]) -> Any:
 
 @pytest.mark.slow
 def test_the_quick_version_runs_from_one_command(tmp_path: Path) -> None:
-    experiment.main(["--quick", "--only", "lock", "--only", "states", "--out", str(tmp_path)])
+    experiment.EXPERIMENT.main(["--quick", "--only", "lock", "--only", "states", "--out", str(tmp_path)], None)
     assert (tmp_path / "head-to-head.svg").exists()
     assert "combination-lock" in (tmp_path / "tables.md").read_text()
 
@@ -285,7 +285,7 @@ def test_the_stored_experiment_is_the_planned_one(data: Any) -> None:
     """It was measured under stream version 1, without the rule "canonical": still shown, but not to be gone on with."""
     assert set(data["measured"]) <= set(experiment.jobs(quick=False))
     with pytest.raises(ReprlError, match=r"was measured with another stream_version: move it away"):
-        experiment.load(ROOT / "experiments" / "head_to_head" / "data.json", quick=False)
+        experiment.EXPERIMENT.load(ROOT / "experiments" / "head_to_head" / "data.json", quick=False)
     missing = {entry.name for entry in plan.cells(quick=False)} - set(data["measured"])
     assert {name.rpartition("/")[2] for name in missing} == {"reprl (canonical)"}
 

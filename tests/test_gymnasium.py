@@ -440,7 +440,11 @@ def test_too_many_members_are_refused():
 # --- the way out ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("id", [entry.id for entry in catalogue()])
+MASKED = ("gambler-v0", "icu-sepsis-v0")
+"""Gymnasium's checker plays any action, and publishes no masks."""
+
+
+@pytest.mark.parametrize("id", [entry.id for entry in catalogue() if entry.id not in MASKED])
 def test_exported_environments_pass_gymnasiums_checker(id):
     mdp = make(id, 5)
     assert isinstance(mdp, TabularMDP)
@@ -480,7 +484,7 @@ def test_export_needs_a_reset():
         to_gymnasium(make("gridworld-v0")).step(np.int64(0))
 
 
-@pytest.mark.parametrize("id", [entry.id for entry in catalogue() if entry.id != "hard-instance-v0"])
+@pytest.mark.parametrize("id", [entry.id for entry in catalogue() if entry.id not in ("hard-instance-v0", *MASKED)])
 def test_round_trip_is_exact(id):
     mdp = make(id)
     assert isinstance(mdp, TabularMDP)

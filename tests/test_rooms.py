@@ -15,9 +15,9 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 STOREYS = (
     ("errors",),
-    ("files", "frames", "guarantee", "progress", "randomness", "terminal"),
+    ("files", "frames", "guarantee", "progress", "randomness", "tasks", "terminal"),
     ("documents",),
-    ("coupling",),
+    ("coupling", "checkpoints"),
     ("mdp",),
     ("explore",),
     ("rule", "decide"),
@@ -34,6 +34,7 @@ SIDEWAYS = {("auditing", "peers"), ("report", "artifacts"), ("report", "auditing
 FRONT_DOOR = {
     "artifacts": {"__version__", "card"},
     "auditing": {"card"},
+    "checkpoints": {"__version__"},
     "cli": {"__version__"},
     "learning": {"Receipt", "Recipe", "card", "save_run"},
     "mdp": {"card"},

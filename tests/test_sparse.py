@@ -108,8 +108,8 @@ def test_tables_that_are_refused(rows: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: reprl.make("combination-lock-v0", n_states=3 * 10**8), "a dense MDP"),
-        (lambda: reprl.make("hard-instance-v0", n_states=3 * 10**8), "a dense MDP"),
+        (lambda: reprl.make("combination-lock-v0", n_states=2 * 10**8), "a dense MDP"),
+        (lambda: reprl.make("hard-instance-v0", n_states=2 * 10**8), "a dense MDP"),
         (lambda: reprl.make("gambler-v0", goal=10**6), "a dense MDP"),
         (lambda: reprl.TabularMDP.from_outcomes([], n_states=2**30, n_actions=4, horizon=1), r"a world \(S·A\)"),
     ],

@@ -90,7 +90,8 @@ def per_cell(data: Data) -> list[Need]:
         found = [found for name, found in data["measured"].items() if name.partition("#")[0] == case.name]
         if found:
             world = case.build()
-            cells = world.horizon * world.n_states * world.n_actions
+            pooled = case.stationary is None and world.stationary
+            cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
             samples = np.array([row[1:3] for chunk in found for row in chunk["rows"]], dtype=float)
             out.append(Need(case, samples / cells * (case.epsilon / EPSILON) ** 2))
     return out

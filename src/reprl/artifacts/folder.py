@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
+TASKS = "tasks"
+"""A folder in it, while a run is unfinished: the checkpoint with which it goes on if it is stopped."""
 COUNTS = "counts.bin"
 """Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
 _FILES = (RECIPE, RECEIPT, POLICY, COUNTS)

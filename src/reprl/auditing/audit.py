@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from itertools import combinations
 from typing import Any, NamedTuple, Unpack
 
@@ -14,6 +16,8 @@ from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
 from reprl.auditing.facts import TIE, largest_reach, optimal_scores
 from reprl.auditing.pairs import KeyRuns, Subject, Trial, resolve_learner, run_keys
 from reprl.auditing.record import AuditReport, Cell, Spread
+from reprl.checkpoints import open_checkpoint, recall
+from reprl.documents import plain
 from reprl.errors import ReprlError, check_int, check_probability, quote
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import LearnerOptions, Settings
@@ -55,6 +59,7 @@ def audit(
     sequential: bool = False,
     alternative: float | None = None,
     workers: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Tell = False,
     **learn_options: Unpack[AuditOptions],
 ) -> AuditReport:
@@ -72,10 +77,11 @@ def audit(
         runs_per_key: runs under each key. The first two are the designated pair, which test and interval count; the
             rest sharpen the estimate and show how many distinct policies one key leads to.
         access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
-        seed: shared keys and data seeds follow from it. None draws one, to be read off the report.
+        seed: shared keys and data seeds follow from it. None draws one, or takes the checkpoint's; see the report.
         sequential: look after every pair and stop as soon as the verdict is certain.
         alternative: a sequential "not rejected" means that disagreement ≥ alternative is ruled out; None for 2ρ.
-        workers: processes; they cannot change the report.
+        workers: processes; neither they nor a cluster can change the report (docs/scale.md).
+        checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
         learn_options: the learner's own options; for "reprl" those of ``reprl.learn``. A callable may take others,
             which type checkers do not know: bind them with functools.partial.
@@ -93,10 +99,11 @@ def audit(
         its samples from the model and its shared randomness from the key; what else it draws counts as private.
     """
     flags = (sequential, alternative, progress)
+    seed = recall(checkpoint, "seed") if seed is None else seed
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags)
     place = open_environment(env, horizon, reward_range)
     subject = resolve_learner(learner, place, asked.rho, access, dict(learn_options))
-    return _measure(asked, place, subject, progress)
+    return _measure(asked, place, subject, checkpoint, progress)
 
 
 class _Asked(NamedTuple):
@@ -136,17 +143,26 @@ def _check(
     return _Asked(rho, level, pairs, runs, workers, seed, test)
 
 
-def _measure(asked: _Asked, place: TabularMDP | GymnasiumModel, subject: Subject, progress: bool | Tell) -> AuditReport:
+def _measure(
+    asked: _Asked,
+    place: TabularMDP | GymnasiumModel,
+    subject: Subject,
+    checkpoint: str | os.PathLike[str] | None,
+    progress: bool | Tell,
+) -> AuditReport:
     """Run the pairs, until a sequential test decides or they are used up."""
     pairs, runs, workers, seed, test = asked[2:]
     mdp = place if isinstance(place, TabularMDP) else None
     scores = None if mdp is None else optimal_scores(mdp)
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, scores=scores)
     tally = _Tally(trial)
-    batch = pairs if test is None else 2 * workers
     verdict = "undecided"
-    with progress_bar(progress is True, "pairs") as shown:
-        for found in run_keys(trial, range(pairs), workers, batch):
+    with (
+        open_checkpoint(checkpoint, _work(trial)) as kept,
+        progress_bar(progress is True, "pairs") as shown,
+        closing(run_keys(trial, pairs, workers, may_stop=test is not None, checkpoint=kept)) as runs_of_keys,
+    ):
+        for found in runs_of_keys:
             tally.add(found)
             if callable(progress):
                 progress(tally.keys, pairs)
@@ -156,6 +172,20 @@ def _measure(asked: _Asked, place: TabularMDP | GymnasiumModel, subject: Subject
             if verdict != "undecided":
                 break
     return _report(asked, trial, tally, verdict)
+
+
+def _work(trial: Trial) -> dict[str, Any]:
+    """Everything on which the runs of a key depend, but for its number: how many keys there are is not of it."""
+    world, subject = trial.world, trial.subject
+    return {
+        "kind": "audit",
+        "environment": {"id": world.id, "digest": world.digest},
+        "learner": subject.name,
+        "access": subject.access,
+        "options": plain(subject.options),
+        "seed": trial.seed,
+        "runs_per_key": trial.runs,
+    }
 
 
 def _report(asked: _Asked, trial: Trial, tally: _Tally, verdict: str) -> AuditReport:

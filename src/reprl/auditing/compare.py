@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
+from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import SizedLearner
 from reprl.learning.settings import ACCESSES
@@ -98,6 +100,7 @@ def compare(
     limit: int | None = None,
     seed: int | None = None,
     workers: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Tell | None = None,
 ) -> Comparison:
     """Find the smallest budget of each learner on one environment.
@@ -111,8 +114,9 @@ def compare(
         access: "generative", "episodic", or None for both.
         pairs: at most so many pairs of runs at each budget.
         limit: the largest budget; None for 2³⁴ parallel samples and 2²² steps.
-        seed: shared keys and data seeds follow from it; None draws one, to be read off the comparison.
-        workers: processes; they cannot change the comparison.
+        seed: shared keys and data seeds follow from it; None draws one, or takes the checkpoint's.
+        workers: processes; neither they nor a cluster can change the comparison (docs/scale.md).
+        checkpoint: a folder for finished pairs; a comparison that was stopped goes on with it.
         progress: told (label, budget) after every budget.
 
     Guarantee:
@@ -124,27 +128,21 @@ def compare(
     world = open_environment(env, horizon)
     if not isinstance(world, TabularMDP):
         raise ReprlError(f"env must have known dynamics: suboptimality needs exact values, got {quote(env)}")
+    seed = recall(checkpoint, "seed") if seed is None else seed
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
     epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
     if progress is not None and not callable(progress):
         raise ReprlError(f"progress must be None or callable as progress(label, budget), got {quote(progress)}")
+    limits = LIMITS if limit is None else dict.fromkeys(ACCESSES, check_int("limit", limit, 1, 2**62))
+    place, aims = describe(world), {"epsilon": epsilon, "rho": rho}
+    work = {"kind": "compare", "environment": {"id": place.id, "digest": place.digest}, **aims, "seed": seed}
     rows = []
-    for contender in contenders(learners, access=access, epsilon=epsilon, rho=rho):
-        most = LIMITS[contender.access] if limit is None else check_int("limit", limit, 1, 2**62)
-        row = run_row(
-            world,
-            contender,
-            epsilon=epsilon,
-            rho=rho,
-            pairs=pairs,
-            limit=most,
-            seed=seed,
-            workers=workers,
-            progress=progress,
-        )
-        rows.append(row)
-    return Comparison(environment=describe(world), epsilon=epsilon, rho=rho, pairs=pairs, seed=seed, rows=tuple(rows))
+    with open_checkpoint(checkpoint, work) as kept:
+        for one in contenders(learners, access=access, **aims):
+            how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": progress, **aims}
+            rows.append(run_row(world, one, pairs=pairs, limit=limits[one.access], seed=seed, **how))
+    return Comparison(environment=place, pairs=pairs, seed=seed, rows=tuple(rows), **aims)
 
 
 def run_row(
@@ -157,6 +155,7 @@ def run_row(
     limit: int,
     seed: int,
     workers: int = 1,
+    checkpoint: Checkpoint | None = None,
     progress: Tell | None = None,
 ) -> Row:
     """Search the smallest budget of one contender; a limit below its first budget is raised to it."""
@@ -173,6 +172,7 @@ def run_row(
         pairs=pairs,
         seed=own,
         workers=workers,
+        checkpoint=None if checkpoint is None else (checkpoint, f"{contender.access}/{contender.label}/"),
         tell=None if progress is None else lambda point: progress(contender.label, point.budget),
     )
     return Row(

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import time
 import traceback
-import warnings
-from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -19,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
+from reprl.auditing.record import read_divergence
+from reprl.checkpoints import Checkpoint, Content, Kept
+from reprl.documents import Reader
 from reprl.errors import ReprlError, check_choice, quote
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import Learner, Run, access_of, name_of, policy_of
@@ -28,9 +25,7 @@ from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-
-_ATTEMPTS = 3
-"""Processes that may be killed over one key."""
+from reprl.tasks import count_hands, run_tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,78 +175,42 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
 
 
-def run_keys(trial: Trial, numbers: range, workers: int, batch: int) -> Iterator[KeyRuns]:
-    """Make the runs of many keys, in order, in `workers` processes; at most `batch` keys are begun ahead of need.
-
-    The error of a key is raised when its turn comes, so that a reader who stops before never sees it.
-    """
-    if workers == 1:
-        yield from (run_key(trial, number) for number in numbers)
-        return
-    for low in range(0, len(numbers), batch):
-        for item in _try_keys(trial, numbers[low : low + batch], workers, whole=batch >= len(numbers)):
-            if isinstance(item, ReprlError):
-                raise item
-            yield item
-
-
-def _try_keys(trial: Trial, numbers: range, workers: int, *, whole: bool) -> Iterator[KeyRuns | ReprlError]:
-    """Make the runs of keys in processes, in order; a key is a function of its number, so a killed one is made again.
+def run_keys(
+    trial: Trial, pairs: int, workers: int, *, may_stop: bool, checkpoint: Checkpoint | None = None, name: str = ""
+) -> Generator[KeyRuns, None, None]:
+    """Make the runs of keys 0, 1, …, in order, in `workers` processes or on the cluster that joblib is told of.
 
     Args:
         trial: what to run.
-        numbers: of the keys.
+        pairs: how many keys.
         workers: processes.
-        whole: whether all are wanted; otherwise none are handed on before all are made, so that who stops leaves no
-            work behind.
+        may_stop: whether the reader may stop before the last key; few keys are then begun ahead of need.
+        checkpoint: of finished keys.
+        name: of the trial among others in the checkpoint.
     """
-    from joblib import Parallel, delayed
-
-    done = deaths = 0
-    while done < len(numbers):
-        jobs = (delayed(_try_key)(trial, number, os.getpid()) for number in numbers[done:])
-        found = Parallel(n_jobs=workers, return_as="generator")(jobs)
-        try:
-            with _closing(found):
-                for item in found if whole else list(found):
-                    done, deaths = done + 1, 0
-                    yield item
-        except BrokenExecutor:  # a process was killed
-            deaths += 1
-            if deaths == _ATTEMPTS:
-                raise ReprlError(
-                    f"processes that make runs must live, got {deaths} times in a row one that was killed; if memory "
-                    "is short, take fewer workers"
-                ) from None
+    store = None
+    if checkpoint is not None:
+        store = Kept(checkpoint, f"{name}pair ", partial(_write_runs, trial.world), partial(_read_runs, trial))
+    window = 2 * count_hands(workers) if may_stop else None
+    return run_tasks(run_key, trial, range(pairs), workers=workers, window=window, store=store)
 
 
-@contextmanager
-def _closing(jobs: Generator[Any, None, None]) -> Iterator[None]:
-    """Leave no work behind, without joblib's warning that some of it was in vain."""
-    try:
-        yield
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            jobs.close()
+def _write_runs(world: Environment, found: KeyRuns) -> Content:
+    divergence = None if found.divergence is None else found.divergence._asdict()
+    fields = {"samples": found.samples, "values": found.values, "divergence": divergence}
+    return Content(fields, found.actions.astype(_kind(world)).tobytes())
 
 
-def _try_key(trial: Trial, number: int, parent: int) -> KeyRuns | ReprlError:
-    _end_with(parent)
-    try:
-        return run_key(trial, number)
-    except ReprlError as error:
-        return error
+def _read_runs(trial: Trial, content: Content) -> KeyRuns:
+    world, runs = trial.world, trial.runs
+    fields = Reader("task", content.fields, ("samples", "values", "divergence"), " ")
+    actions = np.frombuffer(content.data, _kind(world)).reshape(runs, world.horizon, world.n_states).astype(np.int32)
+    samples = tuple(fields.wholes("samples", (runs,)).tolist())
+    values = fields.optional("values", lambda field: tuple(fields.reals(field, (runs,)).tolist()))
+    parted = fields.optional("divergence", lambda field: fields.part(field, Divergence._fields))
+    return KeyRuns(actions, samples, values, None if parted is None else read_divergence(parted, world))
 
 
-@cache
-def _end_with(parent: int) -> None:
-    """Have a process that another one has started end when that one does, whatever it is computing then."""
-    if os.getppid() == parent:  # a thread, or a process on another machine, ends by itself
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
+def _kind(world: Environment) -> str:
+    """The smallest type that holds every action."""
+    return "<u1" if world.n_actions <= 2**8 else "<i4"

@@ -210,7 +210,7 @@ class AuditReport:
             value_gap=document.optional("value_gap", lambda field: _read_spread(document, field)),
             suboptimality=document.optional("suboptimality", lambda field: _read_spread(document, field)),
             first_divergence=tuple(
-                _read_divergence(item, place) for item in document.parts("first_divergence", Divergence._fields)
+                read_divergence(item, place) for item in document.parts("first_divergence", Divergence._fields)
             ),
             samples=document.real("samples"),
             cells=tuple(_read_cell(item, place) for item in document.parts("cells", Cell._fields)),
@@ -243,7 +243,8 @@ def _read_spread(document: Reader, field: str) -> Spread:
     return Spread(part.real("mean", -math.inf), part.real("max", -math.inf))
 
 
-def _read_divergence(item: Reader, place: Environment) -> Divergence:
+def read_divergence(item: Reader, place: Environment) -> Divergence:
+    """Read where a pair parted, from the fields of a Divergence."""
     last = place.n_actions - 1
     return Divergence(
         pair=item.whole("pair"),

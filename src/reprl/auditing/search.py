@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 
 from reprl.auditing.evidence import SequentialTest
-from reprl.auditing.pairs import Subject, Trial, run_keys
+from reprl.auditing.pairs import KeyRuns, Subject, Trial, run_keys
+from reprl.checkpoints import Checkpoint
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import ACCESSES
@@ -85,6 +87,7 @@ def smallest_budget(
     pairs: int = 100,
     seed: int | None = None,
     workers: int = 1,
+    checkpoint: tuple[Checkpoint, str] | None = None,
     tell: Callable[[Tried], None] | None = None,
 ) -> Search:
     """Find the smallest budget with disagreement ≤ ρ and mean suboptimality ≤ ε, to a factor of √2.
@@ -97,9 +100,10 @@ def smallest_budget(
         rho: accepted disagreement.
         low: the first budget.
         limit: the largest budget.
-        pairs: at most so many pairs at each budget, one fresh shared key each and independent data.
+        pairs: at most so many at each budget, one fresh shared key each and independent data.
         seed: shared keys and data seeds follow from it; None draws one.
         workers: processes; they cannot change the answer.
+        checkpoint: of finished pairs, and the name of this search there.
         tell: told of every point as it is done.
 
     Guarantee:
@@ -115,24 +119,28 @@ def smallest_budget(
         raise ReprlError(f"mdp must be a TabularMDP: suboptimality needs exact values, got {quote(mdp)}")
     check_choice("access", access, ACCESSES)
     epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
-    low = check_int("low", low, 1, 2**62)
+    low, pairs = check_int("low", low, 1, 2**62), check_int("pairs", pairs, 1, 10**6)
     limit = check_int("limit", limit, low, 2**62)
-    pairs = check_int("pairs", pairs, 1, 10**6)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
-    tried: dict[int, tuple[Tried, str]] = {}
+    tried: dict[int, tuple[Tried, bool, str]] = {}
 
     def judge(budget: int) -> tuple[Tried, bool]:
-        point, agrees, error = _try(mdp, make(budget), access, budget, rho, pairs, seed, workers)
-        tried[budget] = point, error
+        runs = _runs(_trial(mdp, make(budget), access, budget, seed), pairs, workers, checkpoint, budget)
+        tried[budget] = point, agrees, _ = _try(mdp, runs, budget, rho)
         if tell is not None:
             tell(point)
         return point, agrees and point.suboptimality <= epsilon
 
     found, failed = _climb(judge, low, limit)
-    points, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
+    points, _, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
+    return Search(found, failed, points, _unless_all(errors))
+
+
+def _unless_all(errors: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what went wrong at each budget, unless something did at all of them."""
     if all(errors):
         raise ReprlError(errors[-1])
-    return Search(found, failed, points, errors)
+    return errors
 
 
 def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> tuple[Tried | None, Tried | None]:
@@ -159,26 +167,35 @@ def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> 
     return found, failed
 
 
-def _try(
-    mdp: TabularMDP, learner: Learner, access: str, budget: int, rho: float, pairs: int, seed: int, workers: int
-) -> tuple[Tried, bool, str]:
-    """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
+def _trial(mdp: TabularMDP, learner: Learner, access: str, budget: int, seed: int) -> Trial:
     own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
     subject = Subject(name="learner", access=access, options={}, call=learner)
-    trial = Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
+    return Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
+
+
+def _runs(
+    trial: Trial, pairs: int, workers: int, checkpoint: tuple[Checkpoint, str] | None, budget: int
+) -> Generator[KeyRuns, None, None]:
+    kept, name = checkpoint or (None, "")
+    return run_keys(trial, pairs, workers, may_stop=True, checkpoint=kept, name=f"{name}{budget}/")
+
+
+def _try(mdp: TabularMDP, runs: Generator[KeyRuns, None, None], budget: int, rho: float) -> tuple[Tried, bool, str]:
+    """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
     test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
     hits = keys = samples = 0
     value, verdict, failure = 0.0, "undecided", ""
     try:
-        for found in run_keys(trial, range(pairs), workers, 2 * workers):
-            assert found.values is not None
-            keys += 1
-            hits += bool((found.actions[0] != found.actions[1]).any())
-            samples += sum(found.samples)
-            value += sum(found.values)
-            verdict = test.decide(hits, keys)
-            if verdict != "undecided":
-                break
+        with closing(runs):
+            for found in runs:
+                assert found.values is not None
+                keys += 1
+                hits += bool((found.actions[0] != found.actions[1]).any())
+                samples += sum(found.samples)
+                value += sum(found.values)
+                verdict = test.decide(hits, keys)
+                if verdict != "undecided":
+                    break
     except ReprlError as error:  # a pair without two policies: apart, and worth nothing
         keys, hits, samples, failure = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
     loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))

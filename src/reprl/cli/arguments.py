@@ -134,6 +134,7 @@ Certify = Annotated[
 Workers = Annotated[
     int | None, option("--workers", help="They cannot change a result. Default: one for each core.", kind=whole)
 ]
+Dask = Annotated[str | None, option("--dask", help="Do the work on this Dask cluster; same result.", metavar="ADDRESS")]
 Timeout = Annotated[
     float | None,
     option("--timeout", help="Seconds that an episode of a black box may take. Default: any.", kind=real),
@@ -286,6 +287,19 @@ def open_out(out: Path | None) -> Iterator[Callable[[str | bytes], str]]:
             return ""
 
         yield save
+
+
+@contextmanager
+def open_results(out: Path | None, name: str) -> Iterator[tuple[Callable[[str | bytes], str], Path | None]]:
+    """Open an output as ``open_out`` does: a file if it ends in .json, and otherwise a folder.
+
+    Yields:
+        What writes a text to the file, or to a file of this name in the folder, and the place for finished tasks in the
+        folder; None where there is no folder.
+    """
+    whole = out is not None and out.suffix != ".json"
+    with open_out(out / name if out is not None and whole else out) as save:
+        yield save, out / "tasks" if out is not None and whole else None
 
 
 def count_workers(workers: int | None) -> int:

@@ -24,6 +24,14 @@ Learner = Annotated[
     ),
 ]
 Pairs = Annotated[int, args.option("--pairs", "-n", help="Pairs of runs to try. Default 50.", kind=args.whole)]
+Results = Annotated[
+    Path | None,
+    args.option(
+        "--out",
+        help="Write the evidence to FILE.json, or to a folder with every finished pair: started again, it goes on.",
+        metavar="FILE.json|DIR",
+    ),
+]
 Seed = Annotated[
     int | None, args.option("--seed", help="Of the audit: shared and data seeds follow from it.", kind=args.whole)
 ]
@@ -48,12 +56,13 @@ def audit(
     ] = None,
     sequential: Annotated[bool, typer.Option("--sequential", help="Stop as soon as the verdict is certain.")] = False,
     seed: Seed = None,
-    out: Annotated[Path | None, args.option("--out", help="Write the evidence here.", metavar="FILE.json")] = None,
+    out: Results = None,
     option: args.Options = None,
     env_option: args.EnvOptions = None,
     workers: Annotated[
         int, args.option("--workers", help="Processes, for long audits; same result. Default 1.", kind=args.whole)
     ] = 1,
+    dask: args.Dask = None,
     json: args.Json = False,
 ) -> Answer:
     """Run a learner in pairs with one shared seed each and independent data, and count how often they differ.
@@ -64,22 +73,24 @@ def audit(
 
     reprl audit gridworld-v0 --learner ucbvi -o samples=100000 --out audit.json
 
+    reprl audit gridworld-v0 --pairs 10000 --out evidence --dask tcp://127.0.0.1:8786
+
     reprl audit plant.py:make_plant --learner mine.py:q_learning -o episodes=1000
     """
     from reprl.auditing.audit import audit as run_audit
     from reprl.cli.environment import names_object, open_named, read_object
+    from reprl.tasks import cluster
 
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
     given |= {"preference": preference, "constants": constants, "level": level, "seed": seed}
     options = args.learn_options(given, option)
-    with args.open_out(out) as save:
+    with args.open_results(out, "audit.json") as (save, kept), cluster(dask):
         world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
         subject = read_object("--learner", learner) if names_object(learner) else learner
         if learner == "reprl":
             _announce(world, options, 2.0 * pairs / max(1, workers))
-        found = run_audit(
-            world, subject, pairs, sequential=sequential, workers=workers, progress=progress_wanted(), **options
-        )
+        how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": progress_wanted()}
+        found = run_audit(world, subject, pairs, sequential=sequential, **how, **options)
         unsaved = save(found.to_json())
     code = BAD_INPUT if unsaved else DIFFERENT if found.verdict == "rejected" else FINE
     return Answer(found.as_dict(), lambda console: console.print(found), code, unsaved)

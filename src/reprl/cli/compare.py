@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import BAD_INPUT, FINE, Answer, progress_wanted
-from reprl.cli.audit import Seed
+from reprl.cli.audit import Results, Seed
 
 
 def compare(
@@ -37,9 +36,10 @@ def compare(
         int | None, args.option("--limit", help="The largest budget of samples to try.", kind=args.whole)
     ] = None,
     seed: Seed = None,
-    out: Annotated[Path | None, args.option("--out", help="Write the comparison here.", metavar="FILE.json")] = None,
+    out: Results = None,
     env_option: args.EnvOptions = None,
     workers: args.Workers = None,
+    dask: args.Dask = None,
     json: args.Json = False,
 ) -> Answer:
     """Find the smallest number of samples at which each learner both replicates and is near-optimal.
@@ -50,13 +50,15 @@ def compare(
     """
     from reprl.auditing.compare import compare as run_comparison
     from reprl.cli.environment import open_named
+    from reprl.tasks import cluster
 
     asked = {"epsilon": epsilon, "rho": rho, "access": access, "pairs": pairs, "limit": limit, "seed": seed}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
-    with args.open_out(out) as save:
-        with _status() as tell:
-            found = run_comparison(world, learner or None, workers=args.count_workers(workers), progress=tell, **given)
+    with args.open_results(out, "comparison.json") as (save, kept):
+        with _status() as tell, cluster(dask):
+            given |= {"workers": args.count_workers(workers), "checkpoint": kept, "progress": tell}
+            found = run_comparison(world, learner or None, **given)
         unsaved = save(found.to_json())
     return Answer(found.as_dict(), lambda console: console.print(found), BAD_INPUT if unsaved else FINE, unsaved)
 

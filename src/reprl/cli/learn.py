@@ -47,6 +47,7 @@ def learn(
     max_samples: args.MaxSamples = None,
     certify: args.Certify = False,
     workers: args.Workers = None,
+    dask: args.Dask = None,
     timeout: args.Timeout = None,
     column: args.Columns = None,
     states: args.States = None,
@@ -66,17 +67,14 @@ def learn(
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
-    reprl learn maintenance-v0 --preference "operate,service,replace" --access generative
-
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
-    given |= {"rule": rule, "preference": preference, "constants": constants}
-    options = args.learn_options(given, option)
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
+    options = args.learn_options({**given, "preference": preference, "constants": constants}, option)
     spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
     spec |= {"reach": reach, "reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
-    opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts}
+    opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask}
     _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
     if log is not None:
         from reprl.cli.logs import learn_from_log
@@ -84,11 +82,10 @@ def learn(
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
     assert env is not None  # checked above
-    if certify:  # a proof by steps needs samples of their own at every step
-        options.setdefault("stationary", False)
-    planned = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
-    own = "" if planned[1].environment.id else _again(env, env_option, reward_range)
-    return _learn_from(*planned, out, force, counts, own, {**drawn, "certify": certify})
+    options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
+    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout)
+    drawn |= {"own": _again(recipe, env, env_option, reward_range), "dask": dask, "certify": certify}
+    return _learn_from(world, recipe, out, force, counts, **drawn)
 
 
 def _learn_from(
@@ -97,17 +94,29 @@ def _learn_from(
     out: Path | None,
     force: bool,
     counts: Path | None,
+    *,
     own: str,
-    drawn: dict[str, Any],
+    dask: str | None,
+    **drawn: Any,
 ) -> Answer:
     """Learn once from an environment, and keep the data in sums where that was asked for."""
-    with args.open_out(counts) as keep:
+    from reprl.tasks import cluster
+
+    with args.open_out(counts) as keep, cluster(dask):
         result, unsaved = run_recipe(recipe, world, out, force, **drawn)
         unsaved = unsaved or keep(result.counts.sealed())
     out = None if unsaved else out
     document = describe_run(result, out)
     code = BAD_INPUT if unsaved else exit_code(result)
     return Answer(document, lambda console: _show(console, result, world, out, own), code, unsaved)
+
+
+def _seed(out: Path | None, shared_seed: int | None) -> int | None:
+    """The shared seed that is given, or that of the unfinished run in a folder."""
+    from reprl.artifacts.folder import TASKS
+    from reprl.checkpoints import recall
+
+    return shared_seed if out is None or shared_seed is not None else recall(out / TASKS, "shared_seed")
 
 
 def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> None:
@@ -120,8 +129,10 @@ def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn
         raise ReprlError("ENV must be given, or --log FILE; got neither")
 
 
-def _again(env: str, env_option: list[str] | None, reward_range: tuple[float, float] | None) -> str:
-    """The options that name an environment of one's own."""
+def _again(recipe: Recipe, env: str, env_option: list[str] | None, reward_range: tuple[float, float] | None) -> str:
+    """The options that name an environment of one's own; none where the recipe has an id."""
+    if recipe.environment.id:
+        return ""
     again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
     if reward_range is not None:
         again += f" --reward-range {reward_range[0]} {reward_range[1]}"
@@ -148,17 +159,26 @@ def run_recipe(
     Returns:
         The run, and why it could not be written: empty if it could, or was not to be.
     """
-    from reprl.artifacts.folder import open_folder
+    from reprl.artifacts.folder import TASKS, open_folder
+    from reprl.checkpoints import discard
     from reprl.cli.announce import announce
+    from reprl.mdp.gymnasium.model import GymnasiumModel
 
+    canonical_box = isinstance(world, GymnasiumModel) and recipe.settings.rule == "canonical"
+    kept = (
+        out / TASKS if out is not None and canonical_box else None
+    )  # samples of an MDP in memory cost next to nothing
     announce(world, recipe.settings, workers=args.count_workers(workers), max_samples=max_samples, runs=runs)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))
+        if kept is not None and force:
+            discard(kept)
         result = recipe.learn(
             env=world,
             data_seed=data_seed,
             max_samples=max_samples,
             workers=args.count_workers(workers),
+            checkpoint=kept,
             progress=progress_wanted(),
             afresh=afresh,
             certify=certify,
@@ -166,6 +186,8 @@ def run_recipe(
         try:
             if folder is not None:
                 folder.write(result)
+            if kept is not None:
+                discard(kept)
         except ReprlError as error:
             return result, str(error)
     return result, ""

@@ -62,9 +62,9 @@ def explore_black_box(
         another process.
     """
     total = runs * orders.settings.episodes
-    workers = min(workers, runs)
-    with Crew(model, workers) as crew:
-        shares = [(orders, range(w, runs, workers)) for w in range(workers)]
+    with Crew(model, min(workers, runs)) as crew:
+        hands = min(crew.workers, runs)
+        shares = [(orders, range(w, runs, hands)) for w in range(hands)]
         found, *others = crew.work(explore_runs, shares, total, progress)
     for part in others:
         found.records.update(part.records)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reprl.checkpoints import Content, Kept
+from reprl.documents import Reader
 from reprl.errors import ReprlError
 from reprl.explore.blackbox import Records, as_counts, known_records, seeds
 from reprl.explore.crew import Crew
@@ -163,7 +167,7 @@ def play(
         model: the MDP in memory, or a black box; its ledger is charged.
         actions: (H, S) what is played.
         episodes: how many.
-        crew: who plays a black box; None for this process alone.
+        crew: who plays a black box, and where finished batches of it are kept; None for this process alone.
         progress: called now and then with the episodes done and all of them.
 
     Guarantee:
@@ -185,6 +189,37 @@ def play(
             progress(episodes, episodes)
         return Data(counts, counts.visits[0].sum(axis=1), mask_of(model))
     crew = crew or Crew(model)
+    if crew.checkpoint is None:
+        return _play_box(model, actions, episodes, stream, crew, progress).data
+    kept = Kept(crew.checkpoint, "", _write_batch, partial(_read_batch, model))
+    batch = kept.get(stream.purpose)
+    if batch is None:
+        batch = _play_box(model, actions, episodes, stream, crew, progress)
+        kept.put(stream.purpose, batch)
+    else:
+        model.ledger.episodes += batch.episodes
+        model.ledger.samples += batch.samples
+    return batch.data
+
+
+class _Batch(NamedTuple):
+    """Episodes of a black box, and what they cost."""
+
+    data: Data
+    episodes: int
+    samples: int
+
+
+def _play_box(
+    model: Episodic,
+    actions: NDArray[np.int64],
+    episodes: int,
+    stream: DataStream,
+    crew: Crew,
+    progress: Callable[[int, int], None] | None,
+) -> _Batch:
+    """Have the crew play episodes of one policy."""
+    before = model.ledger.episodes, model.ledger.samples
     shares = [episodes * w // crew.workers for w in range(crew.workers + 1)]
     parts = [(actions, stream, range(*edges)) for edges in pairwise(shares)]
     records = known_records(model, episodes)
@@ -192,7 +227,20 @@ def play(
     for found, begun in crew.work(play_episodes, parts, episodes, progress):
         records.update(found)
         starts += begun
-    return Data(as_counts(records, _shape(model)), starts, mask_of(model))
+    data = Data(as_counts(records, _shape(model)), starts, mask_of(model))
+    return _Batch(data, model.ledger.episodes - before[0], model.ledger.samples - before[1])
+
+
+def _write_batch(batch: _Batch) -> Content:
+    fields = {"starts": batch.data.starts.tolist(), "episodes": batch.episodes, "samples": batch.samples}
+    return Content(fields, batch.data.counts.to_bytes())
+
+
+def _read_batch(model: Episodic, content: Content) -> _Batch:
+    fields = Reader("task", content.fields, ("starts", "episodes", "samples"), " ")
+    counts = Counts.from_bytes(content.data)
+    starts = fields.wholes("starts", (counts.outcomes.n_states,)).copy()
+    return _Batch(Data(counts, starts, mask_of(model)), fields.whole("episodes"), fields.whole("samples"))
 
 
 def play_episodes(

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.checkpoints import Checkpoint
 from reprl.errors import ReprlError
 from reprl.explore.cover import cover, cover_planned, no_data
 from reprl.explore.crew import Crew
@@ -19,7 +21,7 @@ from reprl.explore.unknown import find_unknown, weigh_unseen
 from reprl.guarantee import Guarantee
 from reprl.learning.certificate import SKIPPED, Certificate, Witness, certified_delta, make_certificate
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
+from reprl.learning.rehearsal import Answer, Rehearsal, keep_rehearsals, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
 from reprl.mdp.access import check_model, mask_of
@@ -58,6 +60,7 @@ def run_canonical(
     candidate: tuple[str, int] | None = None,
     certify: bool = False,
     workers: int = 1,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Gather, choose, rehearse; again with twice the data while the rehearsal, or the certificate, says so.
@@ -68,10 +71,10 @@ def run_canonical(
         settings: accuracy, replicability and preference.
         max_samples: never draw more; a run that is not sure by then promises nothing. None for LIMITS.
         spend: draw about so many, whatever a rehearsal would say, and ask for none.
-        candidate: (kind, number) that a recipe has published: the run follows it instead of choosing afresh, and pairs
-            under fresh keys then say nothing about it.
+        candidate: (kind, number) of a recipe, followed instead of choosing afresh; no pairs under fresh keys are asked.
         certify: stop when the data prove the policy, and not before.
-        workers: processes, for a black box.
+        workers: processes for a black box, threads for the rehearsal of a large world.
+        checkpoint: where batches of a black box and rehearsals are kept.
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
@@ -86,19 +89,13 @@ def run_canonical(
     """
     check_model(model, settings.access, f"access={settings.access!r}", masked=True)
     settings = settings.pooling(model, apart=certify)
-    if certify:
-        _check_provable(model, settings)
-    model = source(model, settings)
+    model = _provable(model, settings) if certify else source(model, settings)
     settings.check_horizon(model.horizon)
-    shape = (model.horizon, model.n_states, model.n_actions)
-    key = check_shared_key(shared_key).derive("rule")
-    rule = make_rule(key, shape, epsilon=settings.epsilon, preference=settings.numbered((), shape[2]).preference)
-    if candidate is not None:
-        rule = follow(rule, *candidate)
+    rule = _rule_for(model, check_shared_key(shared_key), settings, candidate)
     data = no_data(model, pooled=bool(settings.stationary))
     weight: NDArray[np.float64] | None = None
     sizes = list(_sizes(model, settings, max_samples if spend is None else spend))
-    with Crew(model, workers) as crew:
+    with Crew(model, workers, checkpoint) as crew:
         for number, size in enumerate(sizes, 1):
             tell = None if progress is None else telling(progress, f"round {number}")
             gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
@@ -109,21 +106,29 @@ def run_canonical(
                 proof = _prove(rule, witness, shared_key, settings, model, last=last)
             ask = not spend and (not certify or (last and not proof.proven))
             stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
-            look = _look(rule, data, settings, stream, pairs=candidate is None)
+            look = _look(rule, data, settings, stream, crew, pairs=candidate is None)
             if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    kept = witness if data.allowed is None else None  # no proof covers masks
-    run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=kept)
+    run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=witness.kept())
     return _certified(run if candidate is None else _following(run), proof.certificate)
 
 
-def _check_provable(model: Any, settings: Settings) -> None:
-    """Refuse what no certificate covers, before any sample is drawn."""
+def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None) -> Rule:
+    """Return f(ξ, ·) for a model, or the one candidate of it that a recipe has published."""
+    shape = (model.horizon, model.n_states, model.n_actions)
+    preference = settings.numbered((), shape[2]).preference
+    rule = make_rule(shared_key.derive("rule"), shape, epsilon=settings.epsilon, preference=preference)
+    return rule if candidate is None else follow(rule, *candidate)
+
+
+def _provable(model: Any, settings: Settings) -> Any:
+    """Return what is sampled, or refuse what no certificate covers."""
     if settings.stationary:
         raise ReprlError("stationary must be False, or left out, for a run that is to be certified, got True")
     if mask_of(model) is not None:
         raise ReprlError("certify must be False for an environment that masks actions, got True")
+    return source(model, settings)
 
 
 class _Proof(NamedTuple):
@@ -197,7 +202,7 @@ def _sizes(model: Any, settings: Settings, limit: int | None) -> Iterator[int]:
     return doubling(first, most_of(model, settings.access, limit, unit) // unit)
 
 
-def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, *, pairs: bool) -> _Look:
+def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, crew: Crew, *, pairs: bool) -> _Look:
     """Choose, and rehearse the choice if there is a stream to do it with."""
     dynamics = empirical_dynamics(data)
     choice = choose(rule, dynamics)
@@ -208,9 +213,9 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
             found = choose(rule if key is None else with_key(rule, key), redraw(data, share, draw))
             return Answer(found.policy, found.value + found.loss)
 
-        rehearsal = rehearse(
-            team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=pairs
-        )
+        ask = partial(rehearse, team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+        make = partial(ask, pairs=pairs, workers=crew.workers)
+        rehearsal = make() if crew.checkpoint is None else keep_rehearsals(crew.checkpoint).once(stream.purpose, make)
     value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.actions)
     unseen = weigh_unseen(data, value, visits, choice.policy.actions)
     return _Look(dynamics, choice, rehearsal, find_unknown(data).worth, unseen)

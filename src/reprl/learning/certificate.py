@@ -43,6 +43,10 @@ class Witness(NamedTuple):
     fixed_start: bool
     """Whether the environment says that every episode begins in one state; otherwise the start is estimated too."""
 
+    def kept(self) -> Witness | None:
+        """Return the witness if a proof could be made of it: none covers masks."""
+        return self if self.data.allowed is None else None
+
     def check(self) -> Witness:
         """Return the witness if its round can be true."""
         check_choice("witness source", self.source, tuple(SOURCES))

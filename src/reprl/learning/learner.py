@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
 from reprl.learning.canonical import run_canonical, source
 from reprl.learning.certificate import Certificate, certified_delta, make_certificate, rule_of
@@ -112,6 +113,7 @@ def learn(
     certify: bool = False,
     workers: int = 1,
     timeout: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
@@ -123,13 +125,14 @@ def learn(
         horizon: H, for an id or a gymnasium.Env, which needs it.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one.
-        data_seed: seed of the samples, private and fresh in every run; None draws one.
+        data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
         max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
         workers: threads, or processes for a black box; they cannot change the result.
         timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
             None for any time.
+        checkpoint: a folder for batches of a black box and rehearsals; a canonical run that was stopped goes on.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
@@ -148,15 +151,37 @@ def learn(
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world, apart=certify)
+    chosen = ReprlLearner(settings, None, max_samples, candidate, certify)
     with (
         _closing(None if world is env else world),
-        fresh_model(world, settings.access, fresh_seed() if data_seed is None else data_seed) as model,
+        fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
+        open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
         progress_bar(progress and settings.access == "episodic", "episodes") as tell,
     ):
         limit_time(model, timeout)
-        bound = ReprlLearner(settings, None, max_samples, candidate, certify)
-        run = bound.run(model, key, workers=workers, progress=tell)
+        run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
     return _result(run, model, key, world, time.perf_counter() - began)
+
+
+def _private_seed(data_seed: int | None, checkpoint: str | os.PathLike[str] | None) -> int:
+    """The data seed that is given, that of the run in a checkpoint, or a fresh one."""
+    found = recall(checkpoint, "data_seed") if data_seed is None else data_seed
+    return fresh_seed() if found is None else found
+
+
+def _work(world: TabularMDP | GymnasiumModel, chosen: ReprlLearner, shared_seed: int, data_seed: int) -> dict[str, Any]:
+    """Everything on which the tasks of a run depend."""
+    place = describe(world)
+    return {
+        "kind": "learn",
+        "environment": {"id": place.id, "digest": place.digest},
+        "settings": chosen.settings.as_dict(),
+        "max_samples": chosen.max_samples,
+        "candidate": chosen.candidate,
+        "certify": chosen.certify,
+        "shared_seed": shared_seed,
+        "data_seed": data_seed,
+    }
 
 
 def _result(run: Run, model: Any, key: SharedKey, world: TabularMDP | GymnasiumModel, seconds: float) -> LearnResult:
@@ -286,6 +311,7 @@ class ReprlLearner:
         shared_key: SharedKey,
         *,
         workers: int = 1,
+        checkpoint: Checkpoint | None = None,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Run:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
@@ -303,8 +329,11 @@ class ReprlLearner:
                 candidate=self.candidate,
                 certify=self.certify,
                 workers=workers,
+                checkpoint=checkpoint,
                 progress=progress,
             )
+        if checkpoint is not None:
+            raise ReprlError(f"checkpoint must be None unless rule='canonical', got {checkpoint.folder}")
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples)

@@ -9,16 +9,22 @@ keys, so pairs of teams with fresh keys, and half of its data each, are asked as
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.checkpoints import Checkpoint, Content, Kept
+from reprl.documents import Reader
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
+from reprl.tasks import count_hands, run_tasks
 
 APART = 1
 """Pairs under fresh keys that may differ."""
+LARGE = 4096
+"""Steps times states from which on teams are asked by several threads, or on a cluster."""
 QUARTER, HALF = 4, 2
 """This run's data over those of a simulated team: under its own key, and of a pair under a fresh one."""
 
@@ -73,8 +79,33 @@ class Rehearsal(NamedTuple):
         return line
 
 
+def keep_rehearsals(checkpoint: Checkpoint) -> Kept[Rehearsal]:
+    """Return where rehearsals are kept when they are done."""
+    return Kept(checkpoint, "", _write, _read)
+
+
+def _write(found: Rehearsal) -> Content:
+    fields = {**found._asdict(), "apart": list(found.apart.shape)}
+    return Content(fields, found.apart.astype("<f8").tobytes())
+
+
+def _read(content: Content) -> Rehearsal:
+    fields = Reader("task", content.fields, Rehearsal._fields, " ")
+    agree, of, pairs_agree, pairs = (fields.whole(name) for name in Rehearsal._fields[:4])
+    shape = tuple(fields.wholes("apart", (2,)).tolist())
+    apart = np.frombuffer(content.data, "<f8").reshape(shape).astype(np.float64)
+    return Rehearsal(agree, of, pairs_agree, pairs, fields.flag("passed"), apart, fields.real("error"))
+
+
 def rehearse(
-    team: Team, policy: Policy, *, rho: float, epsilon: float, stream: DataStream, pairs: bool = True
+    team: Team,
+    policy: Policy,
+    *,
+    rho: float,
+    epsilon: float,
+    stream: DataStream,
+    pairs: bool = True,
+    workers: int = 1,
 ) -> Rehearsal:
     """Simulate second teams.
 
@@ -85,6 +116,7 @@ def rehearse(
         epsilon: accuracy.
         stream: private; every team reads streams of its own.
         pairs: whether pairs under fresh keys may let a run stop whose own teams differ.
+        workers: threads, or a cluster that joblib is told of; for worlds that are worth it.
 
     Guarantee:
         None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop
@@ -96,36 +128,45 @@ def rehearse(
         other run depends on these.
     """
     most = asked_for(rho)
+    hands = workers if policy.actions.size >= LARGE else None
     apart = np.zeros(policy.actions.shape)
     values = []
     agree = 0
-    for number in range(most):
-        if number == most // 2 and agree < number:
+    for numbers in (range(most // 2), range(most // 2, most)):
+        if agree < numbers.start:
             break
-        found = team(None, QUARTER, _key(stream, "team", number))
-        apart += 1.0 if found.policy is None else found.policy.actions != policy.actions
-        agree += found.policy == policy
-        values.append(found.best)
+        questions = [(None, QUARTER, _key(stream, "team", number)) for number in numbers]
+        for found in run_tasks(_ask, team, questions, workers=hands, threads=True):
+            apart += 1.0 if found.policy is None else found.policy.actions != policy.actions
+            agree += found.policy == policy
+            values.append(found.best)
     error = float(np.std(values, ddof=1)) / math.sqrt(QUARTER)
     known = error < epsilon
     passed = known and agree == most
     same = asked = 0
     if pairs and known and not passed:
-        same, asked = _ask_pairs(team, most, stream)
+        same, asked = _ask_pairs(team, most, stream, hands)
         passed = asked - same <= APART
     return Rehearsal(agree, len(values), same, asked, passed, apart / len(values), error)
 
 
-def _ask_pairs(team: Team, most: int, stream: DataStream) -> tuple[int, int]:
+def _ask_pairs(team: Team, most: int, stream: DataStream, workers: int | None) -> tuple[int, int]:
     """Return how many of how many pairs agree; no more are asked once too many differ."""
     agree = 0
-    for pair in range(most):
-        fresh = SharedKey(_key(stream, "key", pair))
-        first, second = (team(fresh, HALF, _key(stream, "pair", 2 * pair + i)).policy for i in (0, 1))
-        agree += first is not None and first == second
-        if pair + 1 - agree > APART:
-            return agree, pair + 1
+    asked = [
+        (SharedKey(_key(stream, "key", member // 2)), HALF, _key(stream, "pair", member)) for member in range(2 * most)
+    ]
+    window = 2 * count_hands(workers)
+    with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=window)) as answers:
+        for pair, (first, second) in enumerate(zip(answers, answers, strict=True)):
+            agree += first.policy is not None and first.policy == second.policy
+            if pair + 1 - agree > APART:
+                return agree, pair + 1
     return agree, most
+
+
+def _ask(team: Team, asked: tuple[SharedKey | None, int, int]) -> Answer:
+    return team(*asked)
 
 
 def _key(stream: DataStream, purpose: str, number: int) -> int:

@@ -1,0 +1,85 @@
+"""Tasks: what the scheduler costs on empty tasks, and how audits and black boxes gain from a second process.
+
+Every row is a ratio within this run. REPRL_DASK=ADDRESS adds a cluster whose scheduler is there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import reprl
+from reprl.checkpoints import Content, Kept, open_checkpoint
+from reprl.tasks import cluster, run_tasks
+from tests.shop import Shop
+
+TASKS = 10_000
+KEPT = 1_000
+
+
+def nothing(_: None, key: int) -> int:
+    return key
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _empty(tasks: int = TASKS, **how: Any) -> float:
+    """Seconds for empty tasks, those in which workers are started left out."""
+    assert list(run_tasks(nothing, None, range(4), **how)) == [0, 1, 2, 3]
+    return _seconds(lambda: sum(run_tasks(nothing, None, range(tasks), **how)))
+
+
+def _kept() -> float:
+    with tempfile.TemporaryDirectory() as name, open_checkpoint(Path(name, "tasks"), {"kind": "benchmark"}) as folder:
+        assert folder is not None
+        store = Kept(folder, "", lambda n: Content({"n": n}), lambda content: int(content.fields["n"]))
+        return _seconds(lambda: sum(run_tasks(nothing, None, range(KEPT), store=store)))
+
+
+def _audit(workers: int) -> float:
+    def audit(pairs: int) -> object:
+        return reprl.audit("gridworld-v0", "reprl", pairs, horizon=6, seed=1, access="generative", workers=workers)
+
+    audit(2 * workers)  # kernels and processes
+    return _seconds(lambda: audit(40))
+
+
+def _learn(workers: int) -> float:
+    options: dict[str, Any] = {"horizon": 10, "reward_range": Shop.REWARDS, "shared_seed": 1, "data_seed": 2}
+
+    def learn(samples: int) -> object:
+        return reprl.learn(Shop, max_samples=samples, workers=workers, **options)
+
+    learn(2000)
+    return _seconds(lambda: learn(600_000))
+
+
+def run() -> list[dict[str, Any]]:
+    rows = []
+
+    def add(what: str, seconds: float, tasks: int, base: float) -> None:
+        rows.append(
+            {"work": what, "seconds": seconds, "ms a task": 1e3 * seconds / tasks, "× one process": seconds / base}
+        )
+
+    alone = _empty()
+    add("empty tasks, one process", alone, TASKS, alone)
+    add("empty tasks, two threads", _empty(workers=2, threads=True), TASKS, alone)
+    add("empty tasks, two processes", _empty(workers=2), TASKS, alone)
+    if "REPRL_DASK" in os.environ:
+        with cluster(os.environ["REPRL_DASK"]):
+            add("empty tasks, Dask", _empty(), TASKS, alone)
+    add("empty tasks, each kept", _kept(), KEPT, alone * KEPT / TASKS)
+    for what, measure, tasks in (("audit of 40 pairs", _audit, 40), ("shop, 600 000 samples", _learn, 1)):
+        one, two = measure(1), measure(2)
+        add(f"{what}, one process", one, tasks, one)
+        add(f"{what}, two processes", two, tasks, one)
+    return rows

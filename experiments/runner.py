@@ -1,0 +1,125 @@
+"""How an experiment is run: measure what is missing, store each measurement as it is done, draw figures and tables.
+
+A run that was stopped goes on where it was. Measurements are tasks (``reprl.tasks``): neither processes nor the cluster
+that joblib is told of can change them, and each is stored as soon as it is done, whatever its turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reprl.errors import ReprlError
+from reprl.files import write_atomic
+from reprl.randomness import STREAM_VERSION
+from reprl.tasks import cluster, run_tasks
+
+ROOT = Path(__file__).parent.parent
+Job = Callable[[], dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A plan of measurements and how they are shown."""
+
+    name: str
+    """Of its folder here."""
+    page: str
+    """In docs/, whose tables are its own."""
+    jobs: Callable[[bool], dict[str, Job]]
+    """From whether it is the quick version to every measurement, by the name it is stored under."""
+    head: Callable[[bool], dict[str, Any]]
+    """What the stored data were measured with."""
+    draw: Callable[[dict[str, Any], Path], object]
+    """Draw the figures in a folder."""
+    tables: Callable[[dict[str, Any]], str]
+    insert_tables: Callable[[Path, dict[str, Any]], object]
+
+    def load(self, file: Path, quick: bool) -> dict[str, Any]:
+        """Return what is stored, or an empty store; a store of another plan is refused."""
+        head = {**self.head(quick), "stream_version": STREAM_VERSION}
+        if not file.exists():
+            return {**head, "measured": {}}
+        data: dict[str, Any] = json.loads(file.read_text())
+        different = [name for name, value in head.items() if data.get(name) != value]
+        if different:
+            raise ReprlError(f"{file} was measured with another {', '.join(different)}: move it away to start again")
+        return data
+
+    def collect(self, file: Path, quick: bool, only: list[str], workers: int = 1) -> dict[str, Any]:
+        """Measure what is missing and store it, one measurement at a time."""
+        data, todo = self.load(file, quick), self.jobs(quick)
+        wanted = {
+            name: job
+            for name, job in todo.items()
+            if name not in data["measured"] and (not only or any(text in name for text in only))
+        }
+        stored = _Stored(file, data, [*todo])
+        for _ in run_tasks(_measure, wanted, [*wanted], workers=workers, store=stored):
+            pass
+        return data
+
+    def main(self, argv: list[str] | None, about: str | None) -> None:
+        """Measure, store, draw."""
+        parser = argparse.ArgumentParser(prog=f"experiments.{self.name}", description=about)
+        parser.add_argument("--quick", action="store_true", help="a small version that shows that everything runs")
+        parser.add_argument("--only", action="append", default=[], help="measure only what has this text in its name")
+        parser.add_argument("--draw-only", action="store_true", help="measure nothing: redraw from the stored data")
+        parser.add_argument("--workers", type=int, default=1, help="processes; they cannot change the data")
+        parser.add_argument("--dask", metavar="ADDRESS", help="measure on this Dask cluster")
+        parser.add_argument("--out", type=Path, help="folder for the results; the repository's own by default")
+        options = parser.parse_args(argv)
+        if options.quick and options.out is None:
+            options.out = Path("out") / self.name
+        file = (options.out or ROOT / "experiments" / self.name) / "data.json"
+        if options.draw_only:  # what was measured under another plan or stream version is still what was measured
+            data = json.loads(file.read_text())
+        else:
+            with cluster(options.dask):
+                data = self.collect(file, options.quick, options.only, options.workers)
+        self.draw(data, options.out or ROOT / "docs" / "figures")
+        if options.out is None:
+            self.insert_tables(ROOT / "docs" / self.page, data)
+        else:
+            (options.out / "tables.md").write_text(self.tables(data))
+        print(f"wrote {file}, figures and tables")
+
+
+class _Stored:
+    """Measurements in one file, which is written anew with every one that is done."""
+
+    def __init__(self, file: Path, data: dict[str, Any], order: list[str]) -> None:
+        self.file, self.data, self.order = file, data, order
+
+    def get(self, name: str, /) -> None:
+        """Only what is missing is asked for."""
+
+    def put(self, name: str, done: tuple[dict[str, Any], float], /) -> None:
+        found, seconds = done
+        measured = {**self.data["measured"], name: found}
+        self.data["measured"] = {key: measured[key] for key in self.order if key in measured}
+        store(self.file, self.data)
+        print(f"{name}: {seconds:.1f} s", flush=True)
+
+
+def store(file: Path, data: dict[str, Any]) -> None:
+    """Write the data, one measurement a line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    head = {name: value for name, value in data.items() if name != "measured"}
+    lines = [f"{json.dumps(name, ensure_ascii=False)}: {_line(found)}" for name, found in data["measured"].items()]
+    text = json.dumps(head, ensure_ascii=False)[:-1] + ', "measured": {\n' + ",\n".join(lines) + "\n}}\n"
+    write_atomic(file, text.encode())
+
+
+def _line(found: dict[str, Any]) -> str:
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def _measure(jobs: Mapping[str, Job], name: str) -> tuple[dict[str, Any], float]:
+    start = time.perf_counter()
+    return jobs[name](), time.perf_counter() - start

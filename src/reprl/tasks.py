@@ -1,0 +1,312 @@
+"""Tasks: many independent pieces of work, done by this process, by others beside it, or on a cluster.
+
+A task is a function of what all tasks have in common and of its own key, so a result does not show who made it, in
+which order, or how often: results are put together by key, and a task that ran twice counts once. Joblib finds the
+workers, ours or those of ``joblib.parallel_config(backend=…)``. What is common is packed once, and unpacked once in
+every worker (docs/scale.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+
+from reprl.errors import ReprlError, quote
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+WINDOW = 64
+"""Tasks for each worker that may be begun before the first of them is handed on: what bounds memory."""
+_ATTEMPTS = 3
+"""Times in a row that workers may be killed with no task done in between."""
+_INLINE = 1 << 16
+"""Bytes that are sent to a cluster with every batch of tasks; more is given to every worker once, beforehand."""
+_JOINING = 60
+"""Seconds that the first worker of a cluster may take to join it."""
+_OPENED = 2
+"""Packages that a thread keeps unpacked."""
+
+K = TypeVar("K")
+R = TypeVar("R")
+_inside: ContextVar[bool] = ContextVar("inside a task", default=False)
+_mine = threading.local()
+
+
+class Store(Protocol[R]):
+    """Where finished tasks are kept."""
+
+    def get(self, key: Any, /) -> R | None:
+        """Return what a task gave, None if it is not there."""
+
+    def put(self, key: Any, found: R, /) -> None:
+        """Keep what a task gave."""
+
+
+def run_tasks(
+    task: Callable[[Any, K], R],
+    common: Any,
+    keys: Sequence[K],
+    *,
+    workers: int | None = 1,
+    window: int | None = None,
+    threads: bool = False,
+    store: Store[R] | None = None,
+) -> Generator[R, None, None]:
+    """Do a task for every key and yield what each gives, in the order of the keys.
+
+    Args:
+        task: a function of what is common and of a key, and of nothing else.
+        common: what all tasks need.
+        keys: different ones.
+        workers: processes; a backend that ``joblib.parallel_config`` names has its own number, unless this is over 1.
+            None for this process alone, whatever is named: for tasks that take less time than they need to travel.
+        window: for a reader who may stop: so many tasks are begun at a time, and none is handed on before all these
+            are done, so that whoever stops leaves no work behind. None for a reader of everything.
+        threads: whether threads will do, if no backend is named: for tasks that spend their time in kernels.
+        store: of finished tasks: those in it are not done again, and every other is put there as soon as it is done.
+
+    Guarantee:
+        The same results for any workers and any backend. A task whose worker is killed is done again. A task inside
+        a task is done where it is. A ReprlError of a task is raised when its turn comes, so that who stops before it
+        never sees it. Memory holds at most one window of results.
+    """
+    hands = count_hands(workers)
+    if workers is None or (hands == 1 and not _is_elsewhere()):
+        for key in keys:
+            found = None if store is None else store.get(key)
+            if found is None:
+                found = task(common, key)
+                _put(store, key, found)
+            yield found
+        return
+    job = _Job(task, common, workers, threads)
+    width = window or WINDOW * hands
+    for low in range(0, len(keys), width):
+        yield from _run_window(job, keys[low : low + width], store, eager=window is None)
+
+
+def count_hands(workers: int | None) -> int:
+    """Return how many tasks are done at once: the workers asked for, or those of a named backend; 1 inside a task."""
+    if workers is None or _inside.get():
+        return 1
+    backend = named_backend()
+    if backend is None:
+        return workers
+    from joblib import effective_n_jobs
+
+    return max(1, int(effective_n_jobs(workers if workers > 1 else None)))
+
+
+def named_backend() -> Any | None:
+    """Return the backend that ``joblib.parallel_config`` names; None if it names none, and inside a task."""
+    if _inside.get() or "joblib" not in sys.modules:  # nobody has named one who has not imported it
+        return None
+    from joblib.parallel import get_active_backend
+
+    one, other = (get_active_backend(prefer=kind)[0] for kind in ("threads", "processes"))
+    return one if type(one) is type(other) else None  # a preference counts only where nothing is named
+
+
+def _is_elsewhere() -> bool:
+    """Whether a single worker is another one than this process: that of a cluster, for example."""
+    backend = named_backend()
+    return backend is not None and not getattr(backend, "supports_sharedmem", False)
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[None]:
+    """Have all tasks done by the Dask cluster whose scheduler has this address; None for no cluster."""
+    if address is None:
+        yield
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ReprlError(f"dask must be installed for a cluster (pip install 'reprl[dask]'), got {address}") from None
+    from joblib import parallel_config
+
+    connect: Any = Client  # which has no types
+    try:
+        client = connect(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise ReprlError(f"dask must be the address of a running scheduler, got {quote(address)}: {error}") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_JOINING)
+        except TimeoutError:
+            raise ReprlError(f"dask must have a worker within {_JOINING} s, got none at {quote(address)}") from None
+        with parallel_config(backend="dask", client=client):
+            yield
+
+
+class _Package(NamedTuple):
+    """The task and what is common, pickled. The array is one that joblib lays in shared memory if it is large."""
+
+    token: str
+    data: NDArray[np.uint8]
+
+
+class _Job:
+    """A task and what is common, ready to be sent to workers with every key."""
+
+    def __init__(self, task: Callable[[Any, K], R], common: Any, workers: int, threads: bool) -> None:
+        backend = named_backend()
+        self.n_jobs = workers if backend is None or workers > 1 else None
+        self.threads = threads and backend is None
+        streams = backend is None or getattr(backend, "supports_return_generator", False)
+        self.return_as = "generator_unordered" if streams else "list"
+        self._common: Any = (task, common) if self.threads else _pack(task, common)
+        self._client = getattr(backend, "client", None)
+        self._future: Any = None
+        # A cluster is far away: it has a whole window in hand, task by task, so that no worker waits for the next one.
+        self.ahead: dict[str, Any] = {} if self._client is None else {"pre_dispatch": "all", "batch_size": 1}
+
+    @property
+    def handle(self) -> Any:
+        """The task and what is common: themselves for threads, a package, or a cluster's future of a large one."""
+        if self._client is None or self._common.data.nbytes <= _INLINE:
+            return self._common
+        if self._future is None:  # given to all workers: what one alone has dies with it
+            (self._future,) = self._client.scatter([self._common], broadcast=True)
+        return self._future
+
+    def renew(self) -> None:
+        """Give what is common to the workers again: those who had it may be dead."""
+        self._future = None
+
+
+def _pack(task: Callable[[Any, K], R], common: Any) -> _Package:
+    import cloudpickle  # comes with Gymnasium
+    import numpy as np
+
+    try:
+        data: bytes = cloudpickle.dumps((task, common))
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise ReprlError(f"workers must be 1 for what cannot be sent to another process: {error}") from None
+    return _Package(hashlib.sha256(data).hexdigest(), np.frombuffer(data, dtype=np.uint8))
+
+
+def _run_window(job: _Job, keys: Sequence[K], store: Store[R] | None, *, eager: bool) -> Iterator[R]:
+    """Do the tasks of one window and hand them on in order: eagerly as they come, or once all are done."""
+    found: dict[int, R | ReprlError] = {}
+    for place, key in enumerate(keys):
+        kept = None if store is None else store.get(key)
+        if kept is not None:
+            found[place] = kept
+    turn = 0
+    for place, item in _do_all(job, {place: key for place, key in enumerate(keys) if place not in found}):
+        if not isinstance(item, ReprlError):
+            _put(store, keys[place], item)
+        found[place] = item
+        while eager and turn in found:
+            yield _raised(found.pop(turn))
+            turn += 1
+    for place in range(turn, len(keys)):
+        yield _raised(found.pop(place))
+
+
+def _put(store: Store[R] | None, key: K, found: R) -> None:
+    if store is not None:
+        store.put(key, found)
+
+
+def _raised(item: R | ReprlError) -> R:
+    if isinstance(item, ReprlError):
+        raise item
+    return item
+
+
+def _do_all(job: _Job, left: dict[int, K]) -> Iterator[tuple[int, Any]]:
+    """Do the tasks of all keys, by place, in any order; those whose workers are killed are done again by others."""
+    from joblib import Parallel, delayed
+
+    deaths = 0
+    while left:
+        handle, prefer = job.handle, "threads" if job.threads else "processes"
+        jobs = (delayed(_do)(handle, place, key, os.getpid()) for place, key in [*left.items()])
+        pool = Parallel(n_jobs=job.n_jobs, prefer=prefer, return_as=job.return_as, **job.ahead)
+        try:
+            with _closing(pool(jobs)) as answers:
+                for place, item in answers:
+                    deaths = 0
+                    if place in left:  # who did it twice is heard once
+                        del left[place]
+                        yield place, item
+        except Exception as error:
+            if not _is_death(error):
+                raise
+            deaths += 1
+            job.renew()
+            if deaths == _ATTEMPTS:
+                raise ReprlError(
+                    f"processes that do tasks must live, got {deaths} times in a row one that was killed; if memory is "
+                    "short, take fewer workers"
+                ) from None
+
+
+def _is_death(error: Exception) -> bool:
+    """Whether workers were killed: the pool of processes is broken, or Dask has lost one worker too many."""
+    return isinstance(error, BrokenExecutor) or type(error).__module__.startswith("distributed")
+
+
+@contextmanager
+def _closing(jobs: Any) -> Iterator[Any]:
+    """Leave no work behind, without joblib's warning that some of it was in vain."""
+    try:
+        yield jobs
+    finally:
+        if hasattr(jobs, "close"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                jobs.close()
+
+
+# The other side: what runs in a worker.
+
+
+def _do(handle: Any, place: int, key: Any, parent: int) -> tuple[int, Any]:
+    _end_with(parent)
+    token = _inside.set(True)
+    try:
+        task, common = _open(handle) if isinstance(handle, _Package) else handle
+        return place, task(common, key)
+    except ReprlError as error:
+        return place, error
+    finally:
+        _inside.reset(token)
+
+
+def _open(package: _Package) -> tuple[Callable[[Any, Any], Any], Any]:
+    """Unpack what tasks have in common, once in a thread: an environment is played by one at a time."""
+    opened: dict[str, Any] = _mine.__dict__.setdefault("opened", {})
+    if package.token not in opened:
+        while len(opened) >= _OPENED:
+            del opened[next(iter(opened))]
+        opened[package.token] = pickle.loads(package.data.data)
+    return cast("tuple[Callable[[Any, Any], Any], Any]", opened[package.token])
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """Have a process that another one has started end when that one does, whatever it is computing then."""
+    if os.getppid() == parent:  # a thread, or a process on another machine, ends by itself
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
