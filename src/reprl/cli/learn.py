@@ -75,13 +75,12 @@ def learn(
     spec |= {"reach": reach, "reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
     opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask}
-    _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
+    env = _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
     if log is not None:
         from reprl.cli.logs import learn_from_log
 
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
-    assert env is not None  # checked above
     options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout)
     drawn |= {"own": _again(recipe, env, env_option, reward_range), "dask": dask, "certify": certify}
@@ -119,14 +118,15 @@ def _seed(out: Path | None, shared_seed: int | None) -> int | None:
     return shared_seed if out is None or shared_seed is not None else recall(out / TASKS, "shared_seed")
 
 
-def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> None:
-    """Refuse what has no use with a log, or without one, and neither a log nor an environment."""
+def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> str:
+    """Return the environment's name; refuse what has no use with a log, or without one, and neither of both."""
     if log is not None:
         args.refuse_without("be left out with --log", {"ENV": env, **args.flags(drawn)})
-        return
+        return ""
     args.refuse_without("come with --log", args.flags(spec))
     if env is None:
         raise ReprlError("ENV must be given, or --log FILE; got neither")
+    return env
 
 
 def _again(recipe: Recipe, env: str, env_option: list[str] | None, reward_range: tuple[float, float] | None) -> str:

@@ -78,10 +78,8 @@ def run_canonical(
         progress: called with the phase, what is done of it and all of it.
 
     Guarantee:
-        Status "certified" if the data prove the policy (docs/proofs/certificate.md); "rehearsed" if the last rehearsal
-        passed, cells of which too little is known could be worth at most 0.1·ε, outcomes that no sample has shown could
-        cost less than ε, and the policy loses less than ε in the model; otherwise "none". The policy is f(ξ, ·) of the
-        run's own frequencies (docs/proofs/canonical.md).
+        Status "certified" if the data prove the policy (docs/proofs/certificate.md), "rehearsed" if ``_is_sure`` (docs/
+        rehearsal.md), else "none". The policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
@@ -222,7 +220,11 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
 
 
 def _is_sure(look: _Look, settings: Settings) -> bool:
-    """Whether a run may stop: teams agree, nothing large is unknown, and the policy is good enough in the model."""
+    """Whether a run may stop.
+
+    The last rehearsal passed, cells of which too little is known could be worth at most 0.1·ε, outcomes that no sample
+    has shown could cost less than ε, and the policy loses less than ε in the model.
+    """
     if look.rehearsal is None or max(look.choice.loss, look.unseen) >= settings.epsilon:
         return False
     return look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon
