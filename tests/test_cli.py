@@ -27,6 +27,8 @@ COMMANDS = [
     "replicate",
     "verify",
     "certify",
+    "play",
+    "docs",
     "audit",
     "compare",
     "plan",
