@@ -194,8 +194,8 @@ def test_work_that_cannot_be_written_at_the_end_is_shown(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    for words in (["audit", *SMALL, "-n", "1", "--seed", "1"], ["learn", *SMALL]):
-        assert main([*words, "--json", "--out", str(tmp_path / "out")]) == 2
+    for words, name in ((["audit", *SMALL, "-n", "1", "--seed", "1"], "out.json"), (["learn", *SMALL], "out")):
+        assert main([*words, "--json", "--out", str(tmp_path / name)]) == 2
         document = json.loads(capsys.readouterr().out)
         assert document["error"].endswith("No space left on device")
         assert "verdict" in document or len(document["actions"]) == 2

@@ -88,14 +88,14 @@ class Interface:
     @classmethod
     def read(cls, document: Reader, n_states: int) -> Interface:
         """Read what ``as_dict`` wrote, from the document whose field "interface" holds it."""
-        from reprl.mdp.gymnasium.spaces import read_space
-
         part = document.part("interface", _NAMES)
         names = part.part("labels", ("name", "description", "states", "actions", "grid"))
         labels = read_labels(names, n_states, None, partial(check_printable, empty=True))
         given = {}
         for name in ("observation", "action"):
             if part[name] is not None:
+                from reprl.mdp.gymnasium.spaces import read_space  # Gymnasium, where a policy has its spaces
+
                 read_space(part.where(name), part[name])
                 given[name] = part[name]
         if len(given) == 1:
