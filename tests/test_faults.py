@@ -199,7 +199,7 @@ def test_work_that_cannot_be_written_at_the_end_is_shown(
         document = json.loads(capsys.readouterr().out)
         assert document["error"].endswith("No space left on device")
         assert "verdict" in document or len(document["actions"]) == 2
-        assert main([*words, "--out", str(tmp_path / "out")]) == 2
+        assert main([*words, "--out", str(tmp_path / name)]) == 2
         shown = capsys.readouterr()
         assert shown.err.startswith("reprl: cannot write")
         assert "samples" in shown.out
