@@ -38,7 +38,8 @@ class Experiment:
     draw: Callable[[dict[str, Any], Path], object]
     """Draw the figures in a folder."""
     tables: Callable[[dict[str, Any]], str]
-    insert_tables: Callable[[Path, dict[str, Any]], object]
+    marks: tuple[str, str]
+    """Lines of the page between which they stand."""
 
     def load(self, file: Path, quick: bool) -> dict[str, Any]:
         """Return what is stored, or an empty store; a store of another plan is refused."""
@@ -84,7 +85,7 @@ class Experiment:
                 data = self.collect(file, options.quick, options.only, options.workers)
         self.draw(data, options.out or ROOT / "docs" / "figures")
         if options.out is None:
-            self.insert_tables(ROOT / "docs" / self.page, data)
+            insert(ROOT / "docs" / self.page, self.marks, self.tables(data))
         else:
             (options.out / "tables.md").write_text(self.tables(data))
         print(f"wrote {file}, figures and tables")
@@ -105,6 +106,13 @@ class _Stored:
         self.data["measured"] = {key: measured[key] for key in self.order if key in measured}
         store(self.file, self.data)
         print(f"{name}: {seconds:.1f} s", flush=True)
+
+
+def insert(page: Path, marks: tuple[str, str], tables: str) -> None:
+    """Put tables between their marks in a page."""
+    start, end = marks
+    head, _, rest = page.read_text().partition(start)
+    page.write_text(f"{head}{start}\n{tables}\n{end}{rest.partition(end)[2]}")
 
 
 def store(file: Path, data: dict[str, Any]) -> None:

@@ -57,7 +57,7 @@ EXPERIMENT = Experiment(
     head=head,
     draw=figures.draw,
     tables=present.tables,
-    insert_tables=present.insert_tables,
+    marks=(present.START, present.END),
 )
 
 

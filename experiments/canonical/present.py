@@ -113,14 +113,6 @@ def tables(data: Data) -> str:
     return "\n".join(f"### {title}\n\n{text}" for title, text in parts.items() if text)
 
 
-def insert_tables(page: Path, data: Data) -> None:
-    """Put the tables between their marks in the page."""
-    text = page.read_text()
-    head, _, rest = text.partition(START)
-    _, _, tail = rest.partition(END)
-    page.write_text(f"{head}{START}\n{tables(data)}\n{END}{tail}")
-
-
 def _cost_table(found: list[Summary], data: Data) -> str:
     """Samples and pairs apart, a line for each case."""
     if not found:

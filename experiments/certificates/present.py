@@ -115,14 +115,6 @@ def _episodes(data: Data) -> str:
     return "\n".join(lines) + "\n"
 
 
-def insert_tables(page: Path, data: Data) -> None:
-    """Put the tables between their marks."""
-    text = page.read_text()
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{START}\n{tables(data)}\n{END}{after}")
-
-
 def draw(data: Data, folder: Path) -> None:
     """Draw what it takes to be rehearsed, certified, and proven by the paper's constants."""
     mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})

@@ -39,7 +39,7 @@ EXPERIMENT = Experiment(
     head=head,
     draw=present.draw,
     tables=present.tables,
-    insert_tables=present.insert_tables,
+    marks=(present.START, present.END),
 )
 
 

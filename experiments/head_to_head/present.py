@@ -117,14 +117,6 @@ def tables(data: Data) -> str:
     return "\n".join(parts)
 
 
-def insert_tables(page: Path, data: Data) -> None:
-    """Put the tables between their marks in the page."""
-    text = page.read_text()
-    head, _, rest = text.partition(START)
-    _, _, tail = rest.partition(END)
-    page.write_text(f"{head}{START}\n{tables(data)}\n{END}{tail}")
-
-
 def _rows(data: Data, access: str) -> list[Data]:
     return [row for name, row in data["measured"].items() if name.startswith(f"table/{access}/")]
 

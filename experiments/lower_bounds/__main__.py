@@ -30,6 +30,7 @@ from experiments.lower_bounds.sweep import (
     Point,
     points,
 )
+from experiments.runner import insert
 from reprl.randomness import STREAM_VERSION
 
 HERE = Path(__file__).parent
@@ -125,7 +126,7 @@ def main() -> None:
     present.draw(data, figure)
     page = ROOT / "docs" / "lower-bounds.md"
     if options.out is None:
-        present.insert_tables(page, data)
+        insert(page, (present.START, present.END), present.tables(data))
     else:
         (options.out / "tables.md").write_text(present.tables(data))
     print(f"wrote {data_file} and {figure}")

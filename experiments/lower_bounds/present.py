@@ -88,14 +88,6 @@ def tables(data: Data) -> str:
     return "\n".join([_slopes(data), _points(data), _learner(data), _edges(data)])
 
 
-def insert_tables(page: Path, data: Data) -> None:
-    """Put the tables between their marks in the page."""
-    text = page.read_text()
-    head, _, rest = text.partition(START)
-    _, _, tail = rest.partition(END)
-    page.write_text(f"{head}{START}\n{tables(data)}\n{END}{tail}")
-
-
 def _slopes(data: Data) -> str:
     lines = ["| solver | samples against | slope | 95 % interval | lower bound |", "|---|---|---|---|---|"]
     for row in data["slopes"]:

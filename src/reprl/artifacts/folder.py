@@ -73,12 +73,7 @@ class StoredRun(NamedTuple):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
-        table = self.policy.to_pandas()
-        table["samples"] = self.receipt.visits.ravel()
-        table["value"] = self.receipt.values[:-1].ravel()
-        if self.receipt.rehearsal is not None:
-            table["teams_that_differ"] = self.receipt.rehearsal.apart.ravel()
-        return table
+        return self.receipt.to_pandas(self.policy)
 
     def check(self) -> StoredRun:
         """Return the run if its three parts belong together."""

@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,13 @@ from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import RULES
 from reprl.mdp.counts import Counts
 from reprl.mdp.environment import labels_document, printable_labels, read_labels
+from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FORMAT = "reprl-receipt"
 _VERSION = 2
@@ -139,6 +143,15 @@ class Receipt:
         """What it says, on one line."""
         words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
         return f"Receipt({words}, recipe {self.recipe[:12]})"
+
+    def to_pandas(self, policy: Policy) -> pd.DataFrame:
+        """Return a row for each step and state of its policy: action, samples, value, share of teams that differ."""
+        table = policy.to_pandas()
+        table["samples"] = self.visits.ravel()
+        table["value"] = self.values[:-1].ravel()
+        if self.rehearsal is not None:
+            table["teams_that_differ"] = self.rehearsal.apart.ravel()
+        return table
 
     @cached_property
     def digest(self) -> str:

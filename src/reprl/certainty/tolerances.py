@@ -18,7 +18,7 @@ from reprl.certainty.reach import Visits
 from reprl.certainty.spreads import Spreads, successors
 from reprl.certainty.values import Sample, Values
 from reprl.rule.preferred import CLEAR
-from reprl.rule.sampled import TURN
+from reprl.rule.sampled import TURN, plateau_weight
 
 Floats = NDArray[np.float64]
 
@@ -195,9 +195,8 @@ def _law_margin(
     """Add up what surely counts in the cells that the laws surely visit; mass, (S,), is moved forward."""
     horizon, n_states, n_actions = values.plausible.shape
     law, error, there = np.zeros(n_states), np.zeros(n_states), np.zeros(n_states)
-    counted = np.zeros(
-        4
-    )  # turn, clear; then what is on one side or the other: their turn, the largest of their distances
+    # turn, clear; then what is on one side or the other: their turn, the largest of their distances
+    counted = np.zeros(4)
     counted[1] = CLEAR
     for h in range(horizon):
         there[:] = 0.0
@@ -206,7 +205,7 @@ def _law_margin(
                 continue
             square = _count(values, spreads, width, h, s, counted, cover[h, s])
             for a in range(n_actions):
-                weight = _weight(values.gap_high[h, s, a], width) ** 2 / square
+                weight = plateau_weight(values.gap_high[h, s, a], width) ** 2 / square
                 if weight > 0.0 and sample.number[h, s, a] > 0.0:
                     successors(sample, h, s, a, level, law, error)
                     for z in range(n_states):
@@ -228,7 +227,7 @@ def _count(values: Values, spreads: Spreads, width: float, h: int, s: int, count
     """
     square, ties, finest, widest = 0.0, 0, math.inf, 0.0
     for a in range(cover.size):
-        square += _weight(values.gap_low[h, s, a], width) ** 2
+        square += plateau_weight(values.gap_low[h, s, a], width) ** 2
         if values.plausible[h, s, a]:
             ties += 1
             finest, widest = min(finest, spreads.low[h, s, a]), max(widest, values.gap_high[h, s, a])
@@ -295,10 +294,3 @@ def least_ratio(
                     break
                 ratio = min(ratio, max(0.0, distance) / cover[h, s, a])
     return ratio
-
-
-@njit(cache=True, nogil=True)
-def _weight(gap: float, width: float) -> float:
-    """Return the plateau law's weight of a gap, before it is squared and normalised."""
-    x = 2.0 * gap / width - 1.0
-    return 1.0 if x <= 0.0 else (math.cos(0.5 * math.pi * x) if x < 1.0 else 0.0)

@@ -28,11 +28,8 @@ from reprl.certainty.tolerances import (
 from reprl.certainty.values import Sample, Values, bound_best, bound_policy
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
-from reprl.rule.choice import NOISE, Rule, noise_of
+from reprl.rule.choice import LEAST_MARGIN, NOISE, Rule, noise_of
 from reprl.rule.preferred import CLEAR
-
-LEAST_MARGIN = 1e-9
-"""As in ``reprl.rule.choice``: margins are not told apart below this."""
 
 
 class Candidate(NamedTuple):

@@ -44,6 +44,8 @@ class _Look(NamedTuple):
     dynamics: Dynamics
     choice: Choice
     rehearsal: Rehearsal | None
+    value: NDArray[np.float64]
+    """(H+1, S): V* in the model."""
     unknown: float
     """What cells of which too little is known could be worth."""
     unseen: float
@@ -108,7 +110,7 @@ def run_canonical(
             if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    run = replace(_finish(rule, data, _proven(rule, look, proof), settings), witness=witness.kept())
+    run = replace(_finish(rule, data, _proven(look, proof), settings), witness=witness.kept())
     return _certified(run if candidate is None else _following(run), proof.certificate)
 
 
@@ -216,7 +218,7 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
         rehearsal = make() if crew.checkpoint is None else keep_rehearsals(crew.checkpoint).once(stream.purpose, make)
     value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.actions)
     unseen = weigh_unseen(data, value, visits, choice.policy.actions)
-    return _Look(dynamics, choice, rehearsal, find_unknown(data).worth, unseen)
+    return _Look(dynamics, choice, rehearsal, value, find_unknown(data).worth, unseen)
 
 
 def _is_sure(look: _Look, settings: Settings) -> bool:
@@ -241,19 +243,19 @@ def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
         settings=settings,
         tiers=Tiers.single(*level.shape) if decided.all() else Tiers.from_levels(level, 2),
         counts=data.counts,
-        values=find_gaps(look.dynamics, rule.order).value,
+        values=look.value,
         choice=look.choice,
         rehearsal=look.rehearsal,
         spread=value_spread(look.dynamics),
     )
 
 
-def _proven(rule: Rule, look: _Look, proof: _Proof) -> _Look:
+def _proven(look: _Look, proof: _Proof) -> _Look:
     """Let the proven policy be the choice, should the data of all rounds together have chosen another."""
     if not proof.proven or proof.certificate is None or proof.policy is None or proof.policy == look.choice.policy:
         return look
-    best = float(look.dynamics.initial @ find_gaps(look.dynamics, rule.order).value[0])
-    loss = policy_loss(look.dynamics, find_gaps(look.dynamics, rule.order).value[0], proof.policy.actions)
+    best = float(look.dynamics.initial @ look.value[0])
+    loss = policy_loss(look.dynamics, look.value[0], proof.policy.actions)
     found = proof.certificate
     choice = look.choice._replace(
         policy=proof.policy,

@@ -82,12 +82,7 @@ class LearnResult(Run):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
-        table = self.policy.to_pandas()
-        table["samples"] = self.receipt.visits.ravel()
-        table["value"] = self.values[:-1].ravel()
-        if self.rehearsal is not None:
-            table["teams_that_differ"] = self.rehearsal.apart.ravel()
-        return table
+        return self.receipt.to_pandas(self.policy)
 
     def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them.

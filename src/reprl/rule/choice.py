@@ -31,6 +31,8 @@ WIDTHS = (1.0, 2.0, 4.0)
 """Widths of plateau laws, in ε/H times a shared factor in [1, 2)."""
 NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
+LEAST_MARGIN = 1e-9
+"""Smaller margins count as this one."""
 ROOM = (0.5, 0.95)
 """A candidate's loss must stay below a shared random share of ε, uniform between these: no world is at the edge for
 every key."""
@@ -202,7 +204,7 @@ def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) 
     left = 1.0 - loss / rule.room
     with np.errstate(divide="ignore", invalid="ignore"):
         weight: NDArray[np.float64] = np.where(
-            left > 0.0, np.log(np.clip(margin, 1e-9, CLEAR)) + 0.5 * np.log(left), -np.inf
+            left > 0.0, np.log(np.clip(margin, LEAST_MARGIN, CLEAR)) + 0.5 * np.log(left), -np.inf
         )
     return weight
 

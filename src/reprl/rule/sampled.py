@@ -46,6 +46,13 @@ def plateau_laws(
 
 
 @njit(cache=True, nogil=True)
+def plateau_weight(gap: float, width: float) -> float:
+    """Return the weight of a gap, before it is squared and normalised: 1 up to half the width, 0 from the width on."""
+    x = 2.0 * gap / width - 1.0
+    return 1.0 if x <= 0.0 else (math.cos(0.5 * math.pi * x) if x < 1.0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
 def _fill(
     dynamics: Dynamics,
     gaps: Gaps,
@@ -68,7 +75,7 @@ def _fill(
                 for a in range(outcomes.n_actions):
                     gap, spread = gaps.gap[h, s, a], gaps.spread[h, s, a]
                     x = 2.0 * gap / width - 1.0
-                    weight = 1.0 if x <= 0.0 else (math.cos(0.5 * math.pi * x) if x < 1.0 else 0.0)
+                    weight = plateau_weight(gap, width)
                     if -0.5 < x < 1.5:
                         slopes += (math.pi / width * spread) ** 2
                     elif spread > 0.0 and math.isfinite(gap):
