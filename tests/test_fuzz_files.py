@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import reprl
-from tests import fuzz_files
+from tests import forgery, fuzz_files, fuzz_folders
 
 FILES = 120
 """Of each kind, with every run of the tests; ``make fuzz`` tries 100,000 in all."""
@@ -32,9 +32,12 @@ def test_bad_files_are_refused_in_one_line_or_can_be_used(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_good_files_are_accepted(name: str) -> None:
     target = _target(name)
-    for document in target.samples:
-        parts = [fuzz_files.to_bytes(part) for part in (document.values() if name == "run folder" else [document])]
-        assert fuzz_files.try_file(target, b"\n\x00\n".join(parts)).refused is None
+    samples = [forgery.to_bytes(document) for document in target.samples]
+    if name == "run folder":
+        samples = [fuzz_folders.pack(files) for files in fuzz_folders.sample_folders()]
+    assert samples
+    for data in samples:
+        assert fuzz_files.try_file(target, data).refused is None
 
 
 def test_all_kinds_of_files_are_tried() -> None:
@@ -62,11 +65,11 @@ def test_a_reader_that_ends_otherwise_is_noticed(read: Any) -> None:
 
 def test_forged_receipts_are_sealed_anew() -> None:
     target = _target("receipt")
-    document = json.loads(fuzz_files.to_bytes(target.samples[0]))
+    document = json.loads(forgery.to_bytes(target.samples[0]))
     document["samples"] += 1
-    assert fuzz_files.try_file(target, fuzz_files.to_bytes(document)).refused is not None
+    assert fuzz_files.try_file(target, forgery.to_bytes(document)).refused is not None
     target.seal(document)
-    assert fuzz_files.try_file(target, fuzz_files.to_bytes(document)).refused is None
+    assert fuzz_files.try_file(target, forgery.to_bytes(document)).refused is None
 
 
 def test_a_seed_gives_the_same_files() -> None:

@@ -57,7 +57,7 @@ def _witness(folder: Path, run: StoredRun) -> Witness:
         found = told.certificate
         return Witness(data, found.source, found.round, found.fixed_start)
     visits = data.counts.visits.sum(axis=2)
-    if visits.shape != run.receipt.visits.shape or not np.array_equal(visits, run.receipt.visits.astype(np.int64)):
+    if visits.shape != run.receipt.visits.shape or not np.array_equal(visits, run.receipt.visits):
         raise ReprlError(f"{path} must be the counts of this run, with the visits in its receipt; got others")
     source = "calls" if run.recipe.settings.access == "generative" else "episodes"
     return witness_of(data, source)

@@ -116,12 +116,30 @@ def load_run(directory: str | os.PathLike[str]) -> StoredRun:
     if not folder.is_dir():
         raise ReprlError(f"a run folder must be a folder with {RECIPE}, {RECEIPT} and {POLICY}, got {folder}")
     for attempt in range(_ATTEMPTS):
-        time.sleep(0.02 * attempt)  # another run may be moving in
+        if attempt:
+            time.sleep(0.02 * attempt)
+        before = _state(folder)
         try:
             return _read_run(folder)
         except ReprlError as error:
+            if _state(folder) == before:  # else another run is moving in
+                raise
             trouble = error
     raise trouble
+
+
+def _state(folder: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Which files lie in a run folder: another one under the same name has another number or another time."""
+    places = (folder / _COMMITTED, *(folder / name for name in _FILES), *(folder / _COMMITTED / n for n in _FILES))
+    return tuple(map(_stamp, places))
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_ino, found.st_ctime_ns
 
 
 def _read_run(folder: Path) -> StoredRun:

@@ -19,6 +19,7 @@ from reprl.auditing.record import AuditReport, Cell, Spread
 from reprl.checkpoints import open_checkpoint, recall
 from reprl.documents import plain
 from reprl.errors import ReprlError, check_int, check_probability, quote
+from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import LearnerOptions, Settings
 from reprl.mdp.environment import describe, open_environment
@@ -51,6 +52,7 @@ def audit(
     *,
     horizon: int | None = None,
     reward_range: tuple[float, float] | None = None,
+    epsilon_units: str = "rescaled",
     rho: float = 0.1,
     level: float = 0.05,
     runs_per_key: int = 2,
@@ -72,6 +74,7 @@ def audit(
         pairs: shared keys to try.
         horizon: H, for an id or a gymnasium.Env.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
+        epsilon_units: what the learner's option epsilon is given in, as for ``reprl.learn``; it gets it rescaled.
         rho: the disagreement that is tested; learners that aim for a ρ are also given it.
         level: chance of rejecting a learner whose disagreement is at most rho.
         runs_per_key: runs under each key. The first two are the designated pair, which test and interval count; the
@@ -102,7 +105,8 @@ def audit(
     seed = recall(checkpoint, "seed") if seed is None else seed
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags)
     place = open_environment(env, horizon, reward_range)
-    subject = resolve_learner(learner, place, asked.rho, access, dict(learn_options))
+    options = with_rescaled_epsilon(learn_options, epsilon_units, place)
+    subject = resolve_learner(learner, place, asked.rho, access, options)
     return _measure(asked, place, subject, checkpoint, progress)
 
 

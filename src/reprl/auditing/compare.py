@@ -11,6 +11,7 @@ from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
 from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
+from reprl.learning.accuracy import rescale_epsilon
 from reprl.learning.protocol import SizedLearner
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import describe, fresh_model, open_environment
@@ -94,6 +95,7 @@ def compare(
     *,
     horizon: int | None = None,
     epsilon: float = 0.3,
+    epsilon_units: str = "rescaled",
     rho: float = 0.1,
     access: str | None = None,
     pairs: int = 40,
@@ -110,6 +112,7 @@ def compare(
         learners: names in ``reprl.peers.learners()``; None for all of them.
         horizon: H, for an id.
         epsilon: accepted mean suboptimality; also what the learners are asked for.
+        epsilon_units: what it is given in, as for ``reprl.learn``; the comparison holds it rescaled.
         rho: accepted disagreement; also what the learners are asked for.
         access: "generative", "episodic", or None for both.
         pairs: at most so many pairs of runs at each budget.
@@ -131,7 +134,8 @@ def compare(
     seed = recall(checkpoint, "seed") if seed is None else seed
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
-    epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
+    epsilon = check_real("epsilon", rescale_epsilon(epsilon, epsilon_units, world), 0.0, math.inf)
+    rho = check_probability("rho", rho)
     if progress is not None and not callable(progress):
         raise ReprlError(f"progress must be None or callable as progress(label, budget), got {quote(progress)}")
     limits = LIMITS if limit is None else dict.fromkeys(ACCESSES, check_int("limit", limit, 1, 2**62))

@@ -44,6 +44,7 @@ def audit(
     horizon: args.Horizon = None,
     reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
+    epsilon_units: args.EpsilonUnits = None,
     rho: args.Rho = None,
     delta: args.Delta = None,
     access: args.Access = None,
@@ -82,7 +83,7 @@ def audit(
     from reprl.tasks import cluster
 
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
-    given |= {"preference": preference, "constants": constants, "level": level, "seed": seed}
+    given |= {"epsilon_units": epsilon_units, "preference": preference, "constants": constants, "level": level, "seed": seed}
     options = args.learn_options(given, option)
     with args.open_results(out, "audit.json") as (save, kept), cluster(dask):
         world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
@@ -101,10 +102,13 @@ def _announce(world: TabularMDP | GymnasiumModel, options: dict[str, Any], runs:
     from dataclasses import fields
 
     from reprl.cli.announce import announce
+    from reprl.learning.accuracy import with_rescaled_epsilon
     from reprl.learning.learner import make_settings
     from reprl.learning.settings import Settings
 
     own = {field.name for field in fields(Settings)}
     if "samples" not in options:
+        options, units = args.split_units(options)
+        options = with_rescaled_epsilon(options, units, world)
         settings = make_settings({name: value for name, value in options.items() if name in own})
         announce(world, settings, workers=1, max_samples=None, runs=runs)

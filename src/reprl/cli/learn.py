@@ -31,6 +31,7 @@ def learn(
     horizon: args.Horizon = None,
     reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
+    epsilon_units: args.EpsilonUnits = None,
     rho: args.Rho = None,
     delta: args.Delta = None,
     access: args.Access = None,
@@ -69,7 +70,7 @@ def learn(
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
+    given = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta, "access": access, "rule": rule}
     options = args.learn_options({**given, "preference": preference, "constants": constants}, option)
     spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
     spec |= {"reach": reach, "reward_step": reward_step}

@@ -24,6 +24,7 @@ def learn_from_log(
 ) -> Answer:
     """Learn once from a log; given are the options that say what it is a log of."""
     from reprl.artifacts.recipe import Recipe
+    from reprl.learning.accuracy import with_rescaled_epsilon
     from reprl.learning.learner import make_settings
     from reprl.learning.logged import specify
     from reprl.mdp.logs.tables import open_table
@@ -34,8 +35,11 @@ def learn_from_log(
     states, actions = (args.read_labels(f"--{name}", world.pop(name, None)) for name in ("states", "actions"))
     if "horizon" not in world:
         raise ReprlError("--horizon must be given with --log: how many steps of an episode count, got none")
-    settings, table = make_settings(options), open_table(log, columns)
+    options, units = args.split_units(options)
+    make_settings(options)  # what is wrong with them is said before the log is read
+    table = open_table(log, columns)
     environment = specify(table, states, actions, **world).environment(table.columns)
+    settings = make_settings(with_rescaled_epsilon(options, units, environment))
     seed = fresh_seed() if shared_seed is None else shared_seed
     recipe = Recipe.plan(environment, settings, seed)
     result, unsaved = run_log(recipe, log, columns, out, force)

@@ -68,8 +68,8 @@ def accuracy_words(result: LearnResult, names: Environment) -> str:
     epsilon = result.settings.epsilon
     words = f"ε = {epsilon:g} where values go from 0 to {names.horizon}"
     original = names.original(epsilon)
-    if original is not None and names.reward_range is not None:
-        low, high = names.reward_range
+    if original is not None:
+        low, high = names.units
         words += f", that is {original:.4g} in the rewards' own units (each from {low:g} to {high:g})"
     share = _share(result)
     if share is not None:

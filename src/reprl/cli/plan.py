@@ -35,6 +35,7 @@ def plan(
     actions: Annotated[int | None, args.option("--actions", "-A", help="A.", kind=args.whole)] = None,
     horizon: Annotated[int | None, args.option("--horizon", "-H", help="H.", kind=args.whole)] = None,
     epsilon: args.Epsilon = None,
+    epsilon_units: args.EpsilonUnits = None,
     rho: args.Rho = None,
     delta: args.Delta = None,
     env_option: args.EnvOptions = None,
@@ -53,24 +54,26 @@ def plan(
     reprl plan gridworld-v0 --horizon 6
     """
     from reprl.bounds.planner import plan as tabulate
+    from reprl.learning.accuracy import with_rescaled_epsilon
     from reprl.learning.settings import Settings
 
     asked = {name: value for name, value in (("epsilon", epsilon), ("rho", rho), ("delta", delta)) if value is not None}
-    figures = {"epsilon": Settings.epsilon, "rho": Settings.rho, "delta": Settings.delta, **asked}
+    figures: dict[str, Any] = {"epsilon": Settings.epsilon, "rho": Settings.rho, "delta": Settings.delta, **asked}
     forecasts: list[Forecast] = []
     if env is None:
         sizes = {"n_states": states, "n_actions": actions, "horizon": horizon}
         for name, size in zip(("--states", "--actions", "--horizon"), sizes.values(), strict=True):
             if size is None:
                 raise ReprlError(f"{name} must be given where there is no ENV, got none")
-        if env_option or reward_range:
-            raise ReprlError(f"--env-option and --reward-range must come with ENV, got {env_option or reward_range}")
+        alone = {"env_option": env_option or None, "reward_range": reward_range, "epsilon_units": epsilon_units}
+        args.refuse_without("come with ENV", args.flags(alone))
     else:
         if states is not None or actions is not None:
             raise ReprlError(f"--states and --actions must be left out with ENV, got {states or actions}")
         from reprl.cli.environment import open_named
 
         world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
+        figures |= with_rescaled_epsilon(asked, epsilon_units or "rescaled", world)
         sizes = {"n_states": world.n_states, "n_actions": world.n_actions, "horizon": world.horizon}
         forecasts = _forecasts(world, args.count_workers(workers), figures)
     table = tabulate(**sizes, **figures)  # type: ignore[arg-type]

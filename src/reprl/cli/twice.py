@@ -37,6 +37,7 @@ def twice(
     horizon: args.Horizon = None,
     reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
+    epsilon_units: args.EpsilonUnits = None,
     rho: args.Rho = None,
     delta: args.Delta = None,
     access: args.Access = None,
@@ -61,7 +62,7 @@ def twice(
 
     reprl twice maintenance-v0 --rho 0.05 --access generative
     """
-    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access}
+    given = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta, "access": access}
     given |= {"rule": rule, "preference": preference, "constants": constants}
     seeds = _two_seeds(data_seed)
     options = args.learn_options(given, option)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import run_canonical, source
 from reprl.learning.certificate import Certificate, certified_delta, make_certificate, rule_of
 from reprl.learning.episodic import practical_run, run_episodic
@@ -101,6 +102,7 @@ def learn(
     *,
     horizon: int | None = None,
     reward_range: tuple[float, float] | None = None,
+    epsilon_units: str = "rescaled",
     shared_seed: int | None = None,
     data_seed: int | None = None,
     max_samples: int | None = None,
@@ -119,6 +121,9 @@ def learn(
             does not publish its dynamics is a black box, for access="episodic" alone.
         horizon: H, for an id or a gymnasium.Env, which needs it.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
+        epsilon_units: what epsilon is given in: "rescaled" (values, of rewards in [0, 1]), "original" (the rewards' own
+            units), or "spread" (a share of what the best policy is worth more than the worst, where the dynamics are
+            known). The settings, and so the recipe, hold it rescaled.
         shared_seed: ξ, published and the same in every run; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
         max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
@@ -142,9 +147,11 @@ def learn(
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     began = time.perf_counter()
-    settings, workers = make_settings(options), _checked_workers(workers, certify=certify, progress=progress)
+    make_settings(options)  # what is wrong with them is said before an environment is opened
+    workers = _checked_workers(workers, certify=certify, progress=progress)
     world = open_environment(env, horizon, reward_range)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
+    settings = make_settings(with_rescaled_epsilon(options, epsilon_units, world))
     settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world, apart=certify)
     chosen = ReprlLearner(settings, None, max_samples, candidate, certify)
     with (

@@ -39,11 +39,15 @@ class Environment(NamedTuple):
         """What to call it."""
         return self.id or self.labels.name
 
+    @property
+    def units(self) -> tuple[float, float]:
+        """What a rescaled reward of 0 and one of 1 stand for: (low, high) in original units, as far as it is known."""
+        return self.reward_range or (float(self.labels.reward_map.low), float(self.labels.reward_map.high))
+
     def original(self, value: float) -> float | None:
         """A difference of values in the rewards' own units; None where those are not known or not others."""
-        if self.reward_range is None or self.reward_range == (0.0, 1.0):
-            return None
-        return value * (self.reward_range[1] - self.reward_range[0])
+        low, high = self.units
+        return None if (low, high) == (0.0, 1.0) else value * (high - low)
 
     def cell(self, h: int, s: int) -> str:
         """A step and a state in words."""
