@@ -51,8 +51,8 @@ test: venv lint  ## lint, then every test
 # Types and style are checked with the pinned versions alone; the tests need no more than these.
 test-oldest:  ## the tests with the oldest versions that are allowed, in .venv-oldest; TESTS="tests/test_cli.py …"
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e . \
-	  pytest pytest-xdist hypothesis quantecon randomgen matplotlib selenium pillow 'gymnasium[toy-text]'
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[gym,pandas,dask,icu,logs]' \
+	  pytest pytest-xdist hypothesis quantecon randomgen matplotlib selenium pillow ipykernel nbclient
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) $(TESTS)
 
 fuzz: venv  ## damage and forge files, FILES=100000 of them, SEED=1

@@ -37,6 +37,8 @@ MAX_MEMORY = 1 << 19
 """KiB that the files of one kind may take more than what was taken before: half a GiB."""
 HUNG = 120
 """Seconds after which a file counts as one that hangs its reader."""
+
+
 class Target(NamedTuple):
     """A kind of file."""
 

@@ -101,11 +101,17 @@ def test_audits_comparisons_and_forecasts_take_units():
 
 
 REFUSED = [
-    ({"epsilon": 0.5, "epsilon_units": "euros"}, "epsilon_units must be one of rescaled, original, spread; got 'euros'"),
+    (
+        {"epsilon": 0.5, "epsilon_units": "euros"},
+        "epsilon_units must be one of rescaled, original, spread; got 'euros'",
+    ),
     ({"epsilon": 0.5, "epsilon_units": None}, "epsilon_units must be one of rescaled, original, spread; got None"),
     ({"epsilon_units": "spread"}, "epsilon must be given with epsilon_units='spread', got none"),
     ({"epsilon": 1.5, "epsilon_units": "spread"}, "epsilon, as a share of the spread, must lie in (0, 1), got 1.5"),
-    ({"epsilon": 13.0, "epsilon_units": "original"}, "epsilon must lie in (0, 4] in the rewards' own units, as 4 rewards"),
+    (
+        {"epsilon": 13.0, "epsilon_units": "original"},
+        "epsilon must lie in (0, 4] in the rewards' own units, as 4 rewards",
+    ),
     ({"epsilon": 0.0, "epsilon_units": "original"}, "epsilon must lie in (0, inf), got 0.0"),
 ]
 

@@ -95,9 +95,9 @@ def check_int(name: str, value: object, low: int, high: int | None = None) -> in
     """Return value as an int in [low, high]; booleans, floats and text are refused."""
     allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or getattr(value, "dtype", None) == bool:  # NumPy's truth values
             raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]  # NumPy's truth values are no index
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ReprlError(f"{name} must be {allowed}, got {quote(value)}") from None
     if number < low or (high is not None and number > high):

@@ -83,7 +83,13 @@ def audit(
     from reprl.tasks import cluster
 
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
-    given |= {"epsilon_units": epsilon_units, "preference": preference, "constants": constants, "level": level, "seed": seed}
+    given |= {
+        "epsilon_units": epsilon_units,
+        "preference": preference,
+        "constants": constants,
+        "level": level,
+        "seed": seed,
+    }
     options = args.learn_options(given, option)
     with args.open_results(out, "audit.json") as (save, kept), cluster(dask):
         world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)

@@ -53,7 +53,15 @@ def compare(
     from reprl.cli.environment import open_named
     from reprl.tasks import cluster
 
-    asked = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "access": access, "pairs": pairs, "limit": limit, "seed": seed}
+    asked = {
+        "epsilon": epsilon,
+        "epsilon_units": epsilon_units,
+        "rho": rho,
+        "access": access,
+        "pairs": pairs,
+        "limit": limit,
+        "seed": seed,
+    }
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
     with args.open_results(out, "comparison.json") as (save, kept):

@@ -66,10 +66,8 @@ def read_object(what: str, name: str) -> Any:
 
 def _carry_along(module: ModuleType) -> None:
     """Have worker processes get a module's functions by value: they cannot import it by its name."""
-    try:
-        from joblib.externals import cloudpickle  # until joblib 1.5
-    except ImportError:
-        import cloudpickle
+    import cloudpickle  # with which tasks are packed; joblib may have a copy of its own, which is not asked
+
     cloudpickle.register_pickle_by_value(module)
 
 

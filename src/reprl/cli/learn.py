@@ -70,7 +70,14 @@ def learn(
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta, "access": access, "rule": rule}
+    given = {
+        "epsilon": epsilon,
+        "epsilon_units": epsilon_units,
+        "rho": rho,
+        "delta": delta,
+        "access": access,
+        "rule": rule,
+    }
     options = args.learn_options({**given, "preference": preference, "constants": constants}, option)
     spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
     spec |= {"reach": reach, "reward_step": reward_step}
