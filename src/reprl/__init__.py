@@ -26,6 +26,7 @@ _HOMES = {
     "decide.best_arm": ("Decision", "best_arm", "multi_best_arm"),
     "errors": ("ReprlError",),
     "guarantee": ("Guarantee",),
+    "learning.adapters": ("env_learner",),
     "learning.boosting": ("boost",),
     "learning.check": ("check_learner",),
     "learning.certificate": ("Certificate",),
@@ -94,6 +95,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.decide.best_arm import multi_best_arm as multi_best_arm
     from reprl.errors import ReprlError as ReprlError
     from reprl.guarantee import Guarantee as Guarantee
+    from reprl.learning.adapters import env_learner as env_learner
     from reprl.learning.boosting import boost as boost
     from reprl.learning.certificate import Certificate as Certificate
     from reprl.learning.check import check_learner as check_learner

@@ -6,7 +6,7 @@ Pairs are independent coins of one unknown bias p, the disagreement. Proofs with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +52,29 @@ def fewest_to_reject(trials: int, rho: float, level: float) -> int | None:
         else:
             high = middle
     return low if low <= n else None
+
+
+class Estimate(NamedTuple):
+    """A mean with an approximate 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def student(figures: Sequence[float], least: float = -math.inf, most: float = math.inf) -> Estimate:
+    """Return the mean of independent figures with Student's interval, 95 %, kept within [least, most].
+
+    Guarantee:
+        Approximate: exact for normal figures only. A single figure says nothing: the interval is [least, most].
+    """
+    values = np.asarray(figures, dtype=np.float64)
+    mean = float(values.mean())
+    if values.size < 2:
+        return Estimate(mean, least, most)
+    tail = (1.0 - CONFIDENCE) / 2.0
+    radius = float(special.stdtrit(values.size - 1, 1.0 - tail) * values.std(ddof=1) / math.sqrt(values.size))
+    return Estimate(mean, max(least, mean - radius), min(most, mean + radius))
 
 
 class SequentialTest(NamedTuple):
