@@ -12,6 +12,8 @@ _HOMES = {
     "artifacts.folder": ("load_run", "save_run"),
     "artifacts.receipt": ("Receipt",),
     "artifacts.recipe": ("Recipe",),
+    "auditing.agent_record": ("AgentReport",),
+    "auditing.agents": ("audit_agents",),
     "auditing.audit": ("audit",),
     "auditing.compare": ("compare",),
     "auditing.comparison": ("Comparison",),
@@ -78,6 +80,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.artifacts.folder import save_run as save_run
     from reprl.artifacts.receipt import Receipt as Receipt
     from reprl.artifacts.recipe import Recipe as Recipe
+    from reprl.auditing.agent_record import AgentReport as AgentReport
+    from reprl.auditing.agents import audit_agents as audit_agents
     from reprl.auditing.audit import audit as audit
     from reprl.auditing.compare import compare as compare
     from reprl.auditing.comparison import Comparison as Comparison

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.access import EpisodicModel, Ledger
-from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.mdp.gymnasium.model import GymnasiumModel, make_env
 from reprl.mdp.gymnasium.play import open_to_play
 from reprl.mdp.gymnasium.tabular_env import TabularEnv
+from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 
 Env = gymnasium.Env[Any, Any]
@@ -111,3 +112,40 @@ def open_for_learner(model: object, samples: int | None = None) -> Iterator[Lear
         yield LearnerEnv(env, model.data_seed, model.horizon, ledger=model.ledger, samples=samples, counts=not own)
     finally:
         env.close()
+
+
+class Arena(NamedTuple):
+    """Where agents of any kind train and play: any Gymnasium environment, Box spaces included."""
+
+    title: str
+    open: Callable[[], Env]
+    """Opens it; the caller closes what ``reopens``."""
+    horizon: int
+    """Steps of an episode, at most."""
+    reopens: bool = True
+
+    @classmethod
+    def of(cls, env: Any, horizon: int | None = None) -> Arena:
+        """Read what a user means.
+
+        Args:
+            env: a Gymnasium id, with "gym:" or without; a factory; an environment that is open; or a TabularMDP or a
+                GymnasiumModel, which have their horizon.
+            horizon: H; None for the time limit that the environment is registered with.
+        """
+        if isinstance(env, TabularMDP | GymnasiumModel):
+            box = isinstance(env, GymnasiumModel) and not env.reopens
+            return cls(env.labels.name, lambda: open_to_play(env), env.horizon, not box)
+        name = env.removeprefix("gym:") if isinstance(env, str) else None
+        source = env if name is None else (lambda: make_env(name))
+        opened = make_env(source)
+        spec = opened.spec
+        if name is not None:
+            spec = gymnasium.spec(name)
+        limit = horizon if horizon is not None else None if spec is None else spec.max_episode_steps
+        title = opened.unwrapped.__class__.__name__ if spec is None else f"gym:{spec.id}"
+        if opened is not env:
+            opened.close()
+        if limit is None:
+            raise ReprlError(f"horizon must be given for an environment without a time limit, got None for {title}")
+        return cls(title, lambda: make_env(source), check_int("horizon", limit, 1, 10**6), opened is not env)

@@ -374,6 +374,11 @@ def would_import(id: str) -> str | None:
     return None
 
 
+def make_env(source: Any) -> gymnasium.Env[Any, Any]:
+    """Return the environment that an id (its time limit lifted), a factory or an environment stands for."""
+    return _open(source, {})
+
+
 def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     """Return the environment that a source names, makes or is."""
     import gymnasium
