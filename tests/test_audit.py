@@ -14,7 +14,7 @@ from rich.console import Console
 
 import reprl
 from reprl.auditing.audit import curve
-from reprl.auditing.facts import largest_reach, optimal_scores
+from reprl.auditing.facts import largest_reach, optimal_scores, reachable
 from reprl.auditing.record import AuditReport
 from reprl.errors import ReprlError
 from reprl.learning.settings import RULES
@@ -235,7 +235,14 @@ def test_figures_are_those_of_a_naive_recount(runs):
         shares = {a: np.mean([table[h, s] == a for _, _, table in seen]) for a, _ in cell.actions}
         assert dict(cell.actions) == pytest.approx(shares)
         assert sum(shares.values()) == pytest.approx(1.0)
-    assert len(report.cells) == np.count_nonzero(naive)
+    reached = reachable(SMALL)
+    assert not reached.all()
+    assert len(report.cells) == np.count_nonzero(naive * reached)
+    assert report.policies is not None
+    assert report.policies.over_runs == len({table.tobytes() for _, _, table in seen})
+    assert report.policies.over_seeds == len({group[0].tobytes() for group in tables})
+    assert report.policies.apart == sum(((group[0] != group[1]) & reached).any() for group in tables)
+    assert report.policies.monte_carlo is None
 
 
 @pytest.mark.parametrize("stationary", [True, False])

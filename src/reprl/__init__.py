@@ -12,6 +12,8 @@ _HOMES = {
     "artifacts.folder": ("load_run", "save_run"),
     "artifacts.receipt": ("Receipt",),
     "artifacts.recipe": ("Recipe",),
+    "auditing.agent_record": ("AgentReport",),
+    "auditing.agents": ("audit_agents",),
     "auditing.audit": ("audit",),
     "auditing.compare": ("compare",),
     "auditing.comparison": ("Comparison",),
@@ -26,6 +28,7 @@ _HOMES = {
     "decide.best_arm": ("Decision", "best_arm", "multi_best_arm"),
     "errors": ("ReprlError",),
     "guarantee": ("Guarantee",),
+    "learning.adapters": ("env_learner",),
     "learning.boosting": ("boost",),
     "learning.check": ("check_learner",),
     "learning.certificate": ("Certificate",),
@@ -77,6 +80,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.artifacts.folder import save_run as save_run
     from reprl.artifacts.receipt import Receipt as Receipt
     from reprl.artifacts.recipe import Recipe as Recipe
+    from reprl.auditing.agent_record import AgentReport as AgentReport
+    from reprl.auditing.agents import audit_agents as audit_agents
     from reprl.auditing.audit import audit as audit
     from reprl.auditing.compare import compare as compare
     from reprl.auditing.comparison import Comparison as Comparison
@@ -94,6 +99,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.decide.best_arm import multi_best_arm as multi_best_arm
     from reprl.errors import ReprlError as ReprlError
     from reprl.guarantee import Guarantee as Guarantee
+    from reprl.learning.adapters import env_learner as env_learner
     from reprl.learning.boosting import boost as boost
     from reprl.learning.certificate import Certificate as Certificate
     from reprl.learning.check import check_learner as check_learner

@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from itertools import combinations
 from typing import Any, NamedTuple, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
-from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
-from reprl.auditing.facts import TIE, largest_reach, optimal_scores
-from reprl.auditing.pairs import KeyRuns, Subject, Trial, resolve_learner, run_keys
-from reprl.auditing.record import AuditReport, Cell, Spread
+from reprl.auditing.facts import largest_reach, optimal_scores, reachable
+from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys
+from reprl.auditing.record import AuditReport
+from reprl.auditing.tally import Tally, loss_of, spread_of
 from reprl.checkpoints import open_checkpoint, recall
 from reprl.documents import plain
 from reprl.errors import ReprlError, check_int, check_probability, quote
@@ -27,9 +23,6 @@ from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.progress import progress_bar
 from reprl.randomness import fresh_seed
-
-MAX_CELLS = 100
-"""Disagreeing cells that a report lists."""
 
 Tell = Callable[[int, int], None]
 
@@ -61,6 +54,7 @@ def audit(
     sequential: bool = False,
     alternative: float | None = None,
     workers: int = 1,
+    evaluation: int = 100,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Tell = False,
     **learn_options: Unpack[AuditOptions],
@@ -69,8 +63,10 @@ def audit(
 
     Args:
         env: as in ``reprl.learn``.
-        learner: a name in ``reprl.peers.learners()``, or any callable learner(model, shared_key, **learn_options) that
-            returns a Policy or an (H, S) table of actions; its ``access`` attribute, if any, says which model it needs.
+        learner: a name in ``reprl.peers.learners()``; any callable learner(model, shared_key, **learn_options), whose
+            ``access`` attribute, if any, says which model it needs; or a function train(env, **learn_options), which
+            gets a gymnasium.Env (``reprl.env_learner``). Either returns a policy, a table of actions, a Q table, a
+            function of an observation, or a model with ``predict``.
         pairs: shared keys to try.
         horizon: H, for an id or a gymnasium.Env.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
@@ -84,6 +80,7 @@ def audit(
         sequential: look after every pair and stop as soon as the verdict is certain.
         alternative: a sequential "not rejected" means that disagreement ≥ alternative is ruled out; None for 2ρ.
         workers: processes; neither they nor a cluster can change the report (docs/scale.md).
+        evaluation: episodes with which each policy is valued in a black box, on no run's ledger; 0 for none.
         checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
         learn_options: the learner's own options; for "reprl" those of ``reprl.learn``. A callable may take others,
@@ -99,11 +96,12 @@ def audit(
 
     Randomness:
         Data streams (seed, "audit/shared") and (seed, "audit/data") give the seeds of every run. A callable should draw
-        its samples from the model and its shared randomness from the key; what else it draws counts as private.
+        its samples from the model and its shared randomness from the key; what else it draws counts as private. The
+        policies of a black box are valued on episodes of data stream (seed, "audit/evaluation").
     """
     flags = (sequential, alternative, progress)
     seed = recall(checkpoint, "seed") if seed is None else seed
-    asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags)
+    asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, check_int("evaluation", evaluation, 0, 10**6))
     place = open_environment(env, horizon, reward_range)
     options = with_rescaled_epsilon(learn_options, epsilon_units, place)
     subject = resolve_learner(learner, place, asked.rho, access, options)
@@ -120,6 +118,7 @@ class _Asked(NamedTuple):
     workers: int
     seed: int
     test: SequentialTest | None
+    evaluation: int
 
 
 def _check(
@@ -130,6 +129,7 @@ def _check(
     workers: int,
     seed: int | None,
     flags: tuple[bool, float | None, bool | Tell],
+    evaluation: int,
 ) -> _Asked:
     """Check what an audit is asked for, and draw its seed where none is given."""
     sequential, alternative, progress = flags
@@ -144,7 +144,7 @@ def _check(
         raise ReprlError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
     test = SequentialTest.checked(rho, level, alternative) if sequential else None
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
-    return _Asked(rho, level, pairs, runs, workers, seed, test)
+    return _Asked(rho, level, pairs, runs, workers, seed, test, evaluation)
 
 
 def _measure(
@@ -155,11 +155,13 @@ def _measure(
     progress: bool | Tell,
 ) -> AuditReport:
     """Run the pairs, until a sequential test decides or they are used up."""
-    pairs, runs, workers, seed, test = asked[2:]
+    pairs, runs, workers, seed, test, episodes = asked[2:]
     mdp = place if isinstance(place, TabularMDP) else None
-    scores = None if mdp is None else optimal_scores(mdp)
-    trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, scores=scores)
-    tally = _Tally(trial)
+    known: dict[str, Any] = {"episodes": episodes}
+    if mdp is not None:
+        known = {"scores": optimal_scores(mdp), "reachable": reachable(mdp)}
+    trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, **known)
+    tally = Tally(trial)
     verdict = "undecided"
     with (
         open_checkpoint(checkpoint, _work(trial)) as kept,
@@ -189,19 +191,20 @@ def _work(trial: Trial) -> dict[str, Any]:
         "options": plain(subject.options),
         "seed": trial.seed,
         "runs_per_key": trial.runs,
+        **({"evaluation": trial.episodes} if trial.episodes else {}),
     }
 
 
-def _report(asked: _Asked, trial: Trial, tally: _Tally, verdict: str) -> AuditReport:
+def _report(asked: _Asked, trial: Trial, tally: Tally, verdict: str) -> AuditReport:
     """Judge what the pairs showed."""
-    rho, level, pairs, runs, _, seed, test = asked
+    rho, level, pairs, runs, _, seed, test, _ = asked
     subject, mdp = trial.subject, trial.env if isinstance(trial.env, TabularMDP) else None
     hits, keys = tally.hits, tally.keys
     chance = p_value(hits, keys, rho) if test is None else None
     if chance is not None:
         verdict = "rejected" if chance <= level else "not rejected"
     weights = None if mdp is None else largest_reach(mdp, tally.apart > 0)
-    by_cell = tally.apart / keys
+    by_cell, policies = tally.apart / keys, tally.policies.found(trial.world.horizon, trial.episodes)
     return AuditReport(
         environment=trial.world,
         learner=subject.name,
@@ -223,11 +226,12 @@ def _report(asked: _Asked, trial: Trial, tally: _Tally, verdict: str) -> AuditRe
         distinct=tuple(tally.distinct),
         by_cell=by_cell,
         by_cell_weighted=None if weights is None else by_cell * weights,
-        value_gap=None if mdp is None else _spread(tally.gaps),
-        suboptimality=None if mdp is None else _loss(mdp, tally.values),
+        value_gap=None if mdp is None else spread_of(tally.gaps),
+        suboptimality=None if mdp is None else loss_of(mdp, tally.values),
         first_divergence=tuple(tally.divergences),
         samples=tally.samples / (keys * runs),
-        cells=tally.cells(by_cell, weights),
+        cells=tally.cells(by_cell, weights, policies.reached),
+        policies=policies,
     )
 
 
@@ -274,70 +278,3 @@ def curve(
         report = audit(env, learner, pairs, **{**options, option: size})
         points.append(CurvePoint(report.samples, report.disagreement, *report.interval))
     return points
-
-
-class _Tally:
-    """Sums over keys, so that memory does not grow with them beyond a few numbers each."""
-
-    def __init__(self, trial: Trial) -> None:
-        world = trial.world
-        self.scores = trial.scores
-        self.keys, self.hits, self.samples = 0, 0, 0
-        self.rate = 0.0
-        self.apart = np.zeros((world.horizon, world.n_states))
-        self.stake = np.zeros((world.horizon, world.n_states))
-        self.choices = np.zeros((world.horizon, world.n_states, world.n_actions), dtype=np.int32)
-        self.distinct: list[int] = []
-        self.gaps: list[float] = []
-        self.values: list[float] = []
-        self.divergences: list[Divergence] = []
-
-    def add(self, found: KeyRuns) -> None:
-        """Count the runs of one key."""
-        actions = found.actions
-        n_pairs = len(actions) * (len(actions) - 1) // 2
-        self.keys += 1
-        self.samples += sum(found.samples)
-        self.hits += not np.array_equal(actions[0], actions[1])
-        groups = [int(n) for n in np.unique(actions.reshape(len(actions), -1), axis=0, return_counts=True)[1]]
-        self.distinct.append(len(groups))
-        self.rate += 1.0 - sum(n * (n - 1) // 2 for n in groups) / n_pairs
-        together = np.zeros(self.apart.shape)
-        for a in range(self.choices.shape[2]):
-            chose = (actions == a).sum(axis=0)
-            self.choices[:, :, a] += chose.astype(np.int32)
-            together += chose * (chose - 1) // 2
-        self.apart += 1.0 - together / n_pairs
-        if self.scores is not None:
-            worth = np.take_along_axis(self.scores[None], actions[..., None].astype(np.int64), axis=3)[..., 0]
-            np.maximum(self.stake, worth.max(axis=0) - worth.min(axis=0), out=self.stake)
-        if found.values is not None:
-            self.values.extend(found.values)
-            self.gaps.extend(abs(one - two) for one, two in combinations(found.values, 2))
-        if found.divergence is not None:
-            self.divergences.append(found.divergence)
-
-    def cells(self, by_cell: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[Cell, ...]:
-        """The disagreeing cells, those that matter most first."""
-        places = np.argwhere(by_cell > 0.0)
-        weight = by_cell if weights is None else by_cell * weights
-        order = sorted((-float(weight[h, s]), -float(by_cell[h, s]), int(h), int(s)) for h, s in places)
-        return tuple(self._cell(h, s, by_cell, weights) for _, _, h, s in order[:MAX_CELLS])
-
-    def _cell(self, h: int, s: int, by_cell: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Cell:
-        chose = self.choices[h, s]
-        order = np.argsort(-chose, kind="stable")
-        actions = tuple((int(a), float(chose[a] / chose.sum())) for a in order if chose[a])
-        stake = None if self.scores is None else float(self.stake[h, s])
-        if stake is not None and stake <= TIE:
-            stake = 0.0
-        return Cell(h, s, float(by_cell[h, s]), None if weights is None else float(weights[h, s]), stake, actions)
-
-
-def _loss(mdp: TabularMDP, values: list[float]) -> Spread:
-    best = float(mdp.initial @ mdp.solve().values[0])
-    return _spread([best - value for value in values])
-
-
-def _spread(figures: list[float]) -> Spread:
-    return Spread(float(np.mean(figures)), float(np.max(figures)))

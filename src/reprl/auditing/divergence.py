@@ -74,9 +74,14 @@ def first_divergence(number: int, first: Run, second: Run, world: Environment) -
 
 
 def policy_divergence(
-    number: int, first: Policy, second: Policy, world: Environment, scores: NDArray[np.float64] | None
+    number: int,
+    first: Policy,
+    second: Policy,
+    world: Environment,
+    scores: NDArray[np.float64] | None,
+    reachable: NDArray[np.bool_] | None = None,
 ) -> Divergence | None:
-    """Name the last step, and its first state, in which two policies differ.
+    """Name the last step, and its first state, in which two policies differ, among cells that a policy reaches.
 
     Args:
         number: of the pair.
@@ -84,10 +89,13 @@ def policy_divergence(
         second: the other's.
         world: names.
         scores: Q*, (H, S, A), if it is known; the margin is the distance of the two actions in it.
+        reachable: (H, S), the cells that some policy reaches, if they are known.
     """
     apart = first.actions != second.actions
     if not apart.any():
         return None
+    reached = apart if reachable is None else apart & reachable
+    apart, beyond = (reached, "") if reached.any() else (apart, "; no policy gets there")
     h = int(np.flatnonzero(apart.any(axis=1))[-1])
     s = int(np.flatnonzero(apart[h])[0])
     a, b = int(first.actions[h, s]), int(second.actions[h, s])
@@ -98,7 +106,7 @@ def policy_divergence(
         margin, close = 0.0, "an exact tie"
     else:
         close = f"a gap of {margin:.3g} in value"
-    text = f"{world.cell(h, s)}: {world.labels.action(a)} against {world.labels.action(b)}, {close}"
+    text = f"{world.cell(h, s)}: {world.labels.action(a)} against {world.labels.action(b)}, {close}{beyond}"
     return Divergence(number, "policy", None, h, s, margin, (a, b), text)
 
 

@@ -6,7 +6,7 @@ Pairs are independent coins of one unknown bias p, the disagreement. Proofs with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +52,48 @@ def fewest_to_reject(trials: int, rho: float, level: float) -> int | None:
         else:
             high = middle
     return low if low <= n else None
+
+
+class Estimate(NamedTuple):
+    """A mean with an approximate 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def student(figures: Sequence[float], least: float = -math.inf, most: float = math.inf) -> Estimate:
+    """Return the mean of independent figures with Student's interval, 95 %, kept within [least, most].
+
+    Guarantee:
+        Approximate: exact for normal figures only. A single figure says nothing: the interval is [least, most].
+    """
+    values = np.asarray(figures, dtype=np.float64)
+    mean = float(values.mean())
+    if values.size < 2:
+        return Estimate(mean, least, most)
+    tail = (1.0 - CONFIDENCE) / 2.0
+    radius = float(special.stdtrit(values.size - 1, 1.0 - tail) * values.std(ddof=1) / math.sqrt(values.size))
+    return Estimate(mean, max(least, mean - radius), min(most, mean + radius))
+
+
+def bounded_interval(mean: float, trials: int) -> tuple[float, float]:
+    """Return an interval for the expectation of figures in [0, 1] from the mean of `trials` independent ones, 95 %.
+
+    Guarantee:
+        Covers with at least this probability, whatever the law of the figures: Chernoff's bound, which Hoeffding showed
+        to hold for all figures in [0, 1], for each side at half of the error (proofs/audit.md §5).
+    """
+    n = check_int("trials", trials, 1)
+    mean = check_real("mean", mean, 0.0, 1.0, open_low=False, open_high=False)
+    needed = math.log(2.0 / (1.0 - CONFIDENCE)) / n
+
+    def kept(p: float) -> bool:
+        return _log_likelihood(mean, 1.0, mean) - _log_likelihood(mean, 1.0, p) < needed
+
+    low = 0.0 if mean == 0.0 else _edge(kept, mean, 0.0)
+    high = 1.0 if mean == 1.0 else _edge(kept, mean, 1.0)
+    return low, high
 
 
 class SequentialTest(NamedTuple):
@@ -117,7 +159,7 @@ def _log_mixture(k: int, n: int) -> float:
     return float(special.betaln(k + _PRIOR, n - k + _PRIOR) - special.betaln(_PRIOR, _PRIOR))
 
 
-def _log_likelihood(k: int, n: int, p: float) -> float:
+def _log_likelihood(k: float, n: float, p: float) -> float:
     return float(special.xlogy(k, p) + special.xlog1py(n - k, -p))
 
 

@@ -24,6 +24,19 @@ def optimal_scores(mdp: TabularMDP) -> NDArray[np.float64]:
     return scores
 
 
+def reachable(mdp: TabularMDP) -> NDArray[np.bool_]:
+    """Return the cells, (H, S), that some policy reaches with positive probability."""
+    found = np.zeros((mdp.horizon, mdp.n_states), dtype=np.bool_)
+    found[0] = mdp.initial > 0.0
+    kernels = _kernels(mdp)
+    for h in range(mdp.horizon - 1):
+        from_here = np.repeat(found[h], mdp.n_actions)
+        if mdp.allowed is not None:
+            from_here &= mdp.allowed[h].ravel()
+        found[h + 1] = kernels[h if len(kernels) > 1 else 0].T @ from_here.astype(np.float64) > 0.0
+    return found
+
+
 def largest_reach(mdp: TabularMDP, cells: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return max_π Pr[x_h = s] of every marked cell, (H, S); 0 elsewhere."""
     most = np.zeros(cells.shape)

@@ -17,8 +17,9 @@ from reprl.auditing.record import read_divergence
 from reprl.checkpoints import Checkpoint, Content, Kept
 from reprl.documents import Reader
 from reprl.errors import ReprlError, check_choice, quote
+from reprl.learning.adapters import as_learner, policy_of
 from reprl.learning.learner import ReprlLearner, make_settings
-from reprl.learning.protocol import Learner, Run, access_of, name_of, policy_of
+from reprl.learning.protocol import Learner, Run, access_of, name_of
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import Environment, check_access, describe, fresh_model
 from reprl.mdp.gymnasium.model import GymnasiumModel
@@ -62,7 +63,9 @@ def resolve_learner(
     if isinstance(learner, str):
         return _rival(learner, env, rho, access, options)
     if not callable(learner):
-        raise ReprlError(f"learner must be a name or a callable learner(model, shared_key), got {quote(learner)}")
+        allowed = "a name, a callable learner(model, shared_key) or a function train(env)"
+        raise ReprlError(f"learner must be {allowed}, got {quote(learner)}")
+    learner = as_learner(learner)
     access, name = access_of(learner, access), name_of(learner)
     check_access(env, access, name)
     return Subject(name=name, access=access, options=options, call=cast(Learner, learner), theirs=True)
@@ -105,8 +108,12 @@ class Trial:
     seed: int
     runs: int
     """Runs under each shared key."""
-    scores: NDArray[np.float64] | None
+    scores: NDArray[np.float64] | None = None
     """Q*, where the dynamics are known."""
+    reachable: NDArray[np.bool_] | None = None
+    """(H, S): the cells that some policy reaches, where the dynamics are known."""
+    episodes: int = 0
+    """Episodes with which each policy is valued in a black box; 0 for none."""
 
 
 class KeyRuns(NamedTuple):
@@ -116,9 +123,11 @@ class KeyRuns(NamedTuple):
     """(runs, H, S)."""
     samples: tuple[int, ...]
     values: tuple[float, ...] | None
-    """Each policy's exact value, where the dynamics are known."""
+    """Each policy's exact value where the dynamics are known, its mean return over episodes in a black box."""
     divergence: Divergence | None
     """Of the first two runs, if they disagree."""
+    visits: NDArray[np.int64] | None = None
+    """(H, S): how often those episodes, of all runs together, came to each cell."""
 
 
 def run_key(trial: Trial, number: int) -> KeyRuns:
@@ -126,7 +135,8 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
 
     Randomness:
         Shared seed: word `number` of data stream (seed, "audit/shared"). Data seeds: words of (seed, "audit/data",
-        number). So no order or split of the work can change a run.
+        number). So no order or split of the work can change a run. Policies in a black box are valued on the same
+        episodes, those of the data seed that is word 0 of (seed, "audit/evaluation", number).
     """
     shared = int(DataStream(trial.seed, "audit/shared").integers(1, number)[0]) >> 1
     seeds = [int(word) >> 1 for word in DataStream(trial.seed, "audit/data", number).integers(trial.runs)]
@@ -142,13 +152,33 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
     if isinstance(one, Run) and isinstance(two, Run):
         divergence = first_divergence(number, one, two, trial.world)
     else:
-        divergence = policy_divergence(number, policies[0], policies[1], trial.world, trial.scores)
-    values = None
-    if isinstance(trial.env, TabularMDP):
-        worth = {policy: trial.env.evaluate(policy) for policy in set(policies)}
-        values = tuple(worth[policy] for policy in policies)
+        facts = (trial.scores, trial.reachable)
+        divergence = policy_divergence(number, policies[0], policies[1], trial.world, *facts)
+    values, visits = _value(trial, number, policies)
     actions = np.stack([policy.actions.astype(np.int32) for policy in policies])
-    return KeyRuns(actions, tuple(samples), values, divergence)
+    return KeyRuns(actions, tuple(samples), values, divergence, visits)
+
+
+def _value(
+    trial: Trial, number: int, policies: list[Policy]
+) -> tuple[tuple[float, ...] | None, NDArray[np.int64] | None]:
+    """What the policies of a key are worth and, in a black box, where they went."""
+    env = trial.env
+    if isinstance(env, TabularMDP):
+        exact = {policy: env.evaluate(policy) for policy in set(policies)}
+        return tuple(exact[policy] for policy in policies), None
+    if not trial.episodes:
+        return None, None
+    seed = int(DataStream(trial.seed, "audit/evaluation", number).integers(1)[0]) >> 1
+    played: dict[Policy, tuple[float, NDArray[np.int64]]] = {}
+    for policy in policies:
+        if policy not in played:
+            with fresh_model(env, "episodic", seed) as model:
+                assert isinstance(model, GymnasiumModel)
+                found = model.play(policy, trial.episodes)
+            played[policy] = float(found.returns.mean()), found.visits
+    visits = np.sum([played[policy][1] for policy in policies], axis=0)
+    return tuple(played[policy][0] for policy in policies), visits
 
 
 def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[object, Policy, int]:
@@ -169,7 +199,8 @@ def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[obj
 
 def _reason(error: BaseException) -> str:
     """The error on one line, with the deepest place in the learner's own file."""
-    frames = traceback.extract_tb(error.__traceback__)[1:]
+    here = str(Path(__file__).parents[1])
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(here)]
     own = [frame for frame in frames if frame.filename == frames[0].filename]
     place = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
@@ -197,18 +228,22 @@ def run_keys(
 
 def _write_runs(world: Environment, found: KeyRuns) -> Content:
     divergence = None if found.divergence is None else found.divergence._asdict()
-    fields = {"samples": found.samples, "values": found.values, "divergence": divergence}
+    fields: dict[str, Any] = {"samples": found.samples, "values": found.values, "divergence": divergence}
+    if found.visits is not None:
+        fields["visits"] = found.visits.tolist()
     return Content(fields, found.actions.astype(_kind(world)).tobytes())
 
 
 def _read_runs(trial: Trial, content: Content) -> KeyRuns:
     world, runs = trial.world, trial.runs
-    fields = Reader("task", content.fields, ("samples", "values", "divergence"), " ")
+    walked = ("visits",) if trial.episodes else ()
+    fields = Reader("task", content.fields, ("samples", "values", "divergence", *walked), " ")
     actions = np.frombuffer(content.data, _kind(world)).reshape(runs, world.horizon, world.n_states).astype(np.int32)
     samples = tuple(fields.wholes("samples", (runs,)).tolist())
     values = fields.optional("values", lambda field: tuple(fields.reals(field, (runs,)).tolist()))
     parted = fields.optional("divergence", lambda field: fields.part(field, Divergence._fields))
-    return KeyRuns(actions, samples, values, None if parted is None else read_divergence(parted, world))
+    visits = fields.wholes("visits", (world.horizon, world.n_states)) if walked else None
+    return KeyRuns(actions, samples, values, None if parted is None else read_divergence(parted, world), visits)
 
 
 def _kind(world: Environment) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
+from reprl.auditing.policies import Policies
 from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.files import write_atomic
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _FORMAT = "reprl-audit"
-_VERSION = 1
+_FIRST, _VERSION = 1, 2
+"""Versions of a document: without, and with what is said of the policies themselves."""
 _NAMES = (
     *("environment", "learner", "access", "options", "seed", "rho", "level", "pairs", "max_pairs", "disagreements"),
     *("disagreement", "interval", "verdict", "p_value", "sequential", "alternative", "runs_per_key", "distinct"),
@@ -55,6 +57,8 @@ class Cell(NamedTuple):
     """The largest distance in Q* of two actions that one key led to; 0 is an exact tie; None for a black box."""
     actions: tuple[tuple[int, float], ...]
     """(action, fraction of all runs that chose it), the most frequent first."""
+    visited: float | None = None
+    """Share of the episodes of all audited policies that came here, in a black box that was valued by episodes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,7 +106,9 @@ class AuditReport:
     samples: float
     """Mean per run, by the models' ledgers."""
     cells: tuple[Cell, ...]
-    """The cells that disagree, those that matter most first, at most 100."""
+    """The cells that disagree and are reached, those that matter most first, at most 100."""
+    policies: Policies | None = None
+    """How many different policies there were, where they get, what they earn; None in documents of version 1."""
 
     @property
     def ties(self) -> tuple[Cell, ...]:
@@ -111,9 +117,11 @@ class AuditReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON document of this audit."""
-        return {
+        found = self.policies
+        shown = Cell._fields[:-1] if found is None else Cell._fields
+        document = {
             "format": _FORMAT,
-            "version": _VERSION,
+            "version": _FIRST if found is None else _VERSION,
             "environment": self.environment.as_dict(),
             "learner": self.learner,
             "access": self.access,
@@ -138,9 +146,10 @@ class AuditReport:
             "suboptimality": None if self.suboptimality is None else self.suboptimality._asdict(),
             "first_divergence": [plain(item._asdict()) for item in self.first_divergence],
             "samples": self.samples,
-            "cells": [plain(cell._asdict()) for cell in self.cells],
-            "curve": None,  # a place that version 1 keeps and that nothing has ever filled
+            "cells": [{name: plain(getattr(cell, name)) for name in shown} for cell in self.cells],
+            "curve": None,  # a place that nothing has ever filled
         }
+        return document if found is None else {**document, "policies": found.as_dict()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same: the name that results and policies have for it."""
@@ -176,7 +185,9 @@ class AuditReport:
     @classmethod
     def from_json(cls, text: str | bytes) -> AuditReport:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        document = Reader.open(text, "audit", _FORMAT, _VERSION, _NAMES)
+        names = (*_NAMES, "policies")
+        document = Reader.open(text, "audit", _FORMAT, _VERSION, names, earlier={_FIRST: _NAMES})
+        first = document["version"] == _FIRST
         if document["curve"] is not None:
             raise ReprlError(f"audit curve must be null, got {quote(document['curve'])}")
         for name, when in (("alternative", True), ("p_value", False)):
@@ -213,7 +224,10 @@ class AuditReport:
                 read_divergence(item, place) for item in document.parts("first_divergence", Divergence._fields)
             ),
             samples=document.real("samples"),
-            cells=tuple(_read_cell(item, place) for item in document.parts("cells", Cell._fields)),
+            cells=tuple(
+                _read_cell(item, place) for item in document.parts("cells", Cell._fields[: -1 if first else None])
+            ),
+            policies=None if first else Policies.read(document, place, pairs),
         )
 
     def __rich__(self) -> Visible:
@@ -273,4 +287,5 @@ def _read_cell(item: Reader, place: Environment) -> Cell:
         reachability=item.optional("reachability", item.share),
         stake=item.optional("stake", item.real),
         actions=tuple(actions),
+        visited=item.optional("visited", item.share) if "visited" in item.document else None,
     )

@@ -10,7 +10,8 @@ from reprl.coupling.heavy_hitters import HeavyHittersPlan, heavy_hitters, plan_h
 from reprl.decide.best_arm import ArmPlan, best_arm, plan_best_arm
 from reprl.errors import ReprlError, check_int, check_real
 from reprl.guarantee import Guarantee
-from reprl.learning.protocol import Learner, policy_of
+from reprl.learning.adapters import policy_of
+from reprl.learning.protocol import Learner
 from reprl.mdp.access import Model
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key

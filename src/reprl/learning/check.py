@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from reprl.errors import ReprlError, check_choice, quote
-from reprl.learning.protocol import Learner, access_of, name_of, policy_of
+from reprl.learning.adapters import EnvLearner, as_learner, policy_of, seeded_generators
+from reprl.learning.protocol import Learner, access_of, name_of
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.catalogue import make
 from reprl.mdp.environment import check_access, fresh_model
@@ -33,7 +34,9 @@ def check_learner(
     """Raise a ReprlError that says in one line what is wrong with a learner; return if nothing is found.
 
     Args:
-        learner: learner(model, shared_key, **options) that returns a Policy, an (H, S) table of actions or a Run.
+        learner: learner(model, shared_key, **options), or a function train(env, **options) of a gymnasium.Env; either
+            returns a Run, a policy, a table of actions or of Q values, a function of an observation, or a model with
+            ``predict`` (``reprl.env_learner``).
         env: where to try it; None for two small worlds, of 3 states and 2 steps and of 4 states and 2 steps.
         access: "episodic" or "generative"; None for what the learner's ``access`` says, episodes where it does not.
         options: passed on to the learner.
@@ -49,7 +52,8 @@ def check_learner(
         Shared and data seeds are fixed. The generators of numpy and random are seeded for a run and restored after it.
     """
     if not callable(learner):
-        raise ReprlError(f"learner must be callable as learner(model, shared_key), got {quote(learner)}")
+        raise ReprlError(f"learner must be callable as learner(model, shared_key) or train(env), got {quote(learner)}")
+    learner = as_learner(learner)
     name, says = name_of(learner), getattr(learner, "access", None)
     if says is not None and says not in ACCESSES:
         raise ReprlError(f"learner {name} has access {quote(says)}: it must be one of {', '.join(ACCESSES)}")
@@ -89,17 +93,15 @@ def _run(
     except ReprlError as error:
         raise ReprlError(f"learner {name} returned no policy for {place}: {error}") from None
     if model.ledger.samples <= 0:
-        raise ReprlError(f"learner {name} drew no samples through its model: the ledger is empty")
+        where = "the environment that it is given" if isinstance(learner, EnvLearner) else "its model"
+        raise ReprlError(f"learner {name} drew no samples through {where}: the ledger is empty")
     return policy, model.ledger.samples
 
 
 @contextmanager
 def _watched(name: str, state: int) -> Iterator[None]:
     """Seed the global generators, see whether they were touched, and give the caller's back."""
-    theirs = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        np.random.seed(state)  # noqa: NPY002
-        random.seed(state)
+    with seeded_generators(state):
         before = _states()
         yield
         for module, one, two in zip(("numpy", "random"), before, _states(), strict=True):
@@ -108,9 +110,6 @@ def _watched(name: str, state: int) -> Iterator[None]:
                     f"learner {name} touched the global random state of {module}: samples come from the model, shared "
                     "draws from the key"
                 )
-    finally:
-        np.random.set_state(theirs[0])  # noqa: NPY002
-        random.setstate(theirs[1])
 
 
 def _states() -> tuple[object, object]:

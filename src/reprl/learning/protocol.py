@@ -1,7 +1,8 @@
 """What a learner is, and what it returns.
 
 A learner is anything that can be called as learner(model, shared_key): it draws its samples from the model and its
-shared randomness from the key. ``reprl.check_learner`` tells whether one keeps to that.
+shared randomness from the key. ``reprl.check_learner`` tells whether one keeps to that. A function of a gymnasium.Env
+becomes a learner in ``reprl.learning.adapters``, which also reads what learners return.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from reprl.learning.certificate import Certificate, Witness
 from reprl.learning.coverage import Coverage
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import ACCESSES, Settings
-from reprl.mdp.access import Model
 from reprl.mdp.counts import Counts
-from reprl.mdp.policy import Policy, check_policy
+from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey
 from reprl.rule.choice import Choice
@@ -85,7 +85,7 @@ class Run:
 
 
 class Learner(Protocol):
-    """learner(model, shared_key) → a policy, an (H, S) table of actions, or a Run.
+    """learner(model, shared_key) → a Run, a policy, or anything else that ``adapters.policy_of`` reads as one.
 
     It may say more of itself: ``name``, for people, and ``access``, the model that it needs ("generative" for Parallel,
     "episodic" for Episodic, which is also what is taken for granted).
@@ -115,11 +115,6 @@ def access_of(learner: object, asked: str | None = None) -> str:
     if needed is not None and asked is not None and asked != needed:
         raise ReprlError(f"access must be {needed!r} for {name_of(learner)}, got {asked!r}")
     return asked or needed or "episodic"
-
-
-def policy_of(output: Run | Policy | ArrayLike, model: Model) -> Policy:
-    """Return what a learner came to as a policy that fits its model."""
-    return check_policy(output.policy if isinstance(output, Run) else output, model)
 
 
 def number_within(samples: int, each: int, what: str) -> int:

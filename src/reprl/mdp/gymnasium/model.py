@@ -11,7 +11,10 @@ import math
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, blame, check_int, quote
 from reprl.mdp.access import Ledger, Observation
@@ -95,6 +98,15 @@ def to_gymnasium(mdp: TabularMDP, data_seed: int | None = None) -> TabularEnv:
     if not isinstance(mdp, TabularMDP):
         raise ReprlError(f"mdp must be a reprl.TabularMDP, got {quote(mdp)}")
     return TabularEnv(mdp, data_seed)
+
+
+class Played(NamedTuple):
+    """Episodes of a policy in a black box."""
+
+    returns: NDArray[np.float64]
+    """(n,), rescaled."""
+    visits: NDArray[np.int64]
+    """(H, S): episodes that came to each cell; none to "ended", where nothing is decided."""
 
 
 class GymnasiumModel:
@@ -263,6 +275,20 @@ class GymnasiumModel:
             self._state = self.ended if terminated else self._seen(member)
         return Observation(self._state, self._scaled(reward), self._h == self.horizon)
 
+    def play(self, policy: Policy, n: int) -> Played:
+        """Play the model's next n episodes of a policy; return what each was worth, rescaled, and where it went."""
+        actions = check_policy(policy, self).actions.tolist()
+        returns = np.zeros(check_int("n", n, 1, 10**7))
+        visits = np.zeros((self.horizon, self.n_states), dtype=np.int64)
+        for episode in range(n):
+            state = self.reset()
+            for h, row in enumerate(actions):
+                visits[h, state] += state != self.ended
+                seen = self.step(row[state])
+                returns[episode] += seen.reward
+                state = seen.state
+        return Played(returns, visits)
+
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over the model's next n episodes, rescaled."""
         n = check_int("n", n, 1, 2**62)
@@ -346,6 +372,11 @@ def would_import(id: str) -> str | None:
             if module.partition(".")[0] != "gymnasium" and module not in sys.modules:
                 return module
     return None
+
+
+def make_env(source: Any) -> gymnasium.Env[Any, Any]:
+    """Return the environment that an id (its time limit lifted), a factory or an environment stands for."""
+    return _open(source, {})
 
 
 def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:

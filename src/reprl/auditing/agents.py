@@ -1,0 +1,291 @@
+"""audit_agents: how far the policies of two runs are apart when they are no tables, on any Gymnasium environment.
+
+A grade of its own, *approximate replicability* (Hopkins, Impagliazzo, Ye 2025, arXiv:2510.20200): two runs under one
+shared seed may differ, but in most of what they meet they must do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from reprl.auditing.agent_record import AgentPair, AgentReport, Place
+from reprl.auditing.evidence import Estimate, bounded_interval, exact_interval, p_value, student
+from reprl.auditing.pairs import resolve_learner
+from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_of
+from reprl.learning.protocol import name_of
+from reprl.mdp.environment import fresh_model, open_environment
+from reprl.mdp.interface import Interface
+from reprl.mdp.policy import Policy
+from reprl.progress import progress_bar
+from reprl.randomness import DataStream, SharedKey, fresh_seed
+
+if TYPE_CHECKING:
+    from reprl.mdp.gymnasium.learner_env import Arena
+
+_PROBES, _SHOWN, _TEXT = 20, 12, 120
+"""States of each pair that all agents are asked about, states that a report lists, and characters of each."""
+
+
+def audit_agents(
+    env: Any,
+    learner: Any,
+    pairs: int = 10,
+    *,
+    horizon: int | None = None,
+    reward_range: tuple[float, float] | None = None,
+    rho: float = 0.1,
+    gamma: float = 0.05,
+    level: float = 0.05,
+    episodes: int = 20,
+    closeness: float = 0.05,
+    samples: int | None = None,
+    seed: int | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> AgentReport:
+    """Train in pairs, a fresh shared key each and independent data, and see how often the two agents act differently.
+
+    Args:
+        env: a Gymnasium id, a factory, a gymnasium.Env, a TabularMDP or a GymnasiumModel; observations of any kind.
+        learner: a function train(env, **options) that returns a model with ``predict`` (Stable-Baselines3) or a
+            function of an observation (``reprl.env_learner`` says what it may ask for); in an environment of finite
+            spaces, also any learner that ``reprl.audit`` takes.
+        pairs: shared keys, two trainings each.
+        horizon: steps of an episode, at most; None for the environment's own time limit.
+        reward_range: (low, high), for a learner of ``reprl.audit`` in an environment that does not publish it.
+        rho: accepted probability that two agents are more than gamma apart.
+        gamma: accepted share of states in which they do different things.
+        level: chance of rejecting a learner that keeps (rho, gamma).
+        episodes: evaluation episodes of each agent; those of a pair have the same seeds.
+        closeness: two actions of a Box count as one within this share of its range.
+        samples: budget of a training; None for no limit.
+        seed: shared keys and data seeds follow from it; None draws one.
+        progress: show a bar on standard error.
+        options: passed on to the learner.
+
+    Guarantee:
+        The distance of two agents: the mean over episodes, half of them played by each, of the share of states in
+        which the two act differently. A pair is apart if it is more than gamma on the episodes played. If that happens
+        with probability at most rho, it is rejected with probability at most level; the interval covers its probability
+        with 95 %. Intervals of distances are valid for any law, those of returns are Student's and approximate. Nothing
+        is said of states that neither agent comes to, and nothing of equality: that is ``reprl.audit``.
+
+    Randomness:
+        As in ``audit``: data streams (seed, "audit/shared"), (seed, "audit/data") and (seed, "audit/evaluation").
+    """
+    rho, gamma, level = (check_probability(*pair) for pair in (("rho", rho), ("gamma", gamma), ("level", level)))
+    pairs, episodes = check_int("pairs", pairs, 1, 10**4), check_int("episodes", episodes, 1, 10**5)
+    closeness = check_real("closeness", closeness, 0.0, 1.0, open_low=False)
+    seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
+    given = options if samples is None else {**options, "samples": check_int("samples", samples, 1)}
+    bench = _bench(env, learner, horizon, reward_range, given)
+    found: list[_Met] = []
+    with progress_bar(progress, "pairs") as shown, closing(bench.open()) as opened:
+        same = _sameness(opened.action_space, closeness)
+        spaces = (str(opened.observation_space), str(opened.action_space))
+        for number in range(pairs):
+            found.append(_meet(bench, number, seed, episodes, same))
+            if shown is not None:
+                shown("audit", number + 1, pairs)
+    rows = tuple(_row(met) for met in found)
+    hits = sum(row.distance > gamma for row in rows)
+    chance = p_value(hits, pairs, rho)
+    mean = float(np.mean([row.distance for row in rows]))
+    return AgentReport(
+        environment=bench.arena.title,
+        spaces=spaces,
+        horizon=bench.arena.horizon,
+        learner=bench.name,
+        options=given,
+        seed=seed,
+        rho=rho,
+        gamma=gamma,
+        level=level,
+        closeness=closeness,
+        episodes=episodes,
+        disagreements=hits,
+        interval=exact_interval(hits, pairs),
+        verdict="rejected" if chance <= level else "not rejected",
+        p_value=chance,
+        distance=Estimate(mean, *bounded_interval(mean, pairs)),
+        value=student([float(np.mean(row.returns)) for row in rows]) if pairs > 1 else None,
+        gap=student([abs(row.returns[0] - row.returns[1]) for row in rows], 0.0) if pairs > 1 else None,
+        samples=float(np.mean([met.samples for met in found])),
+        pairs=rows,
+        places=_places(found, same),
+    )
+
+
+class _Bench(NamedTuple):
+    """Where agents are made and tried."""
+
+    arena: Arena
+    name: str
+    train: Callable[[SharedKey, int], tuple[Agent, int]]
+    """From a shared key and a data seed to an agent, and the samples that it took."""
+
+    def open(self) -> Any:
+        """Open the environment; what is not ours to close is left open by its owner."""
+        return self.arena.open() if self.arena.reopens else _Lent(self.arena.open())
+
+
+class _Lent:
+    """An environment that came open and stays so."""
+
+    def __init__(self, env: Any) -> None:
+        self.observation_space, self.action_space, self.env = env.observation_space, env.action_space, env
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
+def _bench(
+    env: Any, learner: Any, horizon: int | None, bounds: tuple[float, float] | None, options: dict[str, Any]
+) -> _Bench:
+    from reprl.mdp.gymnasium.learner_env import Arena, LearnerEnv
+
+    trainer = as_learner(learner)
+    if isinstance(trainer, EnvLearner):
+        if bounds is not None:
+            raise ReprlError(f"reward_range must be left out for a function of an environment, got {quote(bounds)}")
+        known = isinstance(env, str) and not env.startswith("gym:") and not _registered(env)
+        arena = Arena.of(open_environment(env, horizon) if known else env, None if known else horizon)
+        budget = options.get("samples", trainer.samples)
+
+        def train(key: SharedKey, data_seed: int) -> tuple[Agent, int]:
+            opened = arena.open()
+            with closing(opened) if arena.reopens else nullcontext():
+                place = LearnerEnv(opened, data_seed, arena.horizon, samples=budget)
+                output = trainer.on(place, key, data_seed, **options)
+            if not acts(output) and not isinstance(output, Policy):
+                allowed = "a model with predict or a function of an observation"
+                raise ReprlError(f"learner {name_of(trainer)} must return {allowed}, got {quote(output)}")
+            return Agent(output), place.ledger.samples
+
+        return _Bench(arena, trainer.name, train)
+    world = open_environment(env, horizon, bounds)
+    subject = resolve_learner(learner, world, 0.1, "episodic", dict(options))
+
+    def learn(key: SharedKey, data_seed: int) -> tuple[Agent, int]:
+        with fresh_model(world, subject.access, data_seed) as model:
+            output = subject.call(model, key, **subject.options) if subject.theirs else subject.call(model, key)
+            return Agent(Policy(policy_of(output, model), Interface.of(world))), model.ledger.samples
+
+    return _Bench(Arena.of(world), subject.name, learn)
+
+
+def _registered(name: str) -> bool:
+    import gymnasium
+
+    return name in gymnasium.registry
+
+
+class _Episode(NamedTuple):
+    """What one agent met, and what both would do there."""
+
+    seen: list[Any]
+    apart: list[bool]
+    total: float
+
+
+class _Met(NamedTuple):
+    """A pair of agents and what they did on the same seeds."""
+
+    agents: tuple[Agent, Agent]
+    episodes: tuple[list[_Episode], list[_Episode]]
+    """Played by the first, and by the second."""
+    samples: float
+
+
+def _meet(bench: _Bench, number: int, seed: int, episodes: int, same: Callable[[Any, Any], bool]) -> _Met:
+    """Train two agents under one key and let each play while the other is asked."""
+    from reprl.mdp.gymnasium.learner_env import LearnerEnv
+
+    shared = SharedKey(int(DataStream(seed, "audit/shared").integers(1, number)[0]) >> 1)
+    words = DataStream(seed, "audit/data", number).integers(2)
+    (first, spent), (second, more) = (bench.train(shared, int(word) >> 1) for word in words)
+    trial = int(DataStream(seed, "audit/evaluation", number).integers(1)[0]) >> 1
+    played = []
+    for player, other in ((first, second), (second, first)):
+        opened = bench.arena.open()
+        with closing(opened) if bench.arena.reopens else nullcontext():
+            env = LearnerEnv(opened, trial, bench.arena.horizon)
+            played.append([_play(env, player, other, same) for _ in range(episodes)])
+    return _Met((first, second), (played[0], played[1]), (spent + more) / 2.0)
+
+
+def _play(env: Any, player: Agent, other: Agent, same: Callable[[Any, Any], bool]) -> _Episode:
+    seen, done, total = [], [], 0.0
+    observation, _ = env.reset()
+    over = False
+    while not over:
+        action = player.act(observation, len(seen))
+        seen.append(np.copy(observation) if isinstance(observation, np.ndarray) else observation)
+        done.append(action)
+        observation, paid, ended, truncated, _ = env.step(action)
+        total += float(paid)
+        over = ended or truncated
+    asked = other.act_all(seen)
+    return _Episode(seen, [not same(one, two) for one, two in zip(done, asked, strict=True)], total)
+
+
+def _sameness(space: Any, closeness: float) -> Callable[[Any, Any], bool]:
+    """When two actions of a space are one."""
+    from gymnasium.spaces import Box
+
+    if not isinstance(space, Box):
+        return lambda one, two: bool(np.array_equal(one, two))
+    width = np.where(np.isfinite(space.high - space.low), space.high - space.low, 1.0)
+    return lambda one, two: bool((np.abs(np.subtract(one, two)) <= closeness * width).all())
+
+
+def _row(met: _Met) -> AgentPair:
+    shares = np.array([[float(np.mean(episode.apart)) for episode in played] for played in met.episodes])
+    units = shares.mean(axis=0)  # one for each seed, on which either agent played: independent, given the agents
+    totals = np.array([[episode.total for episode in played] for played in met.episodes])
+    clean, n = int((units == 0.0).sum()), units.size
+    return AgentPair(
+        distance=float(units.mean()),
+        interval=bounded_interval(float(min(1.0, units.mean())), n),
+        alike=clean,
+        alike_interval=exact_interval(clean, n),
+        returns=(float(totals[0].mean()), float(totals[1].mean())),
+        difference=student(totals[0] - totals[1]) if n > 1 else None,
+        states=sum(len(episode.seen) for played in met.episodes for episode in played),
+    )
+
+
+def _places(found: Sequence[_Met], same: Callable[[Any, Any], bool]) -> tuple[Place, ...]:
+    """The states in which most pairs part, among some in which one pair parted: all agents are asked about each."""
+    probes: list[tuple[Any, int]] = []
+    for met in found:
+        parted = [
+            (episode.seen[h], h)
+            for played in met.episodes
+            for episode in played
+            for h in np.flatnonzero(episode.apart).tolist()
+        ]
+        step = max(1, len(parted) // _PROBES)
+        probes += parted[::step][:_PROBES]
+    places = []
+    for observation, h in probes:
+        answers = [[agent.act(observation, h) for agent in met.agents] for met in found]
+        apart = float(np.mean([not same(*pair) for pair in answers]))
+        texts = [_text(action) for pair in answers for action in pair]
+        chosen = sorted({text: texts.count(text) / len(texts) for text in texts}.items(), key=lambda item: -item[1])
+        places.append(Place(_text(observation), h, apart, tuple(chosen[:4])))
+    return tuple(sorted(places, key=lambda place: -place.apart)[:_SHOWN])
+
+
+def _text(value: Any) -> str:
+    """A member of a space in one short line."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        text = "[" + " ".join(f"{x:.3g}" for x in value.ravel()[:12]) + (" …]" if value.size > 12 else "]")
+    else:
+        text = " ".join(str(value).split())
+    return text[:_TEXT]

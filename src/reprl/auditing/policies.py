@@ -1,0 +1,110 @@
+"""Policies: how many different ones an audit saw, where they get, and what they earn in a black box."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.auditing.evidence import Estimate, student
+from reprl.documents import Reader
+from reprl.mdp.environment import Environment
+
+
+class MonteCarlo(NamedTuple):
+    """What policies earn in a black box, by episodes played for that alone; Student's intervals, by shared key."""
+
+    episodes: int
+    """For each policy; those of one key are valued on the same episodes."""
+    value: Estimate
+    """Mean return, in units of [0, 1] a step."""
+    gap: Estimate
+    """|difference| of the two policies of a designated pair; noise makes it larger, never smaller on average."""
+
+
+class Policies(NamedTuple):
+    """What there is to say of the policies themselves."""
+
+    over_runs: int
+    """Distinct policies over all runs: the length of the list of all answers that this learner gave."""
+    over_seeds: int
+    """Distinct policies over shared seeds, the first run of each."""
+    most_common: float
+    """Share of the runs that ended in the most frequent policy."""
+    reached: NDArray[np.bool_]
+    """(H, S): the cells that some policy reaches or, in a black box, that an episode of these policies came to."""
+    apart: int
+    """Designated pairs that differ in a reached cell; in a black box, in one that the pair's own policies came to."""
+    monte_carlo: MonteCarlo | None
+    """None where values are exact, or nobody asked for episodes."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a part of a JSON document."""
+        found = self.monte_carlo
+        played = found and {"episodes": found.episodes, "value": list(found.value), "gap": list(found.gap)}
+        return {**self._asdict(), "reached": self.reached.astype(int).tolist(), "monte_carlo": played}
+
+    @classmethod
+    def read(cls, document: Reader, place: Environment, pairs: int) -> Policies:
+        """Read what ``as_dict`` wrote."""
+        part = document.part("policies", cls._fields)
+        most = float(place.horizon)
+
+        def played(field: str) -> MonteCarlo:
+            inner = part.part(field, MonteCarlo._fields)
+            figures = (Estimate(*inner.reals(name, (3,), 0.0, most).tolist()) for name in ("value", "gap"))
+            return MonteCarlo(inner.whole("episodes", 1), *figures)
+
+        return cls(
+            over_runs=part.whole("over_runs", 1),
+            over_seeds=part.whole("over_seeds", 1, pairs),
+            most_common=part.share("most_common"),
+            reached=part.wholes("reached", (place.horizon, place.n_states), 0, 1).astype(np.bool_),
+            apart=part.whole("apart", 0, pairs),
+            monte_carlo=part.optional("monte_carlo", played),
+        )
+
+
+class PolicyTally:
+    """Counts policies over keys; a digest of each is all that is kept."""
+
+    def __init__(self, shape: tuple[int, int], reachable: NDArray[np.bool_] | None) -> None:
+        self.runs: Counter[bytes] = Counter()
+        self.firsts: set[bytes] = set()
+        self.reachable = reachable
+        self.visits = np.zeros(shape, dtype=np.int64)
+        self.apart = 0
+        self.values: list[float] = []
+        self.gaps: list[float] = []
+
+    def add(self, actions: NDArray[np.int32], visits: NDArray[np.int64] | None, values: Sequence[float] | None) -> None:
+        """Count the runs of one key."""
+        digests = [hashlib.sha256(table.tobytes()).digest() for table in actions]
+        self.runs.update(digests)
+        self.firsts.add(digests[0])
+        where = actions[0] != actions[1]
+        if visits is not None:
+            self.visits += visits
+            where = where & (visits > 0)
+        elif self.reachable is not None:
+            where = where & self.reachable
+        self.apart += bool(where.any())
+        if visits is not None and values is not None:
+            self.values.append(float(np.mean(values)))
+            self.gaps.append(abs(values[0] - values[1]))
+
+    def found(self, horizon: int, episodes: int) -> Policies:
+        """What all keys showed."""
+        played = None
+        if self.values:
+            most = float(horizon)
+            played = MonteCarlo(episodes, student(self.values, 0.0, most), student(self.gaps, 0.0, most))
+        reached = self.reachable
+        if reached is None:
+            reached = self.visits > 0 if played else np.ones(self.visits.shape, dtype=np.bool_)
+        common = max(self.runs.values()) / self.runs.total()
+        return Policies(len(self.runs), len(self.firsts), common, reached, self.apart, played)
