@@ -15,9 +15,9 @@ from reprl.coupling.grade import Grade
 from reprl.documents import Reader, digest, load, naming, plain, pretty
 from reprl.errors import ReprlError, check_int, quote
 from reprl.files import write_atomic
+from reprl.learning.constants import DEFAULT_SCALE
 from reprl.learning.learner import LearnResult, learn
 from reprl.learning.logged import learn_spec
-from reprl.learning.constants import DEFAULT_SCALE
 from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import PREFIX, make
 from reprl.mdp.environment import SIZES, Environment, describe

@@ -50,6 +50,7 @@ def audit(
     rule: args.Rule = None,
     preference: args.Preference = None,
     constants: args.Constants = None,
+    scale: args.Scale = None,
     level: Annotated[
         float | None,
         args.option("--level", help="Chance of rejecting a learner that keeps ρ. Default 0.05.", kind=args.real),
@@ -82,7 +83,7 @@ def audit(
     from reprl.tasks import cluster
 
     given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
-    given |= {"preference": preference, "constants": constants, "level": level, "seed": seed}
+    given |= {"preference": preference, "constants": constants, "scale": scale, "level": level, "seed": seed}
     options = args.learn_options(given, option)
     with args.open_results(out, "audit.json") as (save, kept), cluster(dask):
         world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)

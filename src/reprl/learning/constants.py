@@ -1,15 +1,16 @@
 """Constants of the rule "sampled": every one of the paper's learner as a named field of one value, `Constants`.
 
-Three presets. "practical" stops by rehearsal and has none of these. "paper" uses every constant that the paper pins as it
-stands, and sets to 1 those that it leaves as Θ(1) or "sufficiently large" and that a formula needs: that of
+Three presets. "practical" stops by rehearsal and has none of these. "paper" uses every constant that the paper pins as
+it stands, and sets to 1 those that it leaves as Θ(1) or "sufficiently large" and that a formula needs: that of
 ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), of m, M and K (Lemmas 5.10–5.14), the polylogarithms hidden in Õ (Theorems 4.13,
 6.1, A.5). "scaled" is the same algorithm, line by line, at sizes that a machine can play.
 
-A size of the paper is a *core*, which says how it grows with S, A, the number of blocks of the coupling and the tier, times
-a *slack*, which pays for certainty: logarithms, powers of H, 1/κ, 1/ε, 1/ρ. Slacks of one setting go from 10 to 10^15, so
-no single factor could shrink them all: what halves the largest leaves nothing of the smallest. `scaled(f)` raises every
-slack to the power f instead: each keeps the share f of its digits, and how sizes grow with S and A, and from tier to tier,
-stays the paper's. f = 1 is the paper.
+A size of the paper is a *core*, which says how it grows with S, A, the number of blocks of the coupling and the tier (K
+also with H: an episode records one sample, and there are S·A·H cells), times a *slack*, which pays for certainty:
+logarithms, powers of H, 1/κ, 1/ε, 1/ρ. Slacks of one setting go from 10 to 10^15, so no single factor could shrink them
+all: what tames the largest leaves nothing of the smallest. `scaled(f)` raises every slack to the power f instead: each
+keeps the share f of its digits, and how sizes grow with S and A, and from tier to tier, stays the paper's. f = 1 is the
+paper.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from reprl.coupling.grade import Grade
 from reprl.coupling.heavy_hitters import plan_heavy_hitters
 from reprl.decide.best_arm import paper_requirement, plan_best_arm
 from reprl.decide.induction import Accuracy
-from reprl.errors import ReprlError, check_real
+from reprl.errors import ReprlError, check_int, check_real
 from reprl.explore.rep_explore import Stage
 from reprl.explore.runs import RunSettings
 
@@ -88,8 +89,9 @@ class Constants:
     """K of tiers 1 … L−1: episodes of one exploration run."""
     failure: float
     """ι of one exploration run."""
-    bonus: float
-    """c of the optimistic bonus c·√(H³ log(S·2A·K·H/ι)/t)."""
+    bonus: tuple[float, ...]
+    """c of tiers 1 … L−1, of the optimistic bonus c·√(H³ℓ/t), ℓ = log(S·2A·K·H/ι): 2 in the paper. Its slack is all of
+    c·√(H³ℓ): a bonus far above H, for runs as short as scaled ones are, would lead nowhere but to the last step."""
     guide: float = 1.0
     """Bonus of real actions relative to that of phantoms."""
     quota: int
@@ -119,16 +121,17 @@ class Constants:
         return cls._at(1.0, task)
 
     @classmethod
-    def scaled(cls, scale: float, task: Task) -> Constants:
-        """The paper's with every slack to the power `scale`, in (0, 1], and three tiers at least."""
-        return cls._at(check_real("scale", scale, 0.0, 1.0, open_high=False), task)
+    def scaled(cls, scale: float, task: Task, *, least_tiers: int = LEAST_TIERS) -> Constants:
+        """The paper's with every slack to the power `scale`, in (0, 1], and so many tiers at least (below 1)."""
+        least = check_int("least_tiers", least_tiers, 2, 32)
+        return cls._at(check_real("scale", scale, 0.0, 1.0, open_high=False), task, least)
 
     @classmethod
-    def _at(cls, scale: float, task: Task) -> Constants:
+    def _at(cls, scale: float, task: Task, least_tiers: int = LEAST_TIERS) -> Constants:
         epsilon = task.epsilon / 2.0 if task.boosted else task.epsilon
         delta = BASE_DELTA if task.boosted else task.delta
         part = replace(_EMPTY, scale=scale, epsilon=epsilon, delta=delta)
-        part = _parallel(part, task) if task.access == "generative" else _episodic(part, task)
+        part = _parallel(part, task) if task.access == "generative" else _episodic(part, task, least_tiers)
         return _boosting(part, task) if task.boosted else part
 
     @property
@@ -157,18 +160,18 @@ class Constants:
         self.check()
         return tuple(
             Stage(
-                run=RunSettings(episodes=length, bonus=self.bonus, guide=self.guide, failure=self.failure),
+                run=RunSettings(episodes=length, bonus=bonus, guide=self.guide, failure=self.failure),
                 partition_runs=self.partition_runs,
                 data_runs=more,
                 quotas=((self.quota,),),
             )
-            for length, more in zip(self.episodes, self.data_runs, strict=True)
+            for length, more, bonus in zip(self.episodes, self.data_runs, self.bonus, strict=True)
         )
 
     def check(self) -> Constants:
         """Return the constants if a machine could count what they ask for."""
         whose = "the paper's constants" if self.scale == 1.0 else f"constants at scale={self.scale:g}"
-        if self.total <= MOST and max(self.partition_runs, *self.data_runs, 0, 0) < 2**31:
+        if self.total <= MOST and max((self.partition_runs, *self.data_runs)) < 2**31:
             return self
         unit, one = "parallel calls", ""
         if self.episodes:
@@ -192,7 +195,7 @@ _EMPTY = Constants(
     data_runs=(),
     episodes=(),
     failure=0.0,
-    bonus=0.0,
+    bonus=(),
     quota=0,
     by_tier=(),
     seeds=0,
@@ -219,7 +222,7 @@ def _parallel(part: Constants, task: Task) -> Constants:
     return replace(part, by_tier=_shares(part, task.horizon))
 
 
-def _episodic(part: Constants, task: Task) -> Constants:
+def _episodic(part: Constants, task: Task, least_tiers: int) -> Constants:
     """ζ, κ, ι and the sizes m, M, K of RepLevelExplore (Algorithms 5 and 6).
 
     κ and ζ are the paper's for a learner of two halves with ρ = 0.01 each, and in proportion where ρ is asked directly.
@@ -234,12 +237,13 @@ def _episodic(part: Constants, task: Task) -> Constants:
     log = math.log(max(3.0, s * h / kappa))
     cells = s * task.partition.count(s * h)
     iota = kappa / (cells * h * log / kappa**2) ** 2
-    nice = zeta if f == 1.0 else min(2.0**-LEAST_TIERS, zeta**f)
+    nice = zeta if f == 1.0 else min(2.0**-least_tiers, zeta**f)
     tiers = max(2, math.ceil(math.log2(1.0 / nice)))
     runs = math.ceil(cells * (h * log / kappa**2) ** f)
     spread = cells * (h * log / kappa**4) ** f / nice**2
-    length = s * 2 * a * (h**5 * math.log(s * a * h / iota) / kappa**2) ** f
-    steps = float(h) ** 1.5
+    length = s * 2 * a * h * (h**4 * math.log(s * a * h / iota) / kappa**2) ** f
+    episodes = tuple(math.ceil(length * 4.0**tier) for tier in range(1, tiers))
+    bonuses = [math.sqrt(h**3 * math.log(2.0 * s * a * count * h / iota**f)) for count in episodes]
     part = replace(
         part,
         zeta=nice,
@@ -247,9 +251,9 @@ def _episodic(part: Constants, task: Task) -> Constants:
         kappa=kappa**f,
         partition_runs=runs,
         data_runs=tuple(math.ceil(log ** (2.0 * f) * runs + spread / 4.0**tier) for tier in range(1, tiers)),
-        episodes=tuple(math.ceil(length * 4.0**tier) for tier in range(1, tiers)),
+        episodes=episodes,
         failure=iota**f,
-        bonus=(2.0 * steps) ** f / steps,
+        bonus=tuple((2.0 * size) ** f / size for size in bonuses),
         quota=h,
     )
     return replace(part, by_tier=_shares(part, h))
@@ -276,7 +280,7 @@ def _boosting(part: Constants, task: Task) -> Constants:
 
 
 def boosting_seeds(delta: float) -> int:
-    """k = ⌈log(3/δ)/log 3⌉: one of so many seeds is good with probability at least 1 − δ/3."""
+    """Return k = ⌈log(3/δ)/log 3⌉: one of so many seeds is good with probability at least 1 − δ/3."""
     return math.ceil(math.log(3.0 / delta) / math.log(3.0))
 
 

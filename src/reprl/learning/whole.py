@@ -1,10 +1,10 @@
 """The paper's algorithm, whole: RepLevelExplore, tiered induction, and boosting to ρ (Theorems 6.1 and A.5).
 
 A *learner* explores tier by tier (Algorithm 6), on fresh data decides step by step and tier by tier with pessimism
-(Algorithm 2), and prints a policy. Boosting (Lemma 4.1) runs learners many times under k seeds, keeps what a seed leads to
-most of the time, and finds a best arm among that. Parallel sampling has the same shape with one tier (Theorem 4.13).
-Every size is a field of `Constants`: "paper" or "scaled". docs/paper-map.md says where a line of the paper is, and what we
-do otherwise.
+(Algorithm 2), and prints a policy. Boosting (Lemma 4.1) runs learners many times under k seeds, keeps what a seed leads
+to most of the time, and finds a best arm among that. Parallel sampling has the same shape with one tier (Theorem 4.13).
+Every size is a field of `Constants`: "paper" or "scaled". docs/paper-map.md says where a line of the paper is, and what
+we do otherwise.
 """
 
 from __future__ import annotations
@@ -142,9 +142,7 @@ def explore_tiers(
     """RepLevelExplore (Algorithm 6): L − 1 times RepExplore, a partition from their sets, and their data merged."""
     stages, grade = constants.stages(), settings.grade(model.n_states * model.horizon, 2)
     explored = find_partition(key, model, stages, grade=grade, workers=workers, progress=progress)
-    return collect_data(
-        explored, model, stages, keep=constants.keep_records, workers=workers, progress=progress
-    )
+    return collect_data(explored, model, stages, keep=constants.keep_records, workers=workers, progress=progress)
 
 
 def settle(tiers: Tiers, counts: Counts) -> Tiers:
