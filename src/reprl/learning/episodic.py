@@ -2,7 +2,8 @@
 
 This is the preset ``practical``; ``learning.whole`` runs the paper's own. With a number of runs set by hand, a run
 makes one stage of ``rep_explore``. Otherwise it makes rounds of exploration runs until a rehearsal passes. What it
-prints is then an estimate of a function f(ξ, M), and two runs need nothing in common but ξ; what f reads of the world M is this:
+prints is then an estimate of a function f(ξ, M), and two runs need nothing in common but ξ; what f reads of the world M
+is this:
 
 - for each length ℓ < LENGTHS of an exploration run, 4^ℓ times the first, the law μ_ℓ(h, s): the chance that
   such a run misses a quota there. The set I_ℓ of ignored cells is drawn from B(μ_ℓ) by ξ;
