@@ -15,6 +15,7 @@ from reprl.coupling.grade import Grade
 from reprl.documents import Reader, digest, load, naming, plain, pretty
 from reprl.errors import ReprlError, check_int, quote
 from reprl.files import write_atomic
+from reprl.learning.constants import DEFAULT_SCALE
 from reprl.learning.learner import LearnResult, learn
 from reprl.learning.logged import learn_spec
 from reprl.learning.settings import Settings
@@ -34,7 +35,7 @@ _MAX_BYTES = 1 << 22
 _NAMES = ("environment", "settings", "resolved", "shared_seed", "candidate", "stream_version", "package_version")
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
-_LATER: dict[str, Any] = {"stationary": False}
+_LATER: dict[str, Any] = {"stationary": False, "scale": DEFAULT_SCALE, "shape": "auto"}
 """Fields of the settings that recipes did not always have, and what one without them means: they are written only where
 they say something else, so that older recipes keep their meaning and their digests."""
 _PLACE = ("id", "options", *SIZES, "digest")

@@ -246,6 +246,10 @@ def _range(
 
 def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | None:
     """Return the samples that the settings themselves fix, if they do."""
+    if settings.rule != "canonical" and settings.whole:
+        constants = settings.constants_for(world.n_states, world.n_actions, world.horizon)
+        cells = world.n_states * world.n_actions if settings.access == "generative" else 1
+        return float(constants.total) * cells * world.horizon
     if settings.rule == "canonical" or settings.access == "episodic" or not isinstance(world, TabularMDP):
         return None
     if settings.calls is None and settings.constants != "paper":

@@ -118,6 +118,7 @@ Preference = Annotated[
     option("--preference", help="Actions, best first, by name or number; or 'shared'. For ties.", metavar="A,B,…"),
 ]
 Constants = Annotated[str | None, _setting("constants")]
+Scale = Annotated[float | None, _setting("scale", real)]
 SharedSeed = Annotated[
     int | None,
     option("--shared-seed", help="Public: the same in every run that shall agree. Drawn if left out.", kind=whole),

@@ -51,6 +51,7 @@ def audit(
     rule: args.Rule = None,
     preference: args.Preference = None,
     constants: args.Constants = None,
+    scale: args.Scale = None,
     level: Annotated[
         float | None,
         args.option("--level", help="Chance of rejecting a learner that keeps ρ. Default 0.05.", kind=args.real),
@@ -87,6 +88,7 @@ def audit(
         "epsilon_units": epsilon_units,
         "preference": preference,
         "constants": constants,
+        "scale": scale,
         "level": level,
         "seed": seed,
     }

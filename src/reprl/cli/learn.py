@@ -38,6 +38,7 @@ def learn(
     rule: args.Rule = None,
     preference: args.Preference = None,
     constants: args.Constants = None,
+    scale: args.Scale = None,
     shared_seed: args.SharedSeed = None,
     data_seed: args.DataSeed = None,
     out: args.Out = None,
@@ -78,7 +79,7 @@ def learn(
         "access": access,
         "rule": rule,
     }
-    options = args.learn_options({**given, "preference": preference, "constants": constants}, option)
+    options = args.learn_options({**given, "preference": preference, "constants": constants, "scale": scale}, option)
     spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
     spec |= {"reach": reach, "reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}

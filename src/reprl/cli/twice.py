@@ -44,6 +44,7 @@ def twice(
     rule: args.Rule = None,
     preference: args.Preference = None,
     constants: args.Constants = None,
+    scale: args.Scale = None,
     shared_seed: args.SharedSeed = None,
     data_seed: DataSeeds = None,
     option: args.Options = None,
@@ -63,7 +64,7 @@ def twice(
     reprl twice maintenance-v0 --rho 0.05 --access generative
     """
     given = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta, "access": access}
-    given |= {"rule": rule, "preference": preference, "constants": constants}
+    given |= {"rule": rule, "preference": preference, "constants": constants, "scale": scale}
     seeds = _two_seeds(data_seed)
     options = args.learn_options(given, option)
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)

@@ -153,15 +153,17 @@ def collect_data(
     model: Episodic,
     stages: tuple[Stage, ...],
     *,
+    keep: bool = True,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Explored:
-    """Make the M further runs of every stage; return what was found before with their records added.
+    """Make the M further runs of every stage; return what was found before with their records.
 
     Args:
         explored: what the partition runs found.
         model: as in find_partition.
         stages: as in find_partition.
+        keep: whether the records of the partition runs are data too; the paper collects data afresh.
         workers: threads, or processes for a black box.
         progress: called with the phase, its episodes done and all its episodes.
 
@@ -169,8 +171,10 @@ def collect_data(
         Data: fresh streams of the model, one per stage with M > 0. No shared address is read.
     """
     runs = [stage.data_runs for stage in stages]
-    more = _explore_stages(model, stages, runs, "data", workers, progress)
-    return explored._replace(counts=Counts.merge([explored.counts, *(batch.counts for batch in more)]))
+    more = [batch.counts for batch in _explore_stages(model, stages, runs, "data", workers, progress)]
+    if not keep and not more:
+        raise ReprlError(f"data_runs must be at least 1 where no records are kept, got {runs}")
+    return explored._replace(counts=Counts.merge([explored.counts, *more] if keep else more))
 
 
 def _explore_stages(

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from reprl.coupling.heavy_hitters import HeavyHittersPlan, heavy_hitters, plan_heavy_hitters
 from reprl.decide.best_arm import ArmPlan, best_arm, plan_best_arm
 from reprl.errors import ReprlError, check_int, check_real
 from reprl.guarantee import Guarantee
 from reprl.learning.adapters import policy_of
-from reprl.learning.protocol import Learner
+from reprl.learning.constants import THRESHOLD, TOLERANCE, boosting_seeds
+from reprl.learning.protocol import Ballot, Learner
 from reprl.mdp.access import Model
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key
 
-_THRESHOLD = 0.6
-_TOLERANCE = 0.05
+
+class Elected(NamedTuple):
+    """What boosting came to, and how."""
+
+    policy: Policy
+    ballots: tuple[Ballot, ...]
+    """One for each seed."""
 
 
 class PolicyTester(Model, Protocol):
@@ -74,12 +80,15 @@ class Boosted:
     epsilon: float
     base: Guarantee | None
     runs: int | None
+    """Learner runs per seed that measure frequencies; None for the proven number."""
     pulls: int | None
+    candidates: int | None = None
+    """Learner runs per seed that name heavy hitters; None for the proven number, and no more than `runs`."""
 
     @property
     def seeds(self) -> int:
         """Number of derived seeds, ⌈log(3/δ)/log 3⌉: one is good with probability at least 1 − δ/3."""
-        return math.ceil(math.log(3.0 / self.delta) / math.log(3.0))
+        return boosting_seeds(self.delta)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -102,21 +111,22 @@ class Boosted:
         )
 
     def __call__(self, model: PolicyTester, shared_key: SharedKey, **options: Any) -> Policy:
-        """Learn a policy; a ReprlError says so when no seed has a heavy hitter.
+        """Learn a policy, as `elect` does."""
+        return self.elect(model, shared_key, **options).policy
+
+    def elect(self, model: PolicyTester, shared_key: SharedKey, **options: Any) -> Elected:
+        """Learn a policy and show every learner's; a ReprlError says so when no seed has a heavy hitter.
 
         Randomness:
             Shared, at shared_key.derive("seed", i), ("heavy", i) and ("best"). Data: fresh samples of the model
             throughout.
         """
         key = check_shared_key(shared_key)
-        found: list[Policy] = []
-        for i in range(self.seeds):
-            for policy in self._heavy(model, key, i, options):
-                if policy not in found:
-                    found.append(policy)
+        ballots = tuple(self._vote(model, key, i, options) for i in range(self.seeds))
+        found = list(dict.fromkeys(policy for ballot in ballots for policy in ballot.heavy))
         if not found:
             raise ReprlError(
-                f"no policy was learned in more than {_THRESHOLD:.0%} of the runs under any of {self.seeds} seeds: "
+                f"no policy was learned in more than {THRESHOLD:.0%} of the runs under any of {self.seeds} seeds: "
                 "the learner must be at least 0.1-replicable before it can be boosted"
             )
         horizon = found[0].horizon
@@ -130,27 +140,34 @@ class Boosted:
             delta=self.delta / 3.0,
             plan=self._arm_plan(len(found), accuracy),
         )
-        return found[arm]
+        return Elected(found[arm], ballots)
 
-    def _heavy(self, model: PolicyTester, key: SharedKey, i: int, options: dict[str, Any]) -> list[Policy]:
-        """The policy, if any, that seed i leads to most of the time."""
-        seed = key.derive("seed", i)
+    def _vote(self, model: PolicyTester, key: SharedKey, i: int, options: dict[str, Any]) -> Ballot:
+        """The policies that seed i leads to, and the one, if any, that it leads to most of the time."""
+        seed, seen = key.derive("seed", i), list[Policy]()
         rho, delta = self.rho / (2 * self.seeds), self.delta / (3 * self.seeds)
-        return heavy_hitters(
+
+        def draw(n: int) -> list[Policy]:
+            drawn = [policy_of(self.learner(model, seed, **options), model) for _ in range(n)]
+            seen.extend(drawn)
+            return drawn
+
+        heavy = heavy_hitters(
             key.derive("heavy", i),
-            lambda n: [policy_of(self.learner(model, seed, **options), model) for _ in range(n)],
-            threshold=_THRESHOLD,
-            tolerance=_TOLERANCE,
+            draw,
+            threshold=THRESHOLD,
+            tolerance=TOLERANCE,
             rho=rho,
             delta=delta,
             plan=self._heavy_plan(rho, delta),
         )
+        return Ballot(tuple(seen), tuple(heavy))
 
     def _heavy_plan(self, rho: float, delta: float) -> HeavyHittersPlan:
-        plan = plan_heavy_hitters(threshold=_THRESHOLD, tolerance=_TOLERANCE, rho=rho, delta=delta)
+        plan = plan_heavy_hitters(threshold=THRESHOLD, tolerance=TOLERANCE, rho=rho, delta=delta)
         if self.runs is None:
             return plan
-        return plan._replace(candidates=min(plan.candidates, self.runs), frequencies=self.runs)
+        return plan._replace(candidates=self.candidates or min(plan.candidates, self.runs), frequencies=self.runs)
 
     def _arm_plan(self, n_arms: int, accuracy: float) -> ArmPlan:
         plan = plan_best_arm(n_arms, epsilon=accuracy, rho=self.rho / 2.0, delta=self.delta / 3.0)

@@ -1,8 +1,9 @@
 """The rule "sampled" by episodes alone: Theorem 6.1 (joint, blocked) and Theorem A.5 (product) of the paper.
 
-With the paper's constants, or a number of runs set by hand, a run makes the stages of ``rep_explore`` once. With
-``practical`` it makes rounds of exploration runs until a rehearsal passes. What it prints is then an estimate of a
-function f(ξ, M), and two runs need nothing in common but ξ; what f reads of the world M is this:
+This is the preset ``practical``; ``learning.whole`` runs the paper's own. With a number of runs set by hand, a run
+makes one stage of ``rep_explore``. Otherwise it makes rounds of exploration runs until a rehearsal passes. What it
+prints is then an estimate of a function f(ξ, M), and two runs need nothing in common but ξ; what f reads of the world M
+is this:
 
 - for each length ℓ < LENGTHS of an exploration run, 4^ℓ times the first, the law μ_ℓ(h, s): the chance that
   such a run misses a quota there. The set I_ℓ of ignored cells is drawn from B(μ_ℓ) by ξ;
@@ -16,25 +17,22 @@ team draws the runs of every length anew, with replacement, and the records anew
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.coupling.grade import Grade
 from reprl.decide.induction import Induction
 from reprl.decide.loss import best_value, ignoring_cost, policy_loss_bound
-from reprl.errors import ReprlError, check_int
 from reprl.explore.cover import no_data
 from reprl.explore.qexplore import explore
-from reprl.explore.rep_explore import Explored, Stage, collect_data, draw_ignored, find_partition, stack_tiers
+from reprl.explore.rep_explore import Explored, Stage, draw_ignored, find_partition, stack_tiers
 from reprl.explore.runs import Exploration, RunSettings, join, resample_missed
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, rehearse
-from reprl.learning.rounds import Progress, most_of, telling
+from reprl.learning.rounds import Progress, check_limit, most_of, telling
 from reprl.learning.sampled import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.settings import Settings
 from reprl.mdp.access import Episodic, check_model
@@ -55,47 +53,12 @@ BONUS = 0.1
 GUIDE = 0.01
 IGNORED = (0.125, 0.5)
 """Share of ε that ignored states may cost: its limit is drawn between these, log-uniformly, by the shared key."""
-_MOST = 2**62
 
 
 def practical_run(n_states: int, n_actions: int, horizon: int, length: int = 0) -> RunSettings:
     """Return how an exploration run of the practical preset behaves."""
     episodes = 4**length * EPISODES_PER_CELL * n_states * n_actions * horizon
     return RunSettings(episodes=episodes, bonus=BONUS, guide=GUIDE)
-
-
-def paper_stages(
-    n_states: int, n_actions: int, horizon: int, *, epsilon: float, delta: float, grade: Grade
-) -> tuple[Stage, ...]:
-    """Return RepLevelExplore's stages (Algorithm 6), constants that the paper leaves open set to 1.
-
-    The product grade multiplies m and M by S·H (Lemma A.1). ι is κ/m², an inverse polynomial.
-    """
-    cells = n_states * horizon
-    zeta = epsilon / (horizon**2 * math.log(n_states * n_actions * horizon / (epsilon * delta)) ** 5)
-    if zeta > 0.5:
-        raise ReprlError(f"epsilon must be small enough for two tiers (ζ ≤ 1/2) at these sizes, got ζ = {zeta:.3g}")
-    tiers = max(2, math.ceil(math.log2(1.0 / zeta)))
-    kappa = 0.01 / math.log2(1.0 / zeta)
-    log = math.log(max(3.0, cells / kappa))
-    apart = cells if grade.method == "product" else 1
-    runs = math.ceil(apart * cells * log / kappa**2)
-    iota = kappa / float(runs) ** 2
-    stages = []
-    for tier in range(1, tiers):
-        beta = 2.0**tier * zeta
-        data_runs = math.ceil(log**2 * runs + apart * cells * log / (kappa**4 * beta**2))
-        accuracy = 2.0**-tier * kappa
-        size = n_states * 2 * n_actions * horizon**5 * math.log(n_states * n_actions * horizon / iota)
-        episodes = math.ceil(size / accuracy**2)
-        if (runs + data_runs) * episodes > _MOST:
-            raise ReprlError(
-                f"the paper's constants ask for {float(runs + data_runs) * episodes:.3g} episodes in tier {tier} "
-                "alone; at most 2**62 can be counted: use constants='practical'"
-            )
-        run = RunSettings(episodes=episodes, bonus=2.0, guide=1.0, failure=iota)
-        stages.append(Stage(run=run, partition_runs=runs, data_runs=data_runs, quotas=((horizon,),)))
-    return tuple(stages)
 
 
 def run_episodic(
@@ -107,21 +70,20 @@ def run_episodic(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Run:
-    """Explore and decide; with ``practical``, again with twice the runs while a rehearsal says so.
+    """Explore and decide, again with twice the runs while a rehearsal says so.
 
     Args:
         model: where episodes are played.
         shared_key: ξ.
         settings: accuracy, replicability and how to decide.
-        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; sizes that are fixed
-            beforehand, by hand or by the paper, are refused.
+        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a size that is fixed
+            beforehand is refused.
         workers: threads, or processes for a black box.
         progress: called with the phase, its episodes done and all its episodes.
 
     Guarantee:
-        ``practical``: "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data,
-        where what is unseen is worth all that it could be, is at most ε; "none" otherwise, and for a number of runs set
-        by hand. ``paper``: heuristic, as the paper leaves constants of its exploration open.
+        "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data, where what is
+        unseen is worth all that it could be, is at most ε; "none" otherwise, and for a number of runs set by hand.
 
     Randomness:
         Shared, at shared_key.derive("explore"), ("enough") and ("decide"). Data: streams of the model's data seed, and
@@ -130,34 +92,15 @@ def run_episodic(
     check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
     settings.check_horizon(model.horizon)
-    if settings.constants == "practical" and settings.runs is None:
+    if settings.runs is None:
         return _run_rounds(model, key, settings, max_samples, workers, progress)
     grade = settings.grade(model.n_states * model.horizon, 2)
-    stages = _stages(model, settings, grade)
-    limit = _MOST if max_samples is None else check_int("max_samples", max_samples, 1)
-    total = sum(stage.episodes() for stage in stages) * model.samples_per_episode
-    if total > limit:
-        raise ReprlError(f"max_samples must be at least {total} for these settings, got {limit}")
+    run = practical_run(model.n_states, model.n_actions, model.horizon)
+    stages = (Stage(run=run, partition_runs=settings.runs, data_runs=0, quotas=(QUOTAS,)),)
+    check_limit(max_samples, sum(stage.episodes() for stage in stages) * model.samples_per_episode)
     explored = find_partition(key.derive("explore"), model, stages, grade=grade, workers=workers, progress=progress)
-    explored = collect_data(explored, model, stages, workers=workers, progress=progress)
     induction = decide(key, explored.counts, explored.tiers, settings)
-    if settings.runs is not None:
-        guarantee = by_hand(settings, "exploration runs")
-    else:
-        guarantee = settings.promise("heuristic", "constants that the paper leaves open")
-    return _finish(settings, explored, induction, guarantee, None)
-
-
-def _stages(model: Episodic, settings: Settings, grade: Grade) -> tuple[Stage, ...]:
-    """Return the stages of sizes that are fixed beforehand."""
-    sizes = (model.n_states, model.n_actions, model.horizon)
-    if settings.constants == "paper":
-        stages = paper_stages(*sizes, epsilon=settings.epsilon, delta=settings.delta, grade=grade)
-    else:
-        stages = (Stage(run=practical_run(*sizes), partition_runs=1, data_runs=0, quotas=(QUOTAS,)),)
-    if settings.runs is None:
-        return stages
-    return tuple(replace(stage, partition_runs=settings.runs, data_runs=0) for stage in stages)
+    return _finish(settings, explored, induction, by_hand(settings, "exploration runs"), None)
 
 
 class _Found(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from reprl.decide.induction import Induction
 from reprl.decide.loss import best_value, policy_loss_bound
-from reprl.errors import ReprlError, check_int
+from reprl.errors import ReprlError
 from reprl.explore.cover import no_data
 from reprl.guarantee import Guarantee
 from reprl.learning.constants import paper_calls
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
-from reprl.learning.rounds import FIRST, call, doubling, most_of
+from reprl.learning.rounds import FIRST, call, check_limit, doubling, most_of
 from reprl.learning.sampled import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.settings import Settings
 from reprl.mdp.access import Parallel, check_model
@@ -42,9 +42,7 @@ def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = No
         raise ReprlError(
             f"these settings need {calls:.3g} parallel calls; at most 2**62 can be drawn: relax epsilon or rho"
         )
-    samples = calls * model.samples_per_call
-    if max_samples is not None and samples > check_int("max_samples", max_samples, 1):
-        raise ReprlError(f"max_samples must be at least {samples} for these settings, got {max_samples}")
+    check_limit(max_samples, calls * model.samples_per_call)
     return calls
 
 

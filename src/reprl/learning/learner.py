@@ -19,6 +19,7 @@ from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.protocol import Run, number_within
 from reprl.learning.settings import LearnOptions, Settings
+from reprl.learning.whole import run_whole
 from reprl.mdp.access import check_model
 from reprl.mdp.environment import Environment, describe, fresh_model, open_environment
 from reprl.mdp.gymnasium.model import GymnasiumModel
@@ -137,8 +138,9 @@ def learn(
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
             stationary=None, True or False. For rule="sampled": coupling="auto", "joint", "blocked" or "product",
-            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid", constants="practical"
-            or "paper", calls=None, runs=None.
+            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid",
+            constants="practical", "paper" or "scaled", scale=0.1, shape="auto", "direct" or "boosted", calls=None,
+            runs=None.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -295,8 +297,11 @@ class ReprlLearner:
             raise ReprlError(f"certify must be False unless rule='canonical', got True for {self.settings.rule!r}")
         if self.samples is not None:
             check_int("samples", self.samples, 1)
-            if self.access == "episodic" and self.settings.constants == "paper":
-                raise ReprlError("samples must be None for reprl with access='episodic' and constants='paper'")
+            if self.settings.whole:
+                raise ReprlError(
+                    f"samples must be None for reprl with access={self.access!r} and "
+                    f"constants={self.settings.constants!r}, whose sizes are the paper's, got {self.samples}"
+                )
 
     @property
     def access(self) -> str:
@@ -336,6 +341,9 @@ class ReprlLearner:
             )
         if checkpoint is not None:
             raise ReprlError(f"checkpoint must be None unless rule='canonical', got {checkpoint.folder}")
+        if self.settings.whole:
+            limit = {"max_samples": self.max_samples, "workers": workers}
+            return run_whole(model, shared_key, self.settings, **limit, progress=progress)
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples)

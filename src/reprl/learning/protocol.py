@@ -8,7 +8,7 @@ becomes a learner in ``reprl.learning.adapters``, which also reads what learners
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from reprl.errors import ReprlError
 from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
 from reprl.learning.certificate import Certificate, Witness
+from reprl.learning.constants import Constants
 from reprl.learning.coverage import Coverage
 from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import ACCESSES, Settings
@@ -26,6 +27,15 @@ from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey
 from reprl.rule.choice import Choice
+
+
+class Ballot(NamedTuple):
+    """What learners under one of boosting's seeds printed."""
+
+    policies: tuple[Policy, ...]
+    """One for each learner: first those that name heavy hitters, then those that measure how often they come."""
+    heavy: tuple[Policy, ...]
+    """The heavy hitters, at most one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +67,11 @@ class Run:
     """Laws and scores behind the policy, for the rule "sampled"."""
     explored: Explored | None = None
     """Fractional and drawn ignorable sets, for access "episodic"."""
+    constants: Constants | None = None
+    """Every constant of the paper's algorithm, where its whole was run."""
+    ballots: tuple[Ballot, ...] = ()
+    """What the learners printed that were boosted, seed by seed. Tiers, counts, values, induction and what was explored
+    are then those of the first learner that printed the policy."""
     coverage: Coverage | None = None
     """How far a log speaks of the policy; None where samples were drawn."""
 

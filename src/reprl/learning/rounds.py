@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from reprl.errors import check_int
+from reprl.errors import ReprlError, check_int
 from reprl.mdp.access import Parallel, mask_of
 from reprl.mdp.dynamics import Data
 
@@ -31,6 +31,12 @@ def most_of(model: Any, access: str, limit: int | None, unit: int) -> int:
         limit = LIMITS["generative" if access == "generative" else "black box" if model.arrays is None else "tables"]
         return max(limit, unit)
     return check_int("max_samples", limit, unit)
+
+
+def check_limit(max_samples: int | None, needed: int) -> None:
+    """Refuse a size, fixed beforehand, that would pass what the user allows."""
+    if max_samples is not None and needed > check_int("max_samples", max_samples, 1):
+        raise ReprlError(f"max_samples must be at least {needed} for these settings, got {max_samples}")
 
 
 def doubling(first: int, most: int) -> Iterator[int]:

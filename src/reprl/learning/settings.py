@@ -14,13 +14,13 @@ from reprl.decide.best_arm import ROUNDINGS, Decision
 from reprl.decide.induction import Accuracy
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.guarantee import Guarantee
-from reprl.learning.constants import PRESETS
+from reprl.learning.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
 from reprl.mdp.access import is_stationary
 from reprl.mdp.tiers import Tiers
 
 ACCESSES = ("episodic", "generative")
 RULES = ("canonical", "sampled")
-SAMPLED_ONLY = ("coupling", "block", "mechanism", "rounding", "constants", "calls", "runs")
+SAMPLED_ONLY = ("coupling", "block", "mechanism", "rounding", "constants", "scale", "shape", "calls", "runs")
 """Fields that only the rule "sampled" has a use for."""
 
 
@@ -37,6 +37,8 @@ class LearnerOptions(TypedDict, total=False):
     mechanism: str
     rounding: str
     constants: str
+    scale: float
+    shape: str
     calls: int | None
     runs: int | None
 
@@ -77,7 +79,13 @@ class Settings:
     rounding: str = "none"
     """"none" (only the policy replicates), "vector" or "grid" (the values do too)."""
     constants: str = "practical"
-    """"practical" (sizes by rehearsal) or "paper" (proven, where its constants are known)."""
+    """"practical" (sizes by rehearsal), "paper" (proven, where its constants are known) or "scaled" (the paper's whole
+    algorithm at sizes that can be played; nothing is promised)."""
+    scale: float = DEFAULT_SCALE
+    """For "scaled": the share of its digits that every slack of the paper's sizes keeps, in (0, 1]."""
+    shape: str = "auto"
+    """For "paper" and "scaled": "boosted" (learners of ρ = 0.01, boosted to ρ, as the paper does it), "direct" (ρ is
+    asked of one learner), or "auto": direct for the paper's parallel samples, boosted otherwise."""
     calls: int | None = None
     """Parallel calls, for access "generative"; None for the preset's; by hand, nothing is rehearsed or promised."""
     runs: int | None = None
@@ -100,6 +108,8 @@ class Settings:
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_choice("constants", self.constants, PRESETS)
+        check_real("scale", self.scale, 0.0, 1.0, open_high=False)
+        check_choice("shape", self.shape, SHAPES)
         for name, access, most in (("calls", "generative", 2**62), ("runs", "episodic", 2**31)):
             number = getattr(self, name)
             if number is not None and self.access != access:
@@ -111,6 +121,54 @@ class Settings:
                 value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
                 if value != default:
                     raise ReprlError(f"{name} must be left out unless rule='sampled', got {quote(value)}")
+        else:
+            self._check_whole()
+
+    def _check_whole(self) -> None:
+        """Refuse what has no use for the preset, and sizes by hand where the paper's whole algorithm is run."""
+        if self.constants != "scaled" and self.scale != DEFAULT_SCALE:
+            raise ReprlError(f"scale must be left out unless constants='scaled', got {self.scale:g}")
+        if self.constants == "practical" and self.shape != "auto":
+            raise ReprlError(f"shape must be left out unless constants='paper' or 'scaled', got {self.shape!r}")
+        if self.boosted and self.rho >= 0.5:
+            raise ReprlError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.rho:g}")
+        for name in ("calls", "runs"):
+            if self.whole and getattr(self, name) is not None:
+                raise ReprlError(
+                    f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, whose sizes "
+                    f"are the paper's, got {quote(getattr(self, name))}"
+                )
+
+    @property
+    def boosted(self) -> bool:
+        """Whether learners of ρ = 0.01 are boosted to ρ."""
+        auto = self.constants == "scaled" or (self.constants == "paper" and self.access == "episodic")
+        return self.shape == "boosted" or (self.shape == "auto" and auto)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the paper's algorithm is run as a whole, and not only its induction on parallel samples."""
+        return self.constants == "scaled" or (self.constants == "paper" and (self.access == "episodic" or self.boosted))
+
+    def task(self, n_states: int, n_actions: int, horizon: int) -> Task:
+        """Return what the paper's constants are computed for."""
+        return Task(
+            n_states,
+            n_actions,
+            horizon,
+            epsilon=self.epsilon,
+            rho=self.rho,
+            delta=self.failure,
+            access=self.access,
+            partition=self.grade(n_states * horizon, 2),
+            arms=self.grade(n_states, n_actions),
+            boosted=self.boosted,
+        )
+
+    def constants_for(self, n_states: int, n_actions: int, horizon: int) -> Constants:
+        """Return every constant of a run of the paper's whole algorithm with these settings."""
+        task = self.task(n_states, n_actions, horizon)
+        return Constants.paper(task) if self.constants == "paper" else Constants.scaled(self.scale, task)
 
     def numbered(self, actions: Sequence[str], n_actions: int) -> Settings:
         """Return the settings with the preference, if it is a list, as action numbers.

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
-from reprl.learning.constants import PRESETS
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.settings import Settings
 from reprl.mdp.access import check_model
@@ -212,7 +211,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "epsilon": lambda name, value: check_real(name, value, 0.0, math.inf),
     "rho": check_probability,
     "delta": check_probability,
-    "constants": lambda name, value: check_choice(name, value, PRESETS),
+    "constants": lambda name, value: check_choice(name, value, ("practical", "paper")),
     "samples": _optional(lambda name, value: check_int(name, value, 1)),
     "coupling": lambda name, value: check_choice(name, value, ("shared", "correlated")),
     "rounds": _optional(lambda name, value: check_int(name, value, 1)),

@@ -1,0 +1,178 @@
+"""Measurements: pure functions of the plan and of numbers of runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.whole import plan
+from reprl.decide.induction import Induction, tiered_induction
+from reprl.errors import ReprlError
+from reprl.learning.constants import Constants
+from reprl.learning.learner import make_settings
+from reprl.learning.protocol import Run
+from reprl.learning.settings import Settings
+from reprl.learning.whole import explore_tiers, run_whole, settle
+from reprl.mdp.access import EpisodicModel
+from reprl.mdp.counts import Counts
+from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import TabularMDP
+from reprl.mdp.tiers import Tiers, check_niceness
+from reprl.randomness import DataStream, SharedKey
+
+Array = NDArray[np.float64]
+
+
+def settings(**options: Any) -> Settings:
+    """Ask for the paper's algorithm at scaled sizes, by episodes."""
+    asked = {"epsilon": plan.EPSILON, "rho": plan.RHO, "delta": plan.DELTA, "rule": "sampled", "constants": "scaled"}
+    return make_settings({**asked, **plan.PAPER, **options})
+
+
+def _run(mdp: TabularMDP, asked: Settings, name: str, number: int, half: int) -> tuple[Run | None, int]:
+    """One run of a pair, None if boosting found no heavy hitter, and its samples."""
+    model = EpisodicModel(mdp, DataStream(plan.SEED, f"{name}/{number}/{half}").key)
+    key = SharedKey(plan.SEED).derive(name, number)
+    try:
+        return run_whole(model, key, asked), model.ledger.samples
+    except ReprlError as error:
+        if "no policy was learned" not in str(error):
+            raise
+        return None, model.ledger.samples
+
+
+def pairs(world: str, numbers: range) -> dict[str, Any]:
+    """Pairs of whole runs: rows of what they came to, and of the learners that they boosted."""
+    mdp, asked = plan.WORLDS[world](), settings(scale=plan.SCALE)
+    best = mdp.evaluate(mdp.solve().policy)
+    rows = []
+    for number in numbers:
+        (one, first), (two, second) = (_run(mdp, asked, world, number, half) for half in range(2))
+        runs = [run for run in (one, two) if run is not None]
+        row: dict[str, Any] = {
+            "number": number,
+            "apart": int(one is None or two is None or one.policy != two.policy),
+            "failed": 2 - len(runs),
+            "samples": [first, second],
+            "losses": [round(best - mdp.evaluate(run.policy), 6) for run in runs],
+            "tiers": [_levels(run) for run in runs],
+        }
+        if one is not None and two is not None:
+            row |= _base(mdp, one, two, best)
+        rows.append(row)
+    return {"digest": mdp.digest[:16], "shape": [mdp.n_states, mdp.n_actions, mdp.horizon], "rows": rows}
+
+
+def _levels(run: Run) -> list[int]:
+    """How many cells (h, s) are in each tier."""
+    return [int((run.tiers.level == tier).sum()) for tier in range(1, run.tiers.count + 1)]
+
+
+def _base(mdp: TabularMDP, one: Run, two: Run, best: float) -> dict[str, Any]:
+    """Learners of one seed in both runs, held against each other, and what they lose."""
+    apart = total = heavy = 0
+    lost: list[float] = []
+    for mine, theirs in zip(one.ballots, two.ballots, strict=True):
+        apart += sum(a != b for a, b in zip(mine.policies, theirs.policies, strict=True))
+        total += len(mine.policies)
+        heavy += len(mine.heavy) + len(theirs.heavy)
+        tally: dict[Policy, int] = {}
+        for policy in (*mine.policies, *theirs.policies):
+            tally[policy] = tally.get(policy, 0) + 1
+        lost += [best - mdp.evaluate(policy) for policy, times in tally.items() for _ in range(times)]
+    return {"base": [int(apart), total], "heavy": heavy, "base_loss": round(float(np.mean(lost)), 6)}
+
+
+def slope(n_states: int, grade: str, numbers: range) -> dict[str, Any]:
+    """Pairs of direct runs, ρ asked of one learner: samples and how many pairs differ."""
+    mdp = plan.slope_world(n_states)
+    asked = settings(scale=plan.SLOPE_SCALE, shape="direct", coupling=grade)
+    apart, samples = 0, []
+    for number in numbers:
+        runs = [_run(mdp, asked, f"slope/{n_states}/{grade}", number, half) for half in range(2)]
+        policies = [run.policy for run, _ in runs if run is not None]
+        apart += int(policies[0] != policies[1])
+        samples += [spent for _, spent in runs]
+    constants = asked.constants_for(n_states, mdp.n_actions, mdp.horizon)
+    return {
+        "pairs": len(numbers),
+        "apart": apart,
+        "samples": float(np.mean(samples)),
+        "sizes": [constants.partition_runs, *constants.data_runs, *constants.episodes],
+    }
+
+
+def tiers(world: str, runs: int) -> dict[str, Any]:
+    """What tiers do: direct runs with many of them, with the paper's pessimism and without."""
+    mdp = plan.TIER_WORLDS[world]()
+    asked = settings(scale=plan.TIER_SCALE, shape="direct")
+    task = asked.task(mdp.n_states, mdp.n_actions, mdp.horizon)
+    constants = Constants.scaled(plan.TIER_SCALE, task, least_tiers=plan.TIERS)
+    best = mdp.evaluate(mdp.solve().policy)
+    found: list[dict[str, Any]] = []
+    losses: dict[str, list[float]] = {"with": [], "without": []}
+    for number in range(runs):
+        model = EpisodicModel(mdp, DataStream(plan.SEED, f"tiers/{world}/{number}").key)
+        key = SharedKey(plan.SEED).derive("tiers", world, number)
+        explored = explore_tiers(model, key.derive("explore"), asked, constants)
+        partition = settle(explored.tiers, explored.counts)
+        for name, pessimism in (("with", 1.0), ("without", 0.0)):
+            induction = tiered_induction(
+                key.derive("decide"),
+                explored.counts,
+                partition,
+                accuracy=replace(constants, pessimism=pessimism).accuracy,
+                delta=constants.delta,
+                decision=asked.decision(mdp.n_states, mdp.n_actions),
+            )
+            losses[name].append(best - mdp.evaluate(induction.policy))
+            if pessimism:
+                found.append(_by_tier(mdp, explored.counts, partition, induction, constants))
+    keys = ("cells", "samples", "reach", "visits", "error", "nice")
+    mean = {key: np.mean([one[key] for one in found], axis=0).round(6).tolist() for key in keys}
+    return {
+        "shape": [mdp.n_states, mdp.n_actions, mdp.horizon],
+        "states": [mdp.labels.state(s) for s in range(mdp.n_states)],
+        "tiers": constants.tiers,
+        "zeta": constants.zeta,
+        "by_tier": list(constants.by_tier),
+        "level": found[0]["level"],
+        "best": best,
+        "losses": {name: np.round(values, 6).tolist() for name, values in losses.items()},
+        **mean,
+    }
+
+
+def _by_tier(
+    mdp: TabularMDP, counts: Counts, partition: Tiers, induction: Induction, constants: Constants
+) -> dict[str, Any]:
+    """Cells, records of the rarest action, reachability, visits, error of values and niceness of every tier."""
+    level, count = partition.level, partition.count
+    value, occupancy = _values(mdp, induction.policy), mdp.occupancy(induction.policy)
+    error = np.abs(induction.values[:-1] - value)
+    fewest = counts.visits.min(axis=2)
+    nice = check_niceness(counts, partition, constants.zeta).by_tier
+    rows: dict[str, Any] = {name: [] for name in ("cells", "samples", "reach", "visits", "error")}
+    for tier in range(1, count + 1):
+        inside = level == tier
+        visits = float(occupancy[inside].sum())
+        rows["cells"].append(int(inside.sum()))
+        rows["samples"].append(float(fewest[inside].mean()) if inside.any() else 0.0)
+        rows["reach"].append(float(mdp.reachability(inside)))
+        rows["visits"].append(visits)
+        rows["error"].append(float((occupancy * error)[inside].sum()))
+    return {**rows, "nice": [*np.nan_to_num(nice, posinf=0.0).tolist()], "level": level.tolist()}
+
+
+def _values(mdp: TabularMDP, policy: Policy) -> Array:
+    """(H, S): what a policy is worth from every cell on."""
+    values = np.zeros((mdp.horizon + 1, mdp.n_states))
+    transition, reward = mdp.transition, mdp.reward
+    for h in reversed(range(mdp.horizon)):
+        for s in range(mdp.n_states):
+            a = int(policy.actions[h, s])
+            values[h, s] = reward[h, s, a] + transition[h, s, a] @ values[h + 1]
+    return values[:-1]
