@@ -19,6 +19,7 @@ from reprl.auditing.record import AuditReport, Cell, Spread
 from reprl.checkpoints import open_checkpoint, recall
 from reprl.documents import plain
 from reprl.errors import ReprlError, check_int, check_probability, quote
+from reprl.learning.learner import ReprlLearner, suited
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import LearnerOptions, Settings
 from reprl.mdp.environment import describe, open_environment
@@ -50,6 +51,7 @@ def audit(
     pairs: int = 50,
     *,
     horizon: int | None = None,
+    discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
     rho: float = 0.1,
     level: float = 0.05,
@@ -71,6 +73,7 @@ def audit(
             returns a Policy or an (H, S) table of actions; its ``access`` attribute, if any, says which model it needs.
         pairs: shared keys to try.
         horizon: H, for an id or a gymnasium.Env.
+        discount: as in ``reprl.learn``; rivals need a horizon.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         rho: the disagreement that is tested; learners that aim for a ρ are also given it.
         level: chance of rejecting a learner whose disagreement is at most rho.
@@ -101,8 +104,10 @@ def audit(
     flags = (sequential, alternative, progress)
     seed = recall(checkpoint, "seed") if seed is None else seed
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags)
-    place = open_environment(env, horizon, reward_range)
+    place = open_environment(env, horizon, reward_range, discount)
     subject = resolve_learner(learner, place, asked.rho, access, dict(learn_options))
+    if subject.name == ReprlLearner.name and not subject.theirs:
+        place = suited(place, str(subject.options.get("rule")), float(subject.options.get("epsilon", 0.3)))
     return _measure(asked, place, subject, checkpoint, progress)
 
 

@@ -147,7 +147,7 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
     if isinstance(trial.env, TabularMDP):
         worth = {policy: trial.env.evaluate(policy) for policy in set(policies)}
         values = tuple(worth[policy] for policy in policies)
-    actions = np.stack([policy.actions.astype(np.int32) for policy in policies])
+    actions = np.stack([policy.table.astype(np.int32) for policy in policies])
     return KeyRuns(actions, tuple(samples), values, divergence)
 
 

@@ -214,7 +214,7 @@ def run_logged(
         stream=DataStream(data_seed, "rehearsal/log"),
         pairs=candidate is None,
     )
-    decided = (visits_of(found.dynamics, choice.policy.actions) >= rule.floor) & (found.known > 0.0)
+    decided = (visits_of(found.dynamics, choice.policy.table) >= rule.floor) & (found.known > 0.0)
     decided[:, spec.ended] = False
     unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
     return Run(
