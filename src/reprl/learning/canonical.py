@@ -120,8 +120,8 @@ def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: 
     discount = discount_of(model)
     shape = (1 if discount else model.horizon, model.n_states, model.n_actions)
     preference = settings.numbered((), shape[2]).preference
-    told = {"epsilon": settings.epsilon, "preference": preference, "discount": discount}
-    rule = make_rule(shared_key.derive("rule"), shape, **told)
+    key = shared_key.derive("rule")
+    rule = make_rule(key, shape, epsilon=settings.epsilon, preference=preference, discount=discount)
     return rule if candidate is None else follow(rule, *candidate)
 
 

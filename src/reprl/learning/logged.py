@@ -45,6 +45,7 @@ def learn_log(
     reward_step: float = REWARD_STEP,
     support: float = LogSpec.support,
     reach: float = LogSpec.reach,
+    allowed: Any = None,
     discount: float | None = None,
     shared_seed: int | None = None,
     candidate: tuple[str, int] | None = None,
@@ -66,6 +67,8 @@ def learn_log(
         support: an action counts where it is taken at least so often, relative to the most usual one; up to a shared
             factor of 2 less.
         reach: a state counts at a step that at least this share of the episodes comes to; the same.
+        allowed: (S, A) booleans in the order of states and actions, or a list of action numbers for each state; None
+            for all. A row that does something else is an error.
         discount: not for logs yet.
         shared_seed: ξ; None draws one, to be read off the result.
         candidate: (kind, number) that a recipe has published, to follow.
@@ -82,6 +85,10 @@ def learn_log(
         raise ReprlError(f"discount must be left out for a log, which is learned with a horizon; got {quote(discount)}")
     settings = make_settings(options)
     world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
+    if allowed is not None:
+        if states is None or actions is None:
+            raise ReprlError("states and actions must be given with allowed, whose order is theirs, got none")
+        world["allowed"] = allowed
     spec = specify(open_table(log, columns), states, actions, horizon=horizon, **world)
     seed = fresh_seed() if shared_seed is None else shared_seed
     return learn_spec(log, spec, settings, shared_seed=seed, columns=columns, candidate=candidate)
@@ -122,9 +129,9 @@ def learn_spec(
     began = time.perf_counter()
     _check_settings(settings)
     key = SharedKey(shared_seed)
-    settings = settings.numbered(spec.actions, spec.n_actions)
+    settings = settings.numbered(spec.actions, spec.n_actions).pooling(None)  # no log shows that steps are alike
     table = open_table(log, columns)
-    seen = read_log(table, spec)
+    seen = read_log(table, spec, pooled=bool(settings.stationary))
     data_seed = seed_of(seen.data)
     run = run_logged(seen, spec, key, settings, data_seed=data_seed, candidate=candidate)
     world = spec.environment(table.columns if published is None else published)
@@ -144,8 +151,6 @@ def _check_settings(settings: Settings) -> None:
     for name, needed in (("rule", "canonical"), ("access", "episodic")):
         if getattr(settings, name) != needed:
             raise ReprlError(f"{name} must be {needed!r} for a log, got {getattr(settings, name)!r}")
-    if getattr(settings, "stationary", None):
-        raise ReprlError("stationary must be left out for a log, whose steps are counted apart, got True")
 
 
 def seed_of(data: Data) -> int:

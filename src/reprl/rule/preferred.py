@@ -50,7 +50,7 @@ def weigh_tolerances(
 
     Guarantee:
         The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] ≤ H·u + H·Σ of the visits below the floor
-        (performance difference, docs/proofs/canonical.md §2); discounted, 1/(1 − γ) takes the place of H (§6).
+        (performance difference, docs/proofs/canonical.md §2); discounted, 1/(1 − γ) takes the place of H (§9).
     """
     horizon, n_states, _ = dynamics.outcomes.shape
     n = tolerances.size
