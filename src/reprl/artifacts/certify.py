@@ -26,6 +26,8 @@ def certify_folder(directory: str | os.PathLike[str], delta: float | None = None
     settings = run.recipe.settings
     if settings.rule != "canonical":
         raise ReprlError(f"{directory} must hold a run of the rule 'canonical' to be certified, got {settings.rule!r}")
+    if run.recipe.environment.discount is not None:
+        raise ReprlError(f"{directory} must hold a run with a horizon to be certified, got {run.environment.end}")
     witness = _witness(Path(directory), run)
     told = run.receipt.certified
     if delta is None:

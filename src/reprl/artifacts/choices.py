@@ -42,12 +42,15 @@ class Candidate(NamedTuple):
         kind, number = given.choice("kind", KINDS), given.whole("number", 0, MOST)
         return Candidate(kind, number, given.real("tolerance", open_low=True))
 
-    def check(self, shape: tuple[int, int, int], settings: Settings, shared_seed: int) -> Candidate:
-        """Return the candidate if the rule of these settings has it."""
+    def check(
+        self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, discount: float = 0.0
+    ) -> Candidate:
+        """Return the candidate if the rule of these settings has it; discount as in ``make_rule``."""
         if settings.rule != "canonical":
             raise ReprlError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
-        rule = make_rule(SharedKey(shared_seed).derive("rule"), (*shape[:2], 1), epsilon=settings.epsilon)
+        key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
+        rule = make_rule(key, sizes, epsilon=settings.epsilon, discount=discount)
         known = rule.tolerances if self.kind == "preferred" else rule.widths
         if self.number >= known.size:
             raise ReprlError(f"candidate.number must be a whole number from 0 to {known.size - 1}, got {self.number}")

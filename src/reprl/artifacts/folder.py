@@ -92,8 +92,8 @@ class StoredRun(NamedTuple):
         chosen = None if receipt.choice is None else receipt.choice.published
         if chosen != recipe.candidate:
             raise ReprlError(f"receipt choice must be the recipe's candidate ({recipe.candidate}), got {chosen}")
-        if receipt.visits.shape != policy.actions.shape:
-            raise ReprlError(f"receipt visits must have shape {policy.actions.shape}, got {receipt.visits.shape}")
+        if receipt.visits.shape != policy.table.shape:
+            raise ReprlError(f"receipt visits must have shape {policy.table.shape}, got {receipt.visits.shape}")
         return self
 
 

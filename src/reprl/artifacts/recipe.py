@@ -21,6 +21,7 @@ from reprl.learning.logged import learn_spec
 from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import PREFIX, make
 from reprl.mdp.environment import SIZES, Environment, describe
+from reprl.mdp.forever import MOST
 from reprl.mdp.gymnasium.model import would_import
 from reprl.mdp.logs.spec import ID, LogSpec
 from reprl.mdp.tabular import Labels, TabularMDP
@@ -39,9 +40,9 @@ _LATER: dict[str, Any] = {"stationary": False, "scale": DEFAULT_SCALE, "shape": 
 """Fields of the settings that recipes did not always have, and what one without them means: they are written only where
 they say something else, so that older recipes keep their meaning and their digests."""
 _PLACE = ("id", "options", *SIZES, "digest")
-_UNITS = "reward_range"
-"""A field of the environment that recipes did not always have, so no digest depends on it: the environment's own digest
-covers the range of a black box, and rescaled rewards where dynamics are known."""
+_UNITS, _DISCOUNT = "reward_range", "discount"
+"""Fields of the environment that recipes did not always have, so no digest depends on them: the environment's own one
+covers the discount, the range of a black box, and rescaled rewards where dynamics are known."""
 _RESERVED = ("id", "horizon", "data_seed")
 
 
@@ -83,7 +84,8 @@ class Recipe:
         if self.candidate is not None:
             place = self.environment
             with naming("recipe "):
-                self.candidate.check((place.horizon, place.n_states, place.n_actions), self.settings, self.shared_seed)
+                shape = (place.horizon, place.n_states, place.n_actions)
+                self.candidate.check(shape, self.settings, self.shared_seed, place.discount or 0.0)
 
     @classmethod
     def of(cls, result: LearnResult) -> Recipe:
@@ -96,7 +98,7 @@ class Recipe:
     def plan(cls, environment: Environment, settings: Settings, shared_seed: int) -> Recipe:
         """Return the recipe of a run that is still to be made."""
         settings = settings.numbered(environment.labels.actions, environment.n_actions).pooling(environment)
-        settings.check_horizon(environment.horizon)
+        settings.check_horizon(environment.horizon, environment.discount)
         return cls(
             environment=_portable(environment),
             settings=settings,
@@ -128,7 +130,7 @@ class Recipe:
     @property
     def _place(self) -> tuple[str, ...]:
         """The fields of the environment that the document has."""
-        return _PLACE if self.environment.reward_range is None else (*_PLACE, _UNITS)
+        return (*_PLACE, *(name for name in (_UNITS, _DISCOUNT) if getattr(self.environment, name) is not None))
 
     def to_json(self) -> str:
         """Return the document as text."""
@@ -183,7 +185,7 @@ class Recipe:
             _check_allowed(str(wanted.id), allow)
             env = _make(wanted)
         found = describe(env)
-        for name in (*SIZES, *(() if wanted.reward_range is None else (_UNITS,)), "digest"):
+        for name in (*SIZES, *(() if wanted.reward_range is None else (_UNITS,)), _DISCOUNT, "digest"):
             recorded, actual = getattr(wanted, name), getattr(found, name)
             if recorded != actual:
                 source = "the environment given" if given else f"{wanted.id} built here"
@@ -345,8 +347,9 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
 
 
 def _read_environment(document: Reader) -> Environment:
-    has_units = isinstance(document["environment"], dict) and _UNITS in document["environment"]
-    given = document.part("environment", (*_PLACE, _UNITS) if has_units else _PLACE)
+    stated = document["environment"] if isinstance(document["environment"], dict) else {}
+    later = [name for name in (_UNITS, _DISCOUNT) if name in stated]
+    given = document.part("environment", (*_PLACE, *later))
     id, options = given.optional("id", given.printable), given.mapping("options")
     for name in options:
         if name in _RESERVED:
@@ -354,13 +357,18 @@ def _read_environment(document: Reader) -> Environment:
     if id is None and options:
         raise ReprlError(f"{given.where('options')} must be empty where id is null, got {quote(options)}")
     horizon, n_states, n_actions = (given.whole(name, 1, 2**31) for name in SIZES)
-    units = None
-    if has_units:
+    units = discount = None
+    if _DISCOUNT in later:
+        discount = given.real(_DISCOUNT, 0.0, MOST, open_low=True)
+        if horizon != 1:
+            raise ReprlError(f"{given.where('horizon')} must be 1 for a discounted environment, got {horizon}")
+    if _UNITS in later:
         low, high = given.pair(_UNITS, -math.inf, math.inf)
         if not low < high:
             raise ReprlError(f"{given.where(_UNITS)} must be [low, high] with low < high, got {quote(given[_UNITS])}")
         units = (low, high)
-    return Environment(id, options, horizon, n_states, n_actions, given.digest("digest"), reward_range=units)
+    place = Environment(id, options, horizon, n_states, n_actions, given.digest("digest"))
+    return place._replace(reward_range=units, discount=discount)
 
 
 def _read_settings(document: Reader, environment: Environment) -> Settings:
@@ -375,5 +383,5 @@ def _read_settings(document: Reader, environment: Environment) -> Settings:
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
         settings = Settings(**given.document, **later).numbered((), environment.n_actions)
-        settings.check_horizon(environment.horizon)
+        settings.check_horizon(environment.horizon, environment.discount)
         return settings

@@ -202,17 +202,17 @@ def compare_policies(
     world = None if env is None else describe(env)
     names = labels or Labels()
     if world is not None:
-        fits = not isinstance(a, Policy) or a.actions.shape == (world.horizon, world.n_states)
+        fits = not isinstance(a, Policy) or a.table.shape == (world.horizon, world.n_states)
         names = world.labels if fits else Labels()
     shapes = different = values = None
     first: tuple[CellDifference, ...] = ()
     if isinstance(a, Policy) and isinstance(b, Policy):
         shapes = ((a.horizon, a.n_states), (b.horizon, b.n_states))
         if shapes[0] == shapes[1]:
-            where = np.argwhere(a.actions != b.actions)
+            where = np.argwhere(a.table != b.table)
             different = len(where)
             first = tuple(
-                CellDifference(int(h), int(s), (int(a.actions[h, s]), int(b.actions[h, s]))) for h, s in where[:FIRST]
+                CellDifference(int(h), int(s), (int(a.table[h, s]), int(b.table[h, s]))) for h, s in where[:FIRST]
             )
         if isinstance(env, TabularMDP) and all(_fits(policy, env) for policy in (a, b)):
             values = (env.evaluate(a), env.evaluate(b))
@@ -227,4 +227,4 @@ def compare_policies(
 
 
 def _fits(policy: Policy, env: TabularMDP) -> bool:
-    return policy.actions.shape == (env.horizon, env.n_states) and int(policy.actions.max()) < env.n_actions
+    return policy.table.shape == (env.horizon, env.n_states) and int(policy.table.max()) < env.n_actions

@@ -16,6 +16,7 @@ from reprl.checkpoints import open_checkpoint, recall
 from reprl.documents import plain
 from reprl.errors import ReprlError, check_int, check_probability, quote
 from reprl.learning.accuracy import with_rescaled_epsilon
+from reprl.learning.learner import ReprlLearner, suited
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import LearnerOptions, Settings
 from reprl.mdp.environment import describe, open_environment
@@ -44,6 +45,7 @@ def audit(
     pairs: int = 50,
     *,
     horizon: int | None = None,
+    discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
     epsilon_units: str = "rescaled",
     rho: float = 0.1,
@@ -69,6 +71,7 @@ def audit(
             function of an observation, or a model with ``predict``.
         pairs: shared keys to try.
         horizon: H, for an id or a gymnasium.Env.
+        discount: as in ``reprl.learn``; rivals need a horizon.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         epsilon_units: what the learner's option epsilon is given in, as for ``reprl.learn``; it gets it rescaled.
         rho: the disagreement that is tested; learners that aim for a ρ are also given it.
@@ -102,9 +105,11 @@ def audit(
     flags = (sequential, alternative, progress)
     seed = recall(checkpoint, "seed") if seed is None else seed
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, check_int("evaluation", evaluation, 0, 10**6))
-    place = open_environment(env, horizon, reward_range)
+    place = open_environment(env, horizon, reward_range, discount)
     options = with_rescaled_epsilon(learn_options, epsilon_units, place)
     subject = resolve_learner(learner, place, asked.rho, access, options)
+    if subject.name == ReprlLearner.name and not subject.theirs:
+        place = suited(place, str(subject.options.get("rule")), float(subject.options.get("epsilon", 0.3)))
     return _measure(asked, place, subject, checkpoint, progress)
 
 

@@ -91,14 +91,14 @@ def policy_divergence(
         scores: Q*, (H, S, A), if it is known; the margin is the distance of the two actions in it.
         reachable: (H, S), the cells that some policy reaches, if they are known.
     """
-    apart = first.actions != second.actions
+    apart = first.table != second.table
     if not apart.any():
         return None
     reached = apart if reachable is None else apart & reachable
     apart, beyond = (reached, "") if reached.any() else (apart, "; no policy gets there")
     h = int(np.flatnonzero(apart.any(axis=1))[-1])
     s = int(np.flatnonzero(apart[h])[0])
-    a, b = int(first.actions[h, s]), int(second.actions[h, s])
+    a, b = int(first.table[h, s]), int(second.table[h, s])
     margin = None if scores is None else float(abs(scores[h, s, a] - scores[h, s, b]))
     if margin is None:
         close = "their values are not known"
@@ -131,11 +131,11 @@ def _lead(lead: float) -> str:
 def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:
     """One candidate, two policies: a gap was within the tolerance in one run and beyond it in the other."""
     one, two = pair
-    parted = one.policy.actions != two.policy.actions
+    parted = one.policy.table != two.policy.table
     apart = parted & ~one.tiers.ignorable & ~two.tiers.ignorable
     if not apart.any():
         h, s = (int(i) for i in np.argwhere(parted)[0])
-        actions = int(one.policy.actions[h, s]), int(two.policy.actions[h, s])
+        actions = int(one.policy.table[h, s]), int(two.policy.table[h, s])
         text = f"{world.cell(h, s)}: {_versus(world, actions)}; a run that hardly ever comes there says what it prefers"
         return Divergence(number, "comparison", None, h, s, None, actions, text)
     h = int(np.flatnonzero(apart.any(axis=1))[0])
@@ -148,7 +148,7 @@ def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:
 
 def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float, tuple[int, int], str]:
     """How two runs with one candidate came to different actions in a cell: (s, margin, actions, text)."""
-    a, b = (int(run.policy.actions[h, s]) for run in pair)
+    a, b = (int(run.policy.table[h, s]) for run in pair)
     gaps = [run.values[h, s] - run.counts.mean_return(h, run.values[h + 1])[s] for run in pair]
     chosen = pair[0].choice
     assert chosen is not None
@@ -210,7 +210,7 @@ def _length(number: int, pair: Pair) -> Divergence | None:
 
 def _arms(number: int, pair: Pair, inductions: Inductions, h: int, world: Environment) -> Divergence | None:
     one, two = inductions
-    chosen = [run.policy.actions[h] for run in pair]
+    chosen = [run.policy.table[h] for run in pair]
     level = pair[0].tiers.level[h]
     apart = chosen[0] != chosen[1]
     if not apart.any():

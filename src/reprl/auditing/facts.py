@@ -38,8 +38,15 @@ def reachable(mdp: TabularMDP) -> NDArray[np.bool_]:
 
 
 def largest_reach(mdp: TabularMDP, cells: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return max_π Pr[x_h = s] of every marked cell, (H, S); 0 elsewhere."""
+    """Return max_π Pr[x_h = s] of every marked cell, (H, S); 0 elsewhere.
+
+    Of a discounted world (1 − γ)·Σ_t γ^t Pr[x_t = s], (1, S): the chance to be there when a step of γ^t's law ends.
+    """
     most = np.zeros(cells.shape)
+    if mdp.discount is not None:
+        for s in np.flatnonzero(cells[0]):
+            most[0, s] = (1.0 - mdp.discount) * mdp.reachability(np.arange(mdp.n_states)[None] == s)
+        return most
     columns = np.flatnonzero(cells.any(axis=0))
     for low in range(0, columns.size, _COLUMNS):
         part = columns[low : low + _COLUMNS]

@@ -155,7 +155,7 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
         facts = (trial.scores, trial.reachable)
         divergence = policy_divergence(number, policies[0], policies[1], trial.world, *facts)
     values, visits = _value(trial, number, policies)
-    actions = np.stack([policy.actions.astype(np.int32) for policy in policies])
+    actions = np.stack([policy.table.astype(np.int32) for policy in policies])
     return KeyRuns(actions, tuple(samples), values, divergence, visits)
 
 

@@ -17,11 +17,11 @@ import numpy as np
 from reprl.errors import check_real
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.generative import plan_calls
-from reprl.learning.learner import ReprlLearner, learn, make_settings
+from reprl.learning.learner import ReprlLearner, learn, make_settings, suited
 from reprl.learning.rounds import FIRST
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.access import GenerativeModel
-from reprl.mdp.environment import check_access, fresh_model, open_environment
+from reprl.mdp.environment import check_access, episode_steps, fresh_model, open_environment
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
@@ -92,6 +92,7 @@ def forecast(
     env: TabularMDP | GymnasiumModel | str | Any,
     *,
     horizon: int | None = None,
+    discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
     epsilon_units: str = "rescaled",
     max_samples: int | None = None,
@@ -104,6 +105,7 @@ def forecast(
     Args:
         env: as for ``learn``.
         horizon: as for ``learn``.
+        discount: as for ``learn``.
         reward_range: as for ``learn``.
         epsilon_units: as for ``learn``.
         max_samples: as for ``learn``; it bounds the range.
@@ -118,8 +120,9 @@ def forecast(
         A fresh shared seed and fresh data seeds, which no run reads again.
     """
     make_settings(options)  # what is wrong with them is said before an environment is opened
-    world = open_environment(env, horizon, reward_range)
+    world = open_environment(env, horizon, reward_range, discount)
     settings = make_settings(with_rescaled_epsilon(options, epsilon_units, world))
+    world = suited(world, settings.rule, settings.epsilon)
     check_access(world, settings.access, "a forecast")
     seconds = check_real("seconds", seconds, 0.0, 3600.0, open_low=False, open_high=False)
     fixed = _fixed(world, settings)
@@ -217,7 +220,7 @@ def _sizes(world: TabularMDP | GymnasiumModel, settings: Settings, most: int | N
     """Limits on samples under which the learner makes one, two, three … rounds."""
     starts = 0 if isinstance(world, TabularMDP) and world.fixed_start else 1
     per_cell = FIRST * world.n_states * world.n_actions
-    steps = world.horizon + starts
+    steps = episode_steps(world) + starts
     if settings.access == "generative":
         steps = world.horizon
     size = per_cell * steps + (FIRST if settings.access == "generative" else 0)

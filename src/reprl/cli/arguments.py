@@ -19,6 +19,7 @@ from reprl.errors import ReprlError, quote
 
 if TYPE_CHECKING:
     from reprl.artifacts.recipe import Recipe
+    from reprl.mdp.environment import Environment
     from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
 
@@ -95,6 +96,10 @@ Env = Annotated[
     ),
 ]
 Horizon = Annotated[int | None, option("--horizon", "-H", help="H, the steps of an episode.", kind=whole)]
+Discount = Annotated[
+    float | None,
+    option("--discount", help="γ of a world without an end; --horizon is then how long episodes are.", kind=real),
+]
 RewardRange = Annotated[
     tuple[float, float] | None,
     option("--reward-range", help="Bounds of the reward of a Gymnasium environment.", kind=real, metavar="LOW HIGH"),
@@ -324,21 +329,31 @@ def count_workers(workers: int | None) -> int:
 
 
 def open_other(
-    env: str | None,
-    horizon: int | None,
-    env_option: list[str] | None,
-    reward_range: tuple[float, float] | None,
-    recorded: tuple[float, float] | None = None,
+    env: str | None, place: Environment | None, env_option: list[str] | None, reward_range: tuple[float, float] | None
 ) -> TabularMDP | GymnasiumModel | None:
-    """Open the environment of --env, if it is given; a black box without a range takes the recorded one."""
+    """Open the environment of --env, if it is given, with the horizon, discount and range that a recipe recorded."""
     options = read_pairs("--env-option", env_option)
     if env is not None:
         from reprl.cli.environment import open_named
 
-        return open_named(env, horizon, options, reward_range, recorded)
+        if place is None:
+            return open_named(env, None, options, reward_range)
+        if place.discount is not None:
+            return open_named(env, None, {**options, "discount": place.discount}, reward_range, place.reward_range)
+        return open_named(env, place.horizon, options, reward_range, place.reward_range)
     if options or reward_range:
         raise ReprlError(f"--env-option and --reward-range must come with --env, got {quote(options or reward_range)}")
     return None
+
+
+def world_options(env_option: list[str] | None, discount: float | None) -> dict[str, Any]:
+    """Return the options of an environment, the discount among them."""
+    options = read_pairs("--env-option", env_option)
+    if discount is not None:
+        if "discount" in options:
+            raise ReprlError(f"--env-option must not repeat --discount, got discount={quote(options['discount'])}")
+        options["discount"] = discount
+    return options
 
 
 def plan_recipe(
@@ -349,19 +364,21 @@ def plan_recipe(
     options: dict[str, Any],
     shared_seed: int | None,
     timeout: float | None = None,
+    discount: float | None = None,
 ) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
     """Open an environment and write down what is to be learned in it."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
     from reprl.learning.accuracy import with_rescaled_epsilon
-    from reprl.learning.learner import limit_time, make_settings
+    from reprl.learning.learner import limit_time, make_settings, suited
     from reprl.mdp.environment import describe
     from reprl.randomness import fresh_seed
 
     options, units = split_units(options)
     make_settings(options)  # what is wrong with them is said before an environment is opened
-    world = open_named(env, horizon, read_pairs("--env-option", env_option), reward_range)
+    world = open_named(env, horizon, world_options(env_option, discount), reward_range)
     settings = make_settings(with_rescaled_epsilon(options, units, world))
+    world = suited(world, settings.rule, settings.epsilon)
     limit_time(world, timeout)
     seed = fresh_seed() if shared_seed is None else shared_seed
     return world, Recipe.plan(describe(world), settings, seed)

@@ -42,6 +42,7 @@ def audit(
     learner: Learner = "reprl",
     pairs: Pairs = 50,
     horizon: args.Horizon = None,
+    discount: args.Discount = None,
     reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
     epsilon_units: args.EpsilonUnits = None,
@@ -94,7 +95,7 @@ def audit(
     }
     options = args.learn_options(given, option)
     with args.open_results(out, "audit.json") as (save, kept), cluster(dask):
-        world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
+        world = open_named(env, horizon, args.world_options(env_option, discount), reward_range)
         subject = read_object("--learner", learner) if names_object(learner) else learner
         if learner == "reprl":
             _announce(world, options, 2.0 * pairs / max(1, workers))

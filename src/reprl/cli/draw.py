@@ -46,9 +46,9 @@ def print_policies(
     console: Console, policies: Sequence[Policy], world: Environment, titles: Sequence[str], idle: NDArray[np.bool_]
 ) -> None:
     """Draw policies side by side; cells in which they differ stand out, those without a decision are a dot."""
-    apart = np.zeros(policies[0].actions.shape, dtype=bool)
+    apart = np.zeros(policies[0].table.shape, dtype=bool)
     for policy in policies[1:]:
-        apart |= policy.actions != policies[0].actions
+        apart |= policy.table != policies[0].table
     width = min(console.width, _MAX_WIDTH) // len(policies) - 4
     panels: list[RenderableType] = []
     for policy, title in zip(policies, titles, strict=True):
@@ -67,8 +67,8 @@ def _cell(
     policy: Policy, world: Environment, h: int, s: int, apart: NDArray[np.bool_], idle: NDArray[np.bool_]
 ) -> Text:
     if apart[h, s]:
-        return Text(world.labels.action(int(policy.actions[h, s])), "bold reverse red")
-    return Text(_IDLE, "dim") if idle[h, s] else Text(world.labels.action(int(policy.actions[h, s])), "bold")
+        return Text(world.labels.action(int(policy.table[h, s])), "bold reverse red")
+    return Text(_IDLE, "dim") if idle[h, s] else Text(world.labels.action(int(policy.table[h, s])), "bold")
 
 
 def _grids(
@@ -85,7 +85,7 @@ def _grids(
     for low in range(0, steps, across):
         maps = []
         for h in range(low, min(low + across, steps)):
-            text = Text(f"step {h}\n", style="")
+            text = Text("every step\n" if policy.stationary else f"step {h}\n", style="")
             for s in range(min(rows * columns, world.n_states)):
                 cell = _cell(policy, world, h, s, apart, idle)
                 text.append_text(cell)
@@ -107,7 +107,7 @@ def _rows(policy: Policy, world: Environment, apart: NDArray[np.bool_], idle: ND
     table = Table(box=None, pad_edge=False)
     table.add_column("state", no_wrap=True)
     for h in range(steps):
-        table.add_column(str(h), no_wrap=True)
+        table.add_column("every step" if policy.stationary else str(h), no_wrap=True)
     for s in range(states):
         cells = (_cell(policy, world, h, s, apart, idle) for h in range(steps))
         table.add_row(Text(world.labels.state(s)), *cells)

@@ -29,6 +29,7 @@ def learn(
     env: args.OptionalEnv = None,
     log: args.Log = None,
     horizon: args.Horizon = None,
+    discount: args.Discount = None,
     reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
     epsilon_units: args.EpsilonUnits = None,
@@ -88,10 +89,11 @@ def learn(
     if log is not None:
         from reprl.cli.logs import learn_from_log
 
-        spec |= {"horizon": horizon, "reward_range": reward_range}
+        spec |= {"horizon": horizon, "discount": discount, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
     options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout)
+    place = (env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout, discount)
+    world, recipe = args.plan_recipe(*place)
     drawn |= {"own": _again(recipe, env, env_option, reward_range), "dask": dask, "certify": certify}
     return _learn_from(world, recipe, out, force, counts, **drawn)
 

@@ -33,6 +33,8 @@ def learn_from_log(
     world = {name: value for name, value in given.items() if value is not None}
     columns = args.read_columns(world.pop("column", None))
     states, actions = (args.read_labels(f"--{name}", world.pop(name, None)) for name in ("states", "actions"))
+    if "discount" in world:
+        raise ReprlError(f"--discount must be left out with --log, got {world['discount']:g}")
     if "horizon" not in world:
         raise ReprlError("--horizon must be given with --log: how many steps of an episode count, got none")
     options, units = args.split_units(options)

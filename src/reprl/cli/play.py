@@ -45,6 +45,7 @@ def play(
     reprl play run --episodes 100 --seed 1 --json
     """
     from reprl.artifacts.folder import load_run
+    from reprl.mdp.environment import episode_steps
     from reprl.mdp.gymnasium.play import open_to_play
     from reprl.mdp.gymnasium.play import play as play_once
     from reprl.randomness import DataStream, fresh_seed
@@ -52,13 +53,13 @@ def play(
     check_int("--episodes", episodes, 1, 10**6)
     stored = load_run(run)
     place = stored.recipe.environment
-    given = args.open_other(env, place.horizon, env_option, reward_range, place.reward_range)
+    given = args.open_other(env, place, env_option, reward_range)
     world = stored.recipe.make(given, allow=allow or ())
     start = check_int("--seed", fresh_seed() if seed is None else seed, 0, 2**64 - 1)
     seeds = [int(word) >> 1 for word in DataStream(start, "play").integers(episodes)]
     opened = open_to_play(world)
     try:
-        played = [play_once(stored.policy, opened, each) for each in seeds]
+        played = [play_once(stored.policy, opened, each, episode_steps(world)) for each in seeds]
     finally:
         opened.close()
     document = _document(stored, world, start, played)
@@ -74,7 +75,7 @@ def _document(
     totals = [_own_units(world, episode) for episode in played]
     expected = None
     if isinstance(world, TabularMDP):
-        expected = world.labels.reward_map.restore(world.evaluate(stored.policy), world.horizon)
+        expected = world.labels.reward_map.restore(world.evaluate(stored.policy), world.most)
     return {
         "fingerprint": stored.policy.fingerprint,
         "seed": seed,
@@ -90,11 +91,13 @@ def _document(
 
 def _own_units(world: TabularMDP | GymnasiumModel, episode: Episode) -> float:
     """The return in the rewards' own units; what plays a table pays from 0 to 1."""
+    from reprl.mdp.environment import episode_steps
     from reprl.mdp.tabular import TabularMDP
 
     if isinstance(world, TabularMDP) and (world.origin is None or not world.origin.id.startswith("gym:")):
-        return world.labels.reward_map.restore(episode.total, world.horizon)
-    return episode.total
+        steps = sum((world.discount or 1.0) ** h for h in range(episode_steps(world)))
+        return world.labels.reward_map.restore(episode.discounted(world.discount), steps)
+    return episode.discounted(world.discount)
 
 
 def _show(console: Console, stored: StoredRun, document: dict[str, Any], played: list[Episode]) -> None:
@@ -124,7 +127,7 @@ def _show_episode(console: Console, stored: StoredRun, episode: Episode) -> None
         if move.picture is not None and "\n" in move.picture:
             console.print(Text.from_ansi(move.picture.strip("\n")))
         h, s = move.step, interface.state(move.observation, stored.policy.n_states)
-        action = labels.action(int(stored.policy.actions[h, s]))
+        action = labels.action(int(stored.policy.table[h, s]))
         console.print(f"step {h}: {name(move.observation)}, do {action}, get {move.reward:g}")
     if episode.picture is not None and "\n" in episode.picture:
         console.print(Text.from_ansi(episode.picture.strip("\n")))

@@ -123,7 +123,7 @@ def _open(
     from reprl.learning.learner import limit_time
 
     place = wanted.environment
-    given = args.open_other(other["env"], place.horizon, other["env_option"], other["reward_range"], place.reward_range)
+    given = args.open_other(other["env"], place, other["env_option"], other["reward_range"])
     world = wanted.make(given, allow=allow or ())
     limit_time(world, timeout)
     return world

@@ -39,8 +39,8 @@ def report(
     from reprl.artifacts.folder import load_run
     from reprl.report import write_report
 
-    horizon = load_run(source).recipe.environment.horizon if env is not None else None
-    written = write_report(source, out, second=second, env=args.open_other(env, horizon, env_option, reward_range))
+    place = load_run(source).recipe.environment if env is not None else None
+    written = write_report(source, out, second=second, env=args.open_other(env, place, env_option, reward_range))
     document = {
         "source": str(source),
         "second": None if second is None else str(second),

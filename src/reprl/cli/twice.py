@@ -35,6 +35,7 @@ DataSeeds = Annotated[
 def twice(
     env: args.Env,
     horizon: args.Horizon = None,
+    discount: args.Discount = None,
     reward_range: args.RewardRange = None,
     epsilon: args.Epsilon = None,
     epsilon_units: args.EpsilonUnits = None,
@@ -67,7 +68,8 @@ def twice(
     given |= {"rule": rule, "preference": preference, "constants": constants, "scale": scale}
     seeds = _two_seeds(data_seed)
     options = args.learn_options(given, option)
-    world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, shared_seed, timeout)
+    place = (env, horizon, env_option, reward_range, options, shared_seed, timeout, discount)
+    world, recipe = args.plan_recipe(*place)
     runs = [
         run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers, runs=ahead)[0]
         for seed, ahead in zip(seeds, (2, 0), strict=True)
@@ -76,8 +78,8 @@ def twice(
     from reprl.peers import empirical_values, greedy_policy
 
     comparison = compare_policies(runs[0].policy, runs[1].policy, world)
-    plain = [greedy_policy(empirical_values(run.counts)) for run in runs]
-    greedy = int((plain[0].actions != plain[1].actions).sum())
+    plain = [greedy_policy(empirical_values(run.counts, run.environment.discount or 0.0)) for run in runs]
+    greedy = int((plain[0].table != plain[1].table).sum())
     document = {
         **comparison.as_dict(),
         "shared_seed": recipe.shared_seed,
@@ -127,7 +129,7 @@ def _show(
     table.add_row("fingerprint", *(Text(run.policy.short_fingerprint, "bold") for run in runs))
     console.print(table)
     print_comparison(console, comparison)
-    cells = runs[0].policy.actions.size
+    cells = runs[0].policy.table.size
     plain = f"greedy planning on these two data sets differs in {greedy} of {cells} cells: it shares no randomness"
     weakest = max(runs, key=is_undecided)
     accuracy = ("accuracy", accuracy_words(weakest, weakest.environment))

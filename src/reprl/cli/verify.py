@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.verify import Evidence, Verification
+    from reprl.mdp.environment import Environment
     from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import Labels, TabularMDP
 
@@ -43,8 +44,7 @@ def verify(
     from reprl.artifacts.verify import compare_policies, load_evidence, remarks
 
     sides = (load_evidence(a), load_evidence(b))
-    shape = next((side.policy.actions.shape for side in sides if side.policy is not None), (None,))
-    given = args.open_other(env, shape[0], env_option, reward_range)
+    given = args.open_other(env, _place(sides), env_option, reward_range)
     world, notes = _find_world(sides) if given is None else (given, [])
     first, second = (side.policy or side.fingerprint for side in sides)
     comparison = compare_policies(first, second, world, _find_names(sides))
@@ -58,6 +58,17 @@ def verify(
     }
     code = FINE if comparison.same else DIFFERENT
     return Answer(document, lambda console: _show(console, sides, comparison, notes), code)
+
+
+def _place(sides: tuple[Evidence, Evidence]) -> Environment | None:
+    """What is known of the environment: all that a recipe says, or the horizon of a policy."""
+    from reprl.mdp.environment import Environment
+
+    for side in sides:
+        if side.recipe is not None:
+            return side.recipe.environment
+    found = next((side.policy for side in sides if side.policy is not None and not side.policy.stationary), None)
+    return None if found is None else Environment(None, {}, found.horizon, found.n_states, 1)
 
 
 def _rehearsal(side: Evidence) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.forever import feared
 from reprl.mdp.outcomes import Outcomes
 
 UNSURE = 16
@@ -25,7 +26,8 @@ class Unknown(NamedTuple):
     """What is not known, from the start."""
 
     worth: float
-    """The best sum over policies of Pr[the first unsure cell is met at step h]·(H − h), in the empirical model."""
+    """The best sum over policies of Pr[the first unsure cell is met at step h]·(H − h), in the empirical model;
+    discounted, of γ^h·Pr/(1 − γ)."""
     actions: NDArray[np.int64]
     """(H, S): the policy that it is the sum of."""
 
@@ -44,7 +46,11 @@ def weigh_unknown(dynamics: Dynamics, unsure: NDArray[np.bool_]) -> Unknown:
     """
     worth = np.zeros(dynamics.outcomes.n_states)
     actions = np.zeros(dynamics.outcomes.shape[:2], dtype=np.int64)
-    _weigh(dynamics, unsure, worth, actions)
+    if dynamics.discount > 0.0:
+        outcomes, law, discount = dynamics.outcomes, dynamics.probability, dynamics.discount
+        worth = feared(outcomes, law, dynamics.allowed, unsure, discount, actions[0])
+    else:
+        _weigh(dynamics, unsure, worth, actions)
     return Unknown(float(dynamics.initial @ worth), actions)
 
 

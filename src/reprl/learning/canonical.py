@@ -24,7 +24,7 @@ from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, keep_rehearsals, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
-from reprl.mdp.access import check_model, mask_of
+from reprl.mdp.access import check_model, discount_of, mask_of
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, redraw
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
@@ -90,7 +90,7 @@ def run_canonical(
     check_model(model, settings.access, f"access={settings.access!r}", masked=True)
     settings = settings.pooling(model, apart=certify)
     model = _provable(model, settings) if certify else source(model, settings)
-    settings.check_horizon(model.horizon)
+    _check_endless(model, settings)
     rule = _rule_for(model, check_shared_key(shared_key), settings, candidate)
     data = no_data(model, pooled=bool(settings.stationary))
     weight: NDArray[np.float64] | None = None
@@ -100,32 +100,48 @@ def run_canonical(
             tell = None if progress is None else telling(progress, f"round {number}")
             gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
             data, witness = gathered.data, gathered.witness._replace(round=number)
+            known = data.forever(discount_of(model)) if discount_of(model) else data
             last = size == sizes[-1]
             proof = _Proof(None, None)
             if certify and (number > SKIPPED or last):  # before that, a look by episodes would spend all of δ
                 proof = _prove(rule, witness, shared_key, settings, model, last=last)
             ask = not spend and (not certify or (last and not proof.proven))
             stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
-            look = _look(rule, data, settings, stream, crew, pairs=candidate is None)
+            look = _look(rule, known, settings, stream, crew, pairs=candidate is None)
             if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    run = replace(_finish(rule, data, _proven(look, proof), settings), witness=witness.kept())
+    run = replace(_finish(rule, known, _proven(look, proof), settings), witness=witness._replace(data=known).kept())
     return _certified(run if candidate is None else _following(run), proof.certificate)
 
 
 def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None) -> Rule:
     """Return f(ξ, ·) for a model, or the one candidate of it that a recipe has published."""
-    shape = (model.horizon, model.n_states, model.n_actions)
+    discount = discount_of(model)
+    shape = (1 if discount else model.horizon, model.n_states, model.n_actions)
     preference = settings.numbered((), shape[2]).preference
-    rule = make_rule(shared_key.derive("rule"), shape, epsilon=settings.epsilon, preference=preference)
+    key = shared_key.derive("rule")
+    rule = make_rule(key, shape, epsilon=settings.epsilon, preference=preference, discount=discount)
     return rule if candidate is None else follow(rule, *candidate)
+
+
+def _check_endless(model: Any, settings: Settings) -> None:
+    """Refuse an accuracy that every policy has, and a discounted world whose law may depend on the step."""
+    discount = discount_of(model)
+    settings.check_horizon(model.horizon, discount)
+    if discount and not settings.stationary:
+        raise ReprlError(
+            "stationary must be True for a discounted world: say so if its law does not depend on the step, got "
+            f"{settings.stationary}"
+        )
 
 
 def _provable(model: Any, settings: Settings) -> Any:
     """Return what is sampled, or refuse what no certificate covers."""
     if settings.stationary:
         raise ReprlError("stationary must be False, or left out, for a run that is to be certified, got True")
+    if discount_of(model):
+        raise ReprlError(f"certify must be False for a discounted world, got True for discount {discount_of(model):g}")
     if mask_of(model) is not None:
         raise ReprlError("certify must be False for an environment that masks actions, got True")
     return source(model, settings)
@@ -216,8 +232,8 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
         ask = partial(rehearse, team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
         make = partial(ask, pairs=pairs, workers=crew.workers)
         rehearsal = make() if crew.checkpoint is None else keep_rehearsals(crew.checkpoint).once(stream.purpose, make)
-    value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.actions)
-    unseen = weigh_unseen(data, value, visits, choice.policy.actions)
+    value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.table)
+    unseen = weigh_unseen(data, value, visits, choice.policy.table)
     return _Look(dynamics, choice, rehearsal, value, find_unknown(data).worth, unseen)
 
 
@@ -234,7 +250,7 @@ def _is_sure(look: _Look, settings: Settings) -> bool:
 
 def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
     """Put the result together."""
-    visits = visits_of(look.dynamics, look.choice.policy.actions)
+    visits = visits_of(look.dynamics, look.choice.policy.table)
     decided = visits >= rule.floor
     level = np.where(decided, 1, 2).astype(np.int64)
     return Run(
@@ -255,7 +271,7 @@ def _proven(look: _Look, proof: _Proof) -> _Look:
     if not proof.proven or proof.certificate is None or proof.policy is None or proof.policy == look.choice.policy:
         return look
     best = float(look.dynamics.initial @ look.value[0])
-    loss = policy_loss(look.dynamics, look.value[0], proof.policy.actions)
+    loss = policy_loss(look.dynamics, look.value[0], proof.policy.table)
     found = proof.certificate
     choice = look.choice._replace(
         policy=proof.policy,

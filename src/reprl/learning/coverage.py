@@ -70,7 +70,7 @@ def find_coverage(
     Randomness:
         Data streams (data seed, the stream's purpose + "/NUMBER").
     """
-    actions = policy.actions
+    actions = policy.table
     visits = log.data.counts.visits.copy()
     visits[:, ended] = 0
     here = visits.sum(axis=2)

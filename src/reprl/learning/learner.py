@@ -21,7 +21,9 @@ from reprl.learning.protocol import Run, number_within
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.learning.whole import run_whole
 from reprl.mdp.access import check_model
+from reprl.mdp.catalogue import truncate
 from reprl.mdp.environment import Environment, describe, fresh_model, open_environment
+from reprl.mdp.forever import reduced_horizon
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
@@ -102,6 +104,7 @@ def learn(
     env: TabularMDP | GymnasiumModel | str | Any,
     *,
     horizon: int | None = None,
+    discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
     epsilon_units: str = "rescaled",
     shared_seed: int | None = None,
@@ -120,7 +123,9 @@ def learn(
     Args:
         env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one. One that
             does not publish its dynamics is a black box, for access="episodic" alone.
-        horizon: H, for an id or a gymnasium.Env, which needs it.
+        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
+        discount: γ of a world without an end: the policy is stationary, or one of H steps for rule="sampled"
+            (docs/discounting.md). None for a world with a horizon, or one that has its discount.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         epsilon_units: what epsilon is given in: "rescaled" (values, of rewards in [0, 1]), "original" (the rewards' own
             units), or "spread" (a share of what the best policy is worth more than the worst, where the dynamics are
@@ -151,9 +156,10 @@ def learn(
     began = time.perf_counter()
     make_settings(options)  # what is wrong with them is said before an environment is opened
     workers = _checked_workers(workers, certify=certify, progress=progress)
-    world = open_environment(env, horizon, reward_range)
+    world = open_environment(env, horizon, reward_range, discount)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     settings = make_settings(with_rescaled_epsilon(options, epsilon_units, world))
+    world = suited(world, settings.rule, settings.epsilon)
     settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world, apart=certify)
     chosen = ReprlLearner(settings, None, max_samples, candidate, certify)
     with (
@@ -165,6 +171,13 @@ def learn(
         limit_time(model, timeout)
         run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
     return _result(run, model, key, world, time.perf_counter() - began)
+
+
+def suited(world: TabularMDP | GymnasiumModel, rule: str, epsilon: float) -> TabularMDP | GymnasiumModel:
+    """Return a world as a rule can learn in it: "sampled" needs a horizon, so a discounted one is cut off at ε."""
+    if rule != "sampled" or world.discount is None:
+        return world
+    return truncate(world, reduced_horizon(world.discount, epsilon))
 
 
 def _private_seed(data_seed: int | None, checkpoint: str | os.PathLike[str] | None) -> int:
@@ -227,6 +240,8 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
     settings = result.settings
     if settings.rule != "canonical":
         raise ReprlError(f"result must be of the rule 'canonical' to be certified, got {settings.rule!r}")
+    if result.environment.discount is not None:
+        raise ReprlError(f"result must have a horizon to be certified, got {result.environment.end}")
     if result.witness is None:
         raise ReprlError("result must hold its counts to be certified, got a run without them")
     delta = certified_delta(settings) if delta is None else check_probability("delta", delta)

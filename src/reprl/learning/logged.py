@@ -46,6 +46,7 @@ def learn_log(
     reward_step: float = REWARD_STEP,
     support: float = LogSpec.support,
     reach: float = LogSpec.reach,
+    allowed: Any = None,
     discount: float | None = None,
     epsilon_units: str = "rescaled",
     shared_seed: int | None = None,
@@ -68,6 +69,8 @@ def learn_log(
         support: an action counts where it is taken at least so often, relative to the most usual one; up to a shared
             factor of 2 less.
         reach: a state counts at a step that at least this share of the episodes comes to; the same.
+        allowed: (S, A) booleans in the order of states and actions, or a list of action numbers for each state; None
+            for all. A row that does something else is an error.
         discount: not for logs yet.
         epsilon_units: what epsilon is given in, "rescaled" or "original", as for ``reprl.learn``.
         shared_seed: ξ; None draws one, to be read off the result.
@@ -85,6 +88,10 @@ def learn_log(
         raise ReprlError(f"discount must be left out for a log, which is learned with a horizon; got {quote(discount)}")
     make_settings(options)  # what is wrong with them is said before the log is read
     world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
+    if allowed is not None:
+        if states is None or actions is None:
+            raise ReprlError("states and actions must be given with allowed, whose order is theirs, got none")
+        world["allowed"] = allowed
     spec = specify(open_table(log, columns), states, actions, horizon=horizon, **world)
     settings = make_settings(with_rescaled_epsilon(options, epsilon_units, spec.environment({})))
     seed = fresh_seed() if shared_seed is None else shared_seed
@@ -126,9 +133,9 @@ def learn_spec(
     began = time.perf_counter()
     _check_settings(settings)
     key = SharedKey(shared_seed)
-    settings = settings.numbered(spec.actions, spec.n_actions)
+    settings = settings.numbered(spec.actions, spec.n_actions).pooling(None)  # no log shows that steps are alike
     table = open_table(log, columns)
-    seen = read_log(table, spec)
+    seen = read_log(table, spec, pooled=bool(settings.stationary))
     data_seed = seed_of(seen.data)
     run = run_logged(seen, spec, key, settings, data_seed=data_seed, candidate=candidate)
     world = spec.environment(table.columns if published is None else published)
@@ -148,8 +155,6 @@ def _check_settings(settings: Settings) -> None:
     for name, needed in (("rule", "canonical"), ("access", "episodic")):
         if getattr(settings, name) != needed:
             raise ReprlError(f"{name} must be {needed!r} for a log, got {getattr(settings, name)!r}")
-    if getattr(settings, "stationary", None):
-        raise ReprlError("stationary must be left out for a log, whose steps are counted apart, got True")
 
 
 def seed_of(data: Data) -> int:
@@ -218,7 +223,7 @@ def run_logged(
         stream=DataStream(data_seed, "rehearsal/log"),
         pairs=candidate is None,
     )
-    decided = (visits_of(found.dynamics, choice.policy.actions) >= rule.floor) & (found.known > 0.0)
+    decided = (visits_of(found.dynamics, choice.policy.table) >= rule.floor) & (found.known > 0.0)
     decided[:, spec.ended] = False
     unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
     return Run(

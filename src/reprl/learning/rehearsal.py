@@ -128,8 +128,8 @@ def rehearse(
         other run depends on these.
     """
     most = asked_for(rho)
-    hands = workers if policy.actions.size >= LARGE else None
-    apart = np.zeros(policy.actions.shape)
+    hands = workers if policy.table.size >= LARGE else None
+    apart = np.zeros(policy.table.shape)
     values = []
     agree = 0
     for numbers in (range(most // 2), range(most // 2, most)):
@@ -137,7 +137,7 @@ def rehearse(
             break
         questions = [(None, QUARTER, _key(stream, "team", number)) for number in numbers]
         for found in run_tasks(_ask, team, questions, workers=hands, threads=True):
-            apart += 1.0 if found.policy is None else found.policy.actions != policy.actions
+            apart += 1.0 if found.policy is None else found.policy.table != policy.table
             agree += found.policy == policy
             values.append(found.best)
     error = float(np.std(values, ddof=1)) / math.sqrt(QUARTER)

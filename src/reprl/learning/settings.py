@@ -16,6 +16,7 @@ from reprl.errors import ReprlError, check_choice, check_int, check_probability,
 from reprl.guarantee import Guarantee
 from reprl.learning.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
 from reprl.mdp.access import is_stationary
+from reprl.mdp.forever import whole
 from reprl.mdp.tiers import Tiers
 
 ACCESSES = ("episodic", "generative")
@@ -200,10 +201,11 @@ class Settings:
         shown = self.rule == "canonical" and not apart and is_stationary(world)
         return replace(self, stationary=shown if self.stationary is None else self.stationary)
 
-    def check_horizon(self, horizon: int) -> None:
-        """Refuse an accuracy that every policy has."""
-        if self.epsilon > horizon:
-            raise ReprlError(f"epsilon must lie in (0, {horizon}], as values lie in [0, H], got {self.epsilon:g}")
+    def check_horizon(self, horizon: int, discount: float | None = None) -> None:
+        """Refuse an accuracy that every policy has, in a world with a horizon, or discounted."""
+        most, words = (whole(discount), "1/(1 − γ)") if discount else (horizon, "H")
+        if self.epsilon > most:
+            raise ReprlError(f"epsilon must lie in (0, {most:g}], as values lie in [0, {words}], got {self.epsilon:g}")
 
     def grade(self, n_coordinates: int, n_outcomes: int) -> Grade:
         """Return the grade of the coupling, with "auto" resolved by the sizes."""

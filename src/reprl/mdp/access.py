@@ -57,6 +57,11 @@ def is_stationary(model: object) -> bool:
     return bool(getattr(model, "stationary", False))
 
 
+def discount_of(model: object) -> float:
+    """Return γ of a model of a discounted world; 0 if it has a horizon."""
+    return getattr(model, "discount", None) or 0.0
+
+
 def mask_of(model: object) -> NDArray[np.bool_] | None:
     """Return the actions that may be taken, (H, S, A); None if all may, or nobody says."""
     return getattr(model, "allowed", None)
@@ -117,13 +122,18 @@ def check_model(model: object, access: str, whom: str, *, masked: bool = False) 
         model: anything.
         access: "generative" or "episodic".
         whom: what it is for, for errors.
-        masked: whether that can do with fewer actions than all.
+        masked: whether that can do with fewer actions than all, and without a horizon.
     """
     allowed, own = _PARTS[access]
     offered = dir(model)  # reads no property: tables are built when a kernel asks for them
     for part in (*own, "n_states", "n_actions", "horizon", "ledger", "data_seed"):
         if part not in offered:
             raise ReprlError(f"model must be {allowed} for {whom}, got {quote(model)}: it has no {part}")
+    if not masked and discount_of(model):
+        raise ReprlError(
+            f"model must have a horizon for {whom}, got one with discount {discount_of(model):g}: only reprl learns "
+            "discounted worlds"
+        )
     mask = None if masked else mask_of(model)
     if mask is not None:
         raise ReprlError(
@@ -163,7 +173,7 @@ class GenerativeModel:
 
     def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
         """Open the model with an empty ledger."""
-        self.mdp = mdp
+        self.mdp, self.discount = mdp, mdp.discount
         self.n_states, self.n_actions, self.horizon = mdp.n_states, mdp.n_actions, mdp.horizon
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
         self.ledger = Ledger()
@@ -216,7 +226,9 @@ class GenerativeModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
         n = check_int("n", n, 1, 2**62)
-        actions = check_policy(policy, self).actions
+        if self.discount is not None:
+            raise ReprlError(f"model must have a horizon for a mean return by calls, got discount {self.discount:g}")
+        actions = check_policy(policy, self).table
         return _mean_return(self.mdp, actions, n, self._spend(n))
 
     def _spend(self, n: int) -> DataStream:
@@ -255,7 +267,7 @@ class PooledModel:
         if not model.stationary:
             raise ReprlError(f"mdp must be time-homogeneous for its steps to be pooled, got {quote(model.mdp)}")
         self.n_states, self.n_actions, self.horizon = model.n_states, model.n_actions, model.horizon
-        self.ledger, self.data_seed = model.ledger, model.data_seed
+        self.ledger, self.data_seed, self.discount = model.ledger, model.data_seed, model.discount
         self._model, self._batches = model, 0
 
     @property
@@ -383,25 +395,29 @@ def _walk(
 
 
 @njit(cache=True)
-def _total_reward(outcomes: Outcomes, actions: NDArray[np.int64], hits: NDArray[np.int64]) -> float:
-    """Add up the rewards of a walk, cell by cell, the last outcome of each first."""
+def _total_reward(outcomes: Outcomes, actions: NDArray[np.int64], hits: NDArray[np.int64], discount: float) -> float:
+    """Add up the rewards of a walk, cell by cell, the last outcome of each first; a step counts `discount` times."""
     total = 0.0
+    counts = 1.0
     for h in range(outcomes.horizon):
         for s in range(outcomes.n_states):
             row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
             for e in range(outcomes.first[row + 1] - 1, outcomes.first[row] - 1, -1):
-                total += hits[e + h * outcomes.slot_shift] * outcomes.reward[e]
+                total += counts * hits[e + h * outcomes.slot_shift] * outcomes.reward[e]
+        counts *= discount
     return total
 
 
-def _mean_return(mdp: TabularMDP, actions: NDArray[np.int64], n: int, stream: DataStream) -> float:
+def _mean_return(
+    mdp: TabularMDP, actions: NDArray[np.int64], n: int, stream: DataStream, discount: float = 1.0
+) -> float:
     """The mean return of n fresh episodes of a policy."""
     hits = walk(mdp.outcomes, mdp.probability, mdp.initial, actions, n, stream.key)
-    return float(_total_reward(mdp.outcomes, actions, hits)) / n
+    return float(_total_reward(mdp.outcomes, actions, hits, discount)) / n
 
 
 class EpisodicModel:
-    """Episodes of a tabular MDP: reset, then up to H actions.
+    """Episodes of a tabular MDP: reset, then up to H actions, or as many as episodes of a discounted one have.
 
     Args:
         mdp: the MDP to explore.
@@ -414,6 +430,8 @@ class EpisodicModel:
 
     def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
         """Open the model with an empty ledger, before its first episode."""
+        self.discount = mdp.discount
+        mdp = mdp if mdp.discount is None else mdp.episodes
         self.mdp = mdp
         self.n_states, self.n_actions, self.horizon = mdp.n_states, mdp.n_actions, mdp.horizon
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
@@ -490,10 +508,12 @@ class EpisodicModel:
         return None if self.allowed is None else self.allowed[min(self._h, self.horizon - 1), self._state]
 
     def mean_return(self, policy: Policy, n: int) -> float:
-        """Return the mean return of a policy over n fresh episodes."""
+        """Return the mean return, or discounted return, of a policy over n fresh episodes."""
         n = check_int("n", n, 1, 2**62)
-        actions = check_policy(policy, self).actions
-        mean = _mean_return(self.mdp, actions, n, self.fresh_stream("returns"))
+        actions = check_policy(policy, self).table
+        if self.discount is not None:
+            actions = np.repeat(actions, self.horizon, axis=0)
+        mean = _mean_return(self.mdp, actions, n, self.fresh_stream("returns"), self.discount or 1.0)
         self.ledger.episodes += n
         self.ledger.samples += n * self.samples_per_episode
         return mean

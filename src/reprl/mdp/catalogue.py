@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from reprl.errors import ReprlError, check_int, hint, quote
 from reprl.mdp import icu, worlds
+from reprl.mdp.forever import check_discount, episode_length
 from reprl.mdp.tabular import Origin, TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
 
@@ -104,10 +105,14 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
             becomes a TabularMDP, any other with finite spaces a GymnasiumModel.
         horizon: H; None for the default of a named environment. Gymnasium environments have no default.
         options: the environment's own options; for "gym:" those of `gymnasium.make`, `reward_range` and `data_seed`.
+            For all of them `discount`, γ of a world without an end, and `length`, how long its episodes are, which the
+            horizon may say as well; or `truncated`, with a horizon, for its first steps alone.
 
     Guarantee:
         A catalogue id with the same options is the same MDP, bit for bit, in every release.
     """
+    if "discount" in options or "length" in options:
+        return _discounted(id, horizon, options)
     if isinstance(id, str) and id.startswith(PREFIX):
         from reprl.mdp.gymnasium.model import make_gymnasium
 
@@ -130,6 +135,42 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
     mdp.origin = origin
     mdp.labels = mdp.labels._replace(name=id, description=world.description)
     return mdp
+
+
+def _discounted(id: str, horizon: int | None, options: dict[str, Any]) -> TabularMDP | GymnasiumModel:
+    """Build an environment without an end; recipes say horizon 1, as that is what its tables have."""
+    discount, length = options.pop("discount", None), options.pop("length", None)
+    truncated = options.pop("truncated", False)
+    if discount is None:
+        raise ReprlError(f"length must come with a discount, got {quote(length)} alone")
+    discount = check_discount(discount)
+    if truncated is True:
+        whole = make(id, None, discount=discount, **options)
+        return truncate(whole, check_int("horizon", horizon, 1, 10**6))
+    if truncated is not False:
+        raise ReprlError(f"truncated must be True or False, got {quote(truncated)}")
+    if length is None:
+        length = episode_length(discount) if horizon is None else horizon
+    elif horizon not in (None, 1, length):
+        raise ReprlError(f"horizon must be left out, or be the length of episodes ({length}), got {quote(horizon)}")
+    made = make(id, check_int("length", length, 1, 10**6), **options)
+    found = made.discounted(discount, made.horizon)
+    assert made.origin is not None
+    found.origin = Origin(id, {**made.origin.options, "discount": discount, "length": made.horizon})
+    return found
+
+
+def truncate(world: TabularMDP | GymnasiumModel, horizon: int) -> TabularMDP:
+    """Return the first H steps of a discounted world, as ``TabularMDP.truncated`` does, with an origin of its own."""
+    if not isinstance(world, TabularMDP):
+        raise ReprlError(
+            f"rule must be 'canonical' for a discounted environment whose dynamics are not known, got {quote(world)}"
+        )
+    made = world.truncated(horizon)
+    if world.origin is not None:
+        kept = {name: value for name, value in world.origin.options.items() if name != "length"}
+        made.origin = Origin(world.origin.id, {**kept, "truncated": True})
+    return made
 
 
 def _options(world: _World) -> Mapping[str, Any]:

@@ -35,6 +35,8 @@ class Dynamics(NamedTuple):
     """(S,): law of the start."""
     allowed: NDArray[np.bool_]
     """(H, S, A): the actions that may be taken; others are never tried."""
+    discount: float = 0.0
+    """γ of a discounted world, whose one step comes again and again; 0 where there is a last step."""
 
 
 class Data(NamedTuple):
@@ -45,6 +47,8 @@ class Data(NamedTuple):
     """(S,): how many episodes, or parallel calls, began in each state."""
     allowed: NDArray[np.bool_] | None = None
     """(H, S, A): the actions that may be taken; None for all."""
+    discount: float = 0.0
+    """As in ``Dynamics``."""
 
     def __add__(self, other: object) -> Data:
         """Add two data sets up; one without any samples has no table of its own."""
@@ -52,11 +56,19 @@ class Data(NamedTuple):
             return NotImplemented
         if not self.starts.any() and not self.counts.hits.any():
             return other
-        return Data(self.counts + other.counts, self.starts + other.starts, other.allowed)
+        return other._replace(counts=self.counts + other.counts, starts=self.starts + other.starts)
 
     def pool(self) -> Data:
         """Let every sample count at all steps."""
         return self._replace(counts=self.counts.pool())
+
+    def forever(self, discount: float) -> Data:
+        """Let pooled data, of episodes or calls, be those of the one step of a discounted world."""
+        outcomes = self.counts.outcomes
+        if not outcomes.pooled:
+            raise ReprlError(f"data must have pooled steps to be discounted, got {self.counts}")
+        once = Counts(outcomes._replace(horizon=1), self.counts.hits)
+        return Data(once, self.starts, None if self.allowed is None else self.allowed[:1], discount)
 
     @property
     def digest(self) -> str:
@@ -110,7 +122,7 @@ def true_dynamics(mdp: TabularMDP) -> Dynamics:
     outcomes = mdp.outcomes
     law = np.tile(mdp.probability, mdp.horizon if outcomes.slot_shift else 1)
     allowed = _mask(mdp.allowed, outcomes.shape)
-    return Dynamics(outcomes, law, allowed, np.asarray(mdp.initial), allowed)
+    return Dynamics(outcomes, law, allowed, np.asarray(mdp.initial), allowed, mdp.discount or 0.0)
 
 
 def empirical_dynamics(data: Data) -> Dynamics:
@@ -121,7 +133,7 @@ def empirical_dynamics(data: Data) -> Dynamics:
     _normalise(outcomes, data.counts.hits, probability, tried)
     tried = np.repeat(tried, outcomes.horizon, axis=0) if outcomes.pooled else tried
     allowed = _mask(data.allowed, outcomes.shape)
-    return Dynamics(outcomes, probability, tried & allowed, data.starts / data.starts.sum(), allowed)
+    return Dynamics(outcomes, probability, tried & allowed, data.starts / data.starts.sum(), allowed, data.discount)
 
 
 def _mask(allowed: NDArray[np.bool_] | None, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
@@ -158,7 +170,7 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
     lane = np.uint64(int(np.prod(counts.outcomes.shape)))
     multinomial(np.uint64(key), lane, number, law, np.cumsum(law), drawn)
     starts[seen] = drawn
-    return Data(Counts(counts.outcomes, hits), starts, data.allowed)
+    return data._replace(counts=Counts(counts.outcomes, hits), starts=starts)
 
 
 @njit(cache=True, nogil=True)

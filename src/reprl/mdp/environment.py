@@ -10,6 +10,7 @@ from reprl.documents import MAX_TEXT, Reader, check_text, plain
 from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.access import EpisodicModel, GenerativeModel, is_stationary
 from reprl.mdp.catalogue import make
+from reprl.mdp.forever import check_discount, episode_length, whole
 from reprl.mdp.gymnasium.model import GymnasiumModel, make_gymnasium
 from reprl.mdp.tabular import Labels, TabularMDP
 
@@ -33,6 +34,8 @@ class Environment(NamedTuple):
     """Whether it shows that its law does not depend on the step; no document says so but through the digest."""
     reward_range: tuple[float, float] | None = None
     """(low, high) in original units, which [0, 1] stands for; None where a document does not say."""
+    discount: float | None = None
+    """γ of a discounted world, whose horizon is 1; None where there is a horizon, or a document does not say."""
 
     @property
     def title(self) -> str:
@@ -44,14 +47,25 @@ class Environment(NamedTuple):
         """What a rescaled reward of 0 and one of 1 stand for: (low, high) in original units, as far as it is known."""
         return self.reward_range or (float(self.labels.reward_map.low), float(self.labels.reward_map.high))
 
+    @property
+    def most(self) -> float:
+        """The largest value that there could be: H, or 1/(1 − γ)."""
+        return float(self.horizon) if self.discount is None else whole(self.discount)
+
+    @property
+    def end(self) -> str:
+        """How long it goes on, in words."""
+        return f"horizon {self.horizon:,}" if self.discount is None else f"discount {self.discount:g}"
+
     def original(self, value: float) -> float | None:
         """A difference of values in the rewards' own units; None where those are not known or not others."""
         low, high = self.units
         return None if (low, high) == (0.0, 1.0) else value * (high - low)
 
     def cell(self, h: int, s: int) -> str:
-        """A step and a state in words."""
-        return f"step {h}, state {self.labels.state(s)}"
+        """A step, unless there is but one for ever, and a state in words."""
+        step = f"step {h}, " if self.discount is None else ""
+        return f"{step}state {self.labels.state(s)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the part of a JSON document that names an environment and its states and actions."""
@@ -80,7 +94,7 @@ def describe(env: TabularMDP | GymnasiumModel) -> Environment:
     return Environment(
         id=None if origin is None else origin.id,
         options={} if origin is None else dict(origin.options),
-        horizon=env.horizon,
+        horizon=env.horizon if env.discount is None else 1,
         n_states=env.n_states,
         n_actions=env.n_actions,
         digest=env.digest,
@@ -91,6 +105,7 @@ def describe(env: TabularMDP | GymnasiumModel) -> Environment:
         ),
         stationary=is_stationary(env),
         reward_range=(float(units.low), float(units.high)),
+        discount=env.discount,
     )
 
 
@@ -100,20 +115,40 @@ def _names(names: Sequence[object], count: int) -> tuple[str, ...]:
 
 
 def open_environment(
-    env: Any, horizon: int | None = None, reward_range: tuple[float, float] | None = None
+    env: Any,
+    horizon: int | None = None,
+    reward_range: tuple[float, float] | None = None,
+    discount: float | None = None,
 ) -> TabularMDP | GymnasiumModel:
     """Return the environment that ``reprl.learn`` would learn in; see there."""
     if isinstance(env, TabularMDP | GymnasiumModel):
-        for name, value in (("horizon", horizon), ("reward_range", reward_range)):
+        given = (("horizon", horizon), ("reward_range", reward_range))
+        for name, value in (*given, *(() if env.discount is None else (("discount", discount),))):
             if value is not None:
                 raise ReprlError(f"{name} must be left out for an environment that has one, got {quote(value)}")
-        return env
+        return env if discount is None else _discounted(env, discount)
+    if discount is not None:
+        if isinstance(env, str):
+            options = {"discount": discount} | ({} if reward_range is None else {"reward_range": reward_range})
+            return make(env, horizon, **options)
+        length = episode_length(check_discount(discount)) if horizon is None else horizon
+        return _discounted(open_environment(env, length, reward_range), discount)
     if not isinstance(env, str):
         if not (callable(env) or hasattr(env, "reset")):
             allowed = "a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one"
             raise ReprlError(f"env must be {allowed}, got {quote(env)}")
         return make_gymnasium(env, horizon, reward_range=reward_range)
     return make(env, horizon, **({} if reward_range is None else {"reward_range": reward_range}))
+
+
+def _discounted(env: TabularMDP | GymnasiumModel, discount: float) -> TabularMDP | GymnasiumModel:
+    """Return an environment that has a horizon without one; episodes are as long as the horizon says."""
+    return env.discounted(discount, env.horizon)
+
+
+def episode_steps(env: TabularMDP | GymnasiumModel) -> int:
+    """Return how many steps an episode of an environment has."""
+    return env.episodes.horizon if isinstance(env, TabularMDP) and env.discount is not None else env.horizon
 
 
 @contextmanager

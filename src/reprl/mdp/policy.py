@@ -1,4 +1,4 @@
-"""Policy: the (H, S) table of actions that two runs either share exactly or do not."""
+"""Policy: the table of actions, (H, S) or (S,), that two runs either share exactly or do not."""
 
 from __future__ import annotations
 
@@ -21,72 +21,92 @@ if TYPE_CHECKING:
     from reprl.mdp.interface import Interface
 
 _FORMAT = "reprl-policy"
-_TABLE, _VERSION = 1, 2
-"""Versions of a document: a bare table, and one that knows its environment's spaces and names."""
-_NAMES = ("horizon", "n_states", "fingerprint", "actions")
+_TABLE, _NAMED, _STATIONARY = 1, 2, 3
+"""Versions of a document: a bare table, one that knows its environment's spaces and names, and a stationary one, which
+has no horizon and may know them."""
+_ONE = ("n_states", "fingerprint", "actions")
+_NAMES = ("horizon", *_ONE)
 _MAX_ACTION = 2**31 - 1
 
 
 class Policy:
-    """A deterministic, time-dependent policy: immutable, comparable, with a canonical fingerprint.
+    """A deterministic policy: immutable, comparable, with a canonical fingerprint.
 
     Args:
-        actions: (H, S) table of action indices.
+        actions: (H, S) table of action indices; or (S,) for a *stationary* one, which does the same at every step.
         interface: the environment's spaces and names, which make it fit to act there; no part of what it *is*: neither
             equality nor the fingerprint looks at it.
     """
 
-    __slots__ = ("_actions", "_fingerprint", "_interface")
+    __slots__ = ("_fingerprint", "_interface", "_stationary", "_table")
 
     def __init__(self, actions: ArrayLike | Policy, interface: Interface | None = None) -> None:
         """Check and freeze a table of actions."""
         if isinstance(actions, Policy):
-            self._actions, interface = actions.actions, interface or actions.interface
+            self._table, self._stationary = actions.table, actions.stationary
+            interface = interface or actions.interface
         else:
-            self._actions = _checked(actions)
+            self._table, self._stationary = _checked(actions)
         self._interface = interface
         self._fingerprint = ""
 
     @property
     def actions(self) -> NDArray[np.int64]:
-        """The (H, S) table of action indices, read-only."""
-        return self._actions
+        """The table of action indices, (H, S), or (S,) if it is stationary; read-only."""
+        return self._table[0] if self._stationary else self._table
+
+    @property
+    def table(self) -> NDArray[np.int64]:
+        """The same with a row for each step, (H, S), or the one row of a stationary policy, (1, S)."""
+        return self._table
+
+    @property
+    def stationary(self) -> bool:
+        """Whether it does the same at every step."""
+        return self._stationary
 
     @property
     def interface(self) -> Interface | None:
         """Spaces and names of the environment that it was learned in; None for a bare table."""
         return self._interface
 
-    def act(self, observation: Any, step: int) -> Any:
+    def act(self, observation: Any, step: int | None = None) -> Any:
         """Return what to do: an action as the environment takes it.
 
         Args:
             observation: what the environment shows, or a state's name; a state's number where its dynamics are known,
                 or for a bare table.
-            step: how many steps of the episode are over, from 0 to H − 1.
+            step: how many steps of the episode are over, from 0 to H − 1; a stationary policy has no need of it.
         """
         from reprl.mdp.interface import Interface
 
-        h = check_int("step", step, 0, self.horizon - 1)
+        if self.stationary:
+            h = 0 if step is None else min(0, check_int("step", step, 0))
+        else:
+            h = check_int("step", step, 0, self.horizon - 1)
         interface = self.interface or Interface()
-        return interface.member(int(self.actions[h, interface.state(observation, self.n_states)]))
+        return interface.member(int(self.table[h, interface.state(observation, self.n_states)]))
 
     @property
     def horizon(self) -> int:
-        """H."""
-        return int(self.actions.shape[0])
+        """Rows of the table: H, or 1 for a stationary policy."""
+        return int(self.table.shape[0])
 
     @property
     def n_states(self) -> int:
         """S."""
-        return int(self.actions.shape[1])
+        return int(self.table.shape[1])
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in 64 hexadecimal digits, of the version, H, S and the actions in row order, little-endian."""
+        """SHA-256, in 64 hexadecimal digits, of the version, H, S and the actions in row order, little-endian.
+
+        A stationary policy says "stationary" for H: it is not the one of a single step.
+        """
         if not self._fingerprint:
-            header = f"{_FORMAT} {_TABLE} {self.horizon} {self.n_states}\n".encode()
-            self._fingerprint = hashlib.sha256(header + self.actions.astype("<i4").tobytes()).hexdigest()
+            form = f"{_STATIONARY} stationary" if self.stationary else f"{_TABLE} {self.horizon}"
+            header = f"{_FORMAT} {form} {self.n_states}\n".encode()
+            self._fingerprint = hashlib.sha256(header + self.table.astype("<i4").tobytes()).hexdigest()
         return self._fingerprint
 
     @property
@@ -96,7 +116,7 @@ class Policy:
 
     def __eq__(self, other: object) -> bool:
         """Equal shapes and equal actions everywhere."""
-        return isinstance(other, Policy) and np.array_equal(self.actions, other.actions)
+        return isinstance(other, Policy) and np.array_equal(self.actions, other.actions)  # (1, S) is not (S,)
 
     def __hash__(self) -> int:
         """Hash by fingerprint."""
@@ -104,7 +124,8 @@ class Policy:
 
     def __repr__(self) -> str:
         """Show the shape and the short fingerprint."""
-        return f"Policy(horizon={self.horizon}, n_states={self.n_states}, fingerprint={self.short_fingerprint})"
+        form = "stationary" if self.stationary else f"horizon={self.horizon}"
+        return f"Policy({form}, n_states={self.n_states}, fingerprint={self.short_fingerprint})"
 
     def _repr_html_(self) -> str:
         """Show a map and the fingerprint in a notebook."""
@@ -116,9 +137,9 @@ class Policy:
         """Return a row for each step and state: action, and names where they are known."""
         labels = None if self.interface is None else self.interface.labels
         columns = cell_columns((self.horizon, self.n_states), () if labels is None else labels.states)
-        columns["action"] = self.actions.ravel()
+        columns["action"] = self.table.ravel()
         if labels is not None and labels.actions:
-            columns["action_name"] = np.array(labels.actions, dtype=object)[self.actions.ravel()]
+            columns["action_name"] = np.array(labels.actions, dtype=object)[self.table.ravel()]
         return frame(columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -127,15 +148,13 @@ class Policy:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this policy."""
-        document = {
-            "format": _FORMAT,
-            "version": _TABLE if self.interface is None else _VERSION,
-            "horizon": self.horizon,
-            "n_states": self.n_states,
-            "fingerprint": self.fingerprint,
-            "actions": self.actions.tolist(),
-        }
-        return document if self.interface is None else {**document, "interface": self.interface.as_dict()}
+        known = None if self.interface is None else self.interface.as_dict()
+        body = {"n_states": self.n_states, "fingerprint": self.fingerprint, "actions": self.actions.tolist()}
+        if self.stationary:
+            return {"format": _FORMAT, "version": _STATIONARY, **body, "interface": known}
+        version = _TABLE if known is None else _NAMED
+        document = {"format": _FORMAT, "version": version, "horizon": self.horizon, **body}
+        return document if known is None else {**document, "interface": known}
 
     def to_json(self) -> str:
         """Return the document as text."""
@@ -144,15 +163,20 @@ class Policy:
     @classmethod
     def from_json(cls, text: str | bytes) -> Policy:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        document = Reader.open(text, "policy", _FORMAT, _VERSION, (*_NAMES, "interface"), earlier={_TABLE: _NAMES})
+        earlier = {_TABLE: _NAMES, _NAMED: (*_NAMES, "interface")}
+        document = Reader.open(text, "policy", _FORMAT, _STATIONARY, (*_ONE, "interface"), earlier=earlier)
         policy = cls(document.items("actions"))
+        stationary = document["version"] == _STATIONARY
+        if policy.stationary != stationary:
+            form = "(S,)" if stationary else "(H, S)"
+            raise ReprlError(f"policy actions must have shape {form} in this version, got {policy.actions.shape}")
         for name, actual in (("horizon", policy.horizon), ("n_states", policy.n_states)):
-            if document[name] != actual:
+            if name in document.document and document[name] != actual:
                 raise ReprlError(f"policy {name} must match its actions ({actual}), got {quote(document[name])}")
         if document["fingerprint"] != policy.fingerprint:
             stated = quote(document["fingerprint"])
             raise ReprlError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
-        if document["version"] == _TABLE:
+        if document["version"] == _TABLE or document["interface"] is None:
             return policy
         from reprl.mdp.interface import Interface
 
@@ -185,16 +209,25 @@ class Sized(Protocol):
 
 
 def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
-    """Return policy as a Policy that fits a world of these sizes."""
+    """Return policy as a Policy that fits a world of these sizes: stationary for one that is discounted.
+
+    A stationary policy also fits a world with a horizon, where it is repeated at every step.
+    """
     checked = policy if isinstance(policy, Policy) else Policy(policy)
-    actions, shape = checked.actions, (world.horizon, world.n_states)
-    if actions.shape != shape:
-        raise ReprlError(f"policy must have shape (H, S) = {shape}, got {actions.shape}")
+    forever = getattr(world, "discount", None) is not None
+    if checked.stationary and not forever:
+        checked = Policy(np.tile(checked.table, (world.horizon, 1)), checked.interface)
+    if checked.stationary != forever or checked.n_states != world.n_states or checked.horizon != _rows(world):
+        shape = (world.n_states,) if forever else (world.horizon, world.n_states)
+        form = "(S,), as this world is discounted," if forever else "(H, S)"
+        raise ReprlError(f"policy must have shape {form} = {shape}, got {checked.actions.shape}")
+    actions = checked.table
     if actions.max() >= world.n_actions:
         h, s = (int(i) for i in np.argwhere(actions >= world.n_actions)[0])
         raise ReprlError(f"policy action [{h}, {s}] must be from 0 to {world.n_actions - 1}, got {actions[h, s]}")
     mask = getattr(world, "allowed", None)
     if mask is not None:
+        mask = mask[: len(actions)]
         taken = np.take_along_axis(mask, actions[..., None], axis=2)[..., 0]
         if not taken.all():
             h, s = (int(i) for i in np.argwhere(~taken)[0])
@@ -203,17 +236,26 @@ def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
     return checked
 
 
-def _checked(actions: ArrayLike) -> NDArray[np.int64]:
+def _rows(world: Sized) -> int:
+    """Rows of a policy's table in a world."""
+    return world.horizon if getattr(world, "discount", None) is None else 1
+
+
+def _checked(actions: ArrayLike) -> tuple[NDArray[np.int64], bool]:
+    """Return the table, a row for each step, and whether its one row is for all steps."""
+    wanted = "an (H, S) table of action indices, or (S,)"
     try:
         table = np.asarray(actions)
     except (ValueError, TypeError, OverflowError):
-        raise ReprlError(f"actions must be an (H, S) table of action indices, got {quote(actions)}") from None
-    if table.dtype.kind not in "iuf" or table.ndim != 2 or 0 in table.shape:
-        raise ReprlError(f"actions must be an (H, S) table of action indices, got {table.dtype} of shape {table.shape}")
+        raise ReprlError(f"actions must be {wanted}, got {quote(actions)}") from None
+    if table.dtype.kind not in "iuf" or table.ndim not in (1, 2) or 0 in table.shape:
+        raise ReprlError(f"actions must be {wanted}, got {table.dtype} of shape {table.shape}")
+    stationary = table.ndim == 1
+    table = np.atleast_2d(table)
     bad = ~((table >= 0) & (table <= _MAX_ACTION) & (table == np.floor(table)))
     if bad.any():
         h, s = (int(i) for i in np.argwhere(bad)[0])
         raise ReprlError(f"actions[{h}, {s}] must be an action index from 0 to {_MAX_ACTION}, got {table[h, s]}")
     frozen = np.ascontiguousarray(table, dtype=np.int64).copy()
     frozen.setflags(write=False)
-    return frozen
+    return frozen, stationary

@@ -1,7 +1,8 @@
-"""TabularMDP: a validated finite-horizon MDP and exact dynamic programming on it."""
+"""TabularMDP: a validated MDP, with a horizon or discounted, and exact dynamic programming on it."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping
 from functools import cached_property
@@ -11,7 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote, rounding_of
-from reprl.mdp.outcomes import expected_return, step_forward
+from reprl.mdp.forever import (
+    best_values,
+    check_discount,
+    discounted_visits,
+    episode_length,
+    one_hot,
+    policy_values,
+    whole,
+)
+from reprl.mdp.outcomes import Outcomes, expected_return, step_forward
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.rows import Rows, Sparse, check_entries, dense_rows, outcome_rows, read_sizes, sparse_rows, tabulate
 
@@ -28,8 +38,8 @@ class RewardMap(NamedTuple):
         """Return an original reward in units of [0, 1]."""
         return (reward - self.low) / (self.high - self.low)
 
-    def restore(self, total: float, horizon: int) -> float:
-        """Return a total of horizon rewards, or its expectation, in original units."""
+    def restore(self, total: float, horizon: float) -> float:
+        """Return a total of horizon rewards, or its expectation, in original units; discounted, of 1/(1 − γ)."""
         return horizon * self.low + total * (self.high - self.low)
 
 
@@ -63,14 +73,17 @@ class Origin(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """An optimal policy (lowest action on ties) and the optimal values, (H+1, S)."""
+    """An optimal policy (lowest action on ties) and the optimal values, (H+1, S).
+
+    Of a discounted world, a stationary policy and (2, S): V* and γ·V*.
+    """
 
     policy: Policy
     values: NDArray[np.float64]
 
 
 class TabularMDP:
-    """A finite-horizon MDP with time-dependent transitions and rewards in [0, 1].
+    """An MDP with time-dependent transitions and rewards in [0, 1]; ``discounted`` gives one without an end.
 
     Args:
         transition: probabilities, (H, S, A, S), or (S, A, S) with ``horizon`` for a time-homogeneous MDP; or for such a
@@ -89,6 +102,11 @@ class TabularMDP:
 
     origin: Origin | None = None
     """Set by ``make``; None for an MDP that was built by hand."""
+    discount: float | None = None
+    """γ of a discounted world, of which the tables hold one step and the horizon is 1; None where there is a horizon.
+    See ``discounted``."""
+    episodes: TabularMDP
+    """Of a discounted world: the one with a horizon that its episodes are drawn from."""
 
     def __init__(
         self,
@@ -154,6 +172,67 @@ class TabularMDP:
         self.labels = labels or Labels()
         self.outcomes, self.probability = tabulate(rows, horizon, self.reward_kind)
 
+    def discounted(self, discount: float, length: int | None = None) -> TabularMDP:
+        """Return the same world without an end, in which a reward counts γ times what it would a step earlier.
+
+        Args:
+            discount: γ.
+            length: steps of an episode, for learners that sample by episodes; None for so many that what comes later
+                counts less than 1 % of all.
+        """
+        if not self.stationary:
+            raise ReprlError(f"an MDP must be time-homogeneous to be discounted, got {quote(self)}")
+        if self._mask is not None and len(self._mask) > 1:
+            raise ReprlError(f"allowed must not depend on the step in a discounted MDP, got {self._mask.shape}")
+        if self.discount is not None:
+            raise ReprlError(f"an MDP must have a horizon to be discounted, got discount {self.discount:g}")
+        made = copy.copy(self)
+        made.discount = check_discount(discount)
+        steps = episode_length(made.discount) if length is None else check_int("length", length, 1, 10**6)
+        made.episodes = self.with_horizon(steps)
+        made._become(1)
+        return made
+
+    def with_horizon(self, horizon: int) -> TabularMDP:
+        """Return the same time-homogeneous world with another horizon."""
+        if not self.stationary or (self._mask is not None and len(self._mask) > 1):
+            raise ReprlError(f"an MDP must be time-homogeneous to change its horizon, got {quote(self)}")
+        made = copy.copy(self)
+        made.discount = None
+        made._become(check_int("horizon", horizon, 1, 10**6))
+        return made
+
+    def truncated(self, horizon: int) -> TabularMDP:
+        """Return a discounted world's first H steps, with γ^h times the reward at step h: the reduction to a horizon.
+
+        Guarantee:
+            Every policy of H steps is worth, without an end, what it is worth here, and at most γ^H/(1 − γ) more.
+        """
+        if self.discount is None:
+            raise ReprlError(f"an MDP must be discounted to be truncated, got {quote(self)}")
+        steps = check_int("horizon", horizon, 1, 10**6)
+        check_entries("a world over all steps", steps * self.probability.size)
+        cells, table, made = self.n_states * self.n_actions, self.outcomes, self.with_horizon(steps)
+        shifts = table.first[-1] * np.arange(steps)
+        first = np.append((table.first[:-1] + shifts[:, None]).ravel(), steps * table.first[-1])
+        reward = (self.discount ** np.arange(steps)[:, None] * table.reward).ravel()
+        made.outcomes = Outcomes(steps, *table.shape[1:], cells, 0, first, np.tile(table.next_state, steps), reward)
+        made.probability = np.tile(self.probability, steps)
+        for array in (*made.outcomes[5:], made.probability):
+            array.setflags(write=False)
+        return made
+
+    def _become(self, horizon: int) -> None:
+        """Change a copy's horizon."""
+        self.horizon, self.outcomes = horizon, self.outcomes._replace(horizon=horizon)
+        for name in ("transition", "reward", "digest"):  # what was derived for the old one
+            self.__dict__.pop(name, None)
+
+    @property
+    def most(self) -> float:
+        """The largest value that there could be: H, or 1/(1 − γ)."""
+        return float(self.horizon) if self.discount is None else whole(self.discount)
+
     @cached_property
     def transition(self) -> NDArray[np.float64]:
         """Dense transition probabilities, (H, S, A, S), read-only; a view of one step when time-homogeneous."""
@@ -174,6 +253,8 @@ class TabularMDP:
     def digest(self) -> str:
         """SHA-256 of the dynamics: equal digests, equal laws."""
         state = hashlib.sha256(f"reprl-mdp 1 {self.outcomes.shape} {self.outcomes.row_shift}\n".encode())
+        if self.discount is not None:
+            state.update(f"discount {self.discount!r} length {self.episodes.horizon}\n".encode())
         if self._mask is not None:
             state.update(f"allowed {self._mask.shape}\n".encode() + np.packbits(self._mask).tobytes())
         table = self.outcomes
@@ -203,33 +284,43 @@ class TabularMDP:
         return int(np.count_nonzero(self.initial)) == 1
 
     def solve(self) -> Solution:
-        """Return an optimal policy and the optimal values by backward induction; the lowest action wins ties."""
+        """Return an optimal policy and the optimal values by backward induction; the lowest action wins ties.
+
+        Discounted, by value iteration until nothing moves (error at most 10⁻¹⁵/(1 − γ)).
+        """
         values = np.zeros((self.horizon + 1, self.n_states))
         actions = np.empty((self.horizon, self.n_states), dtype=np.int64)
         q = np.empty((self.n_states, self.n_actions))
+        if self.discount is not None:
+            values[1] = self.discount * best_values(*self._law, self._may, self.discount, 1.0)
         for h in reversed(range(self.horizon)):
             self._expect(h, values[h + 1], q)
             actions[h] = q.argmax(axis=1)
             values[h] = q.max(axis=1)
-        return Solution(Policy(actions), values)
+        return Solution(Policy(actions if self.discount is None else actions[0]), values)
 
     def evaluate(self, policy: Policy | ArrayLike) -> float:
-        """Return the expected total reward of a policy from the initial distribution."""
+        """Return the expected total reward, or discounted reward, of a policy from the initial distribution."""
         return float(self.initial @ self.values(policy)[0])
 
     def values(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:
-        """Return the expected reward to go under a policy, (H+1, S)."""
-        actions = check_policy(policy, self).actions
+        """Return the expected reward to go under a policy, (H+1, S); discounted, (2, S), V^π and γ·V^π."""
+        actions = check_policy(policy, self).table
         values = np.zeros((self.horizon + 1, self.n_states))
         q = np.empty((self.n_states, self.n_actions))
+        if self.discount is not None:
+            values[1] = self.discount * policy_values(*self._law, actions[0], self.discount)
         for h in reversed(range(self.horizon)):
             self._expect(h, values[h + 1], q)
             values[h] = np.take_along_axis(q, actions[h][:, None], axis=1)[:, 0]
         return values
 
     def occupancy(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:
-        """Return Pr[x_h = s] under a policy, (H, S)."""
-        actions = check_policy(policy, self).actions
+        """Return Pr[x_h = s] under a policy, (H, S); discounted, Σ_t γ^t Pr[x_t = s], (1, S)."""
+        actions = check_policy(policy, self).table
+        if self.discount is not None:
+            play = one_hot(actions[0], self.n_actions)
+            return discounted_visits(*self._law, play, self.initial, self.discount)[None]
         mass = np.empty((self.horizon, self.n_states))
         mass[0] = self.initial
         for h in range(self.horizon - 1):
@@ -238,6 +329,8 @@ class TabularMDP:
 
     def reachability(self, states: ArrayLike, policy: Policy | ArrayLike | None = None) -> float:
         """Return Σ_h Pr[x_h ∈ states_h], for a policy or, with policy=None, its maximum over all policies.
+
+        Of a discounted world Σ_t γ^t Pr[x_t ∈ states], with states of shape (1, S).
 
         Args:
             states: (H, S) booleans, the set of states at each step.
@@ -252,6 +345,10 @@ class TabularMDP:
             raise ReprlError(f"states must be booleans of shape {allowed}, got {inside.dtype} of shape {inside.shape}")
         if policy is not None:
             return float((self.occupancy(policy) * inside).sum())
+        if self.discount is not None:
+            inside_pays = self.outcomes._replace(reward=np.repeat(inside[0], self._lengths).astype(np.float64))
+            most = best_values(inside_pays, self.probability, self._may, self.discount, 1.0)
+            return float(self.initial @ most)
         visits = np.zeros(self.n_states)
         q = np.empty((self.n_states, self.n_actions))
         unpaid = self.outcomes._replace(reward=np.zeros_like(self.outcomes.reward))
@@ -264,7 +361,8 @@ class TabularMDP:
 
     def __repr__(self) -> str:
         """Show name, sizes and number of stored outcomes."""
-        sizes = f"horizon={self.horizon}, n_states={self.n_states}, n_actions={self.n_actions}"
+        end = f"horizon={self.horizon}" if self.discount is None else f"discount={self.discount:g}"
+        sizes = f"{end}, n_states={self.n_states}, n_actions={self.n_actions}"
         return f"TabularMDP({self.labels.name}, {sizes}, outcomes={self.probability.size})"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -281,6 +379,23 @@ class TabularMDP:
     def __getstate__(self) -> dict[str, Any]:
         """Leave dense tables out of a pickle; they are remade when asked for."""
         return {name: value for name, value in self.__dict__.items() if name not in ("transition", "reward")}
+
+    @property
+    def _law(self) -> tuple[Outcomes, NDArray[np.float64]]:
+        return self.outcomes, self.probability
+
+    @property
+    def _may(self) -> NDArray[np.bool_]:
+        """(1, S, A): what may be done at the first step, in one piece."""
+        if self._mask is None:
+            return np.ones((1, self.n_states, self.n_actions), dtype=np.bool_)
+        return np.ascontiguousarray(self._mask[:1])
+
+    @property
+    def _lengths(self) -> NDArray[np.int64]:
+        """(S,): outcomes of all actions of a state, at one step."""
+        edges = self.outcomes.first[:: self.n_actions][: self.n_states + 1]
+        return np.diff(edges)
 
     def _expect(self, h: int, value: NDArray[np.float64], q: NDArray[np.float64]) -> None:
         """Fill q, (S, A), with what the actions of a step are worth; −∞ for those that may not be taken."""

@@ -129,7 +129,7 @@ def _verification(found: Verification) -> str:
 def _world(policy: Policy) -> Environment:
     """A record with the names that a policy carries."""
     interface = policy.interface or Interface()
-    n_actions = max(len(interface.labels.actions), int(policy.actions.max()) + 1)
+    n_actions = max(len(interface.labels.actions), int(policy.table.max()) + 1)
     return interface.world(policy.horizon, policy.n_states, n_actions)
 
 
@@ -140,7 +140,7 @@ def _map(
     disputed: NDArray[np.bool_] | None = None,
 ) -> str:
     """Steps side by side on a grid; elsewhere a row for every state."""
-    none = np.zeros(policy.actions.shape, dtype=bool)
+    none = np.zeros(policy.table.shape, dtype=bool)
     paint = _Paint(world, policy, none if idle is None else idle, none if disputed is None else disputed)
     steps = range(min(policy.horizon, _STEPS))
     grid = world.labels.grid
@@ -181,7 +181,7 @@ class _Paint:
         self.signs = short_names(world) if turns is None else [_TURNS[turn] for turn in turns]
 
     def __call__(self, h: int, s: int) -> str:
-        a = int(self.policy.actions[h, s])
+        a = int(self.policy.table[h, s])
         title = f"step {h}, {state_name(self.world, s)}: {action_name(self.world, a)}"
         frame = f";outline:2px solid {_TONES['bad']};outline-offset:-2px" if self.disputed[h, s] else ""
         if self.idle[h, s]:
@@ -194,7 +194,7 @@ class _Paint:
 
     def legend(self) -> str:
         """What colours and signs mean; the actions that the policy takes, where there are many."""
-        used = sorted({int(a) for a in np.unique(self.policy.actions)})
+        used = sorted({int(a) for a in np.unique(self.policy.table)})
         keys = [
             f'<span style="display:inline-flex;gap:5px;align-items:center"><span style="{_box(a)}">'
             f"{escape(self.signs[a])}</span>{escape(self._said(a))}</span>"
@@ -231,7 +231,8 @@ def _card(title: str, *parts: str) -> str:
 
 
 def _print(policy: Policy) -> str:
-    size = f"{policy.horizon:,} steps, {policy.n_states:,} states"
+    steps = "every step" if policy.stationary else f"{policy.horizon:,} steps"
+    size = f"{steps}, {policy.n_states:,} states"
     whole = policy.fingerprint
     return f'<div style="{_MUTED}"><span style="{_MONO}" title="{whole}">{whole[:12]}</span> · {size}</div>'
 

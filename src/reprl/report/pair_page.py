@@ -30,14 +30,14 @@ def pair_page(first: StoredRun, second: StoredRun, worth: tuple[Worth, Worth] | 
     data = None
     if found.different:
         maps = Maps(world, first.receipt.visits.astype(np.float64) + second.receipt.visits)
-        apart = first.policy.actions != second.policy.actions
+        apart = first.policy.table != second.policy.table
         for name, run in zip(("first", "second"), runs, strict=True):
-            maps.tell(f"{name} run", run.policy.actions, [action_name(world, a) for a in range(world.n_actions)])
+            maps.tell(f"{name} run", run.policy.table, [action_name(world, a) for a in range(world.n_actions)])
         idle = first.receipt.tiers.ignorable & second.receipt.tiers.ignorable
         body += [
             f'<h2 class="part">Where they differ</h2><p class="note">{escape(maps.note)} Framed: the two do different '
             f"things.</p>{maps.slider()}",
-            f'<div class="figures">{maps.policy(first.policy.actions, idle, apart, _WORDS)}</div>',
+            f'<div class="figures">{maps.policy(first.policy.table, idle, apart, _WORDS)}</div>',
             _cells(first, second, apart),
         ]
         data = maps.data()
@@ -110,7 +110,7 @@ def _cells(first: StoredRun, second: StoredRun, apart: NDArray[np.bool_]) -> str
         (
             str(h),
             escape(state_name(world, s)),
-            *(escape(action_name(world, int(run.policy.actions[h, s]))) for run in (first, second)),
+            *(escape(action_name(world, int(run.policy.table[h, s]))) for run in (first, second)),
         )
         for h, s in places
     ]

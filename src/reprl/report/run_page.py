@@ -31,7 +31,7 @@ def run_page(run: StoredRun, worth: Worth | None = None) -> bytes:
         tiles(_tiles(run, worth)),
         f'<h2 class="part">Over steps and states</h2><p class="note">{escape(maps.note)}{every}</p>{maps.slider()}',
         f'<div class="figures">{_figures(run, maps)}</div>',
-        policy_listing(maps, run.policy.actions, run.receipt.tiers.ignorable, run.receipt.visits.astype(np.float64))
+        policy_listing(maps, run.policy.table, run.receipt.tiers.ignorable, run.receipt.visits.astype(np.float64))
         if maps.listed
         else "",
         f'<div class="figures">{settings}{facts("Recipe and receipt", _papers(run))}</div>',
@@ -49,7 +49,7 @@ ARROW = (
 def lead(world: Environment, description: str = "") -> str:
     """Describe an environment in a line; audits and comparisons carry no words of its own for it."""
     options = ", ".join(f"{name} {value}" for name, value in plain(world.options).items())
-    sizes = f"{world.n_states:,} states, {world.n_actions:,} actions, horizon {world.horizon:,}"
+    sizes = f"{world.n_states:,} states, {world.n_actions:,} actions, {world.end}"
     parts = (description, sizes, options)
     return " · ".join(part for part in parts if part)
 
@@ -178,7 +178,7 @@ def _tiles(run: StoredRun, worth: Worth | None) -> list[tuple[str, str, str]]:
 def _figures(run: StoredRun, maps: Maps) -> str:
     world, receipt = run.environment, run.receipt
     visits, values, tiers = receipt.visits.astype(np.float64), receipt.values[:-1], receipt.tiers
-    maps.tell("action", run.policy.actions, [action_name(world, a) for a in range(world.n_actions)])
+    maps.tell("action", run.policy.table, [action_name(world, a) for a in range(world.n_actions)])
     maps.tell("tier", tiers.level)
     maps.tell("samples", visits)
     maps.tell("value", values)
@@ -188,7 +188,7 @@ def _figures(run: StoredRun, maps: Maps) -> str:
         caption = "Where the policy itself comes often enough to decide; elsewhere it says the most preferred action."
     apart = None if receipt.rehearsal is None else receipt.rehearsal.apart
     figures = [
-        maps.policy(run.policy.actions, tiers.ignorable, None if apart is None else apart > 0.0),
+        maps.policy(run.policy.table, tiers.ignorable, None if apart is None else apart > 0.0),
         maps.figure("tiers", "Tiers", caption, ranks(tiers.level, tiers.count, "tier", last)),
         maps.figure(
             "samples",

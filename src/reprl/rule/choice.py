@@ -18,6 +18,7 @@ from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.grade import Grade
 from reprl.errors import ReprlError, check_choice, check_int, quote
 from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.forever import whole
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
 from reprl.rule.gaps import Gaps, find_gaps
@@ -59,6 +60,12 @@ class Rule(NamedTuple):
     """What a candidate may lose, less than ε."""
     floor: float
     """τ: where a policy comes with a smaller probability, it says the most preferred action."""
+    discount: float = 0.0
+    """γ of a discounted world, whose shape is (1, S, A); 0 where there is a horizon."""
+
+    def policy(self, table: NDArray[np.int64]) -> Policy:
+        """Return a table, (H, S), as a policy: stationary if the world is discounted."""
+        return Policy(table[0] if self.discount else table)
 
 
 class Choice(NamedTuple):
@@ -84,7 +91,12 @@ class Choice(NamedTuple):
 
 
 def make_rule(
-    key: SharedKey, shape: tuple[int, int, int], *, epsilon: float, preference: str | Sequence[int | str] | None = None
+    key: SharedKey,
+    shape: tuple[int, int, int],
+    *,
+    epsilon: float,
+    preference: str | Sequence[int | str] | None = None,
+    discount: float = 0.0,
 ) -> Rule:
     """Draw the rule's shared parts.
 
@@ -93,12 +105,14 @@ def make_rule(
         shape: (H, S, A).
         epsilon: accuracy, in units of value.
         preference: None by index, "shared" for a random order, or the actions, best first.
+        discount: γ of a discounted world, for which 1/(1 − γ) takes the place of H; 0 where there is a horizon.
 
     Randomness:
         Shared, at key.derive("tolerance"), ("width"), ("room"), ("floor") and ("preference"); ``choose`` reads
         ("policy", fingerprint) and ("sampled", number).
     """
-    horizon, n_states, n_actions = shape
+    _, n_states, n_actions = shape
+    horizon = whole(discount) if discount else shape[0]
     asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
     low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
     names = ("tolerance", "width", "room", "floor")
@@ -114,12 +128,13 @@ def make_rule(
         first=0,
         room=epsilon * (ROOM[0] + (ROOM[1] - ROOM[0]) * share),
         floor=epsilon / (16.0 * horizon * n_states) * 2.0**-part,
+        discount=discount,
     )
 
 
 def with_key(rule: Rule, key: SharedKey) -> Rule:
     """Return the same rule under another key."""
-    return make_rule(key, rule.shape, epsilon=rule.epsilon, preference=rule.preference)
+    return make_rule(key, rule.shape, epsilon=rule.epsilon, preference=rule.preference, discount=rule.discount)
 
 
 def follow(rule: Rule, kind: str, candidate: int) -> Rule:
@@ -180,7 +195,7 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
     ahead = first.score - other if math.isfinite(other) else math.inf
     worth = float(dynamics.initial @ gaps.value[0])
     if first.kind == "sampled":
-        width, loss = float(rule.widths[first.candidate]), policy_loss(dynamics, gaps.value[0], first.policy.actions)
+        width, loss = float(rule.widths[first.candidate]), policy_loss(dynamics, gaps.value[0], first.policy.table)
         number = rule.first + first.candidate
         return Choice(first.policy, "sampled", number, width, first.margin, ahead, loss, worth - loss, None)
     j = first.candidate
@@ -222,7 +237,7 @@ def _preferred(rule: Rule, found: Candidates) -> list[_Entry]:
         printed.setdefault(found.actions[j].tobytes(), []).append(j)
     entries = []
     for group in printed.values():
-        policy = Policy(found.actions[group[0]])
+        policy = rule.policy(found.actions[group[0]])
         score = float(np.logaddexp.reduce(weights[group])) + noise_of(rule, policy)
         widest = group[int(np.argmax(weights[group]))]
         entries.append(_Entry(score, policy, "preferred", widest, float(found.margin[widest])))
@@ -241,8 +256,8 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
             continue
         key = rule.key.derive("sampled", rule.first + number)
         drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
-        policy = Policy(drawn.reshape(horizon, n_states))
-        loss = np.array([policy_loss(dynamics, gaps.value[0], policy.actions)])
+        policy = rule.policy(drawn.reshape(horizon, n_states))
+        loss = np.array([policy_loss(dynamics, gaps.value[0], policy.table)])
         score = float(_weight(rule, margin, loss)[0]) + noise_of(rule, policy)
         entries.append(_Entry(score, policy, "sampled", number, float(margin[0])))
     return entries

@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.forever import best_values, deviations
 from reprl.mdp.outcomes import Outcomes
 
 TIE = 1e-12
@@ -25,7 +26,7 @@ class Gaps(NamedTuple):
     """V*, the gaps V* − Q*, and their spreads."""
 
     value: NDArray[np.float64]
-    """(H+1, S): 0 where nothing was tried."""
+    """(H+1, S): 0 where nothing was tried; discounted, (2, S), the second row γ times the first."""
     gap: NDArray[np.float64]
     """(H, S, A): V* − Q*; infinite for an action that nobody has tried."""
     spread: NDArray[np.float64]
@@ -55,7 +56,13 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
         np.zeros((horizon, n_states), dtype=np.int64),
         order[dynamics.allowed[:, :, order].argmax(axis=2)],
     )
-    _solve(dynamics, order, gaps, np.zeros((horizon + 1, n_states)), np.zeros(n_states))
+    deviation = np.zeros((horizon + 1, n_states))
+    if dynamics.discount > 0.0:
+        outcomes, law, discount = dynamics.outcomes, dynamics.probability, dynamics.discount
+        gaps.value[1] = discount * best_values(outcomes, law, dynamics.tried, discount, 1.0)
+        _solve(dynamics, order, gaps, deviation, np.zeros(n_states))  # for best actions and variances
+        deviation[1] = discount * deviations(outcomes, law, gaps.best[0], gaps.own[0], discount)
+    _solve(dynamics, order, gaps, deviation, np.zeros(n_states))
     return gaps
 
 
@@ -152,7 +159,11 @@ def value_spread(dynamics: Dynamics) -> float:
         dynamics: the model. An ε of at least this is met by every policy in it.
     """
     ends = np.zeros((2, dynamics.outcomes.n_states))
-    _extremes(dynamics, ends[0], ends[1])
+    if dynamics.discount > 0.0:
+        for row, sign in zip(ends, (1.0, -1.0), strict=True):
+            row[:] = best_values(dynamics.outcomes, dynamics.probability, dynamics.tried, dynamics.discount, sign)
+    else:
+        _extremes(dynamics, ends[0], ends[1])
     return float(dynamics.initial @ (ends[0] - ends[1]))
 
 

@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.forever import discounted_visits, one_hot
 from reprl.rule.choice import Rule
 from reprl.rule.gaps import Gaps, find_gaps
 from reprl.rule.preferred import weigh_tolerances
@@ -40,9 +41,25 @@ def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
     for j in np.flatnonzero(may_win):
         h, s, a = (int(i) for i in found.tightest[j])
         distance = max(float(found.margin[j]), 1e-6) * float(gaps.spread[h, s, a])
-        _add(dynamics, gaps, h, s, a, 1.0 / distance**2, out)
+        (_add_forever if dynamics.discount > 0.0 else _add)(dynamics, gaps, h, s, a, 1.0 / distance**2, out)
     largest = out.max()
     return out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own
+
+
+def _add_forever(
+    dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int, scale: float, out: NDArray[np.float64]
+) -> None:
+    """As ``_add``, with all later visits of a cell together: its error is one."""
+    outcomes, law, best = dynamics.outcomes, dynamics.probability, gaps.best[0]
+    leads = np.zeros(outcomes.n_states)
+    for action, sign in ((int(best[s]), 1.0), (a, -1.0)):
+        here, slots = outcomes.slots(h, s, action)
+        np.add.at(leads, outcomes.next_state[here], sign * dynamics.discount * law[slots])
+    play = one_hot(best, outcomes.n_actions)
+    weight = play * discounted_visits(outcomes, law, play, leads, dynamics.discount)[:, None]
+    weight[s, best[s]] += 1.0
+    weight[s, a] -= 1.0
+    out[h] += scale * weight**2 * gaps.own[h]
 
 
 @njit(cache=True, nogil=True)

@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.forever import discounted_visits, one_hot, policy_values
 from reprl.mdp.outcomes import step_forward
 from reprl.rule.gaps import Gaps
 
@@ -49,7 +50,7 @@ def weigh_tolerances(
 
     Guarantee:
         The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] ≤ H·u + H·Σ of the visits below the floor
-        (performance difference, docs/proofs/canonical.md §2).
+        (performance difference, docs/proofs/canonical.md §2); discounted, 1/(1 − γ) takes the place of H (§9).
     """
     horizon, n_states, _ = dynamics.outcomes.shape
     n = tolerances.size
@@ -59,6 +60,8 @@ def weigh_tolerances(
     visits = np.empty((horizon, n_states))
     for j in range(n):
         _apply(dynamics, gaps, order, float(tolerances[j]), visits, found.actions[j])
+        if dynamics.discount > 0.0:
+            visits = visits_of(dynamics, found.actions[j])
         found.margin[j] = _margin(dynamics, gaps, order, float(tolerances[j]), floor, visits, found, j)
         np.copyto(found.actions[j], gaps.default, where=visits < floor)
         found.loss[j] = policy_loss(dynamics, gaps.value[0], found.actions[j])
@@ -137,9 +140,16 @@ def _margin(
     return least
 
 
-@njit(cache=True, nogil=True)
 def policy_loss(dynamics: Dynamics, best: NDArray[np.float64], actions: NDArray[np.int64]) -> float:
-    """Return how much less than `best`, (S,), a policy is worth from the start; 0 for what nobody has tried."""
+    """Return how much less than `best`, (S,), a policy, (H, S), is worth from the start; 0 for what nobody tried."""
+    if dynamics.discount > 0.0:
+        value = policy_values(dynamics.outcomes, dynamics.probability, actions[0], dynamics.discount)
+        return float(dynamics.initial @ (best - value))
+    return float(_loss(dynamics, best, actions))
+
+
+@njit(cache=True, nogil=True)
+def _loss(dynamics: Dynamics, best: NDArray[np.float64], actions: NDArray[np.int64]) -> float:
     outcomes = dynamics.outcomes
     value = np.zeros(outcomes.n_states)
     here = np.zeros(outcomes.n_states)
@@ -159,7 +169,11 @@ def policy_loss(dynamics: Dynamics, best: NDArray[np.float64], actions: NDArray[
 
 
 def visits_of(dynamics: Dynamics, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the occupancy of a policy in a model, (H, S)."""
+    """Return the occupancy of a policy in a model, (H, S); discounted, Σ_t γ^t Pr[x_t = s], (1, S)."""
+    if dynamics.discount > 0.0:
+        play = one_hot(actions[0], dynamics.outcomes.n_actions)
+        law, start = dynamics.probability, dynamics.initial
+        return discounted_visits(dynamics.outcomes, law, play, start, dynamics.discount)[None]
     visits = np.zeros(actions.shape)
     visits[0] = dynamics.initial
     for h in range(actions.shape[0] - 1):

@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.forever import discounted_visits
 from reprl.rule.gaps import Gaps
 from reprl.rule.preferred import CLEAR
 
@@ -40,8 +41,14 @@ def plateau_laws(
         counts is on the slope or within a quarter of the width of it (docs/proofs/canonical.md §5).
     """
     shape = dynamics.outcomes.shape
-    laws = np.zeros(shape)
-    turn, clear = _fill(dynamics, gaps, order, width, floor, np.zeros(shape[:2]), laws)
+    laws, visits = np.zeros(shape), np.zeros(shape[:2])
+    visits[0] = dynamics.initial
+    if dynamics.discount > 0.0:  # where the laws lead before any cell is below the floor
+        _fill(dynamics, gaps, order, width, 0.0, visits, laws)
+        law, start = dynamics.probability, dynamics.initial
+        visits[0] = discounted_visits(dynamics.outcomes, law, laws[0], start, dynamics.discount)
+        laws[:] = 0.0
+    turn, clear = _fill(dynamics, gaps, order, width, floor, visits, laws)
     return laws, min(clear, TURN / math.sqrt(turn)) if turn > 0.0 else clear
 
 
@@ -62,9 +69,12 @@ def _fill(
     visits: NDArray[np.float64],
     laws: NDArray[np.float64],
 ) -> tuple[float, float]:
-    """Fill laws, and visits with their occupancy; return the sum of squared rates, and the rest's least distance."""
+    """Fill laws, and visits, after the first step, with their occupancy.
+
+    Returns:
+        The sum of squared rates, and the rest's least distance.
+    """
     outcomes = dynamics.outcomes
-    visits[0] = dynamics.initial
     turn, clear = 0.0, CLEAR
     for h in range(outcomes.horizon):
         for s in range(outcomes.n_states):

@@ -27,7 +27,7 @@ class Thresholds(NamedTuple):
     support: float
     """Of an action's share, over that of the most usual action of the cell."""
     reach: float
-    """Of the share of episodes that come to a state at a step."""
+    """Of the share of episodes that come to a state at a step; of visits an episode, where steps are pooled."""
 
 
 def draw_thresholds(key: SharedKey, support: float, reach: float) -> Thresholds:
@@ -63,7 +63,7 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
     """
     plain = empirical_dynamics(data)
     horizon = plain.outcomes.horizon
-    visits = data.counts.visits.astype(np.float64)
+    visits = data.counts.visits[: plain.outcomes.tallied[0]].astype(np.float64)  # one step's, where steps are pooled
     visits[:, certain] = data.starts.sum()
     most = visits.max(axis=2, keepdims=True)
     backing = _fade(np.divide(visits, most, out=np.zeros_like(visits), where=most > 0.0), thresholds.support)
@@ -75,10 +75,13 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
     lengths = np.diff(plain.outcomes.first)
     weight = np.repeat((tried * known[:, :, None]).ravel(), lengths)
     reward = plain.outcomes.reward - np.repeat(price.ravel(), lengths)
+    steps = horizon // visits.shape[0]
     dynamics = plain._replace(
-        outcomes=plain.outcomes._replace(reward=reward), probability=plain.probability * weight, tried=tried
+        outcomes=plain.outcomes._replace(reward=reward),
+        probability=plain.probability * weight,
+        tried=np.repeat(tried, steps, axis=0) & plain.allowed,
     )
-    return Supported(dynamics, known)
+    return Supported(dynamics, np.repeat(known, steps, axis=0))
 
 
 def _fade(share: NDArray[np.float64], full: float) -> NDArray[np.float64]:

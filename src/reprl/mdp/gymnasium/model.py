@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, blame, check_int, quote
 from reprl.mdp.access import Ledger, Observation
+from reprl.mdp.forever import check_discount
 from reprl.mdp.gymnasium.dynamics import dynamics, publishes, reward_hull
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import Labels, Origin, RewardMap, TabularMDP
@@ -140,6 +141,8 @@ class GymnasiumModel:
     """No kernel can play a black box."""
     timeout: float | None = None
     """Seconds that an episode may take; then a crew plays it in another process. Set by ``learn``."""
+    discount: float | None = None
+    """γ of a world without an end, of which the horizon is the length of episodes; see ``discounted``."""
 
     def __init__(
         self,
@@ -191,6 +194,7 @@ class GymnasiumModel:
             "reward_range": list(self.reward_map),
             "id": None if spec is None else spec.id,
             "options": None if spec is None else spec.kwargs,
+            **({} if self.discount is None else {"discount": self.discount}),
         }
         text = json.dumps(fields, sort_keys=True, default=lambda part: getattr(part, "digest", type(part).__qualname__))
         return hashlib.sha256(b"reprl-black-box 1\n" + text.encode()).hexdigest()
@@ -207,6 +211,21 @@ class GymnasiumModel:
         actions = tuple(str(self.actions.decode(a)) for a in range(self.n_actions))
         return Labels(name=name, states=states, actions=actions)
 
+    def discounted(self, discount: float, length: int | None = None) -> GymnasiumModel:
+        """Return the same environment without an end: a reward counts γ times what it would a step earlier.
+
+        Args:
+            discount: γ.
+            length: steps of an episode; None for the horizon.
+        """
+        if self.discount is not None:
+            raise ReprlError(f"a model must have a horizon to be discounted, got discount {self.discount:g}")
+        steps = self.horizon if length is None else check_int("length", length, 1, 10**6)
+        how = (self._options, self.origin, check_discount(discount))
+        made = _rebuild(self._source, steps, self.reward_map, self.data_seed, *how)
+        made.timeout = self.timeout
+        return made
+
     def with_data_seed(self, data_seed: int | None = None) -> GymnasiumModel:
         """Return the same environment, opened anew, with other samples and an empty ledger."""
         if not self.reopens:
@@ -216,7 +235,8 @@ class GymnasiumModel:
     def for_run(self, data_seed: int | None = None) -> GymnasiumModel:
         """Return a model as ``with_data_seed`` does, or one that shares an environment which cannot be opened again."""
         seed = fresh_seed() if data_seed is None else data_seed
-        model = _rebuild(self._source, self.horizon, self.reward_map, seed, self._options, self.origin)
+        how = (self._options, self.origin, self.discount)
+        model = _rebuild(self._source, self.horizon, self.reward_map, seed, *how)
         model.timeout = self.timeout
         return model
 
@@ -226,7 +246,7 @@ class GymnasiumModel:
             raise ReprlError(f"a model must be built from an id or a factory to be opened again, got {quote(self.env)}")
         by_id = isinstance(self._source, str)
         source, options = (self.env.spec, {}) if by_id else (self._source, self._options)
-        return _rebuild, (source, self.horizon, self.reward_map, self.data_seed, options, self.origin)
+        return _rebuild, (source, self.horizon, self.reward_map, self.data_seed, options, self.origin, self.discount)
 
     def fresh_stream(self, purpose: str) -> DataStream:
         """Return a data stream that no earlier batch of this model has read."""
@@ -290,15 +310,16 @@ class GymnasiumModel:
         return Played(returns, visits)
 
     def mean_return(self, policy: Policy, n: int) -> float:
-        """Return the mean return of a policy over the model's next n episodes, rescaled."""
+        """Return the mean return, or discounted return, of a policy over the model's next n episodes, rescaled."""
         n = check_int("n", n, 1, 2**62)
-        actions = check_policy(policy, self).actions.tolist()
+        actions = check_policy(policy, self).table.tolist()
+        counts = self.discount or 1.0
         total = 0.0
         for _ in range(n):
             state = self.reset()
-            for row in actions:
-                seen = self.step(row[state])
-                total += seen.reward
+            for h in range(self.horizon):
+                seen = self.step(actions[h if self.discount is None else 0][state])
+                total += counts**h * seen.reward
                 state = seen.state
         return total / n
 
@@ -332,7 +353,8 @@ class GymnasiumModel:
 
     def __repr__(self) -> str:
         """Show the environment and the sizes."""
-        sizes = f"horizon={self.horizon}, n_states={self.n_states}, n_actions={self.n_actions}"
+        end = f"horizon={self.horizon}" if self.discount is None else f"discount={self.discount:g}"
+        sizes = f"{end}, n_states={self.n_states}, n_actions={self.n_actions}"
         return f"GymnasiumModel({self.env}, {sizes})"
 
 
@@ -343,9 +365,10 @@ def _rebuild(
     data_seed: int,
     options: dict[str, Any],
     origin: Origin | None,
+    discount: float | None = None,
 ) -> GymnasiumModel:
     model = GymnasiumModel(source, horizon, reward_range=reward_map, data_seed=data_seed, **options)
-    model.origin = origin
+    model.origin, model.discount = origin, discount
     return model
 
 

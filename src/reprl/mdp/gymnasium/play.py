@@ -43,7 +43,11 @@ class Episode(NamedTuple):
     @property
     def total(self) -> float:
         """The sum of rewards, in the environment's own units."""
-        return sum(move.reward for move in self.moves)
+        return self.discounted(None)
+
+    def discounted(self, discount: float | None) -> float:
+        """Return the sum of rewards, each γ^step times; None for plain rewards."""
+        return sum((discount or 1.0) ** move.step * move.reward for move in self.moves)
 
 
 def open_to_play(world: TabularMDP | GymnasiumModel) -> Env:
@@ -55,7 +59,8 @@ def open_to_play(world: TabularMDP | GymnasiumModel) -> Env:
             from reprl.mdp.gymnasium.tabular_env import TabularEnv
 
             return TabularEnv(world, render_mode=_PICTURE)
-        options: dict[str, Any] = {k: value for k, value in world.origin.options.items() if k != "reward_range"}
+        ours = ("reward_range", "discount", "length", "truncated")
+        options: dict[str, Any] = {k: value for k, value in world.origin.options.items() if k not in ours}
         source: Any = world.origin.id.removeprefix("gym:")
         options = {"max_episode_steps": -1, **options}
         probe = gymnasium.make(source, **options)
@@ -69,18 +74,19 @@ def open_to_play(world: TabularMDP | GymnasiumModel) -> Env:
     return gymnasium.make(source, **options, render_mode=_PICTURE if _PICTURE in modes else None)
 
 
-def play(policy: Policy, env: Env, seed: int) -> Episode:
+def play(policy: Policy, env: Env, seed: int, steps: int | None = None) -> Episode:
     """Play one episode of at most H steps.
 
     Args:
         policy: one that knows the environment's spaces, or a bare table for states and actions that are numbers.
         env: a Gymnasium environment.
         seed: what the environment is seeded with.
+        steps: how many, for a stationary policy, which has no H.
     """
     moves: list[Move] = []
     ended = False
     seen, _ = _guarded(env, "reset", seed=seed)
-    for step in range(policy.horizon):
+    for step in range(policy.horizon if steps is None else steps):
         try:
             action = policy.act(seen, step)
         except ReprlError as error:

@@ -51,6 +51,8 @@ class Blocks(NamedTuple):
     """Of states in which episodes began."""
     known: NDArray[np.int64]
     """Slots whose outcome is certain: they count as seen once in every episode."""
+    allowed: NDArray[np.bool_] | None = None
+    """(H, S, A): the actions that may be taken; None for all."""
 
     def total(self) -> Data:
         """Return all blocks together."""
@@ -74,7 +76,7 @@ class Blocks(NamedTuple):
         _add(self.slots, times, hits)
         _add(self.starts, times, starts)
         hits[self.known] = starts.sum()
-        return Data(Counts(self.outcomes, hits), starts)
+        return Data(Counts(self.outcomes, hits), starts, self.allowed)
 
 
 @njit(cache=True, nogil=True)

@@ -55,18 +55,19 @@ class _Rows(NamedTuple):
         return _Rows(*columns)
 
 
-def read_log(table: Table, spec: LogSpec) -> Log:
+def read_log(table: Table, spec: LogSpec, *, pooled: bool = False) -> Log:
     """Read a log whole.
 
     Args:
         table: its rows; those of an episode stand together, in order.
         spec: the world that it is a log of.
+        pooled: whether a row tells about every step, not only its own.
 
     Guarantee:
         Every row is checked, and counted or refused by an error that names file, row and column. Memory is bounded by a
         chunk, 8 bytes an episode, and the larger of 2·MOST_PAIRS and FEWEST times the number of outcomes.
     """
-    counting = _Counting(table, spec)
+    counting = _Counting(table, spec, pooled=pooled)
     held: _Rows | None = None
     row = 0
     for rows in _translate(table, spec):
@@ -115,8 +116,8 @@ def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
 class _Counting:
     """Counts checked rows."""
 
-    def __init__(self, table: Table, spec: LogSpec) -> None:
-        self._table, self._spec = table, spec
+    def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:
+        self._table, self._spec, self._pooled, self._mask = table, spec, pooled, spec.mask()
         self._outcomes, self._slots, self._starts = Numbering(), Tally(), Tally()
         self._episodes = self._rows = self._beyond = self._cut = 0
         self._blocks = BLOCKS
@@ -127,6 +128,7 @@ class _Counting:
             return
         last = np.ones(1, dtype=np.bool_) if after is None else after.fresh
         following = self._following(rows, after, last, base)
+        self._check_allowed(rows, base)
         episode = self._episodes + np.cumsum(rows.fresh) - 1
         self._episodes += int(rows.fresh.sum())
         block = episode % self._blocks
@@ -134,7 +136,7 @@ class _Counting:
         self._beyond += int((~kept).sum())
         self._rows += int(kept.sum())
         self._cut += int((last & (following != spec.ended) & (rows.h < spec.horizon - 1)).sum())
-        cell = (rows.h * spec.n_states + rows.s) * spec.n_actions + rows.a
+        cell = (rows.h * (not self._pooled) * spec.n_states + rows.s) * spec.n_actions + rows.a
         key = (cell * spec.n_states + following) * (spec.reward_steps + 1) + rows.reward
         self._slots.add(block[kept], self._outcomes.number(key[kept]))
         self._starts.add(block[rows.fresh], rows.s[rows.fresh])
@@ -142,6 +144,16 @@ class _Counting:
             self._blocks //= 2
             for tally in (self._slots, self._starts):
                 tally.fold(self._blocks)
+
+    def _check_allowed(self, rows: _Rows, base: int) -> None:
+        """Refuse a row that does what may not be done."""
+        if self._mask is None:
+            return
+        out = ~self._mask[0, rows.s, rows.a]
+        if out.any():
+            row, spec = int(np.argmax(out)), self._spec
+            state, action = spec.states[rows.s[row]], spec.actions[rows.a[row]]
+            raise self._table.fault(base + row, "action", f"must be allowed in state {state!r}, got {action!r}")
 
     def _following(self, rows: _Rows, after: _Rows | None, last: NDArray[np.bool_], base: int) -> NDArray[np.int64]:
         """Return the state after every row: as it says, as the next row says, or "ended"."""
@@ -174,20 +186,21 @@ class _Counting:
     def log(self) -> Log:
         """Return what was counted."""
         spec = self._spec
-        h, s, a = spec.horizon, spec.ended, np.arange(spec.n_actions)
+        h, s, a = 1 if self._pooled else spec.horizon, spec.ended, np.arange(spec.n_actions)
         cells = ((np.arange(h)[:, None] * spec.n_states + s) * spec.n_actions + a).ravel()
         zero = int(spec.round_reward(0.0))
         known = self._outcomes.number((cells * spec.n_states + s) * (spec.reward_steps + 1) + zero)
         ranks, keys = self._outcomes.ranks(), self._outcomes.keys
         pairs, steps = np.divmod(keys, spec.reward_steps + 1)
         cell, following = np.divmod(pairs, spec.n_states)
-        first = np.zeros(spec.horizon * spec.n_states * spec.n_actions + 1, dtype=np.int64)
+        first = np.zeros(h * spec.n_states * spec.n_actions + 1, dtype=np.int64)
         np.cumsum(np.bincount(cell, minlength=first.size - 1), out=first[1:])
-        rows_a_step = spec.n_states * spec.n_actions
+        rows_a_step = 0 if self._pooled else spec.n_states * spec.n_actions
         reward = steps / spec.reward_steps
         shape = (spec.horizon, spec.n_states, spec.n_actions)
         table = Outcomes(*shape, rows_a_step, 0, first, following.astype(np.int32), reward)
         slots = self._slots.sparse()
         number = min(self._blocks, self._episodes)
-        blocks = Blocks(number, table, slots._replace(thing=ranks[slots.thing]), self._starts.sparse(), ranks[known])
+        seen = slots._replace(thing=ranks[slots.thing])
+        blocks = Blocks(number, table, seen, self._starts.sparse(), ranks[known], self._mask)
         return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut)

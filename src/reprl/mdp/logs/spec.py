@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reprl.documents import MAX_TEXT, digest
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.mdp.environment import Environment
@@ -39,6 +42,8 @@ class LogSpec:
     """Relative share of an action, to the most usual one of its cell, from which it counts as well supported."""
     reach: float = 0.005
     """Share of the episodes that must come to a state at a step for it to count as known."""
+    allowed: tuple[tuple[int, ...], ...] | None = None
+    """For each state the numbers of the actions that may be taken there, rising; None for all."""
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -53,6 +58,8 @@ class LogSpec:
             raise ReprlError(f"reward_step must be 1 over a whole number up to {_MOST_STEPS}, got {self.reward_step:g}")
         check_real("support", self.support, 0.0, 1.0, open_high=False)
         check_real("reach", self.reach, 0.0, 1.0)
+        if self.allowed is not None:
+            object.__setattr__(self, "allowed", _check_allowed(self.allowed, len(self.states), self.n_actions))
         cells = self.horizon * self.n_states * self.n_actions
         if cells > 2**28 or cells * self.n_states * (self.reward_steps + 1) >= 2**62:
             sizes = f"{self.horizon} steps, {len(self.states)} states, {self.n_actions} actions"
@@ -85,8 +92,6 @@ class LogSpec:
 
     def round_reward(self, reward: Any) -> Any:
         """Return the number of the step that an original reward, or an array of them, is rounded to."""
-        import numpy as np
-
         return np.rint(self.reward_map.forward(reward) * self.reward_steps)
 
     @cached_property
@@ -103,7 +108,18 @@ class LogSpec:
             "reward_step": float(self.reward_step),
             "support": float(self.support),
             "reach": float(self.reach),
+            **({} if self.allowed is None else {"allowed": [list(actions) for actions in self.allowed]}),
         }
+
+    def mask(self) -> NDArray[np.bool_] | None:
+        """Return what may be done, (H, S, A); None if everything may. An episode that is over may do anything."""
+        if self.allowed is None:
+            return None
+        may = np.zeros((self.n_states, self.n_actions), dtype=np.bool_)
+        for s, actions in enumerate(self.allowed):
+            may[s, list(actions)] = True
+        may[self.ended] = True
+        return np.broadcast_to(may, (self.horizon, *may.shape))
 
     def environment(self, columns: Mapping[str, str]) -> Environment:
         """Return the record of it, with the columns that it was read from, which no digest of the world depends on."""
@@ -123,7 +139,7 @@ class LogSpec:
     def of(cls, environment: Environment) -> LogSpec:
         """Return what a recipe says of a log."""
         options = dict(environment.options)
-        if set(options) != set(_OPTIONS) or not isinstance(options["columns"], Mapping):
+        if set(options) - {"allowed"} != set(_OPTIONS) or not isinstance(options["columns"], Mapping):
             raise ReprlError(f"options of a log must be {', '.join(_OPTIONS)}; got {quote(list(options))}")
         del options["columns"]
         spec = cls(horizon=environment.horizon, **options)
@@ -132,6 +148,24 @@ class LogSpec:
         if found != stated:
             raise ReprlError(f"sizes and digest of a log must be {found} for these labels, got {stated}")
         return spec
+
+
+def _check_allowed(allowed: object, n_states: int, n_actions: int) -> tuple[tuple[int, ...], ...]:
+    """Return what may be done in each state as rising numbers, from such lists or (S, A) booleans."""
+    rows: list[Any] = list(allowed) if isinstance(allowed, Iterable) and not isinstance(allowed, str) else []
+    if len(rows) != n_states:
+        wanted = f"({n_states}, {n_actions}) booleans, or a list of actions for each of the {n_states} states"
+        raise ReprlError(f"allowed must be {wanted}, got {quote(allowed)}")
+    found = []
+    for s, row in enumerate(rows):
+        items = np.asarray(row)
+        if items.dtype.kind == "b" and items.shape == (n_actions,):
+            items = np.flatnonzero(items)
+        if items.ndim != 1 or not items.size or items.dtype.kind not in "iu":
+            raise ReprlError(f"allowed[{s}] must hold at least one action, by number or booleans, got {quote(row)}")
+        numbers = sorted({check_int(f"allowed[{s}]", int(a), 0, n_actions - 1) for a in items})
+        found.append(tuple(numbers))
+    return tuple(found)
 
 
 def check_labels(name: str, labels: object) -> tuple[str, ...]:
@@ -151,8 +185,6 @@ def check_labels(name: str, labels: object) -> tuple[str, ...]:
 
 def text_of(name: str, label: object) -> str:
     """Return a label as the text that it is known by in every file format: 3, 3.0 and "3" are "3"."""
-    import numpy as np
-
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, float) and math.isfinite(label) and label == int(label):
