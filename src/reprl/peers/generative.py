@@ -17,7 +17,7 @@ from reprl.coupling.grade import Grade
 from reprl.coupling.rounding import round_vector
 from reprl.mdp.access import Parallel
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import calls_within, check_task
+from reprl.peers.budget import calls_within, check_task, hoeffding_calls
 from reprl.peers.planning import empirical_values, greedy_policy
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -65,7 +65,7 @@ def greedy(
 
     def preset() -> float:
         if constants == "paper":
-            return _hoeffding_calls(model, epsilon / 2.0, delta / 2.0)
+            return hoeffding_calls(model, epsilon / 2.0, delta / 2.0)
         return GREEDY_CALLS * (horizon / epsilon) ** 2
 
     return greedy_policy(empirical_values(model.sample(calls_within(model, samples, preset))))
@@ -149,7 +149,7 @@ def karbasi_grid(
 
     def preset() -> float:
         if constants == "paper":
-            return _hoeffding_calls(model, 0.25 * rho * width / cells, min(delta, rho / 4.0))
+            return hoeffding_calls(model, 0.25 * rho * width / cells, min(delta, rho / 4.0))
         return GRID_CALLS * (cells * horizon**2 / (rho * epsilon)) ** 2
 
     scores = empirical_values(model.sample(calls_within(model, samples, preset)))
@@ -198,7 +198,7 @@ def karbasi_gaussian(
     def preset() -> float:
         if constants == "paper":
             error = rho * sigma * math.sqrt(2.0 * math.pi) / (8.0 * math.sqrt(cells))
-            return _hoeffding_calls(model, error, min(delta / 2.0, rho / 4.0))
+            return hoeffding_calls(model, error, min(delta / 2.0, rho / 4.0))
         rows = _coupled_rows(shape) if coupling == "correlated" else (horizon * shape[1]) ** 2
         return GAUSSIAN_CALLS[coupling] * rows * (horizon / (rho * sigma)) ** 2
 
@@ -245,7 +245,7 @@ def karbasi_softmax(
     def preset() -> float:
         if constants == "paper":
             error = min(epsilon / (4.0 * horizon), rho / (8.0 * rows * temperature))
-            return _hoeffding_calls(model, error, min(delta, rho / 4.0))
+            return hoeffding_calls(model, error, min(delta, rho / 4.0))
         return SOFTMAX_CALLS * (rows * temperature * horizon / rho) ** 2
 
     scores = empirical_values(model.sample(calls_within(model, samples, preset))).reshape(rows, shape[2])
@@ -277,13 +277,3 @@ def _coupled_rows(shape: tuple[int, int, int]) -> float:
     rows = shape[0] * shape[1]
     grade = Grade.auto(rows, shape[2])
     return grade.count(rows) ** 2 * float(grade.size(rows))
-
-
-def _hoeffding_calls(model: Parallel, error: float, failure: float) -> float:
-    """Calls after which all N estimates of Q* are within `error` except with probability `failure`.
-
-    Errors of the steps add up, and step h averages values of range H − h: H(H+1)/2·sqrt(log(2N/failure)/(2n)).
-    """
-    shape = (model.horizon, model.n_states, model.n_actions)
-    reach = shape[0] * (shape[0] + 1) / 2.0
-    return math.ceil(reach**2 * math.log(2.0 * math.prod(shape) / failure) / (2.0 * error**2))
