@@ -16,6 +16,7 @@ from reprl.coupling.correlated import correlated_sample, draw
 from reprl.coupling.grade import Grade
 from reprl.coupling.rounding import round_vector
 from reprl.mdp.access import Parallel
+from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
 from reprl.peers.budget import calls_within, check_task, hoeffding_calls
 from reprl.peers.planning import empirical_values, greedy_policy
@@ -96,8 +97,7 @@ def rpvi(
     """
     key = check_shared_key(shared_key).derive("rpvi")
     check_task(model, "generative", "rpvi", epsilon)
-    horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
-    cells = horizon * n_states * n_actions
+    horizon, cells = model.horizon, model.horizon * model.n_states * model.n_actions
     tau, rho_query = epsilon / (2.0 * horizon), rho / cells
     delta_query = min(delta / cells, rho_query / 4.0)
     slack = rho_query + 1.0 - 2.0 * delta_query
@@ -109,14 +109,19 @@ def rpvi(
         return RPVI_CALLS * (cells * horizon**2 / (rho * epsilon)) ** 2
 
     width = 2.0 * tau / slack if constants == "paper" else RPVI_WIDTH * epsilon / horizon
-    counts = model.sample(calls_within(model, samples, preset))
+    return greedy_policy(phased_values(key, model.sample(calls_within(model, samples, preset)), width))
+
+
+def phased_values(key: SharedKey, counts: Counts, width: float) -> NDArray[np.float64]:
+    """Return rPVI's action values, (H, S, A): every mean rounded on a grid of its own, and carried on as rounded."""
+    horizon, n_states, n_actions = counts.outcomes.shape
     scores = np.empty((horizon, n_states, n_actions))
     value = np.zeros(n_states)
     for h in reversed(range(horizon)):
         means = counts.mean_return(h, value).ravel()
         scores[h] = round_vector(key.derive(h), means, width=width, method="grid").reshape(n_states, n_actions)
         value = scores[h].max(axis=1)
-    return greedy_policy(scores)
+    return scores
 
 
 def karbasi_grid(
