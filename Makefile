@@ -16,7 +16,7 @@ FILES ?= 100000
 SEED ?= 1
 TESTS ?= tests
 
-.PHONY: help venv demo lint format test test-oldest fuzz bench clean
+.PHONY: help venv demo docs figures remeasure lint format test test-oldest fuzz bench clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)$$/  \1\t\2/p' Makefile
@@ -35,6 +35,15 @@ $(STAMP): pyproject.toml constraints.txt
 # Exit code 1 says that the policies differ (probability at most rho) or that a run was undecided: an answer, no failure.
 demo: venv  ## train twice on independent data and compare the two policies
 	$(BIN)/reprl twice gridworld-v0 --horizon 6 --epsilon 0.3 --rho 0.1 --shared-seed 7 || [ $$? -eq 1 ]
+
+docs: venv  ## build the site in out/site/html; every warning and every dead link is an error
+	$(BIN)/python -m website
+
+figures: venv  ## draw every figure and table of the documentation again, from stored data alone
+	$(BIN)/python -m experiments --draw-only
+
+remeasure: venv  ## measure a small part of every experiment anew, in out/, to see that all of it runs
+	$(BIN)/python -m experiments --quick
 
 lint: venv  ## ruff and mypy, changing nothing
 	$(BIN)/ruff check .

@@ -141,6 +141,19 @@ def phased_values(
     return out
 
 
+def first_within(q: Table, tolerance: float) -> list[list[int]]:
+    """In every cell the first action whose value is at least the best one less the tolerance (Zhang et al. 2025)."""
+    out = []
+    for rows in q:
+        out.append([])
+        for row in rows:
+            a = 0
+            while row[a] < max(row) - tolerance:
+                a += 1
+            out[-1].append(a)
+    return out
+
+
 def rmax_plan(
     sizes: tuple[int, int, int], known: dict[tuple[int, int, int], tuple[list[float], float]]
 ) -> list[list[int]]:

@@ -282,12 +282,10 @@ def test_the_page_shows_the_stored_data(data: Any) -> None:
 
 
 def test_the_stored_experiment_is_the_planned_one(data: Any) -> None:
-    """It was measured under stream version 1, without the rule "canonical": still shown, but not to be gone on with."""
-    assert set(data["measured"]) <= set(experiment.jobs(quick=False))
-    with pytest.raises(ReprlError, match=r"was measured with another stream_version: move it away"):
-        experiment.EXPERIMENT.load(ROOT / "experiments" / "head_to_head" / "data.json", quick=False)
-    missing = {entry.name for entry in plan.cells(quick=False)} - set(data["measured"])
-    assert {name.rpartition("/")[2] for name in missing} == {"reprl (canonical)"}
+    assert set(data["measured"]) == set(experiment.jobs(quick=False)), "all of it, from one run"
+    assert experiment.EXPERIMENT.load(ROOT / "experiments" / "head_to_head" / "data.json", quick=False) == data
+    with pytest.raises(ReprlError, match="was measured with another effort: move it away"):
+        experiment.EXPERIMENT.load(ROOT / "experiments" / "head_to_head" / "data.json", quick=True)
 
 
 def test_points_are_ordered_by_budget() -> None:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import norm
 
 import reprl
-from reprl.peers import empirical_values, generative, greedy_policy, make_learner
+from reprl.peers import empirical_values, generative, greedy_policy, list_robust, make_learner
 from reprl.peers.generative import argmax_laws
 from tests import naive_peers
 from tests.statistics import FALSE_ALARM, exceeds, keeps
@@ -87,6 +90,46 @@ def test_greedy_and_shared_noise_are_the_loop(shape: tuple[int, int, int]) -> No
     assert noisy.actions.tolist() == naive_peers.greedy(q)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_list_robust_is_the_loop(shape: tuple[int, int, int]) -> None:
+    mdp, epsilon = random_mdp(shape), 0.4
+    raw = naive_peers.phased_values(
+        shape, samples_of(reprl.GenerativeModel(mdp, 1).sample(300)), lambda h, s, a, x: x, carry_rounded=False
+    )
+    for seed in range(5):
+        key = reprl.SharedKey(seed)
+        learner = make_learner("list-robust", epsilon=epsilon, samples=300 * math.prod(shape))
+        tolerance = list_robust.LIST_WIDTH * epsilon / shape[0] * key.derive("list-robust").uniforms(1)[0]
+        got = learner(reprl.GenerativeModel(mdp, 1), key)
+        assert got.actions.tolist() == naive_peers.first_within(raw, tolerance)
+
+
+@given(data=st.data(), tolerance=st.floats(0.0, 1.0))
+def test_the_first_within_a_tolerance_loses_no_more_and_is_the_first(data: st.DataObject, tolerance: float) -> None:
+    shape = (2, 3, data.draw(st.integers(1, 5)))
+    scores = data.draw(arrays(np.float64, shape, elements=st.floats(0.0, 1.0)))
+    chosen = list_robust.first_within(scores, tolerance).actions
+    best = scores.max(axis=2)
+    assert (np.take_along_axis(scores, chosen[..., None], axis=2)[..., 0] >= best - tolerance).all()
+    earlier = np.arange(shape[2]) < chosen[..., None]
+    assert (scores < (best - tolerance)[..., None])[earlier].all()
+
+
+def test_over_all_tolerances_the_list_is_no_longer_than_the_gaps() -> None:
+    """The paper's list: in exact values the policy changes only where the tolerance passes a gap, N + 1 at most."""
+    mdp = random_mdp((3, 4, 3))
+    values = mdp.solve().values
+    scores = np.array([mdp.reward[h] + mdp.transition[h] @ values[h + 1] for h in range(3)])
+    gaps = np.unique(scores.max(axis=2, keepdims=True) - scores)
+    seen = {list_robust.first_within(scores, float(t)).fingerprint for t in np.linspace(0.0, gaps.max(), 4001)}
+    assert 1 < len(seen) <= gaps.size <= scores.size - 12 + 1
+    # The control: with a tolerance for each cell of its own there are more.
+    rng = np.random.default_rng(0)
+    own = rng.random((4001, 3, 4, 1)) * gaps.max()
+    near = scores >= scores.max(axis=2, keepdims=True) - own
+    assert len({actions.tobytes() for actions in near.argmax(axis=3)}) > gaps.size
+
+
 def test_cells_without_samples_are_worth_nothing() -> None:
     counts = reprl.Counts.empty(random_mdp((2, 3, 2)).outcomes)
     assert not empirical_values(counts).any()
@@ -121,7 +164,7 @@ def test_both_couplings_of_gaussian_noise_have_one_law(coupling: str) -> None:
     assert chi_square([(tally, [0.01, 0.01, 0.98])]) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["rpvi", "karbasi-grid", "karbasi-gaussian", "karbasi-softmax"])
+@pytest.mark.parametrize("name", ["rpvi", "karbasi-grid", "karbasi-gaussian", "karbasi-softmax", "list-robust"])
 def test_a_cell_keeps_its_shared_draw_whatever_the_others_saw(name: str) -> None:
     """Change the rewards of one state at the last step: no other state of that step may choose differently."""
     rng = np.random.default_rng(0)
@@ -151,6 +194,7 @@ REPLICABLE: list[tuple[str, dict[str, Any]]] = [
     ("karbasi-gaussian", {"coupling": "shared"}),
     ("karbasi-gaussian", {"coupling": "correlated"}),
     ("karbasi-softmax", {}),
+    ("list-robust", {}),
 ]
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reprl
-from reprl.peers import generative, make_learner, optimistic, rmax
+from reprl.peers import generative, list_robust, make_learner, optimistic, rmax
 from reprl.peers.registry import Rival
 
 RHO, DELTA, SEED = 0.1, 0.1, 0
@@ -63,6 +63,7 @@ TRIALS: dict[str, Trial] = {
         generative, "GAUSSIAN_NOISE", (0.5, 1.0, 2.0, 4.0), {"coupling": "correlated"}, "GAUSSIAN_CALLS"
     ),
     "karbasi-softmax": Trial(generative, "SOFTMAX_TEMPERATURE", (0.5, 1.0, 2.0, 4.0), {}, "SOFTMAX_CALLS"),
+    "list-robust": Trial(list_robust, "LIST_WIDTH", (0.5, 1.0, 2.0, 4.0, 8.0), {}, "LIST_CALLS"),
     "replicable-rmax": Trial(rmax, "RMAX_WIDTH", (1.0, 2.0, 4.0), {}, "RMAX_VISITS"),
     "ucb-h": Trial(optimistic, "UCB_H_BONUS", (0.01, 0.03, 0.1, 0.3), {}, "UCB_H_EPISODES"),
     "ucbvi": Trial(optimistic, "UCBVI_BONUS", (0.01, 0.03, 0.1, 0.3), {}, "UCBVI_EPISODES"),
@@ -122,7 +123,7 @@ def formula(name: str, trial: Trial, mdp: reprl.TabularMDP) -> float:
     asked: list[float] = []
     old = getattr(trial.module, trial.samples_constant)
     setattr(trial.module, trial.samples_constant, dict.fromkeys(old, 1.0) if isinstance(old, dict) else 1.0)
-    hook = "calls_within" if trial.module is generative else "episodes_within"
+    hook = "calls_within" if hasattr(trial.module, "calls_within") else "episodes_within"
     real = getattr(trial.module, hook)
 
     class _AskedError(Exception):

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+import reprl
 from experiments.head_to_head import measure, plan, present
 from experiments.runner import Experiment, Job
 
@@ -20,16 +21,20 @@ def jobs(quick: bool) -> dict[str, Job]:
     effort = plan.QUICK if quick else plan.FULL
     table = {entry.name: partial(measure.cell, entry, effort) for entry in plan.cells(quick)}
     sweeps = {entry.name: partial(measure.point, entry, effort) for entry in plan.points(quick)}
-    presets = {f"preset/{name}": partial(measure.preset, name, effort) for name in plan.PRESETS[-1 if quick else 0 :]}
-    everything = {**table, **sweeps, **presets}
-    order = ("table/generative/", "sweep/states/", "table/", "")
+    own = {
+        f"own/{access}/{name}": partial(measure.own, access, name, effort)
+        for access in effort.own_pairs
+        for name in (plan.QUICK_INSTANCES if quick else plan.INSTANCES)
+    }
+    everything = {**table, **sweeps, **own}
+    order = ("own/generative/", "table/generative/", "own/", "sweep/states/", "table/", "")
     return {name: everything[name] for start in order for name in everything if name.startswith(start)}
 
 
 def head(quick: bool) -> dict[str, Any]:
     """Return what the data are measured with."""
     effort = asdict(plan.QUICK if quick else plan.FULL)
-    return {"effort": effort, "epsilon": plan.EPSILON, "rho": plan.RHO, "seed": plan.SEED}
+    return {"version": reprl.__version__, "effort": effort, "epsilon": plan.EPSILON, "rho": plan.RHO, "seed": plan.SEED}
 
 
 EXPERIMENT = Experiment(

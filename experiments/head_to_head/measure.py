@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -35,26 +36,28 @@ def cell(entry: Cell, effort: Effort) -> dict[str, Any]:
     return {"instance": entry.instance, **row.as_dict()}
 
 
-def preset(instance: str, effort: Effort) -> dict[str, Any]:
-    """Measure reprl by episodes, with the rule "sampled", at the size that it chooses itself."""
+def own(access: str, instance: str, effort: Effort) -> dict[str, Any]:
+    """Measure the default learner at the size that it chooses itself."""
+    began = time.process_time()
     report = audit(
         INSTANCES[instance](),
         "reprl",
-        effort.preset_pairs,
-        access="episodic",
-        rule="sampled",
+        effort.own_pairs[access],
+        access=access,
         rho=RHO,
         epsilon=EPSILON,
-        seed=SEED,
+        seed=_seed(f"own/{access}/{instance}"),
     )
     assert report.suboptimality is not None
     return {
         "instance": instance,
+        "access": access,
         "samples": report.samples,
         "pairs": report.pairs,
         "disagreements": report.disagreements,
         "interval": list(report.interval),
         "suboptimality": report.suboptimality.mean,
+        "seconds": (time.process_time() - began) / (2 * report.pairs),
     }
 
 

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 
 from experiments.head_to_head.measure import slopes
-from experiments.head_to_head.plan import SWEEPS, THEORY
+from experiments.head_to_head.plan import OWN, SWEEPS, THEORY
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.head_to_head -->\n", "<!-- end of tables -->\n"
@@ -24,6 +24,7 @@ STYLES = {
     "karbasi-gaussian (shared)": ("#7a5195", "d"),
     "karbasi-gaussian (correlated)": ("#b18bc9", "D"),
     "karbasi-softmax": ("#8a8d0f", "P"),
+    "list-robust": ("#cc3377", "h"),
     "greedy": ("#777777", "x"),
     "replicable-rmax": ("#c1440e", "^"),
     "ucb-h": ("#999999", "x"),
@@ -59,6 +60,9 @@ def _draw_table(data: Data, path: Path) -> None:
                 else:
                     axis.plot(row["limit"], y, ">", color=colour, markersize=6, markerfacecolor="none")
             axis.plot([], [], marker, color=colour, label=learner)
+        for row in _own(data, access):
+            axis.plot(row["samples"], names.index(row["instance"]), STYLES[OWN][1], color=STYLES[OWN][0], markersize=8)
+        axis.plot([], [], STYLES[OWN][1], color=STYLES[OWN][0], label=f"{OWN}, at its own size")
         axis.set(xscale="log", xlabel="samples a run", title=f"{title} (hollow: not reached)")
         axis.set_yticks(range(len(names)), names)
         axis.invert_yaxis()
@@ -109,10 +113,9 @@ def tables(data: Data) -> str:
     parts = []
     for access, title in ACCESSES.items():
         if _rows(data, access):
-            parts += [f"**Samples a run, {title}**\n", _overview(_rows(data, access))]
+            parts += [f"**Samples a run, {title}**\n", _overview(_rows(data, access), _own(data, access))]
     parts += ["**Slopes**\n", _slopes(data)]
-    if any(name.startswith("preset/") for name in data["measured"]):
-        parts += ["**reprl by episodes at the size it chooses itself**\n", _presets(data)]
+    parts += [f"**{OWN} at the size that it chooses itself**\n", _own_table(data)]
     parts += ["**Every search**\n", _details(data)]
     return "\n".join(parts)
 
@@ -121,13 +124,19 @@ def _rows(data: Data, access: str) -> list[Data]:
     return [row for name, row in data["measured"].items() if name.startswith(f"table/{access}/")]
 
 
-def _overview(rows: list[Data]) -> str:
+def _own(data: Data, access: str) -> list[Data]:
+    return [row for name, row in data["measured"].items() if name.startswith(f"own/{access}/")]
+
+
+def _overview(rows: list[Data], own: list[Data]) -> str:
     learners = list(dict.fromkeys(row["learner"] for row in rows))
-    lines = [f"| instance | {' | '.join(learners)} |", "|---" * (len(learners) + 1) + "|"]
+    lines = [f"| instance | {OWN}, own size | {' | '.join(learners)} |", "|---" * (len(learners) + 2) + "|"]
+    sizes = {row["instance"]: f"{_short(row['samples'])} [{row['disagreements']}/{row['pairs']} apart]" for row in own}
     for instance in dict.fromkeys(row["instance"] for row in rows):
         here = {row["learner"]: row for row in rows if row["instance"] == instance}
         best = min((_size(row) for row in here.values() if row["reached"]), default=0.0)
-        lines.append(f"| {instance} | {' | '.join(_entry(here.get(learner), best) for learner in learners)} |")
+        found = [sizes.get(instance, "—"), *(_entry(here.get(learner), best) for learner in learners)]
+        lines.append(f"| {instance} | {' | '.join(found)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -173,15 +182,15 @@ def _fit(fit: Data) -> str:
     return f"{fit['slope']:.2f} ({fit['low']:.2f} … {fit['high']:.2f})"
 
 
-def _presets(data: Data) -> str:
-    lines = ["| instance | steps a run | pairs that differ | 95 % interval | mean loss |", "|---" * 5 + "|"]
-    for name, row in data["measured"].items():
-        if name.startswith("preset/"):
-            low, high = row["interval"]
-            lines.append(
-                f"| {row['instance']} | {_short(row['samples'])} | {row['disagreements']}/{row['pairs']} | "
-                f"{low:.2f} … {high:.2f} | {row['suboptimality']:.3f} |"
-            )
+def _own_table(data: Data) -> str:
+    head = "| access | instance | samples a run | pairs that differ | 95 % interval | mean loss | CPU s a run |"
+    lines = [head, "|---" * 7 + "|"]
+    for row in [row for access in ACCESSES for row in _own(data, access)]:
+        low, high = row["interval"]
+        lines.append(
+            f"| {row['access']} | {row['instance']} | {_short(row['samples'])} | {row['disagreements']}/{row['pairs']} | "
+            f"{low:.2f} … {high:.2f} | {row['suboptimality']:.3f} | {row['seconds']:.2f} |"
+        )
     return "\n".join(lines) + "\n"
 
 

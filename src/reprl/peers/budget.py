@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from reprl.errors import ReprlError, check_real
@@ -42,3 +43,13 @@ def check_task(model: Model, access: str, name: str, epsilon: float) -> None:
     """Refuse a model of the wrong kind, and an accuracy that every policy has."""
     check_model(model, access, name)
     check_real("epsilon", epsilon, 0.0, float(model.horizon), open_high=False)
+
+
+def hoeffding_calls(model: Parallel, error: float, failure: float) -> float:
+    """Calls after which all N estimates of Q* are within `error` except with probability `failure`.
+
+    Errors of the steps add up, and step h averages values of range H − h: H(H+1)/2·sqrt(log(2N/failure)/(2n)).
+    """
+    shape = (model.horizon, model.n_states, model.n_actions)
+    reach = shape[0] * (shape[0] + 1) / 2.0
+    return math.ceil(reach**2 * math.log(2.0 * math.prod(shape) / failure) / (2.0 * error**2))

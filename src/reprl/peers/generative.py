@@ -16,8 +16,9 @@ from reprl.coupling.correlated import correlated_sample, draw
 from reprl.coupling.grade import Grade
 from reprl.coupling.rounding import round_vector
 from reprl.mdp.access import Parallel
+from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
-from reprl.peers.budget import calls_within, check_task
+from reprl.peers.budget import calls_within, check_task, hoeffding_calls
 from reprl.peers.planning import empirical_values, greedy_policy
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -65,7 +66,7 @@ def greedy(
 
     def preset() -> float:
         if constants == "paper":
-            return _hoeffding_calls(model, epsilon / 2.0, delta / 2.0)
+            return hoeffding_calls(model, epsilon / 2.0, delta / 2.0)
         return GREEDY_CALLS * (horizon / epsilon) ** 2
 
     return greedy_policy(empirical_values(model.sample(calls_within(model, samples, preset))))
@@ -96,8 +97,7 @@ def rpvi(
     """
     key = check_shared_key(shared_key).derive("rpvi")
     check_task(model, "generative", "rpvi", epsilon)
-    horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
-    cells = horizon * n_states * n_actions
+    horizon, cells = model.horizon, model.horizon * model.n_states * model.n_actions
     tau, rho_query = epsilon / (2.0 * horizon), rho / cells
     delta_query = min(delta / cells, rho_query / 4.0)
     slack = rho_query + 1.0 - 2.0 * delta_query
@@ -109,14 +109,19 @@ def rpvi(
         return RPVI_CALLS * (cells * horizon**2 / (rho * epsilon)) ** 2
 
     width = 2.0 * tau / slack if constants == "paper" else RPVI_WIDTH * epsilon / horizon
-    counts = model.sample(calls_within(model, samples, preset))
+    return greedy_policy(phased_values(key, model.sample(calls_within(model, samples, preset)), width))
+
+
+def phased_values(key: SharedKey, counts: Counts, width: float) -> NDArray[np.float64]:
+    """Return rPVI's action values, (H, S, A): every mean rounded on a grid of its own, and carried on as rounded."""
+    horizon, n_states, n_actions = counts.outcomes.shape
     scores = np.empty((horizon, n_states, n_actions))
     value = np.zeros(n_states)
     for h in reversed(range(horizon)):
         means = counts.mean_return(h, value).ravel()
         scores[h] = round_vector(key.derive(h), means, width=width, method="grid").reshape(n_states, n_actions)
         value = scores[h].max(axis=1)
-    return greedy_policy(scores)
+    return scores
 
 
 def karbasi_grid(
@@ -149,7 +154,7 @@ def karbasi_grid(
 
     def preset() -> float:
         if constants == "paper":
-            return _hoeffding_calls(model, 0.25 * rho * width / cells, min(delta, rho / 4.0))
+            return hoeffding_calls(model, 0.25 * rho * width / cells, min(delta, rho / 4.0))
         return GRID_CALLS * (cells * horizon**2 / (rho * epsilon)) ** 2
 
     scores = empirical_values(model.sample(calls_within(model, samples, preset)))
@@ -198,7 +203,7 @@ def karbasi_gaussian(
     def preset() -> float:
         if constants == "paper":
             error = rho * sigma * math.sqrt(2.0 * math.pi) / (8.0 * math.sqrt(cells))
-            return _hoeffding_calls(model, error, min(delta / 2.0, rho / 4.0))
+            return hoeffding_calls(model, error, min(delta / 2.0, rho / 4.0))
         rows = _coupled_rows(shape) if coupling == "correlated" else (horizon * shape[1]) ** 2
         return GAUSSIAN_CALLS[coupling] * rows * (horizon / (rho * sigma)) ** 2
 
@@ -245,7 +250,7 @@ def karbasi_softmax(
     def preset() -> float:
         if constants == "paper":
             error = min(epsilon / (4.0 * horizon), rho / (8.0 * rows * temperature))
-            return _hoeffding_calls(model, error, min(delta, rho / 4.0))
+            return hoeffding_calls(model, error, min(delta, rho / 4.0))
         return SOFTMAX_CALLS * (rows * temperature * horizon / rho) ** 2
 
     scores = empirical_values(model.sample(calls_within(model, samples, preset))).reshape(rows, shape[2])
@@ -277,13 +282,3 @@ def _coupled_rows(shape: tuple[int, int, int]) -> float:
     rows = shape[0] * shape[1]
     grade = Grade.auto(rows, shape[2])
     return grade.count(rows) ** 2 * float(grade.size(rows))
-
-
-def _hoeffding_calls(model: Parallel, error: float, failure: float) -> float:
-    """Calls after which all N estimates of Q* are within `error` except with probability `failure`.
-
-    Errors of the steps add up, and step h averages values of range H − h: H(H+1)/2·sqrt(log(2N/failure)/(2n)).
-    """
-    shape = (model.horizon, model.n_states, model.n_actions)
-    reach = shape[0] * (shape[0] + 1) / 2.0
-    return math.ceil(reach**2 * math.log(2.0 * math.prod(shape) / failure) / (2.0 * error**2))

@@ -14,7 +14,7 @@ from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.settings import Settings
 from reprl.mdp.access import check_model
 from reprl.mdp.policy import Policy
-from reprl.peers import generative, optimistic, rmax
+from reprl.peers import generative, list_robust, optimistic, rmax
 from reprl.randomness import SharedKey
 
 OURS = ReprlLearner.name
@@ -73,6 +73,13 @@ _RIVALS: dict[str, _Rival] = {
         True,
         _KARBASI,
         "actions from a softmax of an ordinary estimate: approximately replicable, drawn with shared randomness",
+    ),
+    "list-robust": _Rival(
+        list_robust.list_robust,
+        "generative",
+        True,
+        "Zhang, Chen, Pavan, Vinodchandran, Yang, Wang 2025",
+        "the first action within a random tolerance of the best, the tolerance drawn in common",
     ),
     "replicable-rmax": _Rival(
         rmax.replicable_rmax,

@@ -1,0 +1,110 @@
+"""What the site is made of: pages as they lie in docs/, and pages made from examples and modules.
+
+Pages keep their places, so that links between them are true on a code host, in an installed package and here.
+"""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import shutil
+from pathlib import Path
+
+import reprl
+
+ROOT = Path(__file__).parent.parent
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Start": ("tutorial", "examples"),
+    "How to": ("environments", "logs", "audit", "report", "notebook", "scale", "security", "certificates"),
+    "How it works": ("canonical", "rehearsal", "sampled", "randomness", "lower-bounds"),
+    "Measured": ("evidence", "head-to-head", "peers", "eaton", "gallery"),
+}
+"""Caption → pages of docs/, in order. Pages that nobody names here come after them, under their own caption."""
+THEORY = "paper-map"
+ABOUT = ("CHANGELOG", "CONTRIBUTING")
+
+
+def assemble(folder: Path) -> None:
+    """Write the sources of the whole site into a folder."""
+    folder.mkdir(parents=True)
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    for name in ABOUT:
+        shutil.copy(ROOT / f"{name}.md", folder)
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        _write(folder / "examples" / f"{path.stem}.md", example_page(path.read_text("utf-8"), path.name))
+    modules = public_modules()
+    for room in dict.fromkeys(name.split(".")[1] for name in modules):
+        inside = [name for name in modules if name.split(".")[1] == room]
+        _write(folder / "api" / f"{room}.md", api_page(room, inside))
+    _write(folder / "api" / "index.md", api_index(modules))
+    start = (Path(__file__).parent / "index.md").read_text("utf-8")
+    _write(folder / "index.md", start.replace("<!-- contents -->", contents(folder)))
+
+
+def contents(folder: Path) -> str:
+    """Return the tables of contents: sections, then whatever pages they leave out, theory, reference, about."""
+    there = [path.stem for path in sorted((folder / "docs").glob("*.md"))]
+    named = {page for pages in SECTIONS.values() for page in pages} | {THEORY}
+    sections = {caption: [f"docs/{page}" for page in pages if page in there] for caption, pages in SECTIONS.items()}
+    sections["More"] = [f"docs/{page}" for page in there if page not in named]
+    proofs = [f"docs/proofs/{path.stem}" for path in sorted((folder / "docs" / "proofs").glob("*.md"))]
+    sections["Theory"] = [f"docs/{THEORY}", *proofs]
+    sections["Reference"] = ["api/index"]
+    sections["About"] = [*ABOUT]
+    return "\n".join(_toctree(caption, pages) for caption, pages in sections.items() if pages)
+
+
+def example_page(source: str, name: str) -> str:
+    """Return an example as a page: its docstring, then its code."""
+    tree = ast.parse(source)
+    title, _, about = (ast.get_docstring(tree) or name).partition("\n")
+    code = "\n".join(source.splitlines()[tree.body[0].end_lineno or 0 :]).strip()
+    return f"# {title.rstrip('.')}\n{about}\n\nRun it: `python examples/{name}`\n\n```python\n{code}\n```\n"
+
+
+def public_modules() -> list[str]:
+    """Return every module of the package that people may read about: all but the command line's."""
+    found = [module.name for module in pkgutil.walk_packages(reprl.__path__, "reprl.")]
+    hidden = ("reprl.cli", "reprl.__main__")
+    return [name for name in found if not name.startswith(hidden) and not any(p[0] == "_" for p in name.split("."))]
+
+
+def api_page(room: str, modules: list[str]) -> str:
+    """Return the reference of one room, module by module."""
+    parts = [f"# {room}\n"]
+    for name in modules:
+        if len(modules) > 1 and name == f"reprl.{room}":
+            parts.append(_directive(f"automodule:: {name}", "no-index"))
+            continue
+        if len(modules) > 1:
+            parts.append(f"## {name.removeprefix('reprl.')}\n")
+        parts.append(_directive(f"automodule:: {name}", "members", "member-order: bysource"))
+    return "\n".join(parts)
+
+
+def api_index(modules: list[str]) -> str:
+    """Return the front door: every public name with its line, then the rooms."""
+    lines = ["# Reference\n", "Names that `import reprl` offers, and where they live.\n", "| name | what it is |", "|---|---|"]
+    for name in sorted(reprl.__all__, key=str.lower):
+        value = getattr(reprl, name)
+        home = getattr(value, "__module__", "") or ""
+        line = (value.__doc__ or "").strip().partition("\n")[0] if callable(value) else "a number"
+        target = f"{home}.{name}" if home.startswith("reprl.") else f"reprl.randomness.{name}"
+        lines.append(f"| [`reprl.{name}`](#{target}) | {line.replace('|', chr(92) + '|')} |")
+    rooms = dict.fromkeys(name.split(".")[1] for name in modules)
+    return "\n".join(lines) + "\n\n" + _toctree("Rooms", [*rooms], hidden=False)
+
+
+def _directive(head: str, *options: str) -> str:
+    body = "".join(f"   :{option if ':' in option else option + ':'}\n" for option in options)
+    return f"```{{eval-rst}}\n.. {head}\n{body}```\n"
+
+
+def _toctree(caption: str, pages: list[str], *, hidden: bool = True) -> str:
+    flag = ":hidden:\n" if hidden else ""
+    return f"```{{toctree}}\n:caption: {caption}\n{flag}:maxdepth: 1\n\n" + "\n".join(pages) + "\n```\n"
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
