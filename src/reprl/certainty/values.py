@@ -64,6 +64,10 @@ class Values(NamedTuple):
     """(K, H, S): norm of how far another plausible action could divert later weights, square roots of exponents."""
     long: Floats
     """(K, H, S): the same, errors that are added up."""
+    path: Floats
+    """(K, H+1, S): the largest sum of rates along the way of plausible actions: another bound on an exponent."""
+    path_long: Floats
+    """(K, H+1, S): the same, errors that are added up."""
     gap_low: Floats
     """(H, S, A)."""
     gap_high: Floats
@@ -110,6 +114,8 @@ def _blank(sample: Sample) -> Values:
         np.zeros((GRID, *shape[:2])),
         np.zeros((GRID, *shape[:2])),
         np.zeros((GRID, *shape[:2])),
+        np.zeros((GRID, *ends)),
+        np.zeros((GRID, *ends)),
         np.zeros(shape),
         np.zeros(shape),
         np.zeros(shape),
@@ -216,8 +222,32 @@ def _own(
 
 
 @njit(cache=True, nogil=True)
-def _follow(sample: Sample, out: Values, step: int, flow: Floats, exponent: Floats, wide: Floats, long: Floats) -> None:
-    """Follow signed weights, (S,), from a step on under the base policy; add up exponents and what others may add."""
+def _follow(sample: Sample, out: Values, step: int, flow: Floats, exponent: Floats, norms: Floats) -> None:
+    """Follow signed weights, (S,), from a step on: add what they do to exponents, (K,), and errors, norms[1].
+
+    Two bounds, of which the smaller is kept for each λ: under the base policy, with what others may add, and along the
+    worst way of all. norms[0] is the square root of the exponent.
+    """
+    ways = np.zeros((2, GRID))
+    moved = max(flow[flow > 0.0].sum(), -flow[flow < 0.0].sum())  # no weight is larger, whatever the policy
+    for k in range(GRID):
+        ways[0, k], ways[1, k] = exponent[k], norms[1, k]
+        for y in range(flow.size):
+            ways[0, k] += moved * abs(flow[y]) * out.path[k, step, y]
+            ways[1, k] += abs(flow[y]) * out.path_long[k, step, y]
+    wide = np.zeros(GRID)
+    _follow_base(sample, out, step, flow, exponent, wide, norms[1])
+    for k in range(GRID):
+        norms[0, k] = math.sqrt(exponent[k]) + wide[k]
+        if ways[0, k] + ways[1, k] < norms[0, k] ** 2 + norms[1, k]:
+            norms[0, k], norms[1, k] = math.sqrt(ways[0, k]), ways[1, k]
+
+
+@njit(cache=True, nogil=True)
+def _follow_base(
+    sample: Sample, out: Values, step: int, flow: Floats, exponent: Floats, wide: Floats, long: Floats
+) -> None:
+    """Follow weights under the base policy; add up exponents and what others may add."""
     outcomes, law = sample.dynamics.outcomes, sample.dynamics.probability
     there = np.zeros(outcomes.n_states)
     for h in range(step, outcomes.horizon):
@@ -267,9 +297,7 @@ def _pair(sample: Sample, out: Values, h: int, s: int, b: int, a: int, own: bool
             for k in range(GRID if own else 0):
                 exponent[k] += max(out.rate[k, h, s, action], 0.0)
                 norms[1, k] += out.error[h, s, action] if out.rate[k, h, s, action] < 0.0 else 0.0
-    _follow(sample, out, h + 1, flow, exponent, norms[0], norms[1])
-    for k in range(GRID):
-        norms[0, k] += math.sqrt(exponent[k])
+    _follow(sample, out, h + 1, flow, exponent, norms)
 
 
 @njit(cache=True, nogil=True)
@@ -316,6 +344,23 @@ def _pick(sample: Sample, out: Values, h: int, s: int, hat: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _extend(sample: Sample, out: Values, h: int, s: int, a: int) -> None:
+    """Let the worst way from a state go through an action, if that is worse."""
+    if sample.number[h, s, a] == 0.0:
+        return
+    outcomes, law = sample.dynamics.outcomes, sample.dynamics.probability
+    row, shift = h * outcomes.row_shift + s * outcomes.n_actions + a, h * outcomes.slot_shift
+    for k in range(GRID):
+        rate = out.rate[k, h, s, a]
+        path, long = (rate, 0.0) if rate >= 0.0 else (0.0, out.error[h, s, a])
+        for e in range(outcomes.first[row], outcomes.first[row + 1]):
+            path += law[e + shift] * out.path[k, h + 1, outcomes.next_state[e]]
+            long += law[e + shift] * out.path_long[k, h + 1, outcomes.next_state[e]]
+        out.path[k, h, s] = max(out.path[k, h, s], path)
+        out.path_long[k, h, s] = max(out.path_long[k, h, s], long)
+
+
+@njit(cache=True, nogil=True)
 def _divert(sample: Sample, out: Values, h: int, s: int) -> None:
     """Fill what a plausible action can do to errors in place of the base: in its own cell, and by where it leads."""
     norms = np.zeros((2, GRID))
@@ -327,6 +372,7 @@ def _divert(sample: Sample, out: Values, h: int, s: int) -> None:
                 out.top[k, h, s] = max(out.top[k, h, s], out.rate[k, h, s, a])
                 if out.rate[k, h, s, a] < 0.0:
                     out.slack[k, h, s] = max(out.slack[k, h, s], out.error[h, s, a])
+        _extend(sample, out, h, s, a)
         if a != out.base[h, s]:
             _pair(sample, out, h, s, a, out.base[h, s], False, norms)
             for k in range(GRID):
@@ -375,9 +421,7 @@ def _settle(sample: Sample, out: Values, h: int, s: int, level: float, hat: Floa
     flow = np.zeros(sample.dynamics.outcomes.n_states)
     flow[s] = 1.0
     norms, exponent = np.zeros((2, GRID)), np.zeros(GRID)
-    _follow(sample, out, h, flow, exponent, norms[0], norms[1])
-    for k in range(GRID):
-        norms[0, k] += math.sqrt(exponent[k])
+    _follow(sample, out, h, flow, exponent, norms)
     radius = _radius(sample, norms, level)
     out.low[h, s], out.high[h, s] = max(0.0, low - radius), min(most, high + radius)
 
@@ -407,9 +451,7 @@ def _begin(sample: Sample, out: Values, level: float) -> None:
                 exponent[k] = psi(rate * c) / (rate * c * c) * (largest + error * error) / sample.starts
             else:
                 norms[1, k] = error
-    _follow(sample, out, 0, initial.copy(), exponent, norms[0], norms[1])
-    for k in range(GRID):
-        norms[0, k] += math.sqrt(exponent[k])
+    _follow(sample, out, 0, initial.copy(), exponent, norms)
     radius = _radius(sample, norms, level)
     low = high = 0.0
     for s in range(outcomes.n_states):
