@@ -21,6 +21,9 @@ from reprl.rule.gaps import TIE
 
 Floats = NDArray[np.float64]
 
+WIDER = 32.0
+"""How much larger λ may be for values from the start, whose weights may all be small."""
+
 
 class Sample(NamedTuple):
     """What a run has seen, ready for kernels."""
@@ -54,6 +57,8 @@ class Values(NamedTuple):
     """(H, S): one of them."""
     error: Floats
     """(H, S, A): bound on the error of the mean of reward plus next value."""
+    square: Floats
+    """(H, S, A): bound on the mean square of reward plus next value about its expectation."""
     rate: Floats
     """(K, H, S, A): what weight² is multiplied by in the exponent, for each λ; negative where errors are added up."""
     top: Floats
@@ -109,6 +114,7 @@ def _blank(sample: Sample) -> Values:
         np.ones(shape, dtype=np.bool_),
         np.zeros(shape[:2], dtype=np.int64),
         np.zeros(shape),
+        np.zeros(shape),
         np.full((GRID, *shape), -1.0),
         np.zeros((GRID, *shape[:2])),
         np.zeros((GRID, *shape[:2])),
@@ -142,6 +148,13 @@ def _solve(sample: Sample, compare: float, cell: float, spread: float, best: boo
                 _compare(sample, out, h, s, compare, hat)
             _divert(sample, out, h, s)
             _settle(sample, out, h, s, compare, hat, most)
+
+
+@njit(cache=True, nogil=True)
+def _rate(sample: Sample, k: int) -> float:
+    """Return λ number k: the first is so large that only the last step has a part in it."""
+    horizon = sample.dynamics.outcomes.horizon
+    return TOP * 2.0 ** (math.ceil(math.log2(horizon)) - k) * sample.starts / horizon
 
 
 @njit(cache=True, nogil=True)
@@ -185,12 +198,12 @@ def _cell(
         blur += p * e_z * e_z
     largest = min((math.sqrt(variance) + math.sqrt(blur)) ** 2, 0.25 * span * span)
     error = mean_radius(n, span, largest, cell)
-    out.error[h, s, a] = error
+    out.error[h, s, a], out.square[h, s, a] = error, largest + error * error
     for k in range(GRID):
-        rate = TOP * 0.5**k * sample.starts / outcomes.horizon
+        rate = _rate(sample, k)
         if sample.by_steps and rate * most <= TOP * n:
             c = span / n
-            out.rate[k, h, s, a] = psi(rate * c) / (rate * c * c) * (largest + error * error) / n
+            out.rate[k, h, s, a] = psi(rate * c) / (rate * c * c) * out.square[h, s, a] / n
     if best:
         _own(sample, out, h, s, a, span, mean, half, spread)
 
@@ -219,6 +232,26 @@ def _own(
     least = max(0.0, math.sqrt(variance) - math.sqrt(blur)) ** 2
     out.own_low[h, s, a] = least - apart if least - apart > TIE else 0.0
     out.own_high[h, s, a] = min(largest + error * error + apart, 0.25 * span * span)
+
+
+@njit(cache=True, nogil=True)
+def spread_mass(sample: Sample, possible: NDArray[np.bool_], mass: Floats) -> None:
+    """Fill mass, (H, S), with upper bounds on the visits of a policy of possible actions, in the empirical model."""
+    outcomes = sample.dynamics.outcomes
+    mass[0] = sample.dynamics.initial
+    flow = np.zeros(outcomes.n_states)
+    for h in range(outcomes.horizon - 1):
+        for y in range(outcomes.n_states):
+            if mass[h, y] == 0.0:
+                continue
+            flow[:] = 0.0
+            for a in range(outcomes.n_actions):
+                if possible[h, y, a] and sample.number[h, y, a] > 0.0:  # one without samples may lead anywhere
+                    part = np.zeros(outcomes.n_states)
+                    _pour(sample, h, y, a, 1.0, part)
+                    flow = np.maximum(flow, part)
+            mass[h + 1] += mass[h, y] * flow
+        mass[h + 1] = np.minimum(mass[h + 1], 1.0)
 
 
 @njit(cache=True, nogil=True)
@@ -307,8 +340,7 @@ def _radius(sample: Sample, norms: Floats, level: float) -> float:
         return float(norms[1, 0])
     least = math.inf
     for k in range(GRID):
-        rate = TOP * 0.5**k * sample.starts / sample.dynamics.outcomes.horizon
-        least = min(least, level / rate + norms[0, k] ** 2 + norms[1, k])
+        least = min(least, level / _rate(sample, k) + norms[0, k] ** 2 + norms[1, k])
     return least
 
 
@@ -431,30 +463,83 @@ def _begin(sample: Sample, out: Values, level: float) -> None:
     """Fill the bounds on the value from the start; a start that is sampled is one more cell, before all others."""
     outcomes, initial = sample.dynamics.outcomes, sample.dynamics.initial
     most = float(outcomes.horizon)
-    middle = 0.5 * (out.low[0] + out.high[0])
-    half = 0.5 * (out.high[0] - out.low[0])
-    norms, exponent = np.zeros((2, GRID)), np.zeros(GRID)
+    error, square, span = 0.0, 0.0, 1.0
     if not sample.fixed_start:
-        mean, variance, blur = 0.0, 0.0, 0.0
-        for s in range(outcomes.n_states):
-            mean += initial[s] * middle[s]
-            blur += initial[s] * half[s] * half[s]
-        for s in range(outcomes.n_states):
-            variance += initial[s] * (middle[s] - mean) ** 2
-        span = min(most, max(1.0, out.high[0].max() - out.low[0].min()))
-        largest = min((math.sqrt(variance) + math.sqrt(blur)) ** 2, 0.25 * span * span)
-        error = mean_radius(sample.starts, span, largest, level)
-        for k in range(GRID):
-            rate = TOP * 0.5**k * sample.starts / outcomes.horizon
-            c = span / sample.starts
-            if sample.by_steps:
-                exponent[k] = psi(rate * c) / (rate * c * c) * (largest + error * error) / sample.starts
-            else:
-                norms[1, k] = error
+        error, square, span = _start(sample, out, level)
+    norms, exponent = np.zeros((2, GRID)), np.zeros(GRID)
+    for k in range(0 if sample.fixed_start else GRID):
+        rate, c = _rate(sample, k), span / sample.starts
+        if sample.by_steps and rate * most <= TOP * sample.starts:
+            exponent[k] = psi(rate * c) / (rate * c * c) * square / sample.starts
+        else:
+            norms[1, k] = error
     _follow(sample, out, 0, initial.copy(), exponent, norms)
     radius = _radius(sample, norms, level)
+    if sample.by_steps:
+        radius = min(radius, _spread_out(sample, out, level, error))
     low = high = 0.0
     for s in range(outcomes.n_states):
         low += initial[s] * out.hat_low[0, s]
         high += initial[s] * out.hat_high[0, s]
     out.start[0], out.start[1] = max(0.0, low - radius), min(most, high + radius)
+
+
+@njit(cache=True, nogil=True)
+def _start(sample: Sample, out: Values, level: float) -> tuple[float, float, float]:
+    """Return a bound on the error of the mean value of starts, on their mean square, and what they differ by."""
+    initial, most = sample.dynamics.initial, float(sample.dynamics.outcomes.horizon)
+    middle = 0.5 * (out.low[0] + out.high[0])
+    half = 0.5 * (out.high[0] - out.low[0])
+    mean, variance, blur = 0.0, 0.0, 0.0
+    for s in range(initial.size):
+        mean += initial[s] * middle[s]
+        blur += initial[s] * half[s] * half[s]
+    for s in range(initial.size):
+        variance += initial[s] * (middle[s] - mean) ** 2
+    span = min(most, max(1.0, out.high[0].max() - out.low[0].min()))
+    largest = min((math.sqrt(variance) + math.sqrt(blur)) ** 2, 0.25 * span * span)
+    error = mean_radius(sample.starts, span, largest, level)
+    return error, largest + error * error, span
+
+
+@njit(cache=True, nogil=True)
+def _spread_out(sample: Sample, out: Values, level: float, start: float) -> float:
+    """Return another radius for the value from the start: weights that are spread out allow for larger λ.
+
+    No plausible policy visits a state more often than `mass` says, in the empirical model. A cell takes part for a λ if
+    λ·weight·(steps left) ≤ TOP·samples, which is known before its samples are. Where the largest weight says so it
+    surely does; elsewhere both cases are counted. A start that is sampled is left out.
+    """
+    outcomes, law = sample.dynamics.outcomes, sample.dynamics.probability
+    mass = np.zeros((outcomes.horizon, outcomes.n_states))
+    spread_mass(sample, out.plausible, mass)
+    least = math.inf
+    for k in range(GRID):
+        rate = _rate(sample, k) * WIDER
+        ways = np.zeros(outcomes.n_states)
+        for h in range(outcomes.horizon - 1, -1, -1):
+            here = np.zeros(outcomes.n_states)
+            span = min(float(outcomes.horizon - h), 1.0 + out.high[h + 1].max() - out.low[h + 1].min())
+            for s in range(outcomes.n_states):
+                for a in range(outcomes.n_actions):
+                    n = sample.number[h, s, a]
+                    if mass[h, s] == 0.0 or n == 0.0 or not out.plausible[h, s, a]:
+                        continue
+                    total = _weighed(rate, mass[h, s], n, span, float(outcomes.horizon - h), out, h, s, a)
+                    row, shift = h * outcomes.row_shift + s * outcomes.n_actions + a, h * outcomes.slot_shift
+                    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                        total += law[e + shift] * ways[outcomes.next_state[e]]
+                    here[s] = max(here[s], total)
+            ways = here
+        least = min(least, level / rate + float(sample.dynamics.initial @ ways))
+    return least + start
+
+
+@njit(cache=True, nogil=True)
+def _weighed(
+    rate: float, mass: float, n: float, span: float, steps: float, out: Values, h: int, s: int, a: int
+) -> float:
+    """Return what a cell adds to the radius for each unit of a weight of at most mass."""
+    x = min(rate * mass * span / n, TOP)
+    part = rate * mass * psi(x) / (x * x) * out.square[h, s, a] / n
+    return part if rate * mass * steps <= TOP * n else part + out.error[h, s, a]
