@@ -24,8 +24,8 @@ def naive_mean_radius(n, span, variance, log, top=0.9, grid=14):
 def naive_policy_bounds(data, actions, by_steps, fixed_start, level, start_level, top, grid):
     """Bounds on the value of a policy from the start, one martingale over steps or cell by cell.
 
-    By steps two bounds on an exponent are made for each λ, by squares of weights and along the way; from the start there
-    is a third radius, for larger λ.
+    By steps two bounds on an exponent are made for each λ, by squares of weights and along the way; from the start
+    there is a third radius, for larger λ.
     """
     outcomes = data.counts.outcomes
     horizon, n_states, _ = outcomes.shape

@@ -133,8 +133,8 @@ def test_beside_a_boundary_nothing_false_is_certified_unless_radii_are_shrunk():
 
 @pytest.mark.statistical
 def test_beside_the_boundary_of_one_candidate_halved_radii_are_found_out():
-    # δ = 1e-4; false alarm 1e-6. Power: about 0.0012 of the runs are falsely certified at halved radii, and 10 of 12,000
-    # are enough to reject: probability 0.9 for a fresh draw. These seeds are fixed.
+    # δ = 1e-4; false alarm 1e-6. Power: about 0.0012 of the runs are falsely certified at halved radii, and 10 of
+    # 12,000 are enough to reject: probability 0.9 for a fresh draw. These seeds are fixed.
     runs = 12_000
     found = measure.validity(1.0, range(1_000), alone=True)
     assert binomtest(found["false"], found["runs"], 1e-4, alternative="greater").pvalue > 1e-6
