@@ -14,10 +14,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reprl.certainty.known import Values
 from reprl.certainty.radius import ROUND
 from reprl.certainty.reach import Visits
 from reprl.certainty.spreads import Spreads
-from reprl.certainty.values import Values
 from reprl.rule.preferred import CLEAR
 
 Floats = NDArray[np.float64]

@@ -13,9 +13,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reprl.certainty.known import Sample
 from reprl.certainty.radius import GRID, STEEP, Levels, psi, share_radius
 from reprl.certainty.spreads import successors
-from reprl.certainty.values import Sample, spread_mass
+from reprl.certainty.weights import spread_mass
 
 Floats = NDArray[np.float64]
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.certainty.known import Sample, Values
 from reprl.certainty.radius import ROUND, Levels, levels
 from reprl.certainty.ratios import Side, compare_margins, least_ratio
 from reprl.certainty.reach import Visits, bound_visits
@@ -25,7 +26,7 @@ from reprl.certainty.tolerances import (
     law_margin,
     open_actions,
 )
-from reprl.certainty.values import Sample, Values, bound_best, bound_policy
+from reprl.certainty.values import bound_best, bound_policy
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
 from reprl.rule.choice import LEAST_MARGIN, NOISE, Rule, noise_of
