@@ -22,30 +22,61 @@ def naive_mean_radius(n, span, variance, log, top=0.9, grid=14):
 
 
 def naive_policy_bounds(data, actions, by_steps, fixed_start, level, start_level, top, grid):
-    """Bounds on the value of a policy from the start, one martingale over steps or cell by cell."""
+    """Bounds on the value of a policy from the start, one martingale over steps or cell by cell.
+
+    By steps two bounds on an exponent are made for each λ, by squares of weights and along the way; from the start
+    there is a third radius, for larger λ.
+    """
     outcomes = data.counts.outcomes
     horizon, n_states, _ = outcomes.shape
     starts = data.starts.sum()
     low, high, hat = ([[0.0] * n_states for _ in range(horizon + 1)] for _ in range(3))
     rates: dict[tuple[int, int], list[float]] = {}
     errors: dict[tuple[int, int], float] = {}
+    left_out: dict[tuple[int, int], list[float]] = {}
+    squares: dict[tuple[int, int], float] = {}
+    spans: dict[int, float] = {}
+    lambdas = [top * 2.0 ** (math.ceil(math.log2(horizon)) - k) * starts / horizon for k in range(grid)]
     laws: dict[tuple[int, int], list[tuple[int, float, float]]] = {}
 
-    def radius_from(here, step, log, extra):
-        """Follow a law of states, (S,), from a step on."""
-        exponents, added = list(extra[0]), extra[1]
+    def occupancy(here, step):
+        """Pairs (h, law of states) from a step on."""
         for h in range(step, horizon):
+            yield h, here
             there = [0.0] * n_states
             for y, weight in enumerate(here):
-                for k in range(grid):
-                    exponents[k] += weight**2 * rates[h, y][k]
-                added += weight * errors[h, y]
                 for z, p, _ in laws[h, y]:
                     there[z] += weight * p
             here = there
-        if not by_steps:
-            return added
-        return min(log / (top * 0.5**k * starts / horizon) + exponents[k] for k in range(grid))
+
+    def radius_from(here, step, log, extra):
+        """Follow a law of states, (S,), from a step on."""
+        found = []
+        for k in range(grid):
+            squared, along, added = extra[0][k], extra[0][k], extra[1][k]
+            for h, law in occupancy(here, step):
+                squared += sum(weight**2 * rates[h, y][k] for y, weight in enumerate(law))
+                along += sum(weight * rates[h, y][k] for y, weight in enumerate(law))
+                added += sum(weight * left_out[h, y][k] for y, weight in enumerate(law))
+            found.append(log / lambdas[k] + min(squared, along) + added)
+            if not by_steps:
+                return added
+        return min(found)
+
+    def larger_rates(here, log, start):
+        """Another radius from the start."""
+        found = []
+        for k in range(grid):
+            rate, total = 32.0 * lambdas[k], 0.0
+            for h, law in occupancy(here, 0):
+                for y, weight in enumerate(law):
+                    n = numbers[h, y]
+                    x = min(rate * weight * spans[h] / n, top)
+                    total += weight**2 * rate * naive_psi(x) / x**2 * squares[h, y] / n if weight else 0.0
+                    if rate * weight * (horizon - h) > top * n:
+                        total += weight * errors[h, y]
+            found.append(log / rate + total)
+        return min(found) + start
 
     def moments(outcomes_of, step):
         """Span, and the largest variance, of reward plus next value."""
@@ -55,39 +86,48 @@ def naive_policy_bounds(data, actions, by_steps, fixed_start, level, start_level
         blur = sum(p * (0.5 * (high[step][z] - low[step][z])) ** 2 for z, p, _ in outcomes_of)
         return (math.sqrt(variance) + math.sqrt(blur)) ** 2
 
-    def rate_of(k, n, span, variance, error):
-        rate, c = top * 0.5**k * starts / horizon, span / n
+    def rate_of(k, n, span, variance, error, steps):
+        """What a weight² is multiplied by, or None if the cell is left out for this λ."""
+        rate, c = lambdas[k], span / n
+        if not by_steps or rate * steps > top * n:
+            return None
         return naive_psi(rate * c) / (rate * c**2) * (variance + error**2) / n
 
+    def parts(n, span, variance, error, steps):
+        """Rates, and errors that are added up, for every λ."""
+        found = [rate_of(k, n, span, variance, error, steps) for k in range(grid)]
+        return [rate or 0.0 for rate in found], [error if rate is None else 0.0 for rate in found]
+
+    numbers: dict[tuple[int, int], float] = {}
+
     for h in reversed(range(horizon)):
-        span = min(horizon - h, 1.0 + max(high[h + 1]) - min(low[h + 1]))
+        span = spans[h] = min(horizon - h, 1.0 + max(high[h + 1]) - min(low[h + 1]))
         for s in range(n_states):
             table, slots = outcomes.slots(h, s, int(actions[h, s]))
             hits = data.counts.hits[slots]
-            n = hits.sum()
+            n = numbers[h, s] = hits.sum()
             laws[h, s] = [
                 (int(z), hit / n, float(r))
                 for z, r, hit in zip(outcomes.next_state[table], outcomes.reward[table], hits, strict=True)
             ]
             variance = min(moments(laws[h, s], h + 1), span**2 / 4)
             errors[h, s] = naive_mean_radius(n, span, variance, level)
-            rates[h, s] = [rate_of(k, n, span, variance, errors[h, s]) if by_steps else 0.0 for k in range(grid)]
+            squares[h, s] = variance + errors[h, s] ** 2
+            rates[h, s], left_out[h, s] = parts(n, span, variance, errors[h, s], horizon - h)
             hat[h][s] = sum(p * (r + hat[h + 1][z]) for z, p, r in laws[h, s])
-            if by_steps:
-                errors[h, s] = 0.0
         for s in range(n_states):
             here = [float(y == s) for y in range(n_states)]
-            radius = radius_from(here, h, level, ([0.0] * grid, 0.0))
+            radius = radius_from(here, h, level, ([0.0] * grid, [0.0] * grid))
             low[h][s], high[h][s] = max(0.0, hat[h][s] - radius), min(horizon - h, hat[h][s] + radius)
     law = data.starts / starts
-    extra = ([0.0] * grid, 0.0)
+    extra, error = ([0.0] * grid, [0.0] * grid), 0.0
     if not fixed_start:
         span = min(horizon, max(1.0, max(high[0]) - min(low[0])))
         variance = min(moments([(s, law[s], 0.0) for s in range(n_states)], 0), span**2 / 4)
         error = naive_mean_radius(starts, span, variance, start_level)
-        extra = (
-            ([rate_of(k, starts, span, variance, error) for k in range(grid)], 0.0) if by_steps else (extra[0], error)
-        )
+        extra = parts(starts, span, variance, error, horizon)
     radius = radius_from(law.tolist(), 0, start_level, extra)
+    if by_steps:
+        radius = min(radius, larger_rates(law.tolist(), start_level, error))
     value = float(law @ hat[0])
     return max(0.0, value - radius), min(float(horizon), value + radius)

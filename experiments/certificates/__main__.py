@@ -26,6 +26,10 @@ def jobs(quick: bool) -> dict[str, Job]:
         for first in range(0, runs, CHUNK):
             numbers = range(first, min(first + CHUNK, runs))
             out[f"validity/{strength}#{first}"] = partial(measure.validity, strength, numbers)
+    for strength in (1.0, 0.5):
+        for first in range(0, effort.alone_runs, 4 * CHUNK):
+            numbers = range(first, min(first + 4 * CHUNK, effort.alone_runs))
+            out[f"alone/{strength}#{first}"] = partial(measure.validity, strength, numbers, alone=True)
     for world in plan.QUICK_WORLDS if quick else plan.WORLDS:
         out[f"cost/{world}"] = partial(measure.cost, world, range(effort.keys))
     for world in () if quick else plan.BY_EPISODES:

@@ -16,7 +16,7 @@ from reprl.mdp.dynamics import true_dynamics
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import Rule, choose, make_rule
+from reprl.rule.choice import Rule, choose, follow, make_rule
 
 
 def _rule(mdp: TabularMDP, shared_seed: int) -> Rule:
@@ -69,12 +69,14 @@ def episodes(world: str, number: int) -> dict[str, Any]:
     }
 
 
-def boundary_world(number: int) -> tuple[TabularMDP, int, Policy]:
-    """A tiny world beside a boundary of f(ξ, ·): the other side is 0.1 % of a reward away."""
-    n_states, n_actions, horizon = plan.TINY[number % len(plan.TINY)]
-    rng = np.random.default_rng(DataStream(plan.SEED, f"tiny/{number}").key)
+def boundary_world(number: int, *, alone: bool) -> tuple[TabularMDP, Rule, Policy]:
+    """A tiny world beside a boundary of f(ξ, ·), or of one candidate alone: 0.1 % of a reward from the other side."""
+    sizes = plan.SINGLE if alone else plan.TINY
+    n_states, n_actions, horizon = sizes[number % len(sizes)]
+    rng = np.random.default_rng(DataStream(plan.SEED, f"{'alone' if alone else 'tiny'}/{number}").key)
     while True:
         shared_seed = int(rng.integers(2**32))
+        candidate = int(rng.integers(8, 18)) if alone else None
         transition = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
         reward = rng.uniform(0.1, 0.9, (n_states, n_actions))
 
@@ -83,9 +85,11 @@ def boundary_world(number: int) -> tuple[TabularMDP, int, Policy]:
             changed[0, 0] = x
             return TabularMDP(transition, changed, 0, horizon)
 
-        def policy(x: float, world: Any = world, seed: int = shared_seed) -> Policy:
-            mdp = world(x)
-            return choose(_rule(mdp, seed), true_dynamics(mdp)).policy
+        rule = _rule(world(0.5), shared_seed)
+        rule = rule if candidate is None else follow(rule, "preferred", candidate)
+
+        def policy(x: float, world: Any = world, rule: Rule = rule) -> Policy:
+            return choose(rule, true_dynamics(world(x))).policy
 
         low, high = 0.05, 0.95
         first = policy(low)
@@ -95,21 +99,25 @@ def boundary_world(number: int) -> tuple[TabularMDP, int, Policy]:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if policy(middle) == first else (low, middle)
         side = low - 5e-4 if rng.integers(2) else high + 5e-4
-        return world(side), shared_seed, policy(side)
+        return world(side), rule, policy(side)
 
 
-def validity(strength: float, numbers: range) -> dict[str, Any]:
-    """Runs on boundary worlds, one look each: how many were certified, and how many of those falsely."""
+def validity(strength: float, numbers: range, *, alone: bool = False) -> dict[str, Any]:
+    """Runs on boundary worlds, one look each: how many were certified, and how many of those falsely.
+
+    With one candidate alone, as a recipe publishes it, a single comparison stands between a run and a false
+    certificate, and δ is small: the sharpest test of radii that there is.
+    """
     certified = false = 0
+    delta = plan.SMALL_DELTA if alone else plan.DELTA
     every = 50  # runs of one world
     for block in range(numbers.start, numbers.stop, every):
-        mdp, seed, truth = boundary_world(block // every)
-        rule = _rule(mdp, seed)
+        mdp, rule, truth = boundary_world(block // every, alone=alone)
         for number in range(block, min(block + every, numbers.stop)):
             model = GenerativeModel(mdp, number)
             data = call(model, plan.TINY_CALLS[number % len(plan.TINY_CALLS)])
             sample = prepare(data, by_steps=True, fixed_start=True)
-            verdict = judge(rule, sample, plan.DELTA, shrink=strength)
+            verdict = judge(rule, sample, delta, shrink=strength)
             certified += verdict.proven
             false += verdict.proven and verdict.policy != truth
     return {"runs": len(numbers), "certified": int(certified), "false": int(false)}

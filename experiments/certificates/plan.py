@@ -27,10 +27,12 @@ class Effort:
     """Runs on boundary worlds, with radii as they are."""
     control_runs: int
     """The same for every control."""
+    alone_runs: int
+    """Runs beside the boundary of one candidate, as proven and with halved radii."""
 
 
-FULL = Effort(keys=10, episodic_keys=2, runs=10_000, control_runs=500)
-QUICK = Effort(keys=1, episodic_keys=1, runs=60, control_runs=60)
+FULL = Effort(keys=10, episodic_keys=2, runs=10_000, control_runs=500, alone_runs=40_000)
+QUICK = Effort(keys=1, episodic_keys=1, runs=60, control_runs=60, alone_runs=100)
 
 Build = Callable[[], TabularMDP]
 WORLDS: dict[str, Build] = {
@@ -51,5 +53,9 @@ QUICK_WORLDS = ("hard S=16 H=3 bias 0.08",)
 TINY = ((1, 2, 1), (2, 2, 2), (3, 2, 2), (2, 3, 2), (4, 2, 2), (2, 2, 3))
 """(S, A, H) of boundary worlds."""
 TINY_CALLS = (1024, 8192)
+SINGLE = ((1, 2, 1), (1, 3, 1), (2, 2, 1), (2, 2, 2))
+"""(S, A, H) of worlds beside a boundary of one candidate."""
+SMALL_DELTA = 1e-4
+"""δ there: what a single comparison misses at halved radii, about one run in 400, is far above it."""
 STRENGTHS = (1.0, 0.5, 0.25, 0.125)
 """What radii are multiplied by: 1 as they are, the others are controls."""

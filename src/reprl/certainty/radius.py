@@ -49,7 +49,7 @@ class Levels(NamedTuple):
     policy: float
     """Values of the candidates' policies, in every cell."""
     worth: float
-    """The same, from the start."""
+    """The same, from the start: twice, for two sets of λ, and the mean of the starts."""
     unseen: float
     """Visits of the candidates' policies, one martingale each, for the largest λ and from above: it says that what is
     never seen is rare."""
@@ -73,12 +73,12 @@ def levels(shape: tuple[int, int, int], candidates: int, delta: float, *, shrink
     cells, policies = states * n_actions, max(candidates, 1)
     both = 2 * GRID
     many = {
-        "compare": both * (cells * (n_actions - 1) // 2 + states + 2),
+        "compare": both * (cells * (n_actions - 1) // 2 + states + 3),
         "cell": both * cells,
         "spread": both * cells,
         "law": both * (cells + 1) * n_states,
         "policy": both * policies * 2 * states,
-        "worth": both * policies * 2,
+        "worth": both * policies * 6,
         "unseen": 2 * policies * states,
         "reach": both * 2 * policies * states,
         "reach_cell": both * 2 * policies * states * (cells + 1),

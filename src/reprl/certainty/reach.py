@@ -13,9 +13,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reprl.certainty.known import Sample
 from reprl.certainty.radius import GRID, STEEP, Levels, psi, share_radius
 from reprl.certainty.spreads import successors
-from reprl.certainty.values import Sample
+from reprl.certainty.weights import spread_mass
 
 Floats = NDArray[np.float64]
 
@@ -45,36 +46,11 @@ def bound_visits(sample: Sample, open_actions: NDArray[np.bool_], levels: Levels
     horizon, n_states, _ = open_actions.shape
     out = Visits(np.zeros((horizon, n_states)), np.ones((horizon, n_states)))
     mass = np.zeros((horizon, n_states))
-    _weigh(sample, open_actions, mass)
+    spread_mass(sample, open_actions, mass)
     for step in range(horizon):
         targets = _Targets(np.eye(n_states), np.eye(n_states), np.eye(n_states))
         _visit(sample, open_actions, mass, levels, step, targets, out)
     return out
-
-
-@njit(cache=True, nogil=True)
-def _weigh(sample: Sample, open_actions: NDArray[np.bool_], mass: Floats) -> None:
-    """Fill mass with upper bounds on visits in the empirical model."""
-    outcomes = sample.dynamics.outcomes
-    mass[0] = sample.dynamics.initial
-    flow = np.zeros(outcomes.n_states)
-    for h in range(outcomes.horizon - 1):
-        for y in range(outcomes.n_states):
-            if mass[h, y] == 0.0:
-                continue
-            flow[:] = 0.0
-            for a in range(outcomes.n_actions):
-                if not open_actions[h, y, a]:
-                    continue
-                if sample.number[h, y, a] == 0.0:  # it may lead anywhere; the target's bounds allow for it
-                    continue
-                row, shift = h * outcomes.row_shift + y * outcomes.n_actions + a, h * outcomes.slot_shift
-                part = np.zeros(outcomes.n_states)
-                for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                    part[outcomes.next_state[e]] += sample.dynamics.probability[e + shift]
-                flow = np.maximum(flow, part)
-            mass[h + 1] += mass[h, y] * flow
-        mass[h + 1] = np.minimum(mass[h + 1], 1.0)
 
 
 @njit(cache=True, nogil=True)

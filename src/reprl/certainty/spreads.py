@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reprl.certainty.known import Sample, Values
 from reprl.certainty.radius import share_radius
-from reprl.certainty.values import Sample, Values
 
 Floats = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reprl.certainty.known import Sample, Values
 from reprl.certainty.radius import ROUND, share_radius
 from reprl.certainty.reach import Visits
 from reprl.certainty.spreads import Spreads, successors
-from reprl.certainty.values import Sample, Values
 from reprl.rule.preferred import CLEAR
 from reprl.rule.sampled import TURN, plateau_weight
 
@@ -256,41 +256,3 @@ def _count(values: Values, spreads: Spreads, width: float, h: int, s: int, count
             counted[2] += (math.pi / width * narrow) ** 2 / square
             counted[3] = max(counted[3], off / narrow)
     return square
-
-
-@njit(cache=True, nogil=True)
-def least_ratio(
-    values: Values,
-    visits: Visits,
-    chosen: NDArray[np.bool_],
-    order: NDArray[np.int64],
-    tolerance: float,
-    floor: float,
-    cover: Floats,
-) -> float:
-    """Return what share of the margin of laws a decided tolerance's margin is at least, whatever the spreads.
-
-    Both are smallest distances over the same spreads, as far as every comparison of the tolerance is covered.
-    """
-    ratio = 1.0
-    for h in range(chosen.shape[0]):
-        for s in range(chosen.shape[1]):
-            if visits.high[h, s] < floor - ROUND:
-                continue
-            passed, best = False, False
-            for i in range(order.size):
-                a = order[i]
-                low, high = values.gap_low[h, s, a], values.gap_high[h, s, a]
-                if chosen[h, s, a]:
-                    passed, best = True, values.plausible[h, s, a]
-                    if high <= 0.0:
-                        continue
-                    distance = tolerance - high
-                elif not passed:
-                    distance = low - tolerance
-                elif best:
-                    distance = low + tolerance
-                else:
-                    break
-                ratio = min(ratio, max(0.0, distance) / cover[h, s, a])
-    return ratio

@@ -1,86 +1,29 @@
 """Values: intervals for V*, for the gaps V* − Q* and for variances; and for the value of a given policy.
 
-From the last step back. The error of a value of a *fixed* policy in the empirical model is one martingale over steps,
-with the policy's empirical occupancy as weights. The best policy is fixed but unknown: a set of plausibly best actions
-is kept in every state, empirical values are ranges over it, and weights are those of one policy in it plus all that the
-others could add (docs/proofs/certificate.md §3).
+From the last step back. A set of plausibly best actions is kept in every state, empirical values are ranges over it,
+and their errors are what ``weights`` says (docs/proofs/certificate.md §3).
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reprl.certainty.known import Floats, Sample, Values
 from reprl.certainty.radius import GRID, ROUND, TOP, mean_radius, psi
-from reprl.mdp.dynamics import Dynamics
+from reprl.certainty.start import begin
+from reprl.certainty.weights import divert, follow, pair_norms, pour, radius_of, rate_of
 from reprl.rule.gaps import TIE
-
-Floats = NDArray[np.float64]
-
-
-class Sample(NamedTuple):
-    """What a run has seen, ready for kernels."""
-
-    dynamics: Dynamics
-    """Relative frequencies."""
-    number: Floats
-    """(H, S, A): samples of each cell."""
-    starts: float
-    """N: episodes or calls; the scale of all rates."""
-    fixed_start: bool
-    """Whether the start is known to be one state."""
-    by_steps: bool
-    """Whether numbers at a step do not depend on outcomes of that step or later ones; otherwise cells are added up."""
-
-
-class Values(NamedTuple):
-    """Bounds on values, and what later bounds need of them."""
-
-    low: Floats
-    """(H+1, S): V ≥ low."""
-    high: Floats
-    """(H+1, S): V ≤ high."""
-    hat_low: Floats
-    """(H+1, S): least value, in the empirical model, of a policy that takes plausible actions only."""
-    hat_high: Floats
-    """(H+1, S): and the largest."""
-    plausible: NDArray[np.bool_]
-    """(H, S, A): actions that may be the policy's."""
-    base: NDArray[np.int64]
-    """(H, S): one of them."""
-    error: Floats
-    """(H, S, A): bound on the error of the mean of reward plus next value."""
-    rate: Floats
-    """(K, H, S, A): what weight² is multiplied by in the exponent, for each λ; negative where errors are added up."""
-    top: Floats
-    """(K, H, S): the largest rate of a plausible action."""
-    slack: Floats
-    """(K, H, S): the largest error of a plausible action that is added up."""
-    wide: Floats
-    """(K, H, S): norm of how far another plausible action could divert later weights, square roots of exponents."""
-    long: Floats
-    """(K, H, S): the same, errors that are added up."""
-    gap_low: Floats
-    """(H, S, A)."""
-    gap_high: Floats
-    """(H, S, A)."""
-    own_low: Floats
-    """(H, S, A): variance of reward plus next value."""
-    own_high: Floats
-    """(H, S, A)."""
-    start: Floats
-    """(2,): low and high of the value from the start."""
 
 
 def bound_best(sample: Sample, compare: float, cell: float, spread: float) -> Values:
     """Bound V*, gaps and variances; the arguments are levels."""
     out = _blank(sample)
     _solve(sample, compare, cell, spread, True, out)
-    _begin(sample, out, compare)
+    begin(sample, out, compare)
     return out
 
 
@@ -89,7 +32,7 @@ def bound_policy(sample: Sample, possible: NDArray[np.bool_], policy: float, wor
     out = _blank(sample)
     out.plausible[:] = possible
     _solve(sample, policy, policy, policy, False, out)
-    _begin(sample, out, worth)
+    begin(sample, out, worth)
     return float(out.start[0]), float(out.start[1])
 
 
@@ -105,11 +48,14 @@ def _blank(sample: Sample) -> Values:
         np.ones(shape, dtype=np.bool_),
         np.zeros(shape[:2], dtype=np.int64),
         np.zeros(shape),
+        np.zeros(shape),
         np.full((GRID, *shape), -1.0),
         np.zeros((GRID, *shape[:2])),
         np.zeros((GRID, *shape[:2])),
         np.zeros((GRID, *shape[:2])),
         np.zeros((GRID, *shape[:2])),
+        np.zeros((GRID, *ends)),
+        np.zeros((GRID, *ends)),
         np.zeros(shape),
         np.zeros(shape),
         np.zeros(shape),
@@ -134,7 +80,7 @@ def _solve(sample: Sample, compare: float, cell: float, spread: float, best: boo
             _pick(sample, out, h, s, hat)
             if best:
                 _compare(sample, out, h, s, compare, hat)
-            _divert(sample, out, h, s)
+            divert(sample, out, h, s)
             _settle(sample, out, h, s, compare, hat, most)
 
 
@@ -179,12 +125,12 @@ def _cell(
         blur += p * e_z * e_z
     largest = min((math.sqrt(variance) + math.sqrt(blur)) ** 2, 0.25 * span * span)
     error = mean_radius(n, span, largest, cell)
-    out.error[h, s, a] = error
+    out.error[h, s, a], out.square[h, s, a] = error, largest + error * error
     for k in range(GRID):
-        rate = TOP * 0.5**k * sample.starts / outcomes.horizon
+        rate = rate_of(sample, k)
         if sample.by_steps and rate * most <= TOP * n:
             c = span / n
-            out.rate[k, h, s, a] = psi(rate * c) / (rate * c * c) * (largest + error * error) / n
+            out.rate[k, h, s, a] = psi(rate * c) / (rate * c * c) * out.square[h, s, a] / n
     if best:
         _own(sample, out, h, s, a, span, mean, half, spread)
 
@@ -216,86 +162,17 @@ def _own(
 
 
 @njit(cache=True, nogil=True)
-def _follow(sample: Sample, out: Values, step: int, flow: Floats, exponent: Floats, wide: Floats, long: Floats) -> None:
-    """Follow signed weights, (S,), from a step on under the base policy; add up exponents and what others may add."""
-    outcomes, law = sample.dynamics.outcomes, sample.dynamics.probability
-    there = np.zeros(outcomes.n_states)
-    for h in range(step, outcomes.horizon):
-        there[:] = 0.0
-        moving = False
-        for y in range(outcomes.n_states):
-            weight = flow[y]
-            if weight == 0.0:
-                continue
-            size, a = abs(weight), out.base[h, y]
-            for k in range(GRID):
-                exponent[k] += size * size * out.top[k, h, y]
-                wide[k] += size * out.wide[k, h, y]
-                long[k] += size * (out.slack[k, h, y] + out.long[k, h, y])
-            if sample.number[h, y, a] == 0.0:
-                continue
-            row, shift = h * outcomes.row_shift + y * outcomes.n_actions + a, h * outcomes.slot_shift
-            for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                there[outcomes.next_state[e]] += weight * law[e + shift]
-            moving = True
-        flow[:] = there
-        if not moving:
-            return
-
-
-@njit(cache=True, nogil=True)
-def _pour(sample: Sample, h: int, s: int, a: int, weight: float, flow: Floats) -> None:
-    """Add where a cell leads to, in the empirical model."""
-    outcomes, law = sample.dynamics.outcomes, sample.dynamics.probability
-    row, shift = h * outcomes.row_shift + s * outcomes.n_actions + a, h * outcomes.slot_shift
-    for e in range(outcomes.first[row], outcomes.first[row + 1]):
-        flow[outcomes.next_state[e]] += weight * law[e + shift]
-
-
-@njit(cache=True, nogil=True)
-def _pair(sample: Sample, out: Values, h: int, s: int, b: int, a: int, own: bool, norms: Floats) -> None:
-    """Fill norms, (2, K), with those of Q(b) − Q(a): square root of the exponent, and errors that are added up.
-
-    Without their own cells they are those of where the two lead to.
-    """
-    flow = np.zeros(sample.dynamics.outcomes.n_states)
-    exponent = np.zeros(GRID)
-    norms[:] = 0.0
-    for action, sign in ((b, 1.0), (a, -1.0)):
-        if sample.number[h, s, action] > 0.0:
-            _pour(sample, h, s, action, sign, flow)
-            for k in range(GRID if own else 0):
-                exponent[k] += max(out.rate[k, h, s, action], 0.0)
-                norms[1, k] += out.error[h, s, action] if out.rate[k, h, s, action] < 0.0 else 0.0
-    _follow(sample, out, h + 1, flow, exponent, norms[0], norms[1])
-    for k in range(GRID):
-        norms[0, k] += math.sqrt(exponent[k])
-
-
-@njit(cache=True, nogil=True)
-def _radius(sample: Sample, norms: Floats, level: float) -> float:
-    """Return the smallest radius over all λ."""
-    if not sample.by_steps:
-        return float(norms[1, 0])
-    least = math.inf
-    for k in range(GRID):
-        rate = TOP * 0.5**k * sample.starts / sample.dynamics.outcomes.horizon
-        least = min(least, level / rate + norms[0, k] ** 2 + norms[1, k])
-    return least
-
-
-@njit(cache=True, nogil=True)
 def _difference(
     sample: Sample, out: Values, h: int, s: int, b: int, a: int, level: float, hat: Floats, norms: Floats
 ) -> tuple[float, float]:
     """Return bounds on Q*(b) − Q*(a), and fill norms."""
-    _pair(sample, out, h, s, b, a, True, norms)
-    radius = _radius(sample, norms, level)
+    pair_norms(sample, out, h, s, b, a, True, norms)
+    radius = radius_of(sample, norms, level)
     if sample.number[h, s, a] == 0.0 or sample.number[h, s, b] == 0.0:
         return hat[0, b] - hat[1, a] - radius, hat[1, b] - hat[0, a] + radius
     flow = np.zeros(sample.dynamics.outcomes.n_states)
-    _pour(sample, h, s, b, 1.0, flow)
-    _pour(sample, h, s, a, -1.0, flow)
+    pour(sample, h, s, b, 1.0, flow)
+    pour(sample, h, s, a, -1.0, flow)
     low = high = hat[2, b] - hat[2, a]
     for z in range(flow.size):
         ends = flow[z] * out.hat_low[h + 1, z], flow[z] * out.hat_high[h + 1, z]
@@ -313,25 +190,6 @@ def _pick(sample: Sample, out: Values, h: int, s: int, hat: Floats) -> None:
             middle = hat[0, a] + hat[1, a] if sample.number[h, s, a] > 0.0 else -0.5
             if middle > top:
                 out.base[h, s], top = a, middle
-
-
-@njit(cache=True, nogil=True)
-def _divert(sample: Sample, out: Values, h: int, s: int) -> None:
-    """Fill what a plausible action can do to errors in place of the base: in its own cell, and by where it leads."""
-    norms = np.zeros((2, GRID))
-    for a in range(sample.dynamics.outcomes.n_actions):
-        if not out.plausible[h, s, a]:
-            continue
-        for k in range(GRID):
-            if sample.number[h, s, a] > 0.0:
-                out.top[k, h, s] = max(out.top[k, h, s], out.rate[k, h, s, a])
-                if out.rate[k, h, s, a] < 0.0:
-                    out.slack[k, h, s] = max(out.slack[k, h, s], out.error[h, s, a])
-        if a != out.base[h, s]:
-            _pair(sample, out, h, s, a, out.base[h, s], False, norms)
-            for k in range(GRID):
-                out.wide[k, h, s] = max(out.wide[k, h, s], norms[0, k])
-                out.long[k, h, s] = max(out.long[k, h, s], norms[1, k])
 
 
 @njit(cache=True, nogil=True)
@@ -375,44 +233,6 @@ def _settle(sample: Sample, out: Values, h: int, s: int, level: float, hat: Floa
     flow = np.zeros(sample.dynamics.outcomes.n_states)
     flow[s] = 1.0
     norms, exponent = np.zeros((2, GRID)), np.zeros(GRID)
-    _follow(sample, out, h, flow, exponent, norms[0], norms[1])
-    for k in range(GRID):
-        norms[0, k] += math.sqrt(exponent[k])
-    radius = _radius(sample, norms, level)
+    follow(sample, out, h, flow, exponent, norms)
+    radius = radius_of(sample, norms, level)
     out.low[h, s], out.high[h, s] = max(0.0, low - radius), min(most, high + radius)
-
-
-@njit(cache=True, nogil=True)
-def _begin(sample: Sample, out: Values, level: float) -> None:
-    """Fill the bounds on the value from the start; a start that is sampled is one more cell, before all others."""
-    outcomes, initial = sample.dynamics.outcomes, sample.dynamics.initial
-    most = float(outcomes.horizon)
-    middle = 0.5 * (out.low[0] + out.high[0])
-    half = 0.5 * (out.high[0] - out.low[0])
-    norms, exponent = np.zeros((2, GRID)), np.zeros(GRID)
-    if not sample.fixed_start:
-        mean, variance, blur = 0.0, 0.0, 0.0
-        for s in range(outcomes.n_states):
-            mean += initial[s] * middle[s]
-            blur += initial[s] * half[s] * half[s]
-        for s in range(outcomes.n_states):
-            variance += initial[s] * (middle[s] - mean) ** 2
-        span = min(most, max(1.0, out.high[0].max() - out.low[0].min()))
-        largest = min((math.sqrt(variance) + math.sqrt(blur)) ** 2, 0.25 * span * span)
-        error = mean_radius(sample.starts, span, largest, level)
-        for k in range(GRID):
-            rate = TOP * 0.5**k * sample.starts / outcomes.horizon
-            c = span / sample.starts
-            if sample.by_steps:
-                exponent[k] = psi(rate * c) / (rate * c * c) * (largest + error * error) / sample.starts
-            else:
-                norms[1, k] = error
-    _follow(sample, out, 0, initial.copy(), exponent, norms[0], norms[1])
-    for k in range(GRID):
-        norms[0, k] += math.sqrt(exponent[k])
-    radius = _radius(sample, norms, level)
-    low = high = 0.0
-    for s in range(outcomes.n_states):
-        low += initial[s] * out.hat_low[0, s]
-        high += initial[s] * out.hat_high[0, s]
-    out.start[0], out.start[1] = max(0.0, low - radius), min(most, high + radius)

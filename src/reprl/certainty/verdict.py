@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.certainty.known import Sample, Values
 from reprl.certainty.radius import ROUND, Levels, levels
+from reprl.certainty.ratios import Side, compare_margins, least_ratio
 from reprl.certainty.reach import Visits, bound_visits
 from reprl.certainty.spreads import Spreads, bound_spreads
 from reprl.certainty.tolerances import (
@@ -22,10 +24,9 @@ from reprl.certainty.tolerances import (
     bound_margin,
     draws_only,
     law_margin,
-    least_ratio,
     open_actions,
 )
-from reprl.certainty.values import Sample, Values, bound_best, bound_policy
+from reprl.certainty.values import bound_best, bound_policy
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
 from reprl.rule.choice import LEAST_MARGIN, NOISE, Rule, noise_of
@@ -110,11 +111,19 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
         seen = visits[chosen.tobytes()]
         margin = bound_margin(values, spreads, seen, chosen, rule.order, float(tolerance), rule.floor)
         found.append(_candidate(rule, sample, level, values, chosen, seen, margin, worth))
-    verdict = _weigh(rule, found)
-    if verdict.policy is None:
-        return verdict
-    laws = _Laws(sample, values, spreads, level, found)
-    return _against_laws(rule, laws, verdict)
+    known = _Known(sample, values, spreads, level, found)
+    verdict = _weigh(rule, known)
+    return verdict if verdict.policy is None else _against_laws(rule, known, verdict)
+
+
+class _Known(NamedTuple):
+    """All that is known."""
+
+    sample: Sample
+    values: Values
+    spreads: Spreads
+    level: Levels
+    found: list[Candidate]
 
 
 def _candidate(
@@ -148,27 +157,29 @@ def _keep(rule: Rule, loss: float) -> float:
     return math.sqrt(max(0.0, 1.0 - loss / rule.room))
 
 
-def _weigh(rule: Rule, found: list[Candidate]) -> Verdict:
+def _weigh(rule: Rule, known: _Known) -> Verdict:
     """Compare the policies: the least score of one against the largest of any other."""
+    found = known.found
     printed: dict[Policy, list[int]] = {}
     for number, candidate in enumerate(found):
         if candidate.policy is not None:
             printed.setdefault(candidate.policy, []).append(number)
-    open_ones = [candidate for candidate in found if candidate.policy is None]
-    doubt = sum(candidate.high for candidate in open_ones)
+    open_ones = [number for number, candidate in enumerate(found) if candidate.policy is None]
     least = {
         policy: _log(sum(found[j].low for j in group)) + noise_of(rule, policy) for policy, group in printed.items()
     }
     if not least or max(least.values()) == -math.inf:
-        return _nothing(found, open_ones)
+        return _nothing(found, [found[j] for j in open_ones])
     first = max(least, key=lambda policy: least[policy])
-    rivals = {"an undecided tolerance": _log(doubt) + NOISE if open_ones else -math.inf}
+    share = [_share(rule, known, printed[first], j) if found[j].policy != first else 0.0 for j in range(len(found))]
+    doubt = sum(share[j] for j in open_ones)
+    rivals = {"an undecided tolerance": _log(doubt) + NOISE}
     for policy, group in printed.items():
         if policy != first:
-            high = sum(found[j].high for j in group) + doubt
-            rivals["another policy"] = max(rivals.get("another policy", -math.inf), _log(high) + noise_of(rule, policy))
+            high = _log(sum(share[j] for j in group) + doubt) + noise_of(rule, policy)
+            rivals["another policy"] = max(rivals.get("another policy", -math.inf), high)
     worst = max(rivals, key=lambda name: rivals[name])
-    lead = least[first] - rivals[worst]
+    lead = noise_of(rule, first) - rivals[worst]
     widest = max(printed[first], key=lambda j: found[j].low)
     h, s, a = (int(i) for i in found[widest].margin.tightest)
     return Verdict(
@@ -181,30 +192,37 @@ def _weigh(rule: Rule, found: list[Candidate]) -> Verdict:
         tolerance=widest,
         margin=found[widest].margin.low,
         tightest=None if h < 0 else (h, s, a),
-        undecided=_open_cells(open_ones),
+        undecided=_open_cells([found[j] for j in open_ones]),
     )
 
 
-class _Laws(NamedTuple):
-    """What is known of plateau laws."""
+def _share(rule: Rule, known: _Known, group: list[int], j: int) -> float:
+    """Return what share of the weight of a group of decided tolerances another one's can be, at most."""
+    found = known.found
+    other = found[j]
+    if other.high == 0.0:
+        return 0.0
+    weight = sum(found[i].low for i in group) / other.high
+    most = max(other.margin.high, LEAST_MARGIN)  # what is clipped from below is not larger than this
+    its = Side(float(rule.tolerances[j]), other.chosen, other.visits, most)
+    total = 0.0
+    for i in group:
+        mine = Side(float(rule.tolerances[i]), found[i].chosen, found[i].visits, found[i].margin.high)
+        ratio = compare_margins(known.values, known.spreads, rule.order, rule.floor, mine, its)
+        total += ratio * _keep(rule, found[i].loss)
+    return min(1.0 / max(weight, total), math.inf) if max(weight, total) > 0.0 else math.inf
 
-    sample: Sample
-    values: Values
-    spreads: Spreads
-    level: Levels
-    found: list[Candidate]
 
-
-def _against_laws(rule: Rule, laws: _Laws, verdict: Verdict) -> Verdict:
+def _against_laws(rule: Rule, known: _Known, verdict: Verdict) -> Verdict:
     """Let policies that laws draw compete: those that surely are this one do not, others by all they could weigh."""
     assert verdict.policy is not None
-    sample, values, spreads, level, _ = laws
+    sample, values, spreads, level, _ = known
     actions = verdict.policy.actions
     visits: Visits | None = None
     for width in rule.widths:
         margin = law_margin(sample, values, spreads, float(width), rule.floor, level.law)
         lead = (
-            max(verdict.score - _log(max(margin.most, LEAST_MARGIN)), _relative(rule, laws, verdict.policy, margin))
+            max(verdict.score - _log(max(margin.most, LEAST_MARGIN)), _relative(rule, known, verdict.policy, margin))
             - NOISE
         )
         if lead >= verdict.lead:
@@ -218,13 +236,13 @@ def _against_laws(rule: Rule, laws: _Laws, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _relative(rule: Rule, laws: _Laws, policy: Policy, margin: LawMargin) -> float:
+def _relative(rule: Rule, known: _Known, policy: Policy, margin: LawMargin) -> float:
     """Return by how much the policy's score exceeds the log margin of laws at least, by comparing distances alone."""
     total = 0.0
-    for candidate, tolerance in zip(laws.found, rule.tolerances, strict=True):
+    for candidate, tolerance in zip(known.found, rule.tolerances, strict=True):
         if candidate.policy == policy:
             ratio = least_ratio(
-                laws.values, candidate.visits, candidate.chosen, rule.order, tolerance, rule.floor, margin.cover
+                known.values, candidate.visits, candidate.chosen, rule.order, tolerance, rule.floor, margin.cover
             )
             total += float(ratio) * _keep(rule, candidate.loss)
     return _log(total) + noise_of(rule, policy)
