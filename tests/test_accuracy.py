@@ -110,7 +110,7 @@ REFUSED = [
     ({"epsilon": 1.5, "epsilon_units": "spread"}, "epsilon, as a share of the spread, must lie in (0, 1), got 1.5"),
     (
         {"epsilon": 13.0, "epsilon_units": "original"},
-        "epsilon must lie in (0, 4] in the rewards' own units, as 4 rewards",
+        "epsilon must lie in (0, 4] in the rewards' own units, as rewards over horizon 4",
     ),
     ({"epsilon": 0.0, "epsilon_units": "original"}, "epsilon must lie in (0, inf), got 0.0"),
 ]
