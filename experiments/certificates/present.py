@@ -18,6 +18,13 @@ Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.certificates -->\n", "<!-- end of tables -->\n"
 REHEARSED = Path(__file__).parent.parent / "canonical" / "data.json"
 IN_CANONICAL = {"hard S=16 H=3 bias 0.08": "targets/generative/hard instance S=16 H=3 bias 0.08"}
+FIRST_RELEASE = {
+    "gridworld-v0": 8.3e7,
+    "two-goals-v0": 2.6e8,
+    "hard S=16 H=3 bias 0.08": 5e6,
+    "random-mdp(10,4,3)": 3e6,
+}
+"""Calls per cell of the first release's calibrated preset, as far as they were recorded; it is gone since."""
 TARGETS = {
     "gridworld-v0": 5e4,
     "hard S=16 H=3 bias 0.08": 2e3,
@@ -120,7 +127,7 @@ def _episodes(data: Data) -> str:
 
 
 def draw(data: Data, folder: Path) -> None:
-    """Draw what it takes to be rehearsed, certified, and proven by the paper's constants."""
+    """Draw what it takes to be rehearsed, certified, done by the first preset, and proven by the paper's constants."""
     mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
     folder.mkdir(parents=True, exist_ok=True)
     found = part(data, "cost")
@@ -134,10 +141,13 @@ def draw(data: Data, folder: Path) -> None:
         if done.size:
             axis.plot([done.min(), done.max()], [y, y], color="#c1440e", linewidth=1.5)
             axis.plot(np.median(done), y, "s", color="#c1440e", markersize=5)
+        if world in FIRST_RELEASE:
+            axis.plot(FIRST_RELEASE[world], y, "^", color="#7a5195", markersize=5)
         axis.plot(paper_calls(one["shape"]), y, "D", color="0.5", markersize=5)
     for marker, colour, label in (
         ("o", "#0b6e99", "rehearsed, median"),
         ("s", "#c1440e", "certified, median and range"),
+        ("^", "#7a5195", "the first release's preset"),
         ("D", "0.5", "the paper's constants"),
     ):
         axis.plot([], [], marker, color=colour, label=label)
