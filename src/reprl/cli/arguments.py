@@ -104,8 +104,8 @@ EpsilonUnits = Annotated[
     str | None,
     option(
         "--epsilon-units",
-        help='What --epsilon is given in: "rescaled" (values, of rewards in [0, 1]), "original" (the rewards\' own units) '
-        'or "spread" (a share of the way from the worst policy to the best). Default rescaled.',
+        help='Units of --epsilon: "rescaled" (rewards in [0, 1]), "original" (the rewards\' own) or "spread" '
+        "(a share of the way from the worst policy to the best). Default rescaled.",
         metavar="NAME",
     ),
 ]
@@ -278,12 +278,6 @@ def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, A
     return options
 
 
-def split_units(options: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Return the options of a learner, and the units that ε is given in."""
-    own = {name: value for name, value in options.items() if name != "epsilon_units"}
-    return own, options.get("epsilon_units", "rescaled")
-
-
 @contextmanager
 def open_out(out: Path | None) -> Iterator[Callable[[str | bytes], str]]:
     """Open an output before work begins; yield what writes a text or bytes there and says why not, if it cannot."""
@@ -352,15 +346,13 @@ def plan_recipe(
     """Open an environment and write down what is to be learned in it."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
-    from reprl.learning.accuracy import with_rescaled_epsilon
-    from reprl.learning.learner import limit_time, make_settings
+    from reprl.learning.learner import check_options, limit_time, make_settings
     from reprl.mdp.environment import describe
     from reprl.randomness import fresh_seed
 
-    options, units = split_units(options)
-    make_settings(options)  # what is wrong with them is said before an environment is opened
+    check_options(options)
     world = open_named(env, horizon, read_pairs("--env-option", env_option), reward_range)
-    settings = make_settings(with_rescaled_epsilon(options, units, world))
+    settings = make_settings(options, world)
     limit_time(world, timeout)
     seed = fresh_seed() if shared_seed is None else shared_seed
     return world, Recipe.plan(describe(world), settings, seed)

@@ -70,17 +70,11 @@ def learn(
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given = {
-        "epsilon": epsilon,
-        "epsilon_units": epsilon_units,
-        "rho": rho,
-        "delta": delta,
-        "access": access,
-        "rule": rule,
-    }
-    options = args.learn_options({**given, "preference": preference, "constants": constants}, option)
-    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
-    spec |= {"reach": reach, "reward_step": reward_step}
+    given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
+    given |= {"access": access, "rule": rule, "preference": preference, "constants": constants}
+    options = args.learn_options(given, option)
+    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support, "reach": reach}
+    spec["reward_step"] = reward_step
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
     opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask}
     env = _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
@@ -89,10 +83,10 @@ def learn(
 
         spec |= {"horizon": horizon, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
-    options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
+    options = {"stationary": False, **options} if certify else options  # a proof goes by steps
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout)
-    drawn |= {"own": _again(recipe, env, env_option, reward_range), "dask": dask, "certify": certify}
-    return _learn_from(world, recipe, out, force, counts, **drawn)
+    own = _again(recipe, env, env_option, reward_range)
+    return _learn_from(world, recipe, out, force, counts, own=own, dask=dask, certify=certify, **drawn)
 
 
 def _learn_from(

@@ -12,9 +12,8 @@ import numpy as np
 
 from reprl.errors import ReprlError, quote
 from reprl.guarantee import Guarantee
-from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.coverage import find_coverage
-from reprl.learning.learner import LearnResult, make_settings
+from reprl.learning.learner import LearnResult, check_options, make_settings
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.learning.settings import LearnOptions, Settings
@@ -47,7 +46,6 @@ def learn_log(
     support: float = LogSpec.support,
     reach: float = LogSpec.reach,
     discount: float | None = None,
-    epsilon_units: str = "rescaled",
     shared_seed: int | None = None,
     candidate: tuple[str, int] | None = None,
     **options: Unpack[LearnOptions],
@@ -69,10 +67,9 @@ def learn_log(
             factor of 2 less.
         reach: a state counts at a step that at least this share of the episodes comes to; the same.
         discount: not for logs yet.
-        epsilon_units: what epsilon is given in, "rescaled" or "original", as for ``reprl.learn``.
         shared_seed: ξ; None draws one, to be read off the result.
         candidate: (kind, number) that a recipe has published, to follow.
-        options: the fields of ``Settings`` that the rule "canonical" has a use for.
+        options: the fields of ``Settings`` that the rule "canonical" has a use for; epsilon_units too.
 
     Guarantee:
         As in the result, against policies that keep to supported actions; what hardly known states could be worth is
@@ -83,10 +80,10 @@ def learn_log(
     """
     if discount is not None:
         raise ReprlError(f"discount must be left out for a log, which is learned with a horizon; got {quote(discount)}")
-    make_settings(options)  # what is wrong with them is said before the log is read
+    check_options(options)
     world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
     spec = specify(open_table(log, columns), states, actions, horizon=horizon, **world)
-    settings = make_settings(with_rescaled_epsilon(options, epsilon_units, spec.environment({})))
+    settings = make_settings(options, spec.environment({}))
     seed = fresh_seed() if shared_seed is None else shared_seed
     return learn_spec(log, spec, settings, shared_seed=seed, columns=columns, candidate=candidate)
 
