@@ -84,8 +84,8 @@ def audit(
         workers: processes; neither they nor a cluster can change the report (docs/scale.md).
         checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
-        learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all. A callable may take
-            others, which type checkers do not know: bind them with functools.partial.
+        learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all. A callable may
+            take others, which type checkers do not know: bind them with functools.partial.
 
     Returns:
         The report; its verdict is "rejected", "not rejected" or, for a sequential test out of pairs, "undecided".

@@ -63,8 +63,8 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised. With
-    --certify it goes on until its own data prove the policy; without a proof at the end, exit code 1 as well.
+    Exit code 1 if the samples ran out before the run was sure ("undecided": nothing is promised) or, with --certify,
+    before its own data proved the policy.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
@@ -85,8 +85,8 @@ def learn(
         return learn_from_log(log, spec, options, shared_seed, out, force)
     options = {"stationary": False, **options} if certify else options  # a proof goes by steps
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout)
-    own = _again(recipe, env, env_option, reward_range)
-    return _learn_from(world, recipe, out, force, counts, own=own, dask=dask, certify=certify, **drawn)
+    drawn |= {"again": (env, env_option, reward_range), "dask": dask, "certify": certify}
+    return _learn_from(world, recipe, out, force, counts, **drawn)
 
 
 def _learn_from(
@@ -96,7 +96,7 @@ def _learn_from(
     force: bool,
     counts: Path | None,
     *,
-    own: str,
+    again: tuple[str, list[str] | None, tuple[float, float] | None],
     dask: str | None,
     **drawn: Any,
 ) -> Answer:
@@ -109,7 +109,7 @@ def _learn_from(
     out = None if unsaved else out
     document = describe_run(result, out)
     code = BAD_INPUT if unsaved else exit_code(result)
-    return Answer(document, lambda console: _show(console, result, world, out, own), code, unsaved)
+    return Answer(document, lambda console: _show(console, result, world, out, _again(recipe, *again)), code, unsaved)
 
 
 def _seed(out: Path | None, shared_seed: int | None) -> int | None:

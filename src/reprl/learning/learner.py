@@ -129,11 +129,9 @@ def learn(
         timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
         checkpoint: a folder for batches of a black box and rehearsals; a canonical run that was stopped goes on.
         progress: show a bar on standard error.
-        options: the fields of ``Settings``, all optional, and epsilon_units="rescaled", "original" or "spread", what
-            epsilon is given in (docs/environments.md): epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
-            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, stationary=None. For
-            rule="sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
-            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls=None, runs=None.
+        options: the fields of ``Settings``, all optional, among them epsilon=0.3, rho=0.1, delta=0.1, access="episodic"
+            or "generative", rule="canonical" or "sampled", preference and stationary; and epsilon_units="rescaled",
+            "original" or "spread", what epsilon is given in (docs/environments.md).
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
