@@ -342,14 +342,17 @@ def plan_recipe(
     options: dict[str, Any],
     shared_seed: int | None,
     timeout: float | None = None,
+    *,
+    by_steps: bool = False,
 ) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
-    """Open an environment and write down what is to be learned in it."""
+    """Open an environment and write down what is to be learned in it; a proof goes by steps, if nobody says otherwise."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
     from reprl.learning.learner import check_options, limit_time, make_settings
     from reprl.mdp.environment import describe
     from reprl.randomness import fresh_seed
 
+    options = {"stationary": False, **options} if by_steps else options
     check_options(options)
     world = open_named(env, horizon, read_pairs("--env-option", env_option), reward_range)
     settings = make_settings(options, world)

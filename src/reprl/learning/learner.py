@@ -127,7 +127,7 @@ def learn(
         certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
         workers: threads, or processes for a black box; they cannot change the result.
         timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
-        checkpoint: a folder for batches of a black box and rehearsals; a canonical run that was stopped goes on.
+        checkpoint: a folder for batches of episodes and rehearsals; a run that was stopped goes on with them.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional, among them epsilon=0.3, rho=0.1, delta=0.1, access="episodic"
             or "generative", rule="canonical" or "sampled", preference and stationary; and epsilon_units="rescaled",
@@ -342,14 +342,11 @@ class ReprlLearner:
                 checkpoint=checkpoint,
                 progress=progress,
             )
-        if checkpoint is not None:
-            raise ReprlError(f"checkpoint must be None unless rule='canonical', got {checkpoint.folder}")
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
-            return run_generative(model, shared_key, settings, self.max_samples)
-        return run_episodic(
-            model, shared_key, settings, max_samples=self.max_samples, workers=workers, progress=progress
-        )
+            return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
+        how: dict[str, Any] = {"max_samples": self.max_samples, "workers": workers}
+        return run_episodic(model, shared_key, settings, checkpoint=checkpoint, progress=progress, **how)
 
     def within(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""
