@@ -38,8 +38,8 @@ def test_a_share_of_the_spread_is_one_of_best_minus_worst(seed):
 
 def test_units_change_what_is_given_and_nothing_else(tmp_path):
     taxi = reprl.make("gym:Taxi-v4", horizon=2)  # rewards from -10 to 20
-    given = {"original": 9.0, "spread": None, "rescaled": 0.3}
-    given["spread"] = 0.3 / naive_extremes(taxi)
+    assert isinstance(taxi, reprl.TabularMDP)
+    given = {"original": 9.0, "spread": 0.3 / naive_extremes(taxi), "rescaled": 0.3}
     runs = {
         units: reprl.learn(taxi, epsilon=epsilon, epsilon_units=units, access="generative", max_samples=50_000, **SEEDS)
         for units, epsilon in given.items()

@@ -714,3 +714,29 @@ def test_expected_errors_become_one_line(call, monkeypatch, error, code):
     found, out, err = call("envs")
     assert (found, out) == (code, "")
     assert err.count("\n") == 1
+
+
+def test_a_finished_run_is_not_made_again(answer, call, tmp_path):
+    words = ["learn", *WORLD, *QUICK, "--shared-seed", 7, "--out", tmp_path / "run"]
+    _, first = answer(*words, "--data-seed", 1)
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+
+    def untouched() -> bool:
+        return {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()} == before
+
+    for again in (words, [*words, "--data-seed", 1], [*words[:-4], *words[-2:]]):  # the last without a shared seed
+        code, second = answer(*again)
+        assert code == 0
+        assert second["remark"] == "finished before: nothing was done"
+        assert {name: first[name] for name in second if name != "remark"} == {
+            name: value for name, value in second.items() if name != "remark"
+        }
+        assert untouched()
+    code, out, _ = call(*words)
+    assert "nothing was done (--force learns again)" in out
+    assert call(*words, "--rho", 0.2)[0] == 2  # another recipe is refused as ever
+    assert untouched()
+    code, other = answer(*words, "--data-seed", 2)  # other data are other work
+    assert "remark" not in other
+    assert other["receipt"]["data_commitment"] != first["receipt"]["data_commitment"]
+    assert "remark" not in answer(*words, "--force")[1]

@@ -38,7 +38,8 @@ def test_keyword_options_are_the_fields_of_settings():
     fields = {field.name for field in dataclasses.fields(Settings)}
     hints = get_type_hints(Settings)
     taken = {"preference": str | Sequence[int | str] | None}  # any sequence is taken, and kept as a tuple
-    assert get_type_hints(LearnOptions) == {name: hints[name] for name in fields} | taken
+    units = {"epsilon_units": str}  # no setting: ε is kept rescaled
+    assert get_type_hints(LearnOptions) == {name: hints[name] for name in fields} | taken | units
     assert hints["preference"] == str | tuple[int | str, ...] | None
     assert LearnOptions.__required_keys__ == frozenset()
 
@@ -46,4 +47,4 @@ def test_keyword_options_are_the_fields_of_settings():
 def test_audit_knows_the_options_of_every_learner():
     known = {name for entry in reprl.learners() for name in entry.options}
     own = {"rho", "access"}  # parameters of the audit itself
-    assert set(get_type_hints(AuditOptions)) == known - own | {"max_samples"}
+    assert set(get_type_hints(AuditOptions)) == known - own | {"max_samples", "epsilon_units"}

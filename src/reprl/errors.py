@@ -95,7 +95,7 @@ def check_int(name: str, value: object, low: int, high: int | None = None) -> in
     """Return value as an int in [low, high]; booleans, floats and text are refused."""
     allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
     try:
-        if isinstance(value, bool) or getattr(value, "dtype", None) == bool:  # NumPy's truth values
+        if isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool":  # NumPy's truth values
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reprl.artifacts.receipt import Receipt
+from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.documents import naming
 from reprl.errors import ReprlError
@@ -140,6 +140,31 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return found.st_ino, found.st_ctime_ns
+
+
+def find_finished(
+    directory: str | os.PathLike[str], recipe: Recipe, data_seed: int | None, *, certify: bool = False
+) -> StoredRun | None:
+    """Return the run that a folder holds if there is nothing to do: one of this recipe that promises what it should.
+
+    Args:
+        directory: a folder, or nothing yet.
+        recipe: what is to be run.
+        data_seed: with which data; None for any.
+        certify: whether it must be proven.
+    """
+    folder = Path(directory)
+    if not find_file(folder, RECIPE).is_file() or (folder / TASKS).exists():  # nothing, or unfinished
+        return None
+    try:
+        run = load_run(folder)
+    except ReprlError:  # which is for the writer to refuse
+        return None
+    receipt, proof = run.receipt, run.receipt.certified
+    other = data_seed is not None and receipt.data_commitment != commit_data_seed(recipe.digest, data_seed)
+    if run.recipe.digest != recipe.digest or other or receipt.guarantee.status == "none":
+        return None
+    return None if certify and (proof is None or not proof.certificate.proven) else run
 
 
 def _read_run(folder: Path) -> StoredRun:

@@ -47,7 +47,6 @@ def audit(
     horizon: int | None = None,
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
-    epsilon_units: str = "rescaled",
     rho: float = 0.1,
     level: float = 0.05,
     runs_per_key: int = 2,
@@ -73,7 +72,6 @@ def audit(
         horizon: H, for an id or a gymnasium.Env.
         discount: as in ``reprl.learn``; rivals need a horizon.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
-        epsilon_units: what the learner's option epsilon is given in, as for ``reprl.learn``; it gets it rescaled.
         rho: the disagreement that is tested; learners that aim for a ρ are also given it.
         level: chance of rejecting a learner whose disagreement is at most rho.
         runs_per_key: runs under each key. The first two are the designated pair, which test and interval count; the
@@ -86,8 +84,8 @@ def audit(
         evaluation: episodes with which each policy is valued in a black box, on no run's ledger; 0 for none.
         checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
-        learn_options: the learner's own options; for "reprl" those of ``reprl.learn``. A callable may take others,
-            which type checkers do not know: bind them with functools.partial.
+        learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all. A callable may
+            take others, which type checkers do not know: bind them with functools.partial.
 
     Returns:
         The report; its verdict is "rejected", "not rejected" or, for a sequential test out of pairs, "undecided".
@@ -106,8 +104,7 @@ def audit(
     seed = recall(checkpoint, "seed") if seed is None else seed
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, check_int("evaluation", evaluation, 0, 10**6))
     place = open_environment(env, horizon, reward_range, discount)
-    options = with_rescaled_epsilon(learn_options, epsilon_units, place)
-    subject = resolve_learner(learner, place, asked.rho, access, options)
+    subject = resolve_learner(learner, place, asked.rho, access, with_rescaled_epsilon(learn_options, place))
     if subject.name == ReprlLearner.name and not subject.theirs:
         place = suited(place, str(subject.options.get("rule")), float(subject.options.get("epsilon", 0.3)))
     return _measure(asked, place, subject, checkpoint, progress)

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from reprl.errors import check_real
-from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.generative import plan_calls
-from reprl.learning.learner import ReprlLearner, learn, make_settings, suited
+from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, suited
 from reprl.learning.rounds import FIRST
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.access import GenerativeModel
@@ -94,7 +93,6 @@ def forecast(
     horizon: int | None = None,
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
-    epsilon_units: str = "rescaled",
     max_samples: int | None = None,
     workers: int = 1,
     seconds: float = PILOT,
@@ -107,7 +105,6 @@ def forecast(
         horizon: as for ``learn``.
         discount: as for ``learn``.
         reward_range: as for ``learn``.
-        epsilon_units: as for ``learn``.
         max_samples: as for ``learn``; it bounds the range.
         workers: as for ``learn``.
         seconds: what the pilot may take; 0 for none. It plays the environment, on samples of its own.
@@ -119,9 +116,9 @@ def forecast(
     Randomness:
         A fresh shared seed and fresh data seeds, which no run reads again.
     """
-    make_settings(options)  # what is wrong with them is said before an environment is opened
+    check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
-    settings = make_settings(with_rescaled_epsilon(options, epsilon_units, world))
+    settings = make_settings(options, world)
     world = suited(world, settings.rule, settings.epsilon)
     check_access(world, settings.access, "a forecast")
     seconds = check_real("seconds", seconds, 0.0, 3600.0, open_low=False, open_high=False)

@@ -109,8 +109,8 @@ EpsilonUnits = Annotated[
     str | None,
     option(
         "--epsilon-units",
-        help='What --epsilon is given in: "rescaled" (values, of rewards in [0, 1]), "original" (the rewards\' own units) '
-        'or "spread" (a share of the way from the worst policy to the best). Default rescaled.',
+        help='Units of --epsilon: "rescaled" (rewards in [0, 1]), "original" (the rewards\' own) or "spread" '
+        "(a share of the way from the worst policy to the best). Default rescaled.",
         metavar="NAME",
     ),
 ]
@@ -284,12 +284,6 @@ def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, A
     return options
 
 
-def split_units(options: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Return the options of a learner, and the units that ε is given in."""
-    own = {name: value for name, value in options.items() if name != "epsilon_units"}
-    return own, options.get("epsilon_units", "rescaled")
-
-
 @contextmanager
 def open_out(out: Path | None) -> Iterator[Callable[[str | bytes], str]]:
     """Open an output before work begins; yield what writes a text or bytes there and says why not, if it cannot."""
@@ -365,19 +359,20 @@ def plan_recipe(
     shared_seed: int | None,
     timeout: float | None = None,
     discount: float | None = None,
+    *,
+    by_steps: bool = False,
 ) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
-    """Open an environment and write down what is to be learned in it."""
+    """Open an environment and write down what is to be learned in it; a proof goes by steps, if nobody says otherwise."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
-    from reprl.learning.accuracy import with_rescaled_epsilon
-    from reprl.learning.learner import limit_time, make_settings, suited
+    from reprl.learning.learner import check_options, limit_time, make_settings, suited
     from reprl.mdp.environment import describe
     from reprl.randomness import fresh_seed
 
-    options, units = split_units(options)
-    make_settings(options)  # what is wrong with them is said before an environment is opened
+    options = {"stationary": False, **options} if by_steps else options
+    check_options(options)
     world = open_named(env, horizon, world_options(env_option, discount), reward_range)
-    settings = make_settings(with_rescaled_epsilon(options, units, world))
+    settings = make_settings(options, world)
     world = suited(world, settings.rule, settings.epsilon)
     limit_time(world, timeout)
     seed = fresh_seed() if shared_seed is None else shared_seed

@@ -84,15 +84,9 @@ def audit(
     from reprl.cli.environment import names_object, open_named, read_object
     from reprl.tasks import cluster
 
-    given: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
-    given |= {
-        "epsilon_units": epsilon_units,
-        "preference": preference,
-        "constants": constants,
-        "scale": scale,
-        "level": level,
-        "seed": seed,
-    }
+    given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
+    given |= {"access": access, "rule": rule, "preference": preference, "constants": constants, "scale": scale}
+    given |= {"level": level, "seed": seed}
     options = args.learn_options(given, option)
     with args.open_results(out, "audit.json") as (save, kept), cluster(dask):
         world = open_named(env, horizon, args.world_options(env_option, discount), reward_range)
@@ -117,7 +111,6 @@ def _announce(world: TabularMDP | GymnasiumModel, options: dict[str, Any], runs:
 
     own = {field.name for field in fields(Settings)}
     if "samples" not in options:
-        options, units = args.split_units(options)
-        options = with_rescaled_epsilon(options, units, world)
+        options = with_rescaled_epsilon(options, world)
         settings = make_settings({name: value for name, value in options.items() if name in own})
         announce(world, settings, workers=1, max_samples=None, runs=runs)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from reprl.artifacts.folder import StoredRun
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import LearnResult
     from reprl.mdp.environment import Environment
@@ -65,37 +66,29 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised. With
-    --certify it goes on until its own data prove the policy; without a proof at the end, exit code 1 as well.
+    Exit code 1 if the samples ran out before the run was sure ("undecided", nothing is promised) or proven (--certify).
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given = {
-        "epsilon": epsilon,
-        "epsilon_units": epsilon_units,
-        "rho": rho,
-        "delta": delta,
-        "access": access,
-        "rule": rule,
-    }
-    options = args.learn_options({**given, "preference": preference, "constants": constants, "scale": scale}, option)
-    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
-    spec |= {"reach": reach, "reward_step": reward_step}
+    given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
+    given |= {"access": access, "rule": rule, "preference": preference, "constants": constants, "scale": scale}
+    options = args.learn_options(given, option)
+    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support, "reach": reach}
+    spec["reward_step"] = reward_step
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
-    opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask}
-    env = _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
+    opened = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask, "certify": certify or None}
+    env = _check_source(log, env, spec, {**drawn, **opened})
     if log is not None:
         from reprl.cli.logs import learn_from_log
 
         spec |= {"horizon": horizon, "discount": discount, "reward_range": reward_range}
         return learn_from_log(log, spec, options, shared_seed, out, force)
-    options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
-    place = (env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout, discount)
-    world, recipe = args.plan_recipe(*place)
-    drawn |= {"own": _again(recipe, env, env_option, reward_range), "dask": dask, "certify": certify}
-    return _learn_from(world, recipe, out, force, counts, **drawn)
+    drawn["certify"], seed = certify, _seed(out, shared_seed)
+    place = (env, horizon, env_option, reward_range, options, seed, timeout, discount)
+    world, recipe = args.plan_recipe(*place, by_steps=certify)
+    return _learn_from(world, recipe, out, force, counts, (env, env_option, reward_range), dask, **drawn)
 
 
 def _learn_from(
@@ -104,29 +97,69 @@ def _learn_from(
     out: Path | None,
     force: bool,
     counts: Path | None,
-    *,
-    own: str,
+    again: tuple[str, list[str] | None, tuple[float, float] | None],
     dask: str | None,
     **drawn: Any,
 ) -> Answer:
-    """Learn once from an environment, and keep the data in sums where that was asked for."""
+    """Learn once from an environment, and keep the data in sums where that was asked for; finished work is shown."""
+    from reprl.artifacts.folder import find_finished
     from reprl.tasks import cluster
 
+    if out is not None and counts is None and not force:
+        done = find_finished(out, recipe, drawn["data_seed"], certify=drawn["certify"])
+        if done is not None:
+            return _already(done, out)
     with args.open_out(counts) as keep, cluster(dask):
         result, unsaved = run_recipe(recipe, world, out, force, **drawn)
         unsaved = unsaved or keep(result.counts.sealed())
     out = None if unsaved else out
     document = describe_run(result, out)
     code = BAD_INPUT if unsaved else exit_code(result)
-    return Answer(document, lambda console: _show(console, result, world, out, own), code, unsaved)
+    return Answer(document, lambda console: _show(console, result, world, out, _again(recipe, *again)), code, unsaved)
+
+
+def _already(run: StoredRun, out: Path) -> Answer:
+    """What a folder holds, where nothing was left to do."""
+    from reprl.cli.draw import facts
+
+    document: dict[str, Any] = {
+        "fingerprint": run.policy.fingerprint,
+        "samples": run.receipt.samples,
+        "episodes": run.receipt.episodes,
+        "guarantee": run.receipt.as_dict()["guarantee"],
+        "decided": True,
+        "shared_seed": run.recipe.shared_seed,
+        "out": str(out),
+        "recipe": run.recipe.as_dict(),
+        "recipe_digest": run.recipe.digest,
+        "receipt": run.receipt.as_dict(),
+        "actions": run.policy.actions.tolist(),
+        "remark": "finished before: nothing was done",
+    }
+    rows: list[tuple[str, object]] = [
+        ("fingerprint", run.policy.fingerprint),
+        ("samples", f"{run.receipt.samples:,}"),
+        ("promised", run.receipt.guarantee),
+        ("finished", f"before, in {out}: nothing was done (--force learns again)"),
+    ]
+    return Answer(document, lambda console: console.print(facts(rows)))
 
 
 def _seed(out: Path | None, shared_seed: int | None) -> int | None:
-    """The shared seed that is given, or that of the unfinished run in a folder."""
-    from reprl.artifacts.folder import TASKS
+    """The shared seed that is given, or that of the run in a folder, finished or not."""
+    from reprl.artifacts.folder import RECIPE, TASKS, find_file
+    from reprl.artifacts.recipe import Recipe
     from reprl.checkpoints import recall
 
-    return shared_seed if out is None or shared_seed is not None else recall(out / TASKS, "shared_seed")
+    if out is None or shared_seed is not None:
+        return shared_seed
+    unfinished = recall(out / TASKS, "shared_seed")
+    if unfinished is not None or not find_file(out, RECIPE).is_file():
+        return unfinished
+    try:
+        return Recipe.load(find_file(out, RECIPE)).shared_seed
+    except ReprlError:  # whoever opens the folder says what is wrong with it
+        return None
 
 
 def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> str:
@@ -175,10 +208,8 @@ def run_recipe(
     from reprl.cli.announce import announce
     from reprl.mdp.gymnasium.model import GymnasiumModel
 
-    canonical_box = isinstance(world, GymnasiumModel) and recipe.settings.rule == "canonical"
-    kept = (
-        out / TASKS if out is not None and canonical_box else None
-    )  # samples of an MDP in memory cost next to nothing
+    box = isinstance(world, GymnasiumModel)  # samples of an MDP in memory cost next to nothing
+    kept = out / TASKS if out is not None and box else None
     announce(world, recipe.settings, workers=args.count_workers(workers), max_samples=max_samples, runs=runs)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))

@@ -24,8 +24,7 @@ def learn_from_log(
 ) -> Answer:
     """Learn once from a log; given are the options that say what it is a log of."""
     from reprl.artifacts.recipe import Recipe
-    from reprl.learning.accuracy import with_rescaled_epsilon
-    from reprl.learning.learner import make_settings
+    from reprl.learning.learner import check_options, make_settings
     from reprl.learning.logged import specify
     from reprl.mdp.logs.tables import open_table
     from reprl.randomness import fresh_seed
@@ -37,11 +36,10 @@ def learn_from_log(
         raise ReprlError(f"--discount must be left out with --log, got {world['discount']:g}")
     if "horizon" not in world:
         raise ReprlError("--horizon must be given with --log: how many steps of an episode count, got none")
-    options, units = args.split_units(options)
-    make_settings(options)  # what is wrong with them is said before the log is read
+    check_options(options)
     table = open_table(log, columns)
     environment = specify(table, states, actions, **world).environment(table.columns)
-    settings = make_settings(with_rescaled_epsilon(options, units, environment))
+    settings = make_settings(options, environment)
     seed = fresh_seed() if shared_seed is None else shared_seed
     recipe = Recipe.plan(environment, settings, seed)
     result, unsaved = run_log(recipe, log, columns, out, force)

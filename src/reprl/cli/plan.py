@@ -73,7 +73,9 @@ def plan(
         from reprl.cli.environment import open_named
 
         world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
-        figures |= with_rescaled_epsilon(asked, epsilon_units or "rescaled", world)
+        figures |= with_rescaled_epsilon(
+            asked if epsilon_units is None else {**asked, "epsilon_units": epsilon_units}, world
+        )
         sizes = {"n_states": world.n_states, "n_actions": world.n_actions, "horizon": world.horizon}
         forecasts = _forecasts(world, args.count_workers(workers), figures)
     table = tabulate(**sizes, **figures)  # type: ignore[arg-type]

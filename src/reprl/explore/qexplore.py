@@ -12,10 +12,11 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
+from reprl.checkpoints import Checkpoint
 from reprl.errors import check_int
 from reprl.explore.blackbox import explore_black_box
 from reprl.explore.qagent import Agent, explore_episodes, make_agent, mark_short, restart, zeros_apart
-from reprl.explore.runs import Exploration, Orders, RunSettings
+from reprl.explore.runs import Batch, Exploration, Orders, RunSettings, keep_batches
 from reprl.mdp.access import EpisodeArrays, Episodic
 from reprl.mdp.counts import Counts
 from reprl.mdp.outcomes import Outcomes
@@ -32,6 +33,7 @@ def explore(
     quotas: tuple[int, ...],
     purpose: str,
     workers: int = 1,
+    checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Exploration:
     """Make independent exploration runs.
@@ -43,6 +45,7 @@ def explore(
         quotas: records that every action of a state needs, one or several numbers.
         purpose: name of the data stream, for people: every batch of a model reads a fresh one.
         workers: threads, or processes for a black box.
+        checkpoint: where the batch is kept when it is done, or is already.
         progress: called from this thread now and then with the episodes done and the episodes of the batch.
 
     Guarantee:
@@ -56,7 +59,26 @@ def explore(
     runs = check_int("runs", runs, 1, 2**31)
     workers = check_int("workers", workers, 1, 1024)
     needed = np.array([check_int("quota", q, 1, 2**62) for q in quotas], dtype=np.int64)
-    orders = Orders(settings, needed, model.fresh_stream(f"explore/{purpose}").key)
+    stream = model.fresh_stream(f"explore/{purpose}")
+    orders = Orders(settings, needed, stream.key)
+    if checkpoint is None:
+        return _explore(model, orders, runs, workers, progress)
+    kept, ledger = keep_batches(checkpoint), model.ledger
+    batch = kept.get(stream.purpose)
+    if batch is None:
+        before = ledger.episodes, ledger.samples
+        found = _explore(model, orders, runs, workers, progress)
+        kept.put(stream.purpose, Batch(found, ledger.episodes - before[0], ledger.samples - before[1]))
+        return found
+    ledger.episodes += batch.episodes
+    ledger.samples += batch.samples
+    return batch.found
+
+
+def _explore(
+    model: Episodic, orders: Orders, runs: int, workers: int, progress: Callable[[int, int], None] | None
+) -> Exploration:
+    """Make the runs of a batch, and charge for them."""
     world = model.arrays
     if world is None:
         return explore_black_box(model, orders, runs, workers, progress)

@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.checkpoints import Checkpoint
 from reprl.coupling.correlated import draw
 from reprl.coupling.grade import Grade
 from reprl.errors import ReprlError, check_int, quote
@@ -102,6 +103,7 @@ def find_partition(
     *,
     grade: Grade,
     workers: int = 1,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Explored:
     """Make the m runs of every stage; return the partition into tiers that they give, and their records.
@@ -112,6 +114,7 @@ def find_partition(
         stages: what to do; tiers are numbered through all stages.
         grade: how the correlated sampling of I couples (h, s), h outermost.
         workers: threads, or processes for a black box.
+        checkpoint: where batches of runs are kept.
         progress: called with the phase, its episodes done and all its episodes.
 
     Guarantee:
@@ -125,7 +128,7 @@ def find_partition(
     if not stages:
         raise ReprlError("exploration needs at least one stage, got none")
     runs = [stage.partition_runs for stage in stages]
-    seen = _explore_stages(model, stages, runs, "partition", workers, progress)
+    seen = _explore_stages(model, stages, runs, "partition", workers, checkpoint, progress)
     mu = np.array([tier for stage, batch in zip(stages, seen, strict=True) for tier in stage.fractional(batch)])
     ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], grade) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
@@ -155,6 +158,7 @@ def collect_data(
     *,
     keep: bool = True,
     workers: int = 1,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Explored:
     """Make the M further runs of every stage; return what was found before with their records.
@@ -165,20 +169,28 @@ def collect_data(
         stages: as in find_partition.
         keep: whether the records of the partition runs are data too; the paper collects data afresh.
         workers: threads, or processes for a black box.
+        checkpoint: where batches of runs are kept.
         progress: called with the phase, its episodes done and all its episodes.
 
     Randomness:
         Data: fresh streams of the model, one per stage with M > 0. No shared address is read.
     """
     runs = [stage.data_runs for stage in stages]
-    more = [batch.counts for batch in _explore_stages(model, stages, runs, "data", workers, progress)]
+    batches = _explore_stages(model, stages, runs, "data", workers, checkpoint, progress)
+    more = [batch.counts for batch in batches]
     if not keep and not more:
         raise ReprlError(f"data_runs must be at least 1 where no records are kept, got {runs}")
     return explored._replace(counts=Counts.merge([explored.counts, *more] if keep else more))
 
 
 def _explore_stages(
-    model: Episodic, stages: tuple[Stage, ...], runs: list[int], phase: str, workers: int, progress: Progress | None
+    model: Episodic,
+    stages: tuple[Stage, ...],
+    runs: list[int],
+    phase: str,
+    workers: int,
+    checkpoint: Checkpoint | None,
+    progress: Progress | None,
 ) -> list[Exploration]:
     """Make a batch of runs for every stage that has any."""
     found = []
@@ -186,8 +198,8 @@ def _explore_stages(
         if n == 0:
             continue
         tell = None if progress is None else partial(progress, f"stage {i + 1} of {len(stages)}: {phase}")
-        batch = explore(model, stage.run, n, quotas=stage.rungs, purpose=f"{i}/{phase}", workers=workers, progress=tell)
-        found.append(batch)
+        how: dict[str, Any] = {"workers": workers, "checkpoint": checkpoint, "progress": tell}
+        found.append(explore(model, stage.run, n, quotas=stage.rungs, purpose=f"{i}/{phase}", **how))
     return found
 
 

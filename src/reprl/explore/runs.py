@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.checkpoints import Checkpoint, Content, Kept
+from reprl.documents import Reader
 from reprl.errors import check_int, check_real
 from reprl.explore.qagent import Schedule, make_schedule
 from reprl.mdp.counts import Counts
@@ -64,6 +66,42 @@ class Exploration(NamedTuple):
     """(runs,): the agent's final V₁ at the start, which bounds reachability of what is under-explored (Lemma 5.6)."""
     starts: NDArray[np.int64]
     """(S,): how many episodes began in each state."""
+
+
+class Batch(NamedTuple):
+    """What a batch of runs found, and what it cost."""
+
+    found: Exploration
+    episodes: int
+    samples: int
+
+
+def keep_batches(checkpoint: Checkpoint) -> Kept[Batch]:
+    """Return where batches of runs are kept when they are done."""
+    return Kept(checkpoint, "", _write_batch, _read_batch)
+
+
+def _write_batch(batch: Batch) -> Content:
+    found = batch.found
+    fields = {"runs": found.runs, "sizes": list(found.short.shape), "starts": found.starts.tolist()}
+    fields |= {"episodes": batch.episodes, "samples": batch.samples}
+    tables = (found.short.astype("<i8"), found.first_value.astype("<f8"), found.missed)
+    return Content(fields, b"".join(table.tobytes() for table in tables) + found.counts.to_bytes())
+
+
+def _read_batch(content: Content) -> Batch:
+    fields = Reader("task", content.fields, ("runs", "sizes", "starts", "episodes", "samples"), " ")
+    runs, sizes = fields.whole("runs"), fields.wholes("sizes", (3,)).tolist()
+    tables, rest = [], content.data
+    for kind, shape in (("<i8", sizes), ("<f8", [runs]), ("u1", [runs, *sizes[1:]])):
+        length = int(np.prod(shape)) * np.dtype(kind).itemsize
+        table = np.frombuffer(rest[:length], dtype=kind).reshape(shape)
+        tables.append(table.astype(table.dtype.newbyteorder("=")))
+        rest = rest[length:]
+    short, first_value, missed = tables
+    starts = fields.wholes("starts", (sizes[2],)).copy()
+    found = Exploration(runs, short, missed, Counts.from_bytes(rest), first_value, starts)
+    return Batch(found, fields.whole("episodes"), fields.whole("samples"))
 
 
 def join(first: Exploration, second: Exploration) -> Exploration:

@@ -17,20 +17,21 @@ EPSILON_UNITS = ("rescaled", "original", "spread")
 
 
 def with_rescaled_epsilon(
-    options: Mapping[str, Any], units: str, world: TabularMDP | GymnasiumModel | Environment
+    options: Mapping[str, Any], world: TabularMDP | GymnasiumModel | Environment
 ) -> dict[str, Any]:
-    """Return options with ε in the units of values, the only ones that settings and recipes know.
+    """Return options without epsilon_units and with ε in the units of values, which settings and recipes know alone.
 
     Args:
-        options: of a learner; "epsilon" must be among them unless the units are "rescaled".
-        units: one of EPSILON_UNITS.
+        options: of a learner; with "epsilon_units", "epsilon" must be among them.
         world: what is learned in; no sample of it is drawn. A share of the spread needs its dynamics.
     """
-    if check_choice("epsilon_units", units, EPSILON_UNITS) == "rescaled":
-        return dict(options)
-    if options.get("epsilon") is None:
+    own = {name: value for name, value in options.items() if name != "epsilon_units"}
+    units = check_choice("epsilon_units", options.get("epsilon_units", "rescaled"), EPSILON_UNITS)
+    if units == "rescaled":
+        return own
+    if own.get("epsilon") is None:
         raise ReprlError(f"epsilon must be given with epsilon_units={units!r}, got none")
-    return {**options, "epsilon": rescale_epsilon(options["epsilon"], units, world)}
+    return {**own, "epsilon": rescale_epsilon(own["epsilon"], units, world)}
 
 
 def rescale_epsilon(epsilon: float, units: str, world: TabularMDP | GymnasiumModel | Environment) -> float:
@@ -67,8 +68,8 @@ def _from_share(share: float, world: TabularMDP | GymnasiumModel | Environment) 
     if not isinstance(world, TabularMDP):
         whom = world.title if isinstance(world, Environment) else quote(world)
         raise ReprlError(
-            "epsilon_units must be 'rescaled' or 'original' where the dynamics are not known beforehand, so that nobody "
-            f"can say what the best policy is worth more than the worst, got 'spread' for {whom}"
+            "epsilon_units must be 'rescaled' or 'original' where the dynamics are not known beforehand, so that "
+            f"nobody can say what the best policy is worth more than the worst, got 'spread' for {whom}"
         )
     check_real("epsilon, as a share of the spread,", share, 0.0, 1.0)
     spread = value_spread(true_dynamics(world))

@@ -21,7 +21,7 @@ from reprl.explore.unknown import find_unknown, weigh_unseen
 from reprl.guarantee import Guarantee
 from reprl.learning.certificate import SKIPPED, Certificate, Witness, certified_delta, make_certificate
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Answer, Rehearsal, keep_rehearsals, rehearse
+from reprl.learning.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
 from reprl.mdp.access import check_model, discount_of, mask_of
@@ -231,7 +231,7 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
 
         ask = partial(rehearse, team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
         make = partial(ask, pairs=pairs, workers=crew.workers)
-        rehearsal = make() if crew.checkpoint is None else keep_rehearsals(crew.checkpoint).once(stream.purpose, make)
+        rehearsal = kept_rehearsal(crew.checkpoint, stream, make)
     value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.table)
     unseen = weigh_unseen(data, value, visits, choice.policy.table)
     return _Look(dynamics, choice, rehearsal, value, find_unknown(data).worth, unseen)

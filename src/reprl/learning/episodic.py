@@ -18,11 +18,13 @@ team draws the runs of every length anew, with replacement, and the records anew
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.checkpoints import Checkpoint
 from reprl.decide.induction import Induction
 from reprl.decide.loss import best_value, ignoring_cost, policy_loss_bound
 from reprl.explore.cover import no_data
@@ -31,7 +33,7 @@ from reprl.explore.rep_explore import Explored, Stage, draw_ignored, find_partit
 from reprl.explore.runs import Exploration, RunSettings, join, resample_missed
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Answer, rehearse
+from reprl.learning.rehearsal import Answer, kept_rehearsal, rehearse
 from reprl.learning.rounds import Progress, check_limit, most_of, telling
 from reprl.learning.sampled import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.settings import Settings
@@ -68,6 +70,7 @@ def run_episodic(
     *,
     max_samples: int | None = None,
     workers: int = 1,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Explore and decide, again with twice the runs while a rehearsal says so.
@@ -79,6 +82,7 @@ def run_episodic(
         max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a size that is fixed
             beforehand is refused.
         workers: threads, or processes for a black box.
+        checkpoint: where exploration runs and rehearsals are kept.
         progress: called with the phase, its episodes done and all its episodes.
 
     Guarantee:
@@ -93,12 +97,13 @@ def run_episodic(
     key = check_shared_key(shared_key)
     settings.check_horizon(model.horizon)
     if settings.runs is None:
-        return _run_rounds(model, key, settings, max_samples, workers, progress)
+        return _run_rounds(model, key, settings, max_samples, workers, checkpoint, progress)
     grade = settings.grade(model.n_states * model.horizon, 2)
     run = practical_run(model.n_states, model.n_actions, model.horizon)
     stages = (Stage(run=run, partition_runs=settings.runs, data_runs=0, quotas=(QUOTAS,)),)
     check_limit(max_samples, sum(stage.episodes() for stage in stages) * model.samples_per_episode)
-    explored = find_partition(key.derive("explore"), model, stages, grade=grade, workers=workers, progress=progress)
+    how: dict[str, Any] = {"workers": workers, "checkpoint": checkpoint, "progress": progress}
+    explored = find_partition(key.derive("explore"), model, stages, grade=grade, **how)
     induction = decide(key, explored.counts, explored.tiers, settings)
     return _finish(settings, explored, induction, by_hand(settings, "exploration runs"), None)
 
@@ -147,12 +152,15 @@ def _find(
 class _Explorer:
     """Exploration runs of every length that a run has needed so far."""
 
-    def __init__(self, model: Episodic, most: int, workers: int, progress: Progress | None) -> None:
+    def __init__(
+        self, model: Episodic, most: int, workers: int, checkpoint: Checkpoint | None, progress: Progress | None
+    ) -> None:
         self.seen: list[Exploration] = []
         self.data = no_data(model)
         self.spent = False
         """Whether the limit on samples kept some runs from being made."""
         self._model, self._workers, self._progress = model, workers, progress
+        self.checkpoint = checkpoint
         self._end = model.ledger.samples + most
 
     def bring(self, length: int, runs: int, phase: str) -> None:
@@ -171,6 +179,7 @@ class _Explorer:
             quotas=QUOTAS,
             purpose=f"{length}/{phase}",
             workers=self._workers,
+            checkpoint=self.checkpoint,
             progress=None if self._progress is None else telling(self._progress, f"{phase}, length {length + 1}"),
         )
         if length < len(self.seen):
@@ -191,11 +200,12 @@ def _run_rounds(
     settings: Settings,
     max_samples: int | None,
     workers: int,
+    checkpoint: Checkpoint | None,
     progress: Progress | None,
 ) -> Run:
     """Explore, find, rehearse; again with twice the runs."""
     shortest = practical_run(model.n_states, model.n_actions, model.horizon).episodes * model.samples_per_episode
-    explorer = _Explorer(model, most_of(model, "episodic", max_samples, shortest), workers, progress)
+    explorer = _Explorer(model, most_of(model, "episodic", max_samples, shortest), workers, checkpoint, progress)
     number, last = 0, LENGTHS - 1
     while True:
         number += 1
@@ -242,7 +252,8 @@ def _rehearse(
         other = _find(fresh or key, means, own, settings, last)
         return Answer(None if other is None else other.induction.policy, best_value(own))
 
-    rehearsal = rehearse(team, policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+    make = partial(rehearse, team, policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+    rehearsal = kept_rehearsal(explorer.checkpoint, stream, make)
     return Verdict(rehearsal, policy_loss_bound(data, policy))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from reprl.checkpoints import Checkpoint
 from reprl.decide.induction import Induction
 from reprl.decide.loss import best_value, policy_loss_bound
 from reprl.errors import ReprlError
@@ -9,7 +12,7 @@ from reprl.explore.cover import no_data
 from reprl.guarantee import Guarantee
 from reprl.learning.constants import paper_calls
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
+from reprl.learning.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
 from reprl.learning.rounds import FIRST, call, check_limit, doubling, most_of
 from reprl.learning.sampled import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.settings import Settings
@@ -46,7 +49,13 @@ def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = No
     return calls
 
 
-def run_generative(model: Parallel, shared_key: SharedKey, settings: Settings, max_samples: int | None = None) -> Run:
+def run_generative(
+    model: Parallel,
+    shared_key: SharedKey,
+    settings: Settings,
+    max_samples: int | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Run:
     """Draw parallel samples and decide; with ``practical``, again with twice the data while a rehearsal says so.
 
     Args:
@@ -55,6 +64,7 @@ def run_generative(model: Parallel, shared_key: SharedKey, settings: Settings, m
         settings: accuracy, replicability and how to decide.
         max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a number of calls that
             is fixed beforehand, by hand or by the paper, is refused.
+        checkpoint: where rehearsals are kept.
 
     Guarantee:
         ``practical``: "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data
@@ -80,13 +90,20 @@ def run_generative(model: Parallel, shared_key: SharedKey, settings: Settings, m
         data += call(model, size - int(data.starts.sum()))
         induction = decide(key, data.counts, tiers, settings)
         stream = DataStream(model.data_seed, f"rehearsal/{number}")
-        verdict = _rehearse(key, data, induction, settings, stream)
+        verdict = _rehearse(key, data, induction, settings, stream, checkpoint)
         if may_stop(verdict, settings.epsilon):
             break
     return _finish(settings, data, induction, verdict.rehearsal, rehearsed_promise(settings, verdict))
 
 
-def _rehearse(key: SharedKey, data: Data, induction: Induction, settings: Settings, stream: DataStream) -> Verdict:
+def _rehearse(
+    key: SharedKey,
+    data: Data,
+    induction: Induction,
+    settings: Settings,
+    stream: DataStream,
+    checkpoint: Checkpoint | None,
+) -> Verdict:
     """Ask simulated second teams, and the data about the loss."""
     tiers = Tiers.single(*induction.policy.actions.shape)
 
@@ -94,7 +111,8 @@ def _rehearse(key: SharedKey, data: Data, induction: Induction, settings: Settin
         own = redraw_data(data, share, draw)
         return Answer(decide(fresh or key, own.counts, tiers, settings).policy, best_value(own))
 
-    rehearsal = rehearse(team, induction.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+    make = partial(rehearse, team, induction.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+    rehearsal = kept_rehearsal(checkpoint, stream, make)
     return Verdict(rehearsal, policy_loss_bound(data, induction.policy))
 
 

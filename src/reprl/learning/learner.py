@@ -106,7 +106,6 @@ def learn(
     horizon: int | None = None,
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
-    epsilon_units: str = "rescaled",
     shared_seed: int | None = None,
     data_seed: int | None = None,
     max_samples: int | None = None,
@@ -127,25 +126,18 @@ def learn(
         discount: γ of a world without an end: the policy is stationary, or one of H steps for rule="sampled"
             (docs/discounting.md). None for a world with a horizon, or one that has its discount.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
-        epsilon_units: what epsilon is given in: "rescaled" (values, of rewards in [0, 1]), "original" (the rewards' own
-            units), or "spread" (a share of what the best policy is worth more than the worst, where the dynamics are
-            known). The settings, and so the recipe, hold it rescaled.
         shared_seed: ξ, published and the same in every run; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
         max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
         workers: threads, or processes for a black box; they cannot change the result.
-        timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
-            None for any time.
-        checkpoint: a folder for batches of a black box and rehearsals; a canonical run that was stopped goes on.
+        timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
+        checkpoint: a folder for batches of episodes and rehearsals; a run that was stopped goes on with them.
         progress: show a bar on standard error.
-        options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
-            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
-            stationary=None, True or False. For rule="sampled": coupling="auto", "joint", "blocked" or "product",
-            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid",
-            constants="practical", "paper" or "scaled", scale=0.1, shape="auto", "direct" or "boosted", calls=None,
-            runs=None.
+        options: the fields of ``Settings``, all optional, among them epsilon=0.3, rho=0.1, delta=0.1, access="episodic"
+            or "generative", rule="canonical" or "sampled", preference, stationary, constants and scale; and
+            epsilon_units="rescaled", "original" or "spread", what epsilon is given in (docs/environments.md).
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -154,11 +146,11 @@ def learn(
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     began = time.perf_counter()
-    make_settings(options)  # what is wrong with them is said before an environment is opened
     workers = _checked_workers(workers, certify=certify, progress=progress)
+    check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    settings = make_settings(with_rescaled_epsilon(options, epsilon_units, world))
+    settings = make_settings(options, world)
     world = suited(world, settings.rule, settings.epsilon)
     settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world, apart=certify)
     chosen = ReprlLearner(settings, None, max_samples, candidate, certify)
@@ -273,8 +265,22 @@ def _closing(opened: TabularMDP | GymnasiumModel | None) -> Iterator[None]:
             opened.close()
 
 
-def make_settings(options: Mapping[str, Any]) -> Settings:
-    """Build Settings from keyword options, naming an unknown one."""
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse wrong options before an environment is opened, or a log read, as far as that can be known."""
+    make_settings({name: value for name, value in options.items() if name != "epsilon_units"})
+
+
+def make_settings(
+    options: Mapping[str, Any], world: TabularMDP | GymnasiumModel | Environment | None = None
+) -> Settings:
+    """Build Settings from keyword options, naming an unknown one; units of ε need to know the environment."""
+    if world is not None:
+        options = with_rescaled_epsilon(options, world)
+    elif "epsilon_units" in options:
+        raise ReprlError(
+            "epsilon_units must be left out where no environment is known yet, which gives them a meaning, got "
+            f"{quote(options['epsilon_units'])}"
+        )
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
@@ -354,17 +360,16 @@ class ReprlLearner:
                 checkpoint=checkpoint,
                 progress=progress,
             )
-        if checkpoint is not None:
-            raise ReprlError(f"checkpoint must be None unless rule='canonical', got {checkpoint.folder}")
         if self.settings.whole:
-            limit = {"max_samples": self.max_samples, "workers": workers}
+            if checkpoint is not None:
+                raise ReprlError(f"checkpoint must be None for the whole algorithm, got {checkpoint.folder}")
+            limit: dict[str, Any] = {"max_samples": self.max_samples, "workers": workers}
             return run_whole(model, shared_key, self.settings, **limit, progress=progress)
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
-            return run_generative(model, shared_key, settings, self.max_samples)
-        return run_episodic(
-            model, shared_key, settings, max_samples=self.max_samples, workers=workers, progress=progress
-        )
+            return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
+        how: dict[str, Any] = {"max_samples": self.max_samples, "workers": workers}
+        return run_episodic(model, shared_key, settings, checkpoint=checkpoint, progress=progress, **how)
 
     def within(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""

@@ -12,9 +12,8 @@ import numpy as np
 
 from reprl.errors import ReprlError, quote
 from reprl.guarantee import Guarantee
-from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.coverage import find_coverage
-from reprl.learning.learner import LearnResult, make_settings
+from reprl.learning.learner import LearnResult, check_options, make_settings
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.learning.settings import LearnOptions, Settings
@@ -48,7 +47,6 @@ def learn_log(
     reach: float = LogSpec.reach,
     allowed: Any = None,
     discount: float | None = None,
-    epsilon_units: str = "rescaled",
     shared_seed: int | None = None,
     candidate: tuple[str, int] | None = None,
     **options: Unpack[LearnOptions],
@@ -72,10 +70,9 @@ def learn_log(
         allowed: (S, A) booleans in the order of states and actions, or a list of action numbers for each state; None
             for all. A row that does something else is an error.
         discount: not for logs yet.
-        epsilon_units: what epsilon is given in, "rescaled" or "original", as for ``reprl.learn``.
         shared_seed: ξ; None draws one, to be read off the result.
         candidate: (kind, number) that a recipe has published, to follow.
-        options: the fields of ``Settings`` that the rule "canonical" has a use for.
+        options: the fields of ``Settings`` that the rule "canonical" has a use for; epsilon_units too.
 
     Guarantee:
         As in the result, against policies that keep to supported actions; what hardly known states could be worth is
@@ -86,14 +83,14 @@ def learn_log(
     """
     if discount is not None:
         raise ReprlError(f"discount must be left out for a log, which is learned with a horizon; got {quote(discount)}")
-    make_settings(options)  # what is wrong with them is said before the log is read
+    check_options(options)
     world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
     if allowed is not None:
         if states is None or actions is None:
             raise ReprlError("states and actions must be given with allowed, whose order is theirs, got none")
         world["allowed"] = allowed
     spec = specify(open_table(log, columns), states, actions, horizon=horizon, **world)
-    settings = make_settings(with_rescaled_epsilon(options, epsilon_units, spec.environment({})))
+    settings = make_settings(options, spec.environment({}))
     seed = fresh_seed() if shared_seed is None else shared_seed
     return learn_spec(log, spec, settings, shared_seed=seed, columns=columns, candidate=candidate)
 

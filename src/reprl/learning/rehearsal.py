@@ -9,6 +9,7 @@ keys, so pairs of teams with fresh keys, and half of its data each, are asked as
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import closing
 from typing import NamedTuple, Protocol
 
@@ -79,9 +80,9 @@ class Rehearsal(NamedTuple):
         return line
 
 
-def keep_rehearsals(checkpoint: Checkpoint) -> Kept[Rehearsal]:
-    """Return where rehearsals are kept when they are done."""
-    return Kept(checkpoint, "", _write, _read)
+def kept_rehearsal(checkpoint: Checkpoint | None, stream: DataStream, make: Callable[[], Rehearsal]) -> Rehearsal:
+    """Rehearse, and keep what came of it; or return what is kept of this stream."""
+    return make() if checkpoint is None else Kept(checkpoint, "", _write, _read).once(stream.purpose, make)
 
 
 def _write(found: Rehearsal) -> Content:

@@ -29,6 +29,7 @@ class LearnerOptions(TypedDict, total=False):
     """The fields of ``Settings`` that are a learner's own business, as keywords that type checkers and editors know."""
 
     epsilon: float
+    epsilon_units: str
     delta: float
     rule: str
     preference: str | Sequence[int | str] | None
