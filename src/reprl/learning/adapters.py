@@ -240,6 +240,12 @@ def _adds_end(model: Model) -> bool:
     return labels is not None and labels.name.startswith(PREFIX) and labels.states[-1:] == ("ended",)
 
 
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function can be given an option of this name."""
+    parameters = _parameters(function).values()
+    return any(p.name == name or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(function).parameters

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.verify import Verification
-from reprl.auditing.comparison import Comparison
+from reprl.auditing.comparison import Comparison, worth_words
 from reprl.auditing.record import AuditReport
 from reprl.errors import ReprlError, quote
 from reprl.learning.learner import LearnResult
@@ -102,12 +102,13 @@ def _comparison(found: Comparison) -> str:
             row.access,
             "not reached" if row.samples is None else number(round(row.samples)),
             f"{row.shown.disagreement:.2g} [{row.shown.interval[0]:.2g}, {row.shown.interval[1]:.2g}]",
-            number(row.shown.suboptimality),
+            worth_words(row.shown),
         )
         for row in sorted(found.rows, key=lambda row: (row.access, row.samples is None, row.samples or 0.0))
     ]
-    line = f"Samples a run to disagreement ≤ {found.rho:g} and mean loss ≤ {found.epsilon:g}; up to {found.pairs} pairs"
-    head = ("learner", "access", "samples", "disagreement there", "loss")
+    target = f"disagreement ≤ {found.rho:g}" + ("" if found.black_box else f" and mean loss ≤ {found.epsilon:g}")
+    line = f"Samples a run to {target}; up to {found.pairs} pairs"
+    head = ("learner", "access", "samples", "disagreement there", "value" if found.black_box else "loss")
     return _card(f"Comparison on {found.environment.title}", _lines([escape(line)]), _table(head, rows, len(rows)))
 
 
