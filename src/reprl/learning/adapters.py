@@ -72,7 +72,8 @@ class EnvLearner:
 
         budget = self.samples if samples is None else check_int("samples", samples, 1)
         with open_for_learner(model, budget) as env:
-            return self.on(env, shared_key, model.data_seed, samples=budget, **options)
+            given = options if budget is None else {**options, "samples": budget}
+            return self.on(env, shared_key, model.data_seed, **given)
 
     def on(self, env: Any, shared_key: SharedKey, data_seed: int, **options: Any) -> Any:
         """Train in an environment that is open."""

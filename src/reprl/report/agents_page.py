@@ -48,8 +48,8 @@ def _verdict(report: AgentReport) -> str:
         f"two agents act differently in more than {percent(report.gamma)} of the states they meet.</p>"
         f'<p class="sentence second">The probability of such a pair lies between {low:.3g} and {high:.3g} '
         f"(95 %, exact).</p>"
-        f'<p class="caption">Grade: {GRADE} (Hopkins, Impagliazzo, Ye, arXiv:2510.20200), which is weaker than equality '
-        f"of policies. A pair: two trainings, one shared seed, independent data.</p></div>"
+        f'<p class="caption">Grade: {GRADE} (Hopkins, Impagliazzo, Ye, arXiv:2510.20200), weaker than equality of '
+        f"policies. A pair: two trainings, one shared seed, independent data.</p></div>"
     )
 
 
@@ -83,9 +83,7 @@ def _evidence(report: AgentReport) -> str:
     ]
     axis = Axis.over([100.0 * max(pair.distance for pair in report.pairs), 100.0 * report.gamma], zero=True, most=100.0)
     chart = interval(low, share, high, report.rho, tip, name)
-    first = figure(
-        "interval", "Pairs apart against the claim", "Measured share, exact 95 % interval, claimed ρ.", chart
-    )
+    first = figure("interval", "Pairs apart against the claim", "Measured share, exact interval, claimed ρ.", chart)
     text = f"Per cent of states met in which the two act differently; hatched: at most γ = {percent(report.gamma)}."
     return first + figure("distances", "How far each pair is apart", text, bars(rows, axis))
 
