@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from reprl.artifacts.choices import Candidate, Chosen
 from reprl.coupling.grade import Grade
+from reprl.coupling.own import own_name
 from reprl.documents import Reader, digest, load, naming, plain, pretty
 from reprl.errors import ReprlError, check_int, quote
 from reprl.files import write_atomic
@@ -283,7 +284,11 @@ def _settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if field.type == "float" else int for field in fields(Settings)}
     return {
-        name: plain(value) if value is None or isinstance(value, str | bool | tuple) else kinds[name](value)
+        name: own_name(value)
+        if callable(value)
+        else plain(value)
+        if value is None or isinstance(value, str | bool | tuple)
+        else kinds[name](value)
         for name, value in settings.as_dict().items()
         if name not in _LATER or value != _LATER[name]
     }
@@ -293,12 +298,12 @@ def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
     """What "auto" chose for these sizes: for arms and an episodic run's partition; canonically, for whole policies."""
     if settings.rule == "canonical":
         whole = Grade.auto(environment.horizon * environment.n_states, environment.n_actions)
-        return {"coupling": whole.method, "block": whole.block, "partition": None}
+        return {"coupling": whole.name, "block": whole.block, "partition": None}
     arms = settings.grade(environment.n_states, environment.n_actions)
-    chosen: dict[str, Any] = {"coupling": arms.method, "block": arms.block, "partition": None}
+    chosen: dict[str, Any] = {"coupling": arms.name, "block": arms.block, "partition": None}
     if settings.access == "episodic":
         sets = settings.grade(environment.n_states * environment.horizon, 2)
-        chosen["partition"] = {"coupling": sets.method, "block": sets.block}
+        chosen["partition"] = {"coupling": sets.name, "block": sets.block}
     return chosen
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -41,8 +41,10 @@ def render(report: AgentReport) -> Group:
             )
         )
     lines.append(Text(f"{report.samples:,.0f} samples a training; repeat this audit with seed {report.seed}"))
-    parts: list[Text | Table] = [*lines, Text(), _pairs(report)]
-    return Group(*parts, *([Text(), _places(report)] if report.places else []))
+    parts: list[RenderableType] = [*lines, Text(), _pairs(report)]
+    if report.places:
+        parts += [Text(), _places(report)]
+    return Group(*parts)
 
 
 def _meaning(report: AgentReport) -> str:

@@ -220,7 +220,9 @@ def _meet(bench: _Bench, number: int, seed: int, episodes: int, same: Callable[[
 
 
 def _play(env: Any, player: Agent, other: Agent, same: Callable[[Any, Any], bool]) -> _Episode:
-    seen, done, total = [], [], 0.0
+    seen: list[Any] = []
+    done: list[Any] = []
+    total = 0.0
     observation, _ = env.reset()
     over = False
     while not over:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from reprl.auditing.comparison import Comparison, Row
@@ -12,9 +13,11 @@ from reprl.auditing.search import smallest_budget
 from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.accuracy import rescale_epsilon
-from reprl.learning.protocol import SizedLearner
+from reprl.learning.adapters import EnvLearner, as_learner, takes
+from reprl.learning.protocol import Learner, access_of, least_budget, name_of
 from reprl.learning.settings import ACCESSES
-from reprl.mdp.environment import describe, fresh_model, open_environment
+from reprl.mdp.environment import check_access, describe, fresh_model, open_environment
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 
@@ -48,34 +51,46 @@ class Contender(NamedTuple):
     """In ``reprl.peers.learners()``."""
     access: str
     options: Mapping[str, Any]
+    own: Learner | None = None
+    """A learner that is in no list."""
 
-    def make(self, budget: int | None = None) -> SizedLearner:
+    def make(self, budget: int | None = None) -> Learner:
         """Return the learner that spends at most a budget."""
         from reprl.peers import make_learner
 
+        if self.own is not None:
+            return partial(self.own, samples=budget)
         extra = {"access": self.access} if self.name == "reprl" else {}
         return make_learner(self.name, samples=budget, **extra, **self.options)
 
-    def least(self, mdp: TabularMDP) -> int:
-        """Return the first budget of a search, as the learner says."""
+    def least(self, mdp: TabularMDP | GymnasiumModel) -> int:
+        """Return the first budget of a search, as the learner says; one that does not say begins where rivals do."""
         with fresh_model(mdp, self.access, 0) as model:
-            return self.make().least(model)
+            says = getattr(self.own or self.make(), "least", None)
+            return int(says(model)) if callable(says) else least_budget(model, self.access)
 
 
 def contenders(
-    learners: Sequence[str] | None = None, *, access: str | None = None, epsilon: float = 0.3, rho: float = 0.1
+    learners: Sequence[str | Learner] | None = None,
+    *,
+    access: str | None = None,
+    epsilon: float = 0.3,
+    rho: float = 0.1,
 ) -> list[Contender]:
-    """Return who takes part: the named learners, or all, under every access they have (or the one asked for)."""
+    """Return who takes part: the named learners and one's own, under every access they have (or the one asked for)."""
     from reprl.peers import learners as list_learners
 
     known = {entry.name: entry for entry in list_learners()}
     if learners is not None and (isinstance(learners, str) or not isinstance(learners, Sequence) or not learners):
-        raise ReprlError(f"learners must be a list of names, got {quote(learners)}")
+        raise ReprlError(f"learners must be a list of names or of learners, got {quote(learners)}")
     if access is not None:
         check_choice("access", access, ACCESSES)
     out = []
     for way in ("generative", "episodic") if access is None else (access,):
         for name in learners or known:
+            if callable(name):
+                out += _own(as_learner(name), way)
+                continue
             if not isinstance(name, str) or name not in known:
                 raise ReprlError(f"learners must be among {', '.join(known)}; got {quote(name)}")
             entry = known[name]
@@ -85,15 +100,26 @@ def contenders(
             for label, options in VARIANTS.get((name, way), {name: {}}).items():
                 out.append(Contender(label, name, way, {**aims, **options}))
     if not out:
-        raise ReprlError(f"learners must have access {access!r}, got {', '.join(learners or known)}")
+        names = ", ".join(name if isinstance(name, str) else name_of(name) for name in learners or known)
+        raise ReprlError(f"learners must have access {access!r}, got {names}")
     return out
+
+
+def _own(learner: Learner, way: str) -> list[Contender]:
+    """One's own learner, if this is the access that it needs; a comparison sets its option `samples`."""
+    if access_of(learner) != way:
+        return []
+    if not isinstance(learner, EnvLearner) and not takes(learner, "samples"):
+        raise ReprlError(f"learner {name_of(learner)} must take samples=, the budget that a comparison sets")
+    return [Contender(name_of(learner), name_of(learner), way, {}, learner)]
 
 
 def compare(
     env: TabularMDP | str | Any,
-    learners: Sequence[str] | None = None,
+    learners: Sequence[str | Learner] | None = None,
     *,
     horizon: int | None = None,
+    reward_range: tuple[float, float] | None = None,
     epsilon: float = 0.3,
     epsilon_units: str = "rescaled",
     rho: float = 0.1,
@@ -108,9 +134,12 @@ def compare(
     """Find the smallest budget of each learner on one environment.
 
     Args:
-        env: a TabularMDP, an id for ``reprl.make``, or anything else of known dynamics that ``reprl.learn`` takes.
-        learners: names in ``reprl.peers.learners()``; None for all of them.
-        horizon: H, for an id.
+        env: whatever ``reprl.learn`` takes. In a black box nobody knows the best value: disagreement alone is asked
+            for, and what policies earn is said beside it.
+        learners: names in ``reprl.peers.learners()``, or learners of your own as ``reprl.audit`` takes them, which are
+            given their budget as `samples`; None for all that have a name.
+        horizon: H, for an id or a gymnasium.Env.
+        reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         epsilon: accepted mean suboptimality; also what the learners are asked for.
         epsilon_units: what it is given in, as for ``reprl.learn``; the comparison holds it rescaled.
         rho: accepted disagreement; also what the learners are asked for.
@@ -128,9 +157,10 @@ def compare(
     Randomness:
         Data stream (seed, "compare/ACCESS/LABEL") gives the seed of each row.
     """
-    world = open_environment(env, horizon)
-    if not isinstance(world, TabularMDP):
-        raise ReprlError(f"env must have known dynamics: suboptimality needs exact values, got {quote(env)}")
+    world = open_environment(env, horizon, reward_range)
+    if isinstance(world, GymnasiumModel):
+        access = "episodic" if access is None else access
+        check_access(world, access, quote(env))
     seed = recall(checkpoint, "seed") if seed is None else seed
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
@@ -150,7 +180,7 @@ def compare(
 
 
 def run_row(
-    mdp: TabularMDP,
+    mdp: TabularMDP | GymnasiumModel,
     contender: Contender,
     *,
     epsilon: float,

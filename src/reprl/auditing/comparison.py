@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reprl.auditing.evidence import Estimate
 from reprl.auditing.search import Crossing, Tried
 from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, quote
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-_FORMAT, _VERSION = "reprl-comparison", 1
+_FORMAT, _FIRST, _VERSION = "reprl-comparison", 1, 2
+"""Version 2 is of black boxes, where losses are null and what policies earn is said beside them."""
 _NAMES = ("environment", "epsilon", "rho", "pairs", "seed", "rows")
 _ROW = (
     *("learner", "access", "options", "samples", "failed", "needed", "limit", "reached", "pairs", "disagreements"),
@@ -71,8 +73,11 @@ class Row:
             "disagreement": shown.disagreement,
             "interval": list(shown.interval),
             "suboptimality": shown.suboptimality,
-            "curve": [[p.samples, p.disagreement, *p.interval, p.suboptimality] for p in self.points],
+            "curve": [
+                [p.samples, p.disagreement, *p.interval, *(() if p.value else (p.suboptimality,))] for p in self.points
+            ],
             "counts": [[p.budget, p.pairs, p.disagreements] for p in self.points],
+            **({} if shown.value is None else {"values": [list(p.value or ()) for p in self.points]}),
         }
 
     @classmethod
@@ -83,7 +88,8 @@ class Row:
         if row.flag("reached") != (samples is not None):
             raise ReprlError(f"{row.where('reached')} must be true exactly where samples are, got {row['reached']}")
         counts = row.whole("pairs", 1), row.whole("disagreements"), row.share("disagreement")
-        figures = (*counts, row.pair("interval", 0.0, 1.0), row.real("suboptimality", -math.inf))
+        loss = row.optional("suboptimality", lambda field: row.real(field, -math.inf))
+        figures = (*counts, row.pair("interval", 0.0, 1.0), loss)
         among = points[-1:] if samples is None else [point for point in points if point.samples == samples]
         same = [point for point in among if figures == _figures(point)]
         if not same:
@@ -101,13 +107,25 @@ class Row:
         )
 
 
+def worth_words(point: Tried) -> str:
+    """What policies lose or, in a black box, earn at a budget."""
+    if point.value is not None:
+        return f"{point.value.mean:.3g} [{point.value.low:.3g}, {point.value.high:.3g}]"
+    return f"{point.suboptimality:.2g}"
+
+
 def _figures(point: Tried) -> tuple[Any, ...]:
     return point.pairs, point.disagreements, point.disagreement, point.interval, point.suboptimality
 
 
 def _read_points(row: Reader) -> tuple[Tried, ...]:
     counts = row.wholes("counts", (len(row.items("counts")), 3)).tolist()
-    curve = row.reals("curve", (len(counts), 5)).tolist()
+    earned: list[Estimate | None] = [None] * len(counts)
+    if "values" in row.document:
+        curve = [[*four, None] for four in row.reals("curve", (len(counts), 4)).tolist()]
+        earned = [Estimate(*three) for three in row.reals("values", (len(counts), 3), 0.0).tolist()]
+    else:
+        curve = row.reals("curve", (len(counts), 5)).tolist()
     points = []
     for i, ((budget, pairs, apart), (samples, rate, low, high, loss)) in enumerate(zip(counts, curve, strict=True)):
         where = f"{row.where('curve')}[{i}]"
@@ -115,7 +133,7 @@ def _read_points(row: Reader) -> tuple[Tried, ...]:
             raise ReprlError(f"{where} must be samples, disagreement, its interval and a loss, got {row['curve'][i]}")
         if not 0 <= apart <= pairs or pairs == 0 or rate != apart / pairs:
             raise ReprlError(f"{where} must be of {apart} disagreements in {pairs} pairs, as counted, got {rate}")
-        points.append(Tried(budget, samples, pairs, apart, (low, high), loss))
+        points.append(Tried(budget, samples, pairs, apart, (low, high), loss, earned[i]))
     return tuple(points)
 
 
@@ -131,11 +149,16 @@ class Comparison:
     seed: int
     rows: tuple[Row, ...]
 
+    @property
+    def black_box(self) -> bool:
+        """Whether the best value is not known, and disagreement alone was asked for."""
+        return any(row.shown.suboptimality is None for row in self.rows)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON document of this comparison."""
         return {
             "format": _FORMAT,
-            "version": _VERSION,
+            "version": _VERSION if self.black_box else _FIRST,
             "environment": self.environment.as_dict(),
             "epsilon": self.epsilon,
             "rho": self.rho,
@@ -162,13 +185,14 @@ class Comparison:
                 "low": [point.interval[0] for _, point in tried],
                 "high": [point.interval[1] for _, point in tried],
                 "suboptimality": [point.suboptimality for _, point in tried],
+                "value": [None if point.value is None else point.value.mean for _, point in tried],
             }
         )
 
     def __repr__(self) -> str:
         """Who reached the target, on one line."""
         reached = sum(row.samples is not None for row in self.rows)
-        target = f"disagreement ≤ {self.rho:g}, loss ≤ {self.epsilon:g}"
+        target = f"disagreement ≤ {self.rho:g}" + ("" if self.black_box else f", loss ≤ {self.epsilon:g}")
         return f"Comparison({visible(self.environment.title)}: {reached} of {len(self.rows)} learners reach {target})"
 
     def _repr_html_(self) -> str:
@@ -184,14 +208,15 @@ class Comparison:
     @classmethod
     def from_json(cls, text: str | bytes) -> Comparison:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        document = Reader.open(text, "comparison", _FORMAT, _VERSION, _NAMES)
+        document = Reader.open(text, "comparison", _FORMAT, _VERSION, _NAMES, earlier={_FIRST: _NAMES})
+        names = _ROW if document["version"] == _FIRST else (*_ROW, "values")
         return cls(
             environment=Environment.read(document),
             epsilon=document.real("epsilon"),
             rho=document.share("rho"),
             pairs=document.whole("pairs", 1),
             seed=document.whole("seed", 0, 2**64 - 1),
-            rows=tuple(Row.read(row) for row in document.parts("rows", _ROW)),
+            rows=tuple(Row.read(row) for row in document.parts("rows", names)),
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -209,11 +234,13 @@ class Comparison:
         from rich.text import Text
 
         name = self.environment.labels.name
-        title = f"Samples a run to disagreement ≤ {self.rho:g} and mean loss ≤ {self.epsilon:g}: {name}"
+        box = self.black_box
+        target = f"disagreement ≤ {self.rho:g}" + ("" if box else f" and mean loss ≤ {self.epsilon:g}")
+        title = f"Samples a run to {target}: {name}"
         table = Table(title=Text(title), title_justify="left", box=None)
         table.add_column("learner")
         table.add_column("access")
-        for name in ("samples", "by the fitted curve", "disagreement there", "loss"):
+        for name in ("samples", "by the fitted curve", "disagreement there", "value, by episodes" if box else "loss"):
             table.add_column(name, justify="right")
         for row in sorted(self.rows, key=lambda row: (row.access, row.samples or math.inf)):
             shown, needed = row.shown, row.needed
@@ -221,7 +248,7 @@ class Comparison:
             samples = f"{row.samples:,.0f}" if row.samples is not None else f"not reached at {row.limit:,.0f}"
             fitted = "" if needed is None else f"{needed.samples:.2g} [{needed.low:.2g}, {needed.high:.2g}]"
             rate = f"{shown.disagreement:.2g} [{low:.2g}, {high:.2g}]"
-            table.add_row(Text(row.learner), row.access, samples, fitted, rate, f"{shown.suboptimality:.2g}")
+            table.add_row(Text(row.learner), row.access, samples, fitted, rate, worth_words(shown))
         table.caption = f"to a factor of √2, up to {self.pairs} pairs a budget; repeat with seed {self.seed}"
         table.caption_justify = "left"
         return Visible(table)

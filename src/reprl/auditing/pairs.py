@@ -148,13 +148,13 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
         policies.append(policy)
         samples.append(spent)
         outputs = [*outputs, output][:2]
+    values, visits = _value(trial, number, policies)
+    reached = trial.reachable if visits is None else visits > 0
     one, two = outputs
     if isinstance(one, Run) and isinstance(two, Run):
         divergence = first_divergence(number, one, two, trial.world)
     else:
-        facts = (trial.scores, trial.reachable)
-        divergence = policy_divergence(number, policies[0], policies[1], trial.world, *facts)
-    values, visits = _value(trial, number, policies)
+        divergence = policy_divergence(number, policies[0], policies[1], trial.world, trial.scores, reached)
     actions = np.stack([policy.table.astype(np.int32) for policy in policies])
     return KeyRuns(actions, tuple(samples), values, divergence, visits)
 

@@ -56,7 +56,32 @@ def _headline(report: AuditReport) -> list[Text]:
                 f"loss against the best policy {loss.mean:.3g}, {loss.max:.3g} at most"
             )
         )
+    lines += [Text(line) for line in policy_lines(report)]
     lines.append(Text(f"{report.samples:,.0f} samples a run; repeat this audit with seed {report.seed}"))
+    return lines
+
+
+def policy_lines(report: AuditReport) -> list[str]:
+    """How many policies there were, where they part, and what they earn in a black box."""
+    found = report.policies
+    if found is None:
+        return []
+    runs = report.pairs * report.runs_per_key
+    lines = []
+    if found.over_runs > 1:
+        lines.append(
+            f"{found.over_runs} distinct policies in {runs} runs, {found.over_seeds} over {report.pairs} shared seeds; "
+            f"the most common came {found.most_common:.0%} of the time"
+        )
+    if found.apart < report.disagreements:
+        lines.append(f"{found.apart} of the {report.disagreements} pairs differ in a cell that is ever reached")
+    played = found.monte_carlo
+    if played is not None:
+        value, gap = played.value, played.gap
+        lines.append(
+            f"value {value.mean:.3g} [{value.low:.3g}, {value.high:.3g}], values of a pair differ by {gap.mean:.3g} "
+            f"[{gap.low:.3g}, {gap.high:.3g}], by {played.episodes} episodes a policy (Student's intervals)"
+        )
     return lines
 
 
@@ -81,12 +106,22 @@ def _meaning(report: AuditReport) -> str:
 
 def _cells(report: AuditReport) -> Table:
     known = report.cells[0].reachability is not None
-    more = int((report.by_cell > 0.0).sum()) - min(_ROWS, len(report.cells))
+    visited = report.cells[0].visited is not None
+    apart = report.by_cell > 0.0
+    if report.policies is not None:
+        apart = apart & report.policies.reached
+    more = int(apart.sum()) - min(_ROWS, len(report.cells))
     table = Table(title="Where runs disagree, what matters most first", title_justify="left", box=None)
-    for name in ("step", "state", "disagree", *(("reachable", "at stake") if known else ()), "chosen"):
+    for name in (
+        "step",
+        "state",
+        "disagree",
+        *(("reachable", "at stake") if known else ("visited",) if visited else ()),
+        "chosen",
+    ):
         table.add_column(name, justify="left" if name in ("state", "chosen") else "right")
     for cell in report.cells[:_ROWS]:
-        stakes = _stakes(cell) if known else ()
+        stakes = _stakes(cell) if known else (f"{cell.visited:.1%}",) if visited else ()
         table.add_row(
             str(cell.step),
             Text(report.environment.labels.state(cell.state)),

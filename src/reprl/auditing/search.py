@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reprl.auditing.evidence import SequentialTest
+from reprl.auditing.evidence import Estimate, SequentialTest, student
 from reprl.auditing.pairs import KeyRuns, Subject, Trial, run_keys
 from reprl.checkpoints import Checkpoint
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import describe
+from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 
@@ -23,6 +24,8 @@ LEVEL = 0.05
 """Chance of each of the two errors of a judgement."""
 MARGIN = (0.75, 1.5)
 """Disagreement of at most the first times ρ should pass, of at least the second times ρ should fail."""
+EVALUATION = 50
+"""Episodes with which each policy is valued in a black box."""
 STEP = 2.0
 RESOLUTION = math.sqrt(2.0)
 """A bracket is not split further than this."""
@@ -41,8 +44,10 @@ class Tried(NamedTuple):
     disagreements: int
     interval: tuple[float, float]
     """95 %, valid although the pairs were watched one by one."""
-    suboptimality: float
-    """Mean over all runs of the optimal value less the policy's, both exact."""
+    suboptimality: float | None
+    """Mean over all runs of the optimal value less the policy's, both exact; None for a black box."""
+    value: Estimate | None = None
+    """Mean return over episodes of all policies, in a black box; Student's interval, by pair."""
 
     @property
     def disagreement(self) -> float:
@@ -76,7 +81,7 @@ class Search(NamedTuple):
 
 
 def smallest_budget(
-    mdp: TabularMDP,
+    mdp: TabularMDP | GymnasiumModel,
     make: Callable[[int], Learner],
     *,
     access: str,
@@ -93,7 +98,8 @@ def smallest_budget(
     """Find the smallest budget with disagreement ≤ ρ and mean suboptimality ≤ ε, to a factor of √2.
 
     Args:
-        mdp: the environment; its dynamics give exact values.
+        mdp: the environment. Known dynamics give exact values; in a black box nobody knows the best value, so
+            disagreement alone decides, and every point says what its policies earn by episodes.
         make: from a budget to a learner(model, shared_key) that draws at most so many samples.
         access: the model that the learner needs, "generative" or "episodic".
         epsilon: accepted mean suboptimality over all runs.
@@ -115,8 +121,8 @@ def smallest_budget(
     Randomness:
         Data stream (seed, "compare/BUDGET") gives the seed of each budget's pairs; see ``run_key``.
     """
-    if not isinstance(mdp, TabularMDP):
-        raise ReprlError(f"mdp must be a TabularMDP: suboptimality needs exact values, got {quote(mdp)}")
+    if not isinstance(mdp, TabularMDP | GymnasiumModel):
+        raise ReprlError(f"mdp must be a TabularMDP or a GymnasiumModel, got {quote(mdp)}")
     check_choice("access", access, ACCESSES)
     epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
     low, pairs = check_int("low", low, 1, 2**62), check_int("pairs", pairs, 1, 10**6)
@@ -129,7 +135,7 @@ def smallest_budget(
         tried[budget] = point, agrees, _ = _try(mdp, runs, budget, rho)
         if tell is not None:
             tell(point)
-        return point, agrees and point.suboptimality <= epsilon
+        return point, agrees and (point.suboptimality is None or point.suboptimality <= epsilon)
 
     found, failed = _climb(judge, low, limit)
     points, _, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
@@ -167,10 +173,11 @@ def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> 
     return found, failed
 
 
-def _trial(mdp: TabularMDP, learner: Learner, access: str, budget: int, seed: int) -> Trial:
+def _trial(mdp: TabularMDP | GymnasiumModel, learner: Learner, access: str, budget: int, seed: int) -> Trial:
     own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
     subject = Subject(name="learner", access=access, options={}, call=learner)
-    return Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, scores=None)
+    played = 0 if isinstance(mdp, TabularMDP) else EVALUATION
+    return Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, episodes=played)
 
 
 def _runs(
@@ -180,11 +187,14 @@ def _runs(
     return run_keys(trial, pairs, workers, may_stop=True, checkpoint=kept, name=f"{name}{budget}/")
 
 
-def _try(mdp: TabularMDP, runs: Generator[KeyRuns, None, None], budget: int, rho: float) -> tuple[Tried, bool, str]:
+def _try(
+    mdp: TabularMDP | GymnasiumModel, runs: Generator[KeyRuns, None, None], budget: int, rho: float
+) -> tuple[Tried, bool, str]:
     """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
     test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
     hits = keys = samples = 0
     value, verdict, failure = 0.0, "undecided", ""
+    earned: list[float] = []
     try:
         with closing(runs):
             for found in runs:
@@ -193,14 +203,18 @@ def _try(mdp: TabularMDP, runs: Generator[KeyRuns, None, None], budget: int, rho
                 hits += bool((found.actions[0] != found.actions[1]).any())
                 samples += sum(found.samples)
                 value += sum(found.values)
+                earned.append(sum(found.values) / 2.0)
                 verdict = test.decide(hits, keys)
                 if verdict != "undecided":
                     break
     except ReprlError as error:  # a pair without two policies: apart, and worth nothing
         keys, hits, samples, failure = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
-    loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))
     agrees = not failure and (verdict == "not rejected" or (verdict == "undecided" and hits <= rho * keys))
-    return Tried(budget, samples / (2 * keys), keys, hits, test.interval(hits, keys), loss), agrees, failure
+    point = Tried(budget, samples / (2 * keys), keys, hits, test.interval(hits, keys), None)
+    if isinstance(mdp, TabularMDP):
+        loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))
+        return point._replace(suboptimality=loss), agrees, failure
+    return point._replace(value=student(earned or [0.0], 0.0, float(mdp.horizon))), agrees, failure
 
 
 class Crossing(NamedTuple):

@@ -32,7 +32,7 @@ def announce(
 
     options = settings.as_dict()
     try:
-        found = forecast(world, max_samples=max_samples, workers=workers, seconds=_PILOT, **options)  # type: ignore[arg-type]
+        found = forecast(world, max_samples=max_samples, workers=workers, seconds=_PILOT, **options)
     except ReprlError:  # the run itself will say what is wrong
         return
     found = found.times(runs)

@@ -27,6 +27,7 @@ from reprl.cli.answer import (
     print_error,
 )
 from reprl.cli.audit import audit
+from reprl.cli.audit_agents import audit_agents
 from reprl.cli.certify import certify
 from reprl.cli.compare import compare
 from reprl.cli.docs import docs
@@ -102,7 +103,8 @@ def _root(
 ) -> None: ...
 
 
-for _command in (twice, learn, replicate, verify, certify, play, audit, compare, plan, report, envs, learners, docs):
+_AUDITS = (audit, audit_agents, compare)
+for _command in (twice, learn, replicate, verify, certify, play, *_AUDITS, plan, report, envs, learners, docs):
     app.command(cls=_Command, help=_paragraphs(_command.__doc__))(_command)
 
 

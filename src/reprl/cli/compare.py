@@ -17,7 +17,7 @@ def compare(
         list[str] | None,
         args.option(
             "--learner",
-            help="A name of 'reprl learners'; may be repeated. Default: all.",
+            help="A name of 'reprl learners', or file.py:name; may be repeated. Default: all.",
             metavar="NAME",
             complete=args.complete_learner,
         ),
@@ -47,10 +47,10 @@ def compare(
 
     reprl compare gridworld-v0 --horizon 6 --access generative --out comparison.json
 
-    reprl compare river-swim-v0 --learner reprl --learner ucbvi --pairs 20
+    reprl compare river-swim-v0 --learner reprl --learner ucbvi --learner mine.py:train --pairs 20
     """
     from reprl.auditing.compare import compare as run_comparison
-    from reprl.cli.environment import open_named
+    from reprl.cli.environment import names_object, open_named, read_object
     from reprl.tasks import cluster
 
     asked = {
@@ -67,7 +67,8 @@ def compare(
     with args.open_results(out, "comparison.json") as (save, kept):
         with _status() as tell, cluster(dask):
             given |= {"workers": args.count_workers(workers), "checkpoint": kept, "progress": tell}
-            found = run_comparison(world, learner or None, **given)
+            named = [read_object("--learner", name) if names_object(name) else name for name in learner or ()]
+            found = run_comparison(world, named or None, **given)
         unsaved = save(found.to_json())
     return Answer(found.as_dict(), lambda console: console.print(found), BAD_INPUT if unsaved else FINE, unsaved)
 

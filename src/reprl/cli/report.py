@@ -13,7 +13,8 @@ from reprl.cli.answer import Answer
 
 def report(
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="A run folder, an audit or a comparison.", show_default=False)
+        Path,
+        typer.Argument(metavar="SOURCE", help="A run folder, an audit or a comparison.", show_default=False),
     ],
     second: Annotated[
         Path | None, typer.Argument(metavar="[SECOND]", help="Another run, to be compared.", show_default=False)

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.grade import COUPLINGS, DEFAULT_BLOCK, JOINT, Grade
 from reprl.coupling.gumbel_field import find_winners, make_search
-from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, rounding_of
+from reprl.coupling.own import OWN, Coupling, check_choices, check_own, function_of
+from reprl.errors import ReprlError, check_array, check_distribution, check_int, rounding_of
 from reprl.randomness import SharedKey, check_shared_key, philox, unit
 
 DEFAULT_MAX_NODES = 5 * 10**7
@@ -34,7 +35,7 @@ class Draw(NamedTuple):
 def correlated_sample(
     key: SharedKey,
     probabilities: ArrayLike,
-    method: str = "joint",
+    method: str | Coupling = "joint",
     block: int = DEFAULT_BLOCK,
     *,
     first: int = 0,
@@ -46,7 +47,8 @@ def correlated_sample(
         key: shared randomness; the same key in both runs.
         probabilities: (n, k), each row a law.
         method: "joint" couples the whole product, "blocked" each run of `block` rows, "product" each row; "auto" is
-            joint while there are at most 2⁴⁰ outcomes in all, and else blocks of that size: by (n, k) alone.
+            joint while there are at most 2⁴⁰ outcomes in all, and else blocks of that size: by (n, k) alone. Or a
+            ``Coupling`` of one's own, which promises what it promises.
         block: rows per block for "blocked".
         first: number of the first row, so that one list may be drawn in several calls; a multiple of `block` for
             "blocked", 0 for "joint".
@@ -64,7 +66,7 @@ def correlated_sample(
         Shared only: product reads words of `key` by row number, the others nodes of a tree per block number. Neither
         data nor the order or split of calls can move a draw.
     """
-    check_choice("method", method, COUPLINGS)
+    check_own("method", method, COUPLINGS)
     laws = _laws(probabilities)
     return _draw(key, laws, Grade.resolve(method, block, *laws.shape), first, max_nodes).choice
 
@@ -86,6 +88,10 @@ def _draw(key: SharedKey, laws: NDArray[np.float64], grade: Grade, first: int, m
     first = check_int("first", first, 0, 2**62)
     max_nodes = check_int("max_nodes", max_nodes, 1, 2**62)
     n, k = laws.shape
+    if grade.name.startswith(OWN):
+        if first:
+            raise ReprlError(f"first must be 0 for a coupling of one's own, got {first}")
+        return Draw(check_choices(function_of("coupling", grade.method)(key, laws), laws, grade.name), 0)
     choice = np.zeros(n, dtype=np.int64)
     if grade.method == "product":
         _draw_rows(words[0], words[1], np.uint64(first), laws, choice)

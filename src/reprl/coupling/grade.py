@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import check_choice, check_int
+from reprl.coupling.own import Coupling, check_own, own_name
+from reprl.errors import check_int
 
 METHODS = ("joint", "blocked", "product")
 COUPLINGS = ("auto", *METHODS)
@@ -20,14 +21,15 @@ _AUTO_BITS = 40.0
 class Grade:
     """The grade of a coupling, which cuts n coordinates into blocks; fixed by the configuration, never by data."""
 
-    method: str = "joint"
-    """"joint" couples all coordinates together, "blocked" each run of `block`, "product" each by itself."""
+    method: str | Coupling = "joint"
+    """"joint" couples all coordinates together, "blocked" each run of `block`, "product" each by itself; a function of
+    one's own is given all of them."""
     block: int = DEFAULT_BLOCK
     """Coordinates per block for "blocked"."""
 
     def __post_init__(self) -> None:
         """Check both fields once."""
-        check_choice("method", self.method, METHODS)
+        check_own("method", self.method, METHODS)
         object.__setattr__(self, "block", check_int("block", self.block, 1))
 
     @classmethod
@@ -38,14 +40,19 @@ class Grade:
         return cls(method, max(1, int(_AUTO_BITS / bits)))
 
     @classmethod
-    def resolve(cls, coupling: str, block: int, n_coordinates: int, n_outcomes: int) -> Grade:
+    def resolve(cls, coupling: str | Coupling, block: int, n_coordinates: int, n_outcomes: int) -> Grade:
         """Return the grade that a user's keywords, one of COUPLINGS and a block, mean for these sizes."""
-        check_choice("coupling", coupling, COUPLINGS)
+        check_own("coupling", coupling, COUPLINGS)
         return cls.auto(n_coordinates, n_outcomes) if coupling == "auto" else cls(coupling, block)
+
+    @property
+    def name(self) -> str:
+        """The method by name, also one of somebody's own."""
+        return own_name(self.method)
 
     def size(self, n: int) -> int:
         """Coordinates in a full block of n ≥ 1; the last block may have fewer."""
-        return {"joint": n, "blocked": min(n, self.block), "product": 1}[self.method]
+        return {"blocked": min(n, self.block), "product": 1}.get(self.name, n)
 
     def count(self, n: int) -> int:
         """Number of blocks of n coordinates."""

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_probability, check_real
+from reprl.coupling.own import Mechanism, function_of, own_name
+from reprl.errors import ReprlError, check_array, check_distribution, check_probability, check_real
 
 MECHANISMS = ("compact", "exponential")
 
@@ -26,9 +27,9 @@ class Selection(NamedTuple):
     """An arm more than this below the best score of its row is picked with probability at most `failure`."""
     failure: float
     """Probability, over all rows together, that some pick loses more than `loss`."""
-    total_variation: Callable[[ArrayLike], float]
+    total_variation: Callable[[ArrayLike], float] | None
     """Bound on the total variation between two runs' products of laws, from bounds on |score difference|: a number, one
-    per row (n, 1), or one per arm (n, k)."""
+    per row (n, 1), or one per arm (n, k). None for a mechanism of one's own that has no bound."""
 
 
 def compact(scores: ArrayLike, *, epsilon: float) -> Selection:
@@ -88,6 +89,32 @@ def exponential(scores: ArrayLike, *, epsilon: float, delta: float, temperature:
     return Selection(
         weights / weights.sum(axis=1, keepdims=True), math.log(n * k / failure) / t, failure, total_variation
     )
+
+
+def own_selection(
+    mechanism: str | Mechanism, scores: NDArray[np.float64], *, epsilon: float, delta: float
+) -> Selection:
+    """Call a mechanism of one's own and check what it returns.
+
+    Args:
+        mechanism: the function, which returns laws or a Selection.
+        scores: (n, k) empirical utilities.
+        epsilon: gap from which an arm should never be picked.
+        delta: failure probability that it may spend.
+    """
+    name = own_name(mechanism)
+    found = function_of("mechanism", mechanism)(scores.copy(), epsilon=epsilon, delta=delta)
+    if not isinstance(found, Selection):
+        found = Selection(found, math.inf, 1.0, None)
+    laws = check_array(f"laws of {name}", found.probabilities, 2)
+    if laws.shape != scores.shape:
+        raise ReprlError(f"laws of {name} must have the shape of the scores, {scores.shape}, got {laws.shape}")
+    check_distribution(f"laws of {name}", laws)
+    loss = found.loss  # infinite where nothing is known of it
+    if loss != math.inf:
+        loss = check_real(f"loss of {name}", loss, 0.0, math.inf, open_low=False)
+    failure = check_real(f"failure of {name}", found.failure, 0.0, 1.0, open_low=False, open_high=False)
+    return Selection(laws, loss, failure, found.total_variation)
 
 
 def _scores(scores: ArrayLike) -> NDArray[np.float64]:

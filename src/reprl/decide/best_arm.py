@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, draw
 from reprl.coupling.grade import DEFAULT_BLOCK, METHODS, Grade
-from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential
+from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential, own_selection
+from reprl.coupling.own import OWN, Coupling, Mechanism, check_own, coupling_bound, own_name, proof_of
 from reprl.coupling.rounding import round_vector, rounding_bound
 from reprl.errors import (
     ROUNDING,
@@ -35,10 +36,10 @@ _SOURCE = "docs/proofs/decision.md"
 class Decision:
     """How arms are chosen from data: fixed by the configuration, never by data."""
 
-    mechanism: str = "compact"
-    """Scores to laws: "compact" (ours) or "exponential" (the paper's)."""
-    coupling: str = "joint"
-    """Grade of the coupling over states: "joint", "blocked" or "product"."""
+    mechanism: str | Mechanism = "compact"
+    """Scores to laws: "compact" (ours), "exponential" (the paper's), or a ``Mechanism`` of one's own."""
+    coupling: str | Coupling = "joint"
+    """Grade of the coupling over states: "joint", "blocked" or "product", or a ``Coupling`` of one's own."""
     block: int = DEFAULT_BLOCK
     """States per block for "blocked"."""
     rounding: str = "vector"
@@ -48,16 +49,33 @@ class Decision:
 
     def __post_init__(self) -> None:
         """Check every field once."""
-        check_choice("mechanism", self.mechanism, MECHANISMS)
-        check_choice("coupling", self.coupling, METHODS)
+        check_own("mechanism", self.mechanism, MECHANISMS)
+        check_own("coupling", self.coupling, METHODS)
         check_int("block", self.block, 1)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_int("max_nodes", self.max_nodes, 1)
+        if self.rounding == "vector" and self.grade.name.startswith(OWN):
+            raise ReprlError("rounding must be 'none' or 'grid' with a coupling of one's own, got 'vector'")
 
     @property
     def grade(self) -> Grade:
         """Coupling and block as one value."""
         return Grade(self.coupling, self.block)
+
+    @property
+    def unproven(self) -> str | None:
+        """Why nothing is proven with a mechanism or a coupling of one's own; None where its proof is written down."""
+        for name, choice in (("mechanism", self.mechanism), ("coupling", self.coupling)):
+            known = own_name(choice)
+            if known.startswith(OWN) and proof_of(choice) is None:
+                return f"the {name} {known.removeprefix(OWN)} does not say where its bound is proven"
+        return None
+
+    @property
+    def source(self) -> str:
+        """Where what is proven is written down."""
+        proofs = [proof_of(choice) for choice in (self.mechanism, self.coupling)]
+        return "; ".join([f"{_SOURCE} §2", *(proof for proof in proofs if proof)])
 
 
 def check_decision(decision: object) -> Decision:
@@ -132,12 +150,15 @@ def multi_best_arm(
     apart = 2.0 * noise + check_real("drift", drift, 0.0, math.inf, open_low=False)
     width, method = _grid(decision, epsilon)
     reach = width if method != "grid" else width / 2.0
+    parted = _disagreement(decision, selection, apart, epsilon, np.flatnonzero(inside))
+    bounded = parted is not None and math.isfinite(selection.loss)
+    proven = bounded and decision.unproven is None
     guarantee = Guarantee(
-        rho=min(1.0, _disagreement(decision, selection, apart, epsilon, np.flatnonzero(inside)) + 2.0 * delta / 3.0),
+        rho=min(1.0, (1.0 if parted is None else parted) + 2.0 * delta / 3.0),
         delta=delta / 3.0 + selection.failure,
-        epsilon=float(max(selection.loss + 2.0 * noise.max(), reach + noise.max())),
-        status="proven",
-        source=f"{_SOURCE} §2",
+        epsilon=float(max(min(selection.loss, scale) + 2.0 * noise.max(), reach + noise.max())),
+        status="proven" if proven else "none",
+        source=decision.source if proven else decision.unproven or "a mechanism or coupling that carries no bound",
     )
     return BestArms(arms, values, selection.probabilities, float(noise.max()), guarantee)
 
@@ -153,11 +174,13 @@ def paper_requirement(
     return (rho * epsilon) ** 2 / (9216.0 * log**3 * grade.count(n_instances))
 
 
-def select(mechanism: str, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
+def select(mechanism: str | Mechanism, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
     """Turn scores into laws by a mechanism that spends half of the accuracy ε."""
     if mechanism == "compact":
         return compact(scores, epsilon=epsilon / 2.0)
-    return exponential(scores, epsilon=epsilon, delta=delta)
+    if mechanism == "exponential":
+        return exponential(scores, epsilon=epsilon, delta=delta)
+    return own_selection(mechanism, scores, epsilon=epsilon / 2.0, delta=delta)
 
 
 def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
@@ -166,7 +189,7 @@ def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
         return 0.0, ""
     if decision.rounding == "grid":
         return epsilon, "grid"
-    return epsilon / 2.0, decision.coupling
+    return epsilon / 2.0, decision.grade.name
 
 
 def _inside(among: ArrayLike | None, n: int) -> NDArray[np.bool_]:
@@ -209,14 +232,20 @@ def _disagreement(
     apart: NDArray[np.float64],
     epsilon: float,
     places: NDArray[np.int64],
-) -> float:
-    """Bound the probability that two runs whose scores differ by at most `apart`, row by row, choose differently."""
+) -> float | None:
+    """Bound the chance that runs whose scores differ by at most `apart` choose differently; None without a bound."""
+    if selection.total_variation is None:
+        return None
     n_places = int(places[-1]) + 1
     home = places // decision.grade.size(n_places)
     total = 0.0
     for block in np.unique(home):
         tv = selection.total_variation(np.where(home == block, apart, 0.0))
-        total += 2.0 * tv / (1.0 + tv)
+        own = decision.grade.name.startswith(OWN)
+        differ = coupling_bound(decision.coupling, tv) if own else 2.0 * tv / (1.0 + tv)
+        if differ is None:
+            return None
+        total += differ
     width, method = _grid(decision, epsilon)
     if method:
         spread = np.zeros(n_places)

@@ -145,6 +145,8 @@ def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accurac
         terms = [2.0 * error + max(pessimism, error) for error in steps]
         if terms:
             loss += sum(terms) if tier == 1 else 2.0 ** (1 - tier) * max(terms)
+    unproven = [part.source for _, part in parts if part.status == "none"]
+    proofs = dict.fromkeys(proof for _, part in parts for proof in part.source.split("; ")[1:])
     source, lost = _SOURCE, int(tiers.ignorable.all(axis=1).sum())
     if lost > 2.0 ** (1 - tiers.count):
         source = f"all states of {lost} steps are ignored, so no more is known than of any policy; {_SOURCE}"
@@ -153,6 +155,6 @@ def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accurac
         rho=min(1.0, sum(part.rho for _, part in parts)),
         delta=sum(part.delta for _, part in parts),
         epsilon=loss,
-        status="proven" if proven else "heuristic",
-        source=source,
+        status="none" if unproven else "proven" if proven else "heuristic",
+        source=unproven[0] if unproven else "; ".join([source, *proofs]),
     )

@@ -72,7 +72,8 @@ class EnvLearner:
 
         budget = self.samples if samples is None else check_int("samples", samples, 1)
         with open_for_learner(model, budget) as env:
-            return self.on(env, shared_key, model.data_seed, samples=budget, **options)
+            given = options if budget is None else {**options, "samples": budget}
+            return self.on(env, shared_key, model.data_seed, **given)
 
     def on(self, env: Any, shared_key: SharedKey, data_seed: int, **options: Any) -> Any:
         """Train in an environment that is open."""
@@ -238,6 +239,12 @@ def _adds_end(model: Model) -> bool:
         return True
     labels = getattr(getattr(model, "mdp", None), "labels", None)
     return labels is not None and labels.name.startswith(PREFIX) and labels.states[-1:] == ("ended",)
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function can be given an option of this name."""
+    parameters = _parameters(function).values()
+    return any(p.name == name or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

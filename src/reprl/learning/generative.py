@@ -145,4 +145,6 @@ def promise(settings: Settings, computed: Guarantee) -> Guarantee:
         return settings.promise("proven", computed.source)
     if settings.calls is not None:
         return by_hand(settings, "parallel calls")
+    if computed.status == "none":
+        return settings.promise("none", computed.source)
     return settings.promise("heuristic", "the paper's rate, whose computed figures miss what was asked for")

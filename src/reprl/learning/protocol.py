@@ -110,13 +110,6 @@ class Learner(Protocol):
         """Learn from fresh samples of the model."""
 
 
-class SizedLearner(Learner, Protocol):
-    """A learner whose size a budget of samples sets, as those of ``reprl.peers.make_learner`` do."""
-
-    def least(self, model: Any) -> int:
-        """Return the smallest budget that is worth a try on a model."""
-
-
 def name_of(learner: object) -> str:
     """Return the name that people know a learner by."""
     name = getattr(learner, "name", None) or getattr(learner, "__name__", None)
@@ -130,6 +123,13 @@ def access_of(learner: object, asked: str | None = None) -> str:
     if needed is not None and asked is not None and asked != needed:
         raise ReprlError(f"access must be {needed!r} for {name_of(learner)}, got {asked!r}")
     return asked or needed or "episodic"
+
+
+def least_budget(model: Any, access: str) -> int:
+    """Return the smallest budget that is worth a try: a parallel call, or an episode for each cell and two more."""
+    if access == "generative":
+        return int(model.samples_per_call)
+    return int(model.samples_per_episode * (model.horizon * model.n_states * model.n_actions + 2))
 
 
 def number_within(samples: int, each: int, what: str) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TypedDict
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypedDict
 
 from reprl.coupling.grade import COUPLINGS, DEFAULT_BLOCK, Grade
 from reprl.coupling.mechanisms import MECHANISMS
+from reprl.coupling.own import Coupling, Mechanism, check_own
 from reprl.decide.best_arm import ROUNDINGS, Decision
 from reprl.decide.induction import Accuracy
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
@@ -34,9 +35,9 @@ class LearnerOptions(TypedDict, total=False):
     rule: str
     preference: str | Sequence[int | str] | None
     stationary: bool | None
-    coupling: str
+    coupling: str | Coupling
     block: int
-    mechanism: str
+    mechanism: str | Mechanism
     rounding: str
     constants: str
     scale: float
@@ -72,12 +73,12 @@ class Settings:
     stationary: bool | None = None
     """Whether a sample of (state, action) counts at every step, for "canonical": True if you say so, False, or None for
     what the environment shows."""
-    coupling: str = "auto"
-    """"joint", "blocked", "product", or "auto": joint or blocked by the sizes (S, A, H) alone."""
+    coupling: str | Coupling = "auto"
+    """"joint", "blocked", "product", "auto" (joint or blocked by the sizes (S, A, H) alone), or your own function."""
     block: int = DEFAULT_BLOCK
     """Coordinates per block for "blocked"."""
-    mechanism: str = "compact"
-    """"compact" or "exponential"."""
+    mechanism: str | Mechanism = "compact"
+    """"compact", "exponential", or a function of your own."""
     rounding: str = "none"
     """"none" (only the policy replicates), "vector" or "grid" (the values do too)."""
     constants: str = "practical"
@@ -105,9 +106,9 @@ class Settings:
             raise ReprlError(f"stationary must be True, False or None, got {quote(self.stationary)}")
         if self.stationary and self.rule != "canonical":
             raise ReprlError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
-        check_choice("coupling", self.coupling, COUPLINGS)
+        check_own("coupling", self.coupling, COUPLINGS)
         check_int("block", self.block, 1)
-        check_choice("mechanism", self.mechanism, MECHANISMS)
+        check_own("mechanism", self.mechanism, MECHANISMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_choice("constants", self.constants, PRESETS)
         check_real("scale", self.scale, 0.0, 1.0, open_high=False)
@@ -231,9 +232,9 @@ class Settings:
         """Return the asked figures with a status."""
         return Guarantee(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status=status, source=source)
 
-    def as_dict(self) -> dict[str, float | int | str | None]:
-        """Return the fields by name, for recipes."""
-        return asdict(self)
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, for recipes; functions of one's own as they are."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _checked_preference(value: object, rule: str) -> str | tuple[int | str, ...] | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.learning.learner import ReprlLearner, make_settings
+from reprl.learning.protocol import least_budget
 from reprl.learning.settings import Settings
 from reprl.mdp.access import check_model
 from reprl.mdp.policy import Policy
@@ -183,11 +184,9 @@ class Rival:
         return _RIVALS[self.name].run(model, shared_key, **self.options)
 
     def least(self, model: Any) -> int:
-        """Return the smallest budget that is worth a try: a parallel call, or an episode for each cell and two more."""
+        """Return the smallest budget that is worth a try."""
         check_model(model, self.access, self.name)
-        if self.access == "generative":
-            return int(model.samples_per_call)
-        return int(model.samples_per_episode * (model.horizon * model.n_states * model.n_actions + 2))
+        return least_budget(model, self.access)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name and options, for worker processes."""

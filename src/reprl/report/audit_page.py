@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.record import AuditReport
 from reprl.documents import digest, plain
@@ -96,6 +98,14 @@ def _tiles(audit: AuditReport) -> list[tuple[str, str, str]]:
     ):
         if both is not None:
             items.append((name, number(both[0]), f"mean; at most {number(both[1])}, {remark}"))
+    found = audit.policies
+    if found is not None:
+        remark = f"in all runs; {found.over_seeds} over {audit.pairs} shared seeds"
+        items.insert(2, ("distinct policies", number(found.over_runs), remark))
+        if found.monte_carlo is not None:
+            for name, each in (("value", found.monte_carlo.value), ("value gap", found.monte_carlo.gap)):
+                words = f"[{each.low:.3g}, {each.high:.3g}], by {found.monte_carlo.episodes} episodes a policy"
+                items.append((name, f"{each.mean:.3g}", words))
     return items
 
 
@@ -121,13 +131,16 @@ def _evidence(audit: AuditReport) -> str:
 
 
 def _where(audit: AuditReport, maps: Maps) -> str:
-    maps.tell("pairs that differ", audit.by_cell)
+    reached = None if audit.policies is None else audit.policies.reached
+    by_cell = audit.by_cell if reached is None else np.where(reached, audit.by_cell, 0.0)
+    maps.tell("pairs that differ", by_cell)
+    left = " Cells that no policy reaches are left out." if reached is not None and not reached.all() else ""
     parts = [
         maps.figure(
             "by-cell",
             "Disagreement map",
-            "Share of pairs whose actions differ in a state at a step.",
-            shade(audit.by_cell, "orange", low=0.0, none="always the same"),
+            f"Share of pairs whose actions differ in a state at a step.{left}",
+            shade(by_cell, "orange", low=0.0, none="always the same"),
         )
     ]
     if audit.by_cell_weighted is not None:
@@ -147,10 +160,12 @@ def _cells(audit: AuditReport) -> str:
     for cell in audit.cells[:_SHOWN]:
         chosen = ", ".join(f"{action_name(audit.environment, a)} {percent(share)}" for a, share in cell.actions)
         stake = "—" if cell.stake is None else "0: an exact tie" if cell.stake == 0 else number(cell.stake)
-        reach = "—" if cell.reachability is None else number(cell.reachability)
+        often = cell.visited if cell.reachability is None else cell.reachability
+        reach = "—" if often is None else number(often)
         where = f"step {cell.step}, {state_name(audit.environment, cell.state)}"
         rows.append((escape(where), percent(cell.disagreement), reach, escape(stake), escape(chosen)))
-    head = ("where", "pairs that differ", "reachability", "at stake", "runs chose")
+    played = audit.cells[0].visited is not None
+    head = ("where", "pairs that differ", "visited" if played else "reachability", "at stake", "runs chose")
     return (
         '<section class="card" id="cells-that-matter"><h2>Cells that matter most</h2><p class="caption">By how often '
         "pairs differ and how likely the cell is reached; at stake is the largest difference in value between the "

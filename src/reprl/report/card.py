@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.verify import Verification
-from reprl.auditing.comparison import Comparison
-from reprl.auditing.record import AuditReport
+from reprl.auditing.agent_record import GRADE, AgentReport
+from reprl.auditing.comparison import Comparison, worth_words
+from reprl.auditing.record import AuditReport, Cell
+from reprl.auditing.render import policy_lines
 from reprl.errors import ReprlError, quote
 from reprl.learning.learner import LearnResult
 from reprl.mdp.environment import Environment
@@ -45,6 +47,8 @@ def card(thing: object) -> str:
         return _run(thing)
     if isinstance(thing, AuditReport):
         return _audit(thing)
+    if isinstance(thing, AgentReport):
+        return _agents(thing)
     if isinstance(thing, Comparison):
         return _comparison(thing)
     if isinstance(thing, Verification):
@@ -80,19 +84,55 @@ def _audit(report: AuditReport) -> str:
         f"{_badge(f'ρ = {report.rho:g} {report.verdict}', _VERDICT[report.verdict])} {report.disagreements} of "
         f"{report.pairs} pairs differ; 95\u00a0% interval [{low:.3g}, {high:.3g}]."
     )
-    lines = [head, f"{number(round(report.samples))} samples a run · repeat with seed {report.seed}"]
+    said = [f"{escape(line)}." for line in policy_lines(report)]
+    lines = [head, *said, f"{number(round(report.samples))} samples a run · repeat with seed {report.seed}"]
     rows = [
         (
             f"step {cell.step}, {state_name(report.environment, cell.state)}",
             percent(cell.disagreement),
-            "—" if cell.reachability is None else percent(cell.reachability),
+            _often(cell),
             "—" if cell.stake is None else "exact tie" if cell.stake == 0.0 else number(cell.stake),
             ", ".join(f"{action_name(report.environment, a)} {share:.0%}" for a, share in cell.actions[:4]),
         )
         for cell in report.cells[:_ROWS]
     ]
-    table = _table(("where", "differ", "reachable", "at stake", "chosen"), rows, len(report.cells))
+    played = any(cell.visited is not None for cell in report.cells)
+    head_row = ("where", "differ", "visited" if played else "reachable", "at stake", "chosen")
+    table = _table(head_row, rows, len(report.cells))
     return _card(f"Audit: {report.learner} on {report.environment.title}", _lines(lines), table)
+
+
+def _often(cell: Cell) -> str:
+    """How often a cell can be, or was, come to."""
+    often = cell.visited if cell.reachability is None else cell.reachability
+    return "—" if often is None else percent(often)
+
+
+def _agents(report: AgentReport) -> str:
+    low, high = report.interval
+    tone = "bad" if report.verdict == "rejected" else "plain"
+    claim = f"ρ = {report.rho:g} at γ = {report.gamma:g} {report.verdict}"
+    count = (
+        f"{report.disagreements} of {len(report.pairs)} pairs act differently in more than {percent(report.gamma)} of "
+        f"the states met; 95\u00a0% interval [{low:.3g}, {high:.3g}]."
+    )
+    mean = report.distance
+    lines = [
+        f"{_badge(claim, tone)} {count}",
+        f"Grade: {GRADE} · mean distance {mean.mean:.3g} [{mean.low:.3g}, {mean.high:.3g}]",
+        f"{number(round(report.samples))} samples a training · repeat with seed {report.seed}",
+    ]
+    rows = [
+        (
+            str(k),
+            percent(pair.distance),
+            f"{percent(pair.interval[0])} to {percent(pair.interval[1])}",
+            f"{pair.returns[0]:.4g} and {pair.returns[1]:.4g}",
+        )
+        for k, pair in enumerate(report.pairs[:_ROWS])
+    ]
+    table = _table(("pair", "distance", "95 %", "returns"), rows, len(report.pairs))
+    return _card(f"Agents: {report.learner} on {report.environment}", _lines(lines), table)
 
 
 def _comparison(found: Comparison) -> str:
@@ -102,12 +142,13 @@ def _comparison(found: Comparison) -> str:
             row.access,
             "not reached" if row.samples is None else number(round(row.samples)),
             f"{row.shown.disagreement:.2g} [{row.shown.interval[0]:.2g}, {row.shown.interval[1]:.2g}]",
-            number(row.shown.suboptimality),
+            worth_words(row.shown),
         )
         for row in sorted(found.rows, key=lambda row: (row.access, row.samples is None, row.samples or 0.0))
     ]
-    line = f"Samples a run to disagreement ≤ {found.rho:g} and mean loss ≤ {found.epsilon:g}; up to {found.pairs} pairs"
-    head = ("learner", "access", "samples", "disagreement there", "loss")
+    target = f"disagreement ≤ {found.rho:g}" + ("" if found.black_box else f" and mean loss ≤ {found.epsilon:g}")
+    line = f"Samples a run to {target}; up to {found.pairs} pairs"
+    head = ("learner", "access", "samples", "disagreement there", "value" if found.black_box else "loss")
     return _card(f"Comparison on {found.environment.title}", _lines([escape(line)]), _table(head, rows, len(rows)))
 
 

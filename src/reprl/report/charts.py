@@ -10,6 +10,7 @@ from reprl.report.page import escape, power
 from reprl.report.theme import CATEGORIES
 
 _SHAPES, _FEW = 6, 4
+_APART = "probability that two runs end in different policies"
 _LEAST, _MOST = 1e-280, 1e280
 """What a logarithmic axis shows at most: further out, floating-point numbers have no room for its margins."""
 _FINEST = 1e-290
@@ -117,8 +118,8 @@ def _grid(x: Axis, y: Axis | None = None) -> str:
     return f'<path class="mesh" d="{d}"/>'
 
 
-def interval(low: float, value: float, high: float, rho: float, tip: str) -> str:
-    """Return a measured rate and its exact interval on one axis with the claim ρ."""
+def interval(low: float, value: float, high: float, rho: float, tip: str, name: str = _APART) -> str:
+    """Return a measured rate, that of the event with this name, and its exact interval on one axis with the claim ρ."""
     axis = Axis.over((high, rho), zero=True, most=1.0)
     left, right, mark = axis.place(low), axis.place(high), axis.place(rho)
     side = " flip" if mark > 70 else ""
@@ -128,7 +129,7 @@ def interval(low: float, value: float, high: float, rho: float, tip: str) -> str
         f'<div class="span" style="left:{left:.2f}%;width:{max(0.4, right - left):.2f}%"></div>'
         f'<i class="dot" style="left:{axis.place(value):.2f}%;top:50%"></i>'
         f'<div class="post{side}" style="left:{mark:.2f}%"><span>ρ = {rho:g}</span></div></div>'
-        f'{_scale(axis, "x")}<p class="x-name">probability that two runs end in different policies</p></div>'
+        f'{_scale(axis, "x")}<p class="x-name">{escape(name)}</p></div>'
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reprl.auditing.comparison import Comparison, Row
+from reprl.auditing.comparison import Comparison, Row, worth_words
 from reprl.auditing.search import Tried
 from reprl.documents import digest, plain
 from reprl.report.charts import Axis, Bar, Line, bars, curves
@@ -41,7 +41,11 @@ def comparison_page(comparison: Comparison) -> bytes:
 def _summary(comparison: Comparison) -> str:
     """Say who needed least, for each kind of access by itself: the two kinds of samples are not the same good."""
     reached = [row for row in comparison.rows if row.reached and row.samples is not None]
-    target = f"disagreement ≤ {comparison.rho:g} and suboptimality ≤ {comparison.epsilon:g}"
+    target = f"disagreement ≤ {comparison.rho:g}"
+    if comparison.black_box:
+        target += "; the best value of a black box is not known, so what policies earn is only shown"
+    else:
+        target += f" and suboptimality ≤ {comparison.epsilon:g}"
     lines = []
     for access, rows in _by_access(reached):
         best = min(rows, key=lambda row: row.samples or 0.0)
@@ -68,10 +72,11 @@ def _table(comparison: Comparison) -> str:
         low, high = row.shown.interval
         rate = f"{row.shown.disagreement:.3g} <small>[{low:.3g}, {high:.3g}]</small>"
         samples = number(round(row.samples)) if row.samples is not None else f"&gt; {number(round(row.limit))}"
-        loss = number(row.shown.suboptimality)
+        loss = worth_words(row.shown)
         status = badge("reached", "good") if row.reached else badge("not reached", "warn")
         rows.append((f"<b>{escape(row.learner)}</b>", escape(row.access), samples, rate, loss, status))
-    return table(("learner", "access", "samples a run", "disagreement", "suboptimality", "target"), rows)
+    worth = "value, by episodes" if comparison.black_box else "suboptimality"
+    return table(("learner", "access", "samples a run", "disagreement", worth, "target"), rows)
 
 
 def _bars(comparison: Comparison) -> str:
@@ -102,7 +107,9 @@ def _curves(comparison: Comparison) -> str:
     rule = (comparison.rho, f"ρ = {comparison.rho:g}")
     chart = _charts(comparison, _rate, "disagreement", x, y, rule)
     rates = figure("curve", "Disagreement against samples", text, chart, wide=True)
-    y = Axis.over([*(p.suboptimality for p in points), comparison.epsilon], zero=True)
+    if comparison.black_box:
+        return rates
+    y = Axis.over([*(p.suboptimality or 0.0 for p in points), comparison.epsilon], zero=True)
     rule = (comparison.epsilon, f"ε = {comparison.epsilon:g}")
     text = "Mean loss against the best policy at each budget: agreement is worth little on a bad policy."
     chart = _charts(comparison, _loss, "suboptimality", x, y, rule)
@@ -125,6 +132,6 @@ def _rate(row: Row, p: Tried) -> tuple[float, float, float, float, str]:
 
 
 def _loss(row: Row, p: Tried) -> tuple[float, float, float, float, str]:
-    loss = p.suboptimality
+    loss = p.suboptimality or 0.0
     tip = f"{row.learner}, {number(round(p.samples))} samples: {number(loss)} below the best"
     return p.samples, loss, loss, loss, tip

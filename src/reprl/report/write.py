@@ -12,6 +12,8 @@ from typing import Any
 from reprl.artifacts.folder import StoredRun, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
+from reprl.auditing.agent_record import FORMAT as AGENTS
+from reprl.auditing.agent_record import AgentReport
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
 from reprl.documents import decode, load, plain, stated_format
@@ -20,13 +22,14 @@ from reprl.files import open_output
 from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
+from reprl.report.agents_page import agents_page
 from reprl.report.audit_page import audit_page
 from reprl.report.comparison_page import comparison_page
 from reprl.report.pair_page import pair_page
 from reprl.report.run_page import run_page
 from reprl.report.worth import worth_of
 
-Source = StoredRun | AuditReport | Comparison
+Source = StoredRun | AuditReport | AgentReport | Comparison
 
 
 def write_report(
@@ -40,8 +43,8 @@ def write_report(
 
     Args:
         source: a run folder (recipe.json, receipt.json, policy.json), the path of an audit or comparison, or the
-            same in memory: a LearnResult or StoredRun, an AuditReport, a Comparison, or their documents as mappings, a
-            run's as {"recipe": …, "receipt": …, "policy": …}.
+            same in memory: a LearnResult or StoredRun, an AuditReport, an AgentReport, a Comparison, or their documents
+            as mappings, a run's as {"recipe": …, "receipt": …, "policy": …}.
         out: the HTML file, written whole or not at all.
         second: another run, for a page that compares the two.
         env: where the policies act, for their values; needed only where a recipe has no id of the catalogue.
@@ -60,6 +63,8 @@ def write_report(
             return write(run_page(record, worth_of(record, env)))
         if env is not None:
             raise ReprlError(f"env must be left out unless the source is a run, got {quote(env)}")
+        if isinstance(record, AgentReport):
+            return write(agents_page(record))
         return write(audit_page(record) if isinstance(record, AuditReport) else comparison_page(record))
 
 
@@ -70,7 +75,7 @@ def _pair(first: StoredRun, second: StoredRun, env: TabularMDP | GymnasiumModel 
 
 def _read(source: object) -> Source:
     """Tell what a source is and read it."""
-    if isinstance(source, AuditReport | Comparison):
+    if isinstance(source, AuditReport | AgentReport | Comparison):
         return source
     if isinstance(source, str | os.PathLike):
         return load_run(source) if Path(source).is_dir() else load(source, _from_json)
@@ -94,10 +99,12 @@ def _part(kind: Any, value: Any) -> Any:
     return value if isinstance(value, kind) else kind.from_json(_to_json(value))
 
 
-def _from_json(data: bytes | str) -> AuditReport | Comparison:
+def _from_json(data: bytes | str) -> AuditReport | AgentReport | Comparison:
     format = stated_format(decode(data, "report source"))
     if format == "reprl-audit":
         return AuditReport.from_json(data)
+    if format == AGENTS:
+        return AgentReport.from_json(data)
     if format == "reprl-comparison":
         return Comparison.from_json(data)
     if format in [f"reprl-{name}" for name in StoredRun._fields]:
