@@ -113,7 +113,9 @@ def test_plan_has_both_shapes_and_what_episodes_would_cost() -> None:
         direct = rows[f"reprl {grade}, paper", "parallel"]
         boosted = rows[f"reprl {grade}, paper, boosted", "parallel"]
         episodic = rows[f"reprl {grade}, paper, boosted", "episodic"]
-        asked = Settings(rule="sampled", access="generative", constants="paper", shape="boosted", coupling=grade, epsilon=0.5)
+        asked = Settings(
+            rule="sampled", access="generative", constants="paper", shape="boosted", coupling=grade, epsilon=0.5
+        )
         assert boosted.samples == pytest.approx(asked.constants_for(4, 2, 3).total * 24)
         assert direct.exact
         assert not boosted.exact  # nobody can count so many
@@ -176,7 +178,10 @@ def test_direct_runs_make_one_learner() -> None:
     assert found.constants is not None
     assert model.ledger.episodes == found.constants.each
     kept = run_whole(
-        reprl.EpisodicModel(small(), 1), reprl.SharedKey(1), asked, constants=replace(found.constants, keep_records=True)
+        reprl.EpisodicModel(small(), 1),
+        reprl.SharedKey(1),
+        asked,
+        constants=replace(found.constants, keep_records=True),
     )
     assert kept.counts.visits.sum() == found.constants.each > found.counts.visits.sum()
 
@@ -204,8 +209,17 @@ def test_boosting_parts_fewer_pairs_than_what_it_boosts() -> None:
 
 
 def test_the_papers_parallel_shape_is_proven_and_refused_by_its_size() -> None:
-    asked = {"rule": "sampled", "access": "generative", "constants": "paper", "shape": "boosted", "rho": 0.4, "delta": 0.3}
-    with pytest.raises(reprl.ReprlError, match=r"^the paper's constants ask for [\d.e+]+ parallel calls in all; at most"):
+    asked = {
+        "rule": "sampled",
+        "access": "generative",
+        "constants": "paper",
+        "shape": "boosted",
+        "rho": 0.4,
+        "delta": 0.3,
+    }
+    with pytest.raises(
+        reprl.ReprlError, match=r"^the paper's constants ask for [\d.e+]+ parallel calls in all; at most"
+    ):
         reprl.learn(small(), epsilon=1.0, shared_seed=1, data_seed=1, **asked)
     settings = Settings(**{**asked, "epsilon": 2.0}, mechanism="exponential", rounding="vector")
     paper = settings.constants_for(2, 2, 2)
@@ -295,7 +309,14 @@ def test_sharp_sizes_meet_every_condition_of_the_proof() -> None:
 def test_more_is_asked_for_more() -> None:
     base: dict[str, Any] = {"n_states": 3, "n_actions": 2, "horizon": 2, "epsilon": 0.5, "rho": 0.1, "delta": 0.1}
     least = sharp.sharp_episodes(**base).episodes
-    for name, value in (("n_states", 6), ("n_actions", 4), ("horizon", 4), ("epsilon", 0.25), ("rho", 0.05), ("delta", 0.05)):
+    for name, value in (
+        ("n_states", 6),
+        ("n_actions", 4),
+        ("horizon", 4),
+        ("epsilon", 0.25),
+        ("rho", 0.05),
+        ("delta", 0.05),
+    ):
         assert sharp.sharp_episodes(**{**base, name: value}).episodes > least
     with pytest.raises(reprl.ReprlError, match="epsilon"):
         sharp.sharp_episodes(**{**base, "epsilon": 3.0})

@@ -124,9 +124,10 @@ LEARNERS = K * 3
 def seeds(run: Any) -> bool:
     """Sample k random strings ξ_i; run the learner under each."""
     keys = [event.args["key"] for event in calls(run, "find_partition")]
-    return K == math.ceil(math.log(3 / DELTA) / math.log(3)) and [keys.count(key) for key in dict.fromkeys(keys)] == [
-        3
-    ] * K
+    return (
+        math.ceil(math.log(3 / DELTA) / math.log(3)) == K
+        and [keys.count(key) for key in dict.fromkeys(keys)] == [3] * K
+    )
 
 
 def heavy(run: Any) -> bool:
@@ -341,9 +342,7 @@ def bandits(run: Any) -> bool:
     """2(a)i. RepVarBandit on every tier ℓ < L, accuracy ε_ℓ, failure δ/(HL)."""
     share = CONSTANTS.delta / (H * (TIERS - 1))
     found = calls(run, "multi_best_arm")
-    cells = sum(
-        len({int(x) for x in row} - {TIERS}) for event in calls(run, "settle") for row in event.result.level
-    )
+    cells = sum(len({int(x) for x in row} - {TIERS}) for event in calls(run, "settle") for row in event.result.level)
     return len(found) == cells and all(
         event.args["epsilon"] in CONSTANTS.by_tier and math.isclose(event.args["delta"], share) for event in found
     )
@@ -452,7 +451,10 @@ def test_a_line_that_did_not_run_is_noticed(run: Any) -> None:
         event._replace(args={**event.args, "keep": True}) if event.name == "collect_data" else event for event in events
     ]
     assert not fresh((kept, found, model))
-    lazy = [event._replace(args={**event.args, "action": 2 * A - 1}) if event.name == "update" else event for event in events]
+    lazy = [
+        event._replace(args={**event.args, "action": 2 * A - 1}) if event.name == "update" else event
+        for event in events
+    ]
     assert not greedy((lazy, found, model))
 
 

@@ -39,7 +39,7 @@ def rows_of(data: Data) -> dict[str, list[Data]]:
 
 def tables(data: Data) -> str:
     """Return the tables of the page as Markdown."""
-    return "\n".join([_pairs(data), _boosting(data), _tiers(data), _slopes(data), _proven()])
+    return "\n".join([_pairs(data), _boosting(data), _grown(data), _tiers(data), _slopes(data), _proven()])
 
 
 def share(hits: int, trials: int) -> str:
@@ -77,6 +77,22 @@ def _boosting(data: Data) -> str:
         boosted = sum(row["apart"] for row in rows) / len(rows)
         lost = np.mean([row["base_loss"] for row in whole])
         lines.append(f"| {world} | {apart / total:.3f} | {boosted:.3f} | {heavy:.0%} | {lost:.4f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _grown(data: Data) -> str:
+    lines = [
+        "| world, parallel | calls of a learner | learners apart | boosting at scale | learners a seed | pulls | "
+        "heavy hitters differ | the boosted apart |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, one in part(data, "boosting").items():
+        world, _, scale = name.rpartition("/")
+        base, runs = one["base"][0] / one["base"][1], one["candidates"] + one["frequencies"]
+        lines.append(
+            f"| {world} | {one['calls']} | {base:.3f} | {scale} | {runs} | {one['pulls']} | "
+            f"{one['sets']}/{one['pairs'] - one['failed']} | {share(one['apart'], one['pairs'])} |"
+        )
     return "\n".join(lines) + "\n"
 
 

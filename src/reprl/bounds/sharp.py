@@ -35,9 +35,7 @@ class Problem(NamedTuple):
     @property
     def spread(self) -> float:
         """Σ_h R_h·√S_h, with R_h what a step and those after it can pay and S_h the states that it can begin in."""
-        return sum(
-            (self.horizon - h) * math.sqrt(self.n_states if h else 1) for h in range(self.horizon)
-        )
+        return sum((self.horizon - h) * math.sqrt(self.n_states if h else 1) for h in range(self.horizon))
 
 
 class Sharp(NamedTuple):
