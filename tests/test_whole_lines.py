@@ -1,7 +1,7 @@
 """Conformance: the paper's pseudo-code, line by line, against what one run of the whole algorithm did.
 
-Every function that a line stands for is wrapped; the run's calls are recorded, kernels included (their plain Python), and
-each line asks for its own. The words are the paper's, shortened; what we do otherwise is listed in docs/paper-map.md.
+Every function that a line stands for is wrapped; the run's calls are recorded, kernels included (their plain Python),
+and each line asks for its own. The words are the paper's, shortened; what we do otherwise is listed in docs/paper-map.md.
 """
 
 from __future__ import annotations
@@ -237,7 +237,9 @@ def empty(run: Any) -> bool:
 def episodes(run: Any) -> bool:
     """2. For episode k = 1 … K."""
     played = [event.args["episodes"] for event in calls(run, "explore_episodes")]
-    each = [(CONSTANTS.partition_runs + more) * k for more, k in zip(CONSTANTS.data_runs, CONSTANTS.episodes)]
+    each = [
+        (CONSTANTS.partition_runs + more) * k for more, k in zip(CONSTANTS.data_runs, CONSTANTS.episodes, strict=True)
+    ]
     return sum(played) == LEARNERS * sum(each) and {*played} == {*CONSTANTS.episodes}
 
 
@@ -332,7 +334,7 @@ def values(run: Any) -> bool:
 
 def backwards(run: Any) -> bool:
     """1, 2, 2(d). For h = H … 1: utilities r + V̄(s'), V̄ = 0 after the last step."""
-    steps = [event for event in calls(run, "mean_return")][: H * LEARNERS]
+    steps = calls(run, "mean_return")[: H * LEARNERS]
     return [event.args["h"] for event in steps] == [*reversed(range(H))] * LEARNERS and not any(
         event.args[next(name for name in event.args if name not in ("self", "h"))].any() for event in steps[::H]
     )
