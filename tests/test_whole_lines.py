@@ -1,7 +1,7 @@
 """Conformance: the paper's pseudo-code, line by line, against what one run of the whole algorithm did.
 
 Every function that a line stands for is wrapped; the run's calls are recorded, kernels included (their plain Python),
-and each line asks for its own. The words are the paper's, shortened; what we do otherwise is listed in docs/paper-map.md.
+and each line asks for its own. The words are the paper's, shortened; docs/paper-map.md lists what we do otherwise.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def episodes_for(n_states: int, n_actions: int, horizon: int, reach: float) -> t
 
 
 def disagreement(problem: Problem, runs: float, gap: float, width: float) -> float:
-    """Bound the probability that a tier parts two runs, by its set, an action or a value: docs/proofs/whole.md §2, §3."""
+    """Bound the probability that a tier parts two runs: its set, an action or a value (docs/proofs/whole.md §2, §3)."""
     arms = 2.0 if problem.n_actions == 2 else 2.0 * problem.n_actions * (problem.n_actions + 1.0)
     sets = 2.0 * math.sqrt(2.0 * math.log(2.0) * problem.fractional / (2.0 * runs - 1.0))
     turn = math.pi * (math.sqrt(arms) / gap + math.sqrt(problem.n_actions) / width)
