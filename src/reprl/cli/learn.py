@@ -63,20 +63,19 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised. With
-    --certify it goes on until its own data prove the policy; without a proof at the end, exit code 1 as well.
+    Exit code 1: "undecided", samples ran out before the run was sure, nothing is promised; or no proof for --certify.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
-    options = args.learn_options({**given, "preference": preference, "constants": constants, "scale": scale}, option)
+    given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule, "preference": preference}
+    options = args.learn_options({**given, "constants": constants, "scale": scale}, option)
     spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
     spec |= {"reach": reach, "reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
-    opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask}
-    env = _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
+    opened = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask, "certify": certify or None}
+    env = _check_source(log, env, spec, {**drawn, **opened})
     if log is not None:
         from reprl.cli.logs import learn_from_log
 
@@ -84,8 +83,8 @@ def learn(
         return learn_from_log(log, spec, options, shared_seed, out, force)
     options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
     world, recipe = args.plan_recipe(env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout)
-    drawn |= {"own": _again(recipe, env, env_option, reward_range), "dask": dask, "certify": certify}
-    return _learn_from(world, recipe, out, force, counts, **drawn)
+    own = _again(recipe, env, env_option, reward_range)
+    return _learn_from(world, recipe, out, force, counts, own=own, dask=dask, certify=certify, **drawn)
 
 
 def _learn_from(

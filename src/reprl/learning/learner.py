@@ -133,9 +133,8 @@ def learn(
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
             "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
             stationary=None, True or False. For rule="sampled": coupling="auto", "joint", "blocked" or "product",
-            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid",
-            constants="practical", "paper" or "scaled", scale=0.1, shape="auto", "direct" or "boosted", calls=None,
-            runs=None.
+            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid", calls=None, runs=None,
+            constants="practical", "paper" or "scaled", scale=0.1, shape="auto", "direct" or "boosted".
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
