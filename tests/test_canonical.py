@@ -166,13 +166,16 @@ def test_options_of_the_sampled_rule_are_refused(name: str) -> None:
         "mechanism": "exponential",
         "rounding": "grid",
         "constants": "paper",
+        "scale": 0.2,
+        "shape": "direct",
         "calls": 10,
         "runs": 10,
     }
     access = "generative" if name == "calls" else "episodic"
     with pytest.raises(ReprlError, match=f"{name} must be left out unless rule='sampled'"):
         Settings(access=access, **{name: values[name]})
-    Settings(access=access, rule="sampled", **{name: values[name]})
+    fitting = {"scale": {"constants": "scaled"}, "shape": {"constants": "paper"}}.get(name, {})
+    Settings(access=access, rule="sampled", **{name: values[name]}, **fitting)
 
 
 def test_a_preference_by_name_is_one_by_number() -> None:

@@ -12,10 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MAP = ROOT / "docs" / "paper-map.md"
-HEAD = ["paper", "name", "paper.tex line", "code", "proof", "test"]
+HEAD = ["paper", "name", "paper.tex line", "code", "runs in", "proof", "test"]
 NAME = re.compile(r"`(\w+(?:\.\w+)+)`")
 TEST = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
 SECTION = re.compile(r"\b(coupling|decision|exploration|lower bounds|audit)\b\]?(?:\([\w./-]+\))? §(\d)")
+WHERE = re.compile(r"(?:episodes|parallel) at (?:practical|paper|scaled)(?:, (?:practical|paper|scaled))*")
+ELSEWHERE = {"laboratory", "audits", "tests", "experiments", "plan"}
 CITATION = re.compile(r"\bll?\.\s*\d{2}")
 """A line of the paper's source, as in "l." and a number; the number may stand on the next line."""
 STATEMENT = re.compile(
@@ -59,6 +61,21 @@ def test_a_row_has_a_line_and_names_code_and_tests_that_exist(row: dict[str, str
     assert row["test"] == ", ".join(f"`{file}::{test}`" for file, test in tests)
     for file, test in tests:
         assert test in functions_in(file), f"{file} has no {test}"
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row["paper"] + ": " + row["name"])
+def test_a_row_says_in_which_learner_it_runs_and_at_which_constants(row: dict[str, str]) -> None:
+    places = row["runs in"].split("; ")
+    assert all(place in ELSEWHERE or WHERE.fullmatch(place) for place in places)
+    assert "episodes at paper" not in row["runs in"]  # refused by their number
+
+
+def test_every_algorithm_runs_in_a_learner_at_scaled_sizes() -> None:
+    assert not WHERE.fullmatch("episodes at full strength")
+    algorithms = [row for row in rows() if re.search(r"Algorithm [1-6]", row["paper"])]
+    assert len(algorithms) >= 6
+    for row in algorithms:
+        assert re.search(r"episodes at (practical, )?scaled", row["runs in"]), row["paper"]
 
 
 def test_names_that_do_not_exist_are_found_out() -> None:

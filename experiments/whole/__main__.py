@@ -25,6 +25,10 @@ def jobs(quick: bool) -> dict[str, Job]:
         for world in plan.WORLDS:
             numbers = range(first, min(first + plan.CHUNK, effort.pairs))
             out[f"pairs/{world}#{first}"] = partial(measure.pairs, world, numbers)
+    for world in plan.BOOSTING_WORLDS:
+        for scale in plan.BOOSTING_SCALES[: 1 if quick else None]:
+            pairs = 1 if quick else plan.BOOSTING_PAIRS
+            out[f"boosting/{world}/{scale}"] = partial(measure.boosting, world, scale, pairs)
     for n_states in effort.states:
         for grade in plan.GRADES:
             numbers = range(effort.slope_pairs)

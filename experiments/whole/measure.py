@@ -16,7 +16,7 @@ from reprl.learning.learner import make_settings
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
 from reprl.learning.whole import explore_tiers, run_whole, settle
-from reprl.mdp.access import EpisodicModel
+from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -84,6 +84,37 @@ def _base(mdp: TabularMDP, one: Run, two: Run, best: float) -> dict[str, Any]:
             tally[policy] = tally.get(policy, 0) + 1
         lost += [best - mdp.evaluate(policy) for policy, times in tally.items() for _ in range(times)]
     return {"base": [int(apart), total], "heavy": heavy, "base_loss": round(float(np.mean(lost)), 6)}
+
+
+def boosting(world: str, scale: float, pairs: int) -> dict[str, Any]:
+    """Learners of one size from parallel samples, boosted at sizes that grow; and where the boosted part."""
+    mdp, asked = plan.BOOSTING_WORLDS[world](), settings(scale=plan.BOOSTED_SCALE, access="generative")
+    task = asked.task(mdp.n_states, mdp.n_actions, mdp.horizon)
+    sizes = Constants.scaled(scale, task)
+    names = ("candidates", "frequencies", "pulls")
+    used = replace(Constants.scaled(plan.BOOSTED_SCALE, task), **{name: getattr(sizes, name) for name in names})
+    apart = sets = base = total = failed = 0
+    for number in range(pairs):
+        key = SharedKey(plan.SEED).derive("boosting", world, number)
+        found: list[Run] = []
+        for half in range(2):
+            seed = DataStream(plan.SEED, f"boosting/{world}/{scale}/{number}/{half}").key
+            try:
+                found.append(run_whole(GenerativeModel(mdp, seed), key, asked, constants=used))
+            except ReprlError as error:
+                if "no policy was learned" not in str(error):
+                    raise
+        if len(found) < 2:
+            failed, apart = failed + 1, apart + 1
+            continue
+        one, two = found
+        apart += int(one.policy != two.policy)
+        sets += int([x.heavy for x in one.ballots] != [x.heavy for x in two.ballots])
+        for mine, theirs in zip(one.ballots, two.ballots, strict=True):
+            base += sum(a != b for a, b in zip(mine.policies, theirs.policies, strict=True))
+            total += len(mine.policies)
+    sizes_of = {name: getattr(used, name) for name in ("calls", *names)}
+    return {"pairs": pairs, "apart": apart, "sets": sets, "failed": failed, "base": [int(base), total], **sizes_of}
 
 
 def slope(n_states: int, grade: str, numbers: range) -> dict[str, Any]:

@@ -18,6 +18,11 @@ SLOPE_SCALE = 0.05
 TIER_SCALE = 0.05
 TIERS = 5
 """Least tiers of the run that shows them at work."""
+BOOSTED_SCALE = 0.12
+"""Of the learners whose boosting is measured by itself, from parallel samples."""
+BOOSTING_SCALES = (0.05, 0.1, 0.2, 0.3)
+"""Of boosting's own sizes."""
+BOOSTING_PAIRS = 20
 SEED = 20261116
 PAPER = {"mechanism": "exponential", "rounding": "vector"}
 """The paper's own choices where the library offers others."""
@@ -78,6 +83,10 @@ WORLDS: dict[str, Build] = {
 TIER_WORLDS: dict[str, Build] = {
     "side-roads(6,2,5)": partial(side_roads, 5, slip=0.8),
     "long chain: river-swim(5,2,5)": partial(make, "river-swim-v0", 5, n_states=5),
+}
+BOOSTING_WORLDS: dict[str, Build] = {
+    "gridworld(4,4,2)": partial(make, "gridworld-v0", 2, size=2),
+    "hard-instance(2,2,2)": partial(make, "hard-instance-v0", 2, n_states=2, bias=0.2),
 }
 GRADES = ("joint", "product")
 

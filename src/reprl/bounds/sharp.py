@@ -1,8 +1,8 @@
 """The fewest episodes at which a run of the paper's algorithm is proven, as far as docs/proofs/whole.md goes.
 
 The algorithm is the paper's without boosting: exploration runs tier by tier, whose records are all kept, sets drawn
-jointly, `compact` laws drawn jointly, values rounded jointly, pessimism. What the paper bounds with high probability and a
-union, and then boosts, is bounded in expectation here. Nothing is left open: every constant is written there.
+jointly, `compact` laws drawn jointly, values rounded jointly, pessimism. What the paper bounds with high probability
+and a union, and then boosts, is bounded in expectation here. Nothing is left open: every constant is written there.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ class Problem(NamedTuple):
     @property
     def spread(self) -> float:
         """Σ_h R_h·√S_h, with R_h what a step and those after it can pay and S_h the states that it can begin in."""
-        return sum(
-            (self.horizon - h) * math.sqrt(self.n_states if h else 1) for h in range(self.horizon)
-        )
+        return sum((self.horizon - h) * math.sqrt(self.n_states if h else 1) for h in range(self.horizon))
 
 
 class Sharp(NamedTuple):
@@ -84,7 +82,7 @@ def episodes_for(n_states: int, n_actions: int, horizon: int, reach: float) -> t
 
 
 def disagreement(problem: Problem, runs: float, gap: float, width: float) -> float:
-    """Bound the probability that a tier parts two runs: by its set, an action or a value (docs/proofs/whole.md §2, §3)."""
+    """Bound the probability that a tier parts two runs: its set, an action or a value (docs/proofs/whole.md §2, §3)."""
     arms = 2.0 if problem.n_actions == 2 else 2.0 * problem.n_actions * (problem.n_actions + 1.0)
     sets = 2.0 * math.sqrt(2.0 * math.log(2.0) * problem.fractional / (2.0 * runs - 1.0))
     turn = math.pi * (math.sqrt(arms) / gap + math.sqrt(problem.n_actions) / width)
@@ -161,7 +159,7 @@ def _sizes(problem: Problem, tiers: int, ignored: float, window: float, markov: 
 
 
 def _fewest_runs(problem: Problem, tiers: int, gap: float, width: float, left: float, failure: float) -> int:
-    """The fewest runs at which a tier keeps its share of ρ, and four sampling errors fit into what is left of its loss."""
+    """The fewest runs at which a tier keeps its share of ρ, and four sampling errors fit into the rest of its loss."""
     share = problem.rho / (tiers - 1)
 
     def enough(runs: float) -> bool:

@@ -66,7 +66,7 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1 if the samples ran out before the run was sure ("undecided", nothing is promised) or proven (--certify).
+    Exit code 1: "undecided", samples ran out before the run was sure, nothing is promised; or no proof for --certify.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 

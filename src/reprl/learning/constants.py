@@ -37,7 +37,7 @@ TOLERANCE = 0.05
 BASE_RHO = 0.01
 """ρ of each half of the learner that is boosted: exploration, and induction (Theorems 4.5 and 6.1)."""
 BASE_DELTA = 0.1
-"""δ of the learner that is boosted (Lemma 4.1)."""
+"""δ of the learner by episodes that is boosted (Lemma 4.1); from parallel samples it is 0.01."""
 LEAST_TIERS = 3
 """Tiers of a scaled run, at least: two that are decided, and what is ignored."""
 MOST = 2**62
@@ -129,7 +129,8 @@ class Constants:
     @classmethod
     def _at(cls, scale: float, task: Task, least_tiers: int = LEAST_TIERS) -> Constants:
         epsilon = task.epsilon / 2.0 if task.boosted else task.epsilon
-        delta = BASE_DELTA if task.boosted else task.delta
+        base = BASE_RHO if task.access == "generative" else BASE_DELTA  # the proofs of Theorems 4.13 and 6.1
+        delta = base if task.boosted else task.delta
         part = replace(_EMPTY, scale=scale, epsilon=epsilon, delta=delta)
         part = _parallel(part, task) if task.access == "generative" else _episodic(part, task, least_tiers)
         return _boosting(part, task) if task.boosted else part

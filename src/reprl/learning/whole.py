@@ -65,13 +65,14 @@ def run_whole(
     key = check_shared_key(shared_key).derive("whole")
     settings.check_horizon(model.horizon)
     sizes = (model.n_states, model.n_actions, model.horizon)
-    constants = (settings.constants_for(*sizes) if constants is None else constants).check()
+    planned = settings.constants_for(*sizes)
+    constants = (planned if constants is None else constants).check()
     unit = model.samples_per_call if settings.access == "generative" else model.samples_per_episode
     check_limit(max_samples, constants.total * unit)
     learner = _Learner(settings, constants, workers, progress)
     if not settings.boosted:
         learned = learner.learn(model, key)
-        return _finish(settings, constants, learned, (), _promise(settings, constants, learned.induction.guarantee))
+        return _finish(settings, constants, learned, (), _promise(settings, constants, planned, learned))
     boosted = Boosted(
         learner=learner,
         rho=settings.rho,
@@ -84,9 +85,7 @@ def run_whole(
     )
     elected = boosted.elect(model, key)
     learned = learner.first[elected.policy]
-    return _finish(
-        settings, constants, learned, elected.ballots, _promise(settings, constants, learned.induction.guarantee)
-    )
+    return _finish(settings, constants, learned, elected.ballots, _promise(settings, constants, planned, learned))
 
 
 class Learned(NamedTuple):
@@ -151,13 +150,14 @@ def settle(tiers: Tiers, counts: Counts) -> Tiers:
     return Tiers.from_levels(np.where(starved, tiers.count, tiers.level), tiers.count)
 
 
-def _promise(settings: Settings, constants: Constants, base: Guarantee) -> Guarantee:
+def _promise(settings: Settings, constants: Constants, planned: Constants, learned: Learned) -> Guarantee:
     """What was asked for, with what stands behind it."""
-    unit = "parallel calls" if constants.calls else "episodes"
-    if constants.scale < 1.0 or settings.constants == "scaled":
-        task = "the paper's sizes with every slack to the power"
-        why = f"{task} {constants.scale:g}, {constants.total:.3g} {unit} at most, which no proof covers"
-        return settings.promise("none", f"{why} (docs/whole.md)")
+    unit, base = "parallel calls" if constants.calls else "episodes", learned.induction.guarantee
+    if settings.constants == "scaled":
+        sizes = f"the paper's sizes with every slack to the power {constants.scale:g}, {constants.total:.3g} {unit}"
+        return settings.promise("none", f"{sizes} at most, which no proof covers (docs/whole.md)")
+    if constants != planned:
+        return settings.promise("none", "constants were set by hand")
     if settings.access == "episodic":
         return settings.promise("heuristic", "constants that the paper leaves open")
     known = max(base.rho, base.delta) <= 0.1 and base.epsilon <= settings.epsilon / 2.0 and base.status == "proven"

@@ -1,0 +1,335 @@
+"""The paper's algorithm as a whole: its constants, its two shapes, what a run says of itself, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reprl
+from reprl.bounds import sharp
+from reprl.bounds.planner import plan
+from reprl.coupling.grade import Grade
+from reprl.decide.best_arm import plan_best_arm
+from reprl.explore.qagent import explore_episodes, make_agent, make_schedule, restart
+from reprl.learning.constants import Constants, Task, paper_calls
+from reprl.learning.settings import Settings
+from reprl.learning.whole import run_whole, settle
+from reprl.mdp.counts import Counts
+from reprl.mdp.tiers import Tiers
+from tests.statistics import FALSE_ALARM, exceeds, keeps
+
+SCALED: dict[str, Any] = {"rule": "sampled", "constants": "scaled", "epsilon": 0.5}
+
+
+def task(n_states: int = 4, n_actions: int = 2, horizon: int = 3, **options: Any) -> Task:
+    asked: dict[str, Any] = {"epsilon": 0.5, "rho": 0.1, "delta": 0.1, "access": "episodic", "boosted": True}
+    asked |= {"partition": Grade("joint"), "arms": Grade("joint")}
+    return Task(n_states, n_actions, horizon, **{**asked, **options})
+
+
+def small() -> reprl.TabularMDP:
+    return reprl.make("hard-instance-v0", 2, n_states=2, bias=0.3)
+
+
+# Constants.
+
+
+def test_scale_one_is_the_paper_and_its_formulas() -> None:
+    asked = task()
+    assert Constants.scaled(1.0, asked) == Constants.paper(asked)
+    found, (s, a, h) = Constants.paper(asked), (4, 2, 3)
+    zeta = 0.25 / (h**2 * math.log(s * a * h / (0.25 * 0.1)) ** 5)
+    kappa = 0.01 / math.log2(1 / zeta)
+    log = math.log(s * h / kappa)
+    runs = math.ceil(s * h * log / kappa**2)
+    assert (found.zeta, found.kappa) == pytest.approx((zeta, kappa))
+    assert found.tiers == math.ceil(math.log2(1 / zeta))
+    assert found.partition_runs == pytest.approx(runs)
+    assert found.failure == pytest.approx(kappa / runs**2, rel=1e-6)
+    for tier, (more, length) in enumerate(zip(found.data_runs, found.episodes, strict=True), 1):
+        beta = 2.0**tier * zeta
+        assert more == pytest.approx(log**2 * runs + s * h * log / (kappa**4 * beta**2))
+        accuracy = 2.0**-tier * kappa
+        assert length == pytest.approx(s * 2 * a * h**5 * math.log(s * a * h / found.failure) / accuracy**2)
+    assert found.bonus == pytest.approx([2.0] * (found.tiers - 1))
+    assert found.by_tier == pytest.approx([2.0**t * 0.25 / (8 * h * found.tiers) for t in range(1, found.tiers)])
+    assert (found.guide, found.pessimism, found.quota, found.keep_records) == (1.0, 1.0, h, False)
+    assert (found.seeds, found.threshold, found.tolerance) == (4, 0.6, 0.05)
+    assert found.pulls == plan_best_arm(4, epsilon=0.5 / 6, rho=0.05, delta=0.1 / 3).pulls
+
+
+@given(st.floats(0.01, 0.99), st.integers(1, 40), st.integers(1, 8), st.integers(1, 8), st.booleans())
+def test_sizes_lie_between_their_core_and_the_papers(f: float, s: int, a: int, h: int, boosted: bool) -> None:
+    asked = task(s, a, h, epsilon=0.4, boosted=boosted)
+    paper, found = Constants.paper(asked), Constants.scaled(f, asked)
+    assert 3 <= found.tiers <= max(3, paper.tiers)
+    assert s <= found.partition_runs <= paper.partition_runs
+    for name in ("seeds", "candidates", "frequencies", "pulls", "total"):
+        assert getattr(found, name) <= getattr(paper, name)
+    assert Constants.scaled(min(1.0, f * 1.01), asked).total >= found.total
+    assert all(abs(after - 4 * before) <= 4 for before, after in pairwise(found.episodes))
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0])
+def test_sizes_grow_with_states_actions_and_blocks_as_the_papers_do(scale: float) -> None:
+    """Twice the states: twice m, M and K up to logarithms; blocks multiply m and M (Lemma A.1); actions only K."""
+    one, two = (Constants.scaled(scale, task(s, 2, 3)) for s in (64, 128))
+    for name in ("partition_runs", "data_runs", "episodes"):
+        more, less = (np.array(getattr(found, name), dtype=float).ravel()[:2] for found in (two, one))
+        assert (abs(np.log2(more / less) - 1.0) < (0.12 if scale < 1 else 0.35)).all()
+    joint = Constants.scaled(scale, task(6, 2, 3))
+    for grade, blocks in ((Grade("product"), 18), (Grade("blocked", 4), 5), (Grade("blocked", 18), 1)):
+        apart = Constants.scaled(scale, task(6, 2, 3, partition=grade))
+        assert apart.partition_runs == pytest.approx(blocks * joint.partition_runs, rel=0.06)
+        assert apart.data_runs[0] == pytest.approx(blocks * joint.data_runs[0], rel=0.05)
+
+
+def test_asking_rho_directly_shrinks_zeta_and_kappa_in_proportion() -> None:
+    boosted, direct = (Constants.paper(task(rho=0.02, epsilon=e, boosted=b)) for e, b in ((1.0, True), (0.5, False)))
+    assert (direct.zeta, direct.kappa) == pytest.approx((boosted.zeta, boosted.kappa))
+    assert (direct.seeds, direct.learners) == (0, 1)
+    tenth = Constants.paper(task(rho=0.002, boosted=False, delta=0.1))
+    assert tenth.zeta == pytest.approx(direct.zeta / 10)
+
+
+def test_parallel_sampling_has_one_tier_and_the_papers_calls() -> None:
+    asked = task(access="generative")
+    found = Constants.paper(asked)
+    assert found.calls == paper_calls(4, 2, 3, epsilon=0.25, rho=0.01, delta=0.1, grade=asked.arms)
+    assert (found.tiers, found.episodes, found.by_tier) == (1, (), pytest.approx((2 * 0.25 / 24,)))
+    assert Constants.scaled(0.1, asked).calls < found.calls
+
+
+def test_plan_has_both_shapes_and_what_episodes_would_cost() -> None:
+    rows = {(row.algorithm, row.access): row for row in plan(n_states=4, n_actions=2, horizon=3, epsilon=0.5)}
+    for grade in ("joint", "product"):
+        direct = rows[f"reprl {grade}, paper", "parallel"]
+        boosted = rows[f"reprl {grade}, paper, boosted", "parallel"]
+        episodic = rows[f"reprl {grade}, paper, boosted", "episodic"]
+        asked = Settings(
+            rule="sampled", access="generative", constants="paper", shape="boosted", coupling=grade, epsilon=0.5
+        )
+        assert boosted.samples == pytest.approx(asked.constants_for(4, 2, 3).total * 24)
+        assert direct.exact
+        assert not boosted.exact  # nobody can count so many
+        assert direct.samples < boosted.samples < episodic.samples
+
+
+# A run.
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    return reprl.learn(small(), **SCALED, scale=0.03, shared_seed=1, data_seed=2)
+
+
+def test_a_scaled_run_is_whole_and_promises_nothing(result: Any) -> None:
+    constants = result.constants
+    assert result.guarantee.status == "none"
+    assert "every slack to the power 0.03" in result.guarantee.source
+    assert f"{constants.total:.3g} episodes" in result.guarantee.source
+    assert result.tiers.count == constants.tiers == 3
+    assert len(result.ballots) == constants.seeds == 4
+    assert all(len(one.policies) == constants.candidates + constants.frequencies for one in result.ballots)
+    assert result.policy.actions.tolist() in [p.actions.tolist() for one in result.ballots for p in one.heavy]
+    assert constants.learners * constants.each < result.episodes <= constants.total
+    assert result.samples <= constants.total * 3  # the start is random, and counts
+    assert (result.explored.ignored.shape, result.induction.laws.shape) == ((2, 2, 2), (2, 2, 2))
+    assert result.rehearsal is None
+
+
+def test_same_seeds_same_bytes_whatever_the_workers(result: Any) -> None:
+    again = reprl.learn(small(), **SCALED, scale=0.03, shared_seed=1, data_seed=2, workers=3)
+    assert again.policy == result.policy
+    assert np.array_equal(again.counts.hits, result.counts.hits)
+    assert again.receipt.as_dict()["visits"] == result.receipt.as_dict()["visits"]
+
+
+def test_recipes_carry_scale_and_shape_and_older_ones_stay_as_they_were(result: Any) -> None:
+    recipe = reprl.Recipe.from_json(result.recipe.to_json())
+    assert (recipe.settings.constants, recipe.settings.scale, recipe.settings.shape) == ("scaled", 0.03, "auto")
+    assert recipe.digest == result.recipe.digest
+    assert recipe.learn(data_seed=2, env=small()).policy == result.policy
+    plain = reprl.Recipe.plan(result.environment, Settings(rule="sampled"), 1)
+    assert not {"scale", "shape"} & set(plain.as_dict()["settings"])
+
+
+def test_states_whose_fresh_data_lack_an_action_are_ignored() -> None:
+    mdp = small()
+    full = reprl.GenerativeModel(mdp, 1).sample(3)
+    hits = full.hits.copy()
+    hits[full.outcomes.slots(0, 0, 1)[1]] = 0
+    tiers = settle(Tiers.from_levels([[1, 2], [2, 1]], 3), Counts(full.outcomes, hits))
+    assert tiers.level.tolist() == [[3, 2], [2, 1]]
+
+
+def test_direct_runs_make_one_learner() -> None:
+    asked = Settings(**SCALED, scale=0.03, shape="direct")
+    model = reprl.EpisodicModel(small(), 1)
+    found = run_whole(model, reprl.SharedKey(1), asked)
+    assert found.ballots == ()
+    assert found.constants is not None
+    assert model.ledger.episodes == found.constants.each
+    kept = run_whole(
+        reprl.EpisodicModel(small(), 1),
+        reprl.SharedKey(1),
+        asked,
+        constants=replace(found.constants, keep_records=True),
+    )
+    assert kept.counts.visits.sum() == found.constants.each > found.counts.visits.sum()
+
+
+def test_fingerprint_of_fixed_seeds(result: Any) -> None:
+    assert result.policy.short_fingerprint == "84a2bd6dc222"
+    assert (result.samples, int(result.counts.hits.sum())) == (1_773_681, 23_668)
+
+
+# Both shapes of parallel sampling, where sizes are small enough to repeat.
+
+
+@pytest.mark.statistical
+def test_boosting_parts_fewer_pairs_than_what_it_boosts() -> None:
+    """ρ = 0.1 over 40 pairs, false alarm 1e-6. Control: the learners that are boosted are rejected there."""
+    mdp = reprl.make("hard-instance-v0", 2, n_states=2, bias=0.25)
+    asked = Settings(**{**SCALED, "epsilon": 1.0}, scale=0.1, access="generative", mechanism="exponential")
+    apart = base = 0
+    for i in range(40):
+        one, two = (run_whole(reprl.GenerativeModel(mdp, 2 * i + half), reprl.SharedKey(i), asked) for half in (0, 1))
+        apart += one.policy != two.policy
+        base += sum(a.policies[0] != b.policies[0] for a, b in zip(one.ballots, two.ballots, strict=True))
+    assert exceeds(base, 160, 0.1) < FALSE_ALARM, base
+    assert keeps(apart, 40, 0.1, power=0.002, finds=0.55), apart
+
+
+def test_the_papers_parallel_shape_is_proven_and_refused_by_its_size() -> None:
+    asked = {
+        "rule": "sampled",
+        "access": "generative",
+        "constants": "paper",
+        "shape": "boosted",
+        "rho": 0.4,
+        "delta": 0.3,
+    }
+    with pytest.raises(
+        reprl.ReprlError, match=r"^the paper's constants ask for [\d.e+]+ parallel calls in all; at most"
+    ):
+        reprl.learn(small(), epsilon=1.0, shared_seed=1, data_seed=1, **asked)
+    settings = Settings(**{**asked, "epsilon": 2.0}, mechanism="exponential", rounding="vector")
+    paper = settings.constants_for(2, 2, 2)
+    few = replace(paper, candidates=2, frequencies=2)  # the sizes of a learner are the paper's; only fewer of them
+    found = run_whole(reprl.GenerativeModel(small(), 1), reprl.SharedKey(1), settings, constants=few)
+    assert found.induction is not None
+    assert found.induction.guarantee.status == "proven"
+    assert found.induction.guarantee.rho <= 0.01
+    assert found.induction.guarantee.epsilon <= 1.0
+    assert found.guarantee.status == "none"  # fewer learners than Lemma 4.1 asks for
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"scale": 0.0}, r"scale must lie in \(0, 1\], got 0"),
+        ({"scale": 1.5}, r"scale must lie in \(0, 1\], got 1.5"),
+        ({"scale": 0.5, "constants": "practical"}, "scale must be left out unless constants='scaled', got 0.5"),
+        ({"shape": "round"}, "shape must be one of auto, direct, boosted; got 'round'"),
+        ({"shape": "direct", "constants": "practical"}, "shape must be left out unless constants='paper' or 'scaled'"),
+        ({"runs": 3}, "runs must be left out with constants='scaled'"),
+        ({"rho": 0.5}, r"rho must lie in \(0, 0.5\) for a boosted learner, got 0.5"),
+        ({"max_samples": 1000}, r"max_samples must be at least \d+ for these settings, got 1000"),
+        ({"scale": 1.0}, r"the paper's constants ask for .* episodes in tier 1 alone, .* in all"),
+        ({"scale": 0.6}, r"constants at scale=0.6 ask for .* use constants='practical' or 'scaled' with a smaller"),
+        ({"epsilon": 5.0}, r"epsilon must lie in \(0, 2\]"),
+    ],
+)
+def test_what_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(reprl.ReprlError, match=words):
+        reprl.learn(small(), **{**SCALED, **options}, shared_seed=1, data_seed=1)
+
+
+def test_every_constant_has_a_word_of_its_own() -> None:
+    wanted = {"kappa", "partition_runs", "data_runs", "episodes", "failure", "bonus", "zeta", "tiers", "quota"}
+    wanted |= {"pessimism", "seeds", "threshold", "tolerance"}
+    assert wanted <= {field.name for field in fields(Constants)}
+
+
+# The fewest episodes at which a run is proven (docs/proofs/whole.md).
+
+
+@pytest.mark.parametrize(("id", "horizon"), [("combination-lock-v0", 4), ("random-mdp-v0", 3)])
+@pytest.mark.parametrize("bonus", [1.0, 0.05])
+def test_values_of_the_start_add_up_to_no_more_than_the_bound(id: str, horizon: int, bonus: float) -> None:
+    """§1, a bound without probability: Σ_k V₁ᵏ ≤ (e−1)H·(2HSA + 4c√(2H³ℓSAK)), and with c = 1 the mean is ≤ λ(K)."""
+    mdp = reprl.make(id, horizon, n_states=4, n_actions=2)
+    sizes, episodes, failure = (4, 2, horizon), 3000, 0.01
+    agent, world = make_agent(*sizes), reprl.EpisodicModel(mdp, 3).arrays
+    assert world is not None
+    restart(agent, *sizes)
+    schedule = make_schedule(*sizes, episodes=episodes, bonus=bonus, guide=1.0, failure=failure)
+    hits, position, total, least = np.zeros(mdp.outcomes.n_slots, dtype=np.int64), 0, 0.0, math.inf
+    for _ in range(episodes):
+        value = float(agent.value[0])
+        total, least = total + value, min(least, value)
+        position, _ = explore_episodes(world, agent, schedule, np.uint64(7), np.uint64(1), position, 1, hits)
+    log = math.log(2 * 4 * 2 * episodes * horizon / failure)
+    bound = 2 * horizon * 8 + 4 * bonus * math.sqrt(2 * horizon**3 * log * 8 * episodes)
+    assert total <= (math.e - 1) * horizon * bound
+    if bonus == 1.0:
+        assert least <= total / episodes <= sharp.visits_left(*sizes, episodes, failure)
+    else:  # the control: a tenth of the bound is too little
+        assert total > (math.e - 1) * horizon * bound / 10
+
+
+def test_sharp_sizes_meet_every_condition_of_the_proof() -> None:
+    for s, a, h, epsilon, rho in ((2, 2, 2, 0.5, 0.1), (5, 3, 4, 1.0, 0.2), (16, 4, 6, 0.5, 0.1)):
+        found = sharp.sharp_episodes(s, a, h, epsilon=epsilon, rho=rho, delta=0.1)
+        problem = sharp.Problem(s, a, h, epsilon, rho, 0.1)
+        noise_delta, starved, visits = found.failures
+        assert noise_delta + starved + visits <= 0.1 * (1 + 1e-9)
+        parted = zip(found.runs, found.gaps, found.widths, strict=True)
+        assert sum(sharp.disagreement(problem, *one) for one in parted) <= rho * (1 + 1e-9)
+        loss = h * found.reach[-1] / visits
+        for tier, (runs, gap, width) in enumerate(zip(found.runs, found.gaps, found.widths, strict=True)):
+            error = h * sharp.noise(problem, len(found.runs) + 1, runs, noise_delta, starved)
+            often = h if tier == 0 else found.reach[tier - 1] / visits
+            loss += often * (gap + 2 * width + 4 * error)
+        assert loss <= epsilon * (1 + 1e-6)
+        for length, reach in zip(found.lengths, found.reach, strict=True):
+            assert sharp.visits_left(s, a, h, length, 0.01 * reach / h) + 0.01 * reach <= reach * (1 + 1e-6)
+            assert sharp.visits_left(s, a, h, length / 2, 0.01 * reach / h) > reach
+        assert found.episodes == float(sum(n * k for n, k in zip(found.runs, found.lengths, strict=True)))
+
+
+def test_more_is_asked_for_more() -> None:
+    base: dict[str, Any] = {"n_states": 3, "n_actions": 2, "horizon": 2, "epsilon": 0.5, "rho": 0.1, "delta": 0.1}
+    least = sharp.sharp_episodes(**base).episodes
+    for name, value in (
+        ("n_states", 6),
+        ("n_actions", 4),
+        ("horizon", 4),
+        ("epsilon", 0.25),
+        ("rho", 0.05),
+        ("delta", 0.05),
+    ):
+        assert sharp.sharp_episodes(**{**base, name: value}).episodes > least
+    with pytest.raises(reprl.ReprlError, match="epsilon"):
+        sharp.sharp_episodes(**{**base, "epsilon": 3.0})
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+@pytest.mark.parametrize("horizon", [1, 3, 9])
+def test_weights_of_the_agents_averages(n: int, horizon: int) -> None:
+    """§1: Σ_i α_tⁱ/√i ≤ 2/√t, and the weight of a target over all later visits is at most 1 + 1/H."""
+
+    def weight(i: int, t: int) -> float:
+        rest = math.prod(1 - (horizon + 1) / (horizon + j) for j in range(i + 1, t + 1))
+        return (horizon + 1) / (horizon + i) * rest
+
+    assert sum(weight(i, n) / math.sqrt(i) for i in range(1, n + 1)) <= 2 / math.sqrt(n) + 1e-12
+    assert sum(weight(n, t) for t in range(n, n + 400)) <= 1 + 1 / horizon + 1e-12
