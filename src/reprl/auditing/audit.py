@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import combinations
+from types import MethodType
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -72,9 +73,7 @@ def audit(
         learner: a name in ``reprl.peers.learners()``, or any callable learner(model, shared_key, **learn_options) that
             returns a Policy or an (H, S) table of actions; its ``access`` attribute, if any, says which model it needs.
         pairs: shared keys to try.
-        horizon: H, for an id or a gymnasium.Env.
-        discount: as in ``reprl.learn``; rivals need a horizon.
-        reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
+        horizon, discount, reward_range: as in ``reprl.learn``; rivals need a horizon.
         rho: the disagreement that is tested; learners that aim for a ρ are also given it.
         level: chance of rejecting a learner whose disagreement is at most rho.
         runs_per_key: runs under each key. The first two are the designated pair, which test and interval count; the
@@ -106,9 +105,19 @@ def audit(
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags)
     place = open_environment(env, horizon, reward_range, discount)
     subject = resolve_learner(learner, place, asked.rho, access, dict(learn_options))
-    if subject.name == ReprlLearner.name and not subject.theirs:
-        place = suited(place, str(subject.options.get("rule")), float(subject.options.get("epsilon", 0.3)))
-    return _measure(asked, place, subject, checkpoint, progress)
+    return _measure(asked, _ended(place, subject), subject, checkpoint, progress)
+
+
+def _ended(place: TabularMDP | GymnasiumModel, subject: Subject) -> TabularMDP | GymnasiumModel:
+    """Return the world as reprl's own rule can learn in it; any other learner takes it as it is."""
+    if (
+        subject.theirs
+        or not isinstance(subject.call, MethodType)
+        or not isinstance(subject.call.__self__, ReprlLearner)
+    ):
+        return place
+    settings = subject.call.__self__.settings
+    return suited(place, settings.rule, settings.epsilon)
 
 
 class _Asked(NamedTuple):

@@ -63,8 +63,8 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1 and "undecided" if the samples ran out before the run was sure; then nothing is promised. With
-    --certify it goes on until its own data prove the policy; without a proof at the end, exit code 1 as well.
+    Exit code 1 and "undecided" if the samples ran out before the run was sure: nothing is promised. With --certify it
+    goes on until its own data prove the policy; without a proof at the end, exit code 1 as well.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
@@ -72,21 +72,25 @@ def learn(
     """
     given = {"epsilon": epsilon, "rho": rho, "delta": delta, "access": access, "rule": rule}
     options = args.learn_options({**given, "preference": preference, "constants": constants}, option)
-    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support}
-    spec |= {"reach": reach, "reward_step": reward_step}
+    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support, "reach": reach}
+    spec["reward_step"] = reward_step
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
     opened: dict[str, Any] = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask}
     env = _check_source(log, env, spec, {**drawn, **opened, "certify": certify or None})
     if log is not None:
-        from reprl.cli.logs import learn_from_log
-
-        spec |= {"horizon": horizon, "discount": discount, "reward_range": reward_range}
-        return learn_from_log(log, spec, options, shared_seed, out, force)
+        told = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
+        return _learn_log(log, spec | told, options, shared_seed, out, force)
     options |= {"stationary": False} if certify and "stationary" not in options else {}  # a proof goes by steps
     place = (env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout, discount)
     world, recipe = args.plan_recipe(*place)
     drawn |= {"own": _again(recipe, env, env_option, reward_range), "dask": dask, "certify": certify}
     return _learn_from(world, recipe, out, force, counts, **drawn)
+
+
+def _learn_log(log: Path, *how: Any) -> Answer:
+    from reprl.cli.logs import learn_from_log  # which imports from here
+
+    return learn_from_log(log, *how)
 
 
 def _learn_from(

@@ -120,9 +120,7 @@ def learn(
     Args:
         env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one. One that
             does not publish its dynamics is a black box, for access="episodic" alone.
-        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
-        discount: γ of a world without an end: the policy is stationary, or one of H steps for rule="sampled"
-            (docs/discounting.md). None for a world with a horizon, or one that has its discount.
+        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, γ (docs/discounting.md), of episodes.
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
@@ -130,8 +128,7 @@ def learn(
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
         certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
         workers: threads, or processes for a black box; they cannot change the result.
-        timeout: seconds that an episode of a black box may take, in a process that is ended when it takes longer;
-            None for any time.
+        timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
         checkpoint: a folder for batches of a black box and rehearsals; a canonical run that was stopped goes on.
         progress: show a bar on standard error.
         options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
