@@ -73,11 +73,12 @@ def audit(
         learner: a name in ``reprl.peers.learners()``, or any callable learner(model, shared_key, **learn_options) that
             returns a Policy or an (H, S) table of actions; its ``access`` attribute, if any, says which model it needs.
         pairs: shared keys to try.
-        horizon, discount, reward_range: as in ``reprl.learn``; rivals need a horizon.
+        horizon: as in ``reprl.learn``.
+        discount: as in ``reprl.learn``; rivals need a horizon.
+        reward_range: as in ``reprl.learn``.
         rho: the disagreement that is tested; learners that aim for a ρ are also given it.
         level: chance of rejecting a learner whose disagreement is at most rho.
-        runs_per_key: runs under each key. The first two are the designated pair, which test and interval count; the
-            rest sharpen the estimate and show how many distinct policies one key leads to.
+        runs_per_key: runs under each key. Test and interval count the first two; the rest sharpen the estimate.
         access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
         seed: shared keys and data seeds follow from it. None draws one, or takes the checkpoint's; see the report.
         sequential: look after every pair and stop as soon as the verdict is certain.
@@ -85,8 +86,7 @@ def audit(
         workers: processes; neither they nor a cluster can change the report (docs/scale.md).
         checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
-        learn_options: the learner's own options; for "reprl" those of ``reprl.learn``. A callable may take others,
-            which type checkers do not know: bind them with functools.partial.
+        learn_options: of the learner; others, which type checkers do not know, are bound by functools.partial.
 
     Returns:
         The report; its verdict is "rejected", "not rejected" or, for a sequential test out of pairs, "undecided".
@@ -110,14 +110,8 @@ def audit(
 
 def _ended(place: TabularMDP | GymnasiumModel, subject: Subject) -> TabularMDP | GymnasiumModel:
     """Return the world as reprl's own rule can learn in it; any other learner takes it as it is."""
-    if (
-        subject.theirs
-        or not isinstance(subject.call, MethodType)
-        or not isinstance(subject.call.__self__, ReprlLearner)
-    ):
-        return place
-    settings = subject.call.__self__.settings
-    return suited(place, settings.rule, settings.epsilon)
+    ours = subject.call.__self__ if isinstance(subject.call, MethodType) else None
+    return suited(place, ours.settings.rule, ours.settings.epsilon) if isinstance(ours, ReprlLearner) else place
 
 
 class _Asked(NamedTuple):

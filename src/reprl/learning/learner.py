@@ -120,7 +120,8 @@ def learn(
     Args:
         env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one. One that
             does not publish its dynamics is a black box, for access="episodic" alone.
-        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, γ (docs/discounting.md), of episodes.
+        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
+        discount: γ of a world without an end, for a stationary policy (docs/discounting.md).
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
@@ -131,11 +132,10 @@ def learn(
         timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
         checkpoint: a folder for batches of a black box and rehearsals; a canonical run that was stopped goes on.
         progress: show a bar on standard error.
-        options: the fields of ``Settings``, all optional: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or
-            "generative", rule="canonical" or "sampled", preference=None, "shared" or all actions, best first,
-            stationary=None, True or False. For rule="sampled": coupling="auto", "joint", "blocked" or "product",
-            block=32, mechanism="compact" or "exponential", rounding="none", "vector" or "grid", constants="practical"
-            or "paper", calls=None, runs=None.
+        options: fields of ``Settings``: epsilon=0.3, rho=0.1, delta=0.1, access="episodic" or "generative",
+            rule="canonical" or "sampled", preference=None, "shared" or all actions, best first, stationary=None, True
+            or False. For "sampled": coupling="auto", "joint", "blocked" or "product", block=32, mechanism="compact" or
+            "exponential", rounding="none", "vector" or "grid", constants="practical" or "paper", calls, runs=None.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
