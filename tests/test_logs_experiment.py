@@ -13,9 +13,8 @@ PAGE = ROOT / "docs" / "logs.md"
 
 
 def stored() -> dict[str, Any]:
-    measured: dict[str, Any] = json.loads((Path(experiment.__file__).parent / "data.json").read_text("utf-8"))[
-        "measured"
-    ]
+    data = json.loads((ROOT / "experiments" / "logs" / "data.json").read_text("utf-8"))
+    measured: dict[str, Any] = data["measured"]
     return measured
 
 

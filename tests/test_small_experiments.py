@@ -27,7 +27,7 @@ def test_the_page_shows_the_stored_data(experiment: Experiment) -> None:
 
 
 def test_discounted_pairs_are_all_there_and_seldom_apart() -> None:
-    """Were a pair apart with probability 0.1, 40 or more of 160 would be with probability 1.5e-8."""
+    """Were a pair apart with probability 0.1, 40 or more of 160 would be with probability 4e-8."""
     rows = [row for one in stored(discounted.EXPERIMENT)["measured"].values() for row in one["rows"]]
     assert len(rows) == discounted.PAIRS * len(discounted.WORLDS) * len(discounted.ACCESSES)
     assert sum(not row["same"] for row in rows) < 40
