@@ -174,6 +174,9 @@ class _LogRule(NamedTuple):
         found = find_supported(data, self.thresholds, self.ended)
         return found, choose(self.rule, found.dynamics)
 
+    def policy(self, data: Data) -> Policy:
+        return self.choose(data)[1].policy
+
 
 def run_logged(
     log: Log,
@@ -233,7 +236,9 @@ def run_logged(
         rehearsal=rehearsal,
         spread=value_spread(found.dynamics),
         followed=candidate is not None,
-        coverage=find_coverage(log, choice.policy, decided, unknown=unknown, ended=spec.ended, stream=stream),
+        coverage=find_coverage(
+            log, choice.policy, decided, mine.policy, unknown=unknown, ended=spec.ended, stream=stream
+        ),
     )
 
 
