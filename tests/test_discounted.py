@@ -16,7 +16,7 @@ from reprl import Policy, ReprlError, TabularMDP
 from reprl.cli.app import main
 from reprl.learning.learner import ReprlLearner, suited
 from reprl.mdp.access import EpisodicModel, GenerativeModel
-from reprl.mdp.dynamics import true_dynamics
+from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.mdp.forever import MOST, check_discount, episode_length, reduced_horizon
 from reprl.randomness import SharedKey
 from reprl.rule.choice import choose, make_rule
@@ -111,7 +111,7 @@ def test_the_loss_is_the_performance_difference_and_within_its_bound() -> None:
 def test_the_floor_costs_no_more_than_is_proven() -> None:
     for seed in range(6):
         mdp = random_world(seed).discounted(0.8)
-        dynamics, order, floor = true_dynamics(mdp), np.arange(3), 0.4
+        dynamics, order, floor = true_dynamics(mdp), np.arange(3), 0.9
         gaps = find_gaps(dynamics, order)
         plain, cut = (weigh_tolerances(dynamics, gaps, order, np.array([1e-6]), x) for x in (0.0, floor))
         below = visits_of(dynamics, plain.actions[0])[0] < floor
@@ -120,21 +120,22 @@ def test_the_floor_costs_no_more_than_is_proven() -> None:
 
 
 def test_spreads_bound_the_deviation_of_estimated_gaps() -> None:
-    """1000 redrawn data sets of 400 samples a cell; without the later part of the spread the bound is broken."""
-    mdp = random_world(3).discounted(0.8)
-    order, n = np.arange(3), 400
+    """300 data sets of 400 samples a cell; a standard deviation is then known to 4 %, and 1.25 is more than 5 of them.
+
+    The control: without what comes later, own variances alone, some comparison varies more.
+    """
+    mdp, order, n = random_world(3).discounted(0.8), np.arange(3), 400
     gaps = find_gaps(true_dynamics(mdp), order)
-    seen = []
-    for seed in range(1000):
+    errors = []
+    for seed in range(300):
         counts = GenerativeModel(mdp, seed).pooled.sample(n)
-        data = reprl.mdp.dynamics.Data(counts, np.ones(6, dtype=np.int64)).forever(0.8)
-        found = find_gaps(reprl.mdp.dynamics.empirical_dynamics(data), order)
-        values = found.value[0]
-        seen.append(values[:, None] - found.gap[0] - (gaps.value[0][:, None] - gaps.gap[0]))
-    scaled = np.std(seen, axis=0) * np.sqrt(n)
-    later = np.sqrt(gaps.own[0])  # without what comes later
-    assert (scaled > later).any()
-    assert gaps.spread[0].max() > 0.0
+        data = Data(counts, np.ones(6, dtype=np.int64)).forever(0.8)
+        errors.append(find_gaps(empirical_dynamics(data), order).gap[0] - gaps.gap[0])
+    scaled = np.std(errors, axis=0) * np.sqrt(n)
+    others = np.arange(3) != gaps.best[0][:, None]
+    assert (scaled[others] <= 1.25 * np.sqrt(2.0) * gaps.spread[0][others]).all()
+    own = np.sqrt(gaps.own[0] + np.take_along_axis(gaps.own[0], gaps.best[0][:, None], axis=1))
+    assert (scaled[others] > 1.25 * own[others]).any()
 
 
 def test_two_randomnesses_one_choice_whatever_the_order_of_evaluation() -> None:
@@ -237,9 +238,9 @@ class Coin(gymnasium.Env[int, int]):
 def test_a_black_box_is_discounted_where_the_user_says_that_steps_are_alike() -> None:
     with pytest.raises(ReprlError, match="stationary must be True"):
         reprl.learn(Coin, discount=0.8, horizon=10, shared_seed=1, data_seed=1)
-    run = reprl.learn(Coin, discount=0.8, horizon=10, stationary=True, shared_seed=1, data_seed=1)
+    run = reprl.learn(Coin, discount=0.5, horizon=8, epsilon=0.4, stationary=True, shared_seed=1, data_seed=1)
     assert run.policy.actions[:2].tolist() == [1, 0]
-    assert run.environment.discount == 0.8
+    assert run.environment.discount == 0.5
 
 
 def test_the_reduction_prints_a_policy_of_h_steps() -> None:

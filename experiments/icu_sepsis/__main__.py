@@ -25,7 +25,7 @@ from reprl.mdp.icu import ENDS, LEVELS, Numbers, read_numbers
 from reprl.mdp.tabular import TabularMDP
 
 SEED, HORIZON, EPSILON, RHO = 2024, 20, 0.15, 0.1
-LIMITS = {"parallel": 2 * 10**9, "episodes": 2 * 10**8}
+LIMITS = {"parallel": 2 * 10**9, "episodes": 2 * 10**7}
 """The most samples of a run."""
 EPISODES = 250_000
 """Of a team's log."""

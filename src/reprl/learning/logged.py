@@ -234,7 +234,7 @@ def run_logged(
         values=find_gaps(found.dynamics, rule.order).value,
         choice=choice,
         rehearsal=rehearsal,
-        spread=value_spread(found.dynamics),
+        spread=value_spread(found.dynamics._replace(tried=found.full)),  # a price is nothing that a policy loses
         followed=candidate is not None,
         coverage=find_coverage(
             log, choice.policy, decided, mine.policy, unknown=unknown, ended=spec.ended, stream=stream
