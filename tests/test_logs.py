@@ -603,7 +603,7 @@ def test_the_interval_covers_the_value() -> None:
         found = read(make_log(500, 1000 + number), **CLINIC)
         decided = np.ones((HORIZON, 4), dtype=np.bool_)
         stream = reprl.DataStream(number, "test")
-        got = find_coverage(found, policy, decided, unknown=0.0, ended=3, stream=stream)
+        got = find_coverage(found, policy, decided, lambda _: policy, unknown=0.0, ended=3, stream=stream)
         inside += got.value_low <= truth <= got.value_high
         middle, half = (got.value_low + got.value_high) / 2, (got.value_high - got.value_low) / 6
         narrow += abs(truth - middle) <= half
@@ -616,3 +616,58 @@ def test_practice_is_worth_the_mean_return() -> None:
     data = read(log, **CLINIC).data
     assert value_of_practice(data) == pytest.approx(log["reward"].reshape(-1, HORIZON).sum(axis=1).mean())
     assert HABIT[0] > HABIT[3]
+
+
+def _walk(episodes: int, seed: int) -> dict[str, Any]:
+    """Three states in a ring; "go" moves on with probability 0.8, "stay" never; state 2 pays."""
+    rng = np.random.default_rng(seed)
+    rows: dict[str, list[int]] = {name: [] for name in ("episode", "state", "action", "reward", "next_state")}
+    for episode in range(episodes):
+        s = int(rng.integers(3))
+        for _ in range(4):
+            a = int(rng.integers(2))
+            following = (s + 1) % 3 if a and rng.random() < 0.8 else s
+            for name, value in zip(rows, (episode, s, a, int(s == 2), following), strict=True):
+                rows[name].append(value)
+            s = following
+    return {name: np.array(column) for name, column in rows.items()}
+
+
+def test_pooled_steps_add_up_what_steps_apart_count() -> None:
+    table, spec = open_table(_walk(200, 1)), LogSpec(horizon=4, states=("0", "1", "2"), actions=("0", "1"))
+    apart, pooled = read_log(table, spec), read_log(table, spec, pooled=True)
+    assert pooled.data.counts.outcomes.pooled
+    assert (pooled.rows, pooled.episodes) == (apart.rows, apart.episodes)
+    living = slice(0, 3)
+    assert np.array_equal(pooled.data.counts.visits[0, living], apart.data.counts.visits[:, living].sum(axis=0))
+    by_step = apart.data.counts.pool().visits[0, living]
+    assert np.array_equal(pooled.data.counts.visits[2, living], by_step)
+
+
+def test_a_log_with_steps_alike_is_learned_from_and_repeated_by_its_recipe() -> None:
+    told: dict[str, Any] = {"horizon": 4, "states": range(3), "actions": range(2), "shared_seed": 3, "stationary": True}
+    first, second = (reprl.learn_log(_walk(4000, seed), **told) for seed in (1, 2))
+    assert first.policy == second.policy
+    assert first.guarantee.status == "rehearsed"
+    assert first.recipe.settings.stationary
+    assert first.recipe.learn_log(_walk(4000, 5)).policy == first.policy
+    assert first.policy.actions[0, :3].tolist() == [1, 1, 0]
+
+
+def test_a_mask_of_a_log_is_kept_to_checked_and_published() -> None:
+    log = _walk(3000, 1)
+    log["action"][log["state"] == 1] = 1
+    told: dict[str, Any] = {"horizon": 4, "states": range(3), "actions": range(2), "shared_seed": 3, "stationary": True}
+    allowed = np.array([[True, True], [False, True], [True, True]])
+    found = reprl.learn_log(log, allowed=allowed, **told)
+    assert (found.policy.actions[:, 1] == 1).all()
+    assert found.environment.options["allowed"] == [[0, 1], [1], [0, 1]]
+    assert found.recipe.learn_log(log).policy == found.policy
+    wrong = _walk(50, 2)
+    first = wrong["episode"] == 0
+    wrong["state"][first], wrong["next_state"][first], wrong["action"][first] = 1, 1, 0
+    with pytest.raises(reprl.ReprlError, match=r"row 1\b.*action.*must be allowed in state '1', got '0'"):
+        reprl.learn_log(wrong, allowed=allowed, **told)
+    for bad in ([[0], [1]], [[0], [], [1]], [[0], [5], [1]], "all"):
+        with pytest.raises(reprl.ReprlError, match="allowed"):
+            reprl.learn_log(log, allowed=bad, **told)

@@ -26,6 +26,14 @@ GOLDEN = {
 }
 
 
+GOLDEN_STATIONARY = "9bde16a40dccafe750c21004329a37d086e147d3201d25cd0fb68b69e67c0b4b"
+
+
+def test_the_fingerprint_of_a_stationary_policy_is_golden():
+    data = b"reprl-policy 3 stationary 3\n" + struct.pack("<3i", 1, 0, 2)
+    assert reprl.Policy([1, 0, 2]).fingerprint == hashlib.sha256(data).hexdigest() == GOLDEN_STATIONARY
+
+
 @pytest.mark.parametrize("actions", GOLDEN)
 def test_fingerprints_are_golden(actions):
     assert reprl.Policy(actions).fingerprint == GOLDEN[actions]
@@ -121,14 +129,14 @@ def test_json_round_trip(table):
         ([[0, 0.5]], r"actions\[0, 1\] must be an action index from 0 to 2147483647, got 0.5"),
         ([[np.nan]], r"actions\[0, 0\] must be .*, got nan"),
         ([[np.inf]], r"actions\[0, 0\] must be .*, got inf"),
-        ([0, 1], r"actions must be an \(H, S\) table of action indices, got int64 of shape \(2,\)"),
-        ([[[0]]], r"actions must be an \(H, S\) table of action indices, got int64 of shape \(1, 1, 1\)"),
-        ([[]], r"actions must be an \(H, S\) table of action indices, got float64 of shape \(1, 0\)"),
-        ([[True]], r"actions must be an \(H, S\) table of action indices, got bool of shape \(1, 1\)"),
-        ([["0"]], r"actions must be an \(H, S\) table of action indices, got <U1 of shape \(1, 1\)"),
-        ([[10**30]], r"actions must be an \(H, S\) table of action indices, got object of shape \(1, 1\)"),
-        ([[0], [0, 1]], r"actions must be an \(H, S\) table of action indices, got \[\[0\], \[0, 1\]\]"),
-        (None, r"actions must be an \(H, S\) table of action indices, got object of shape \(\)"),
+        ([], r"actions must be an \(H, S\) table of action indices, or \(S,\), got float64 of shape \(0,\)"),
+        ([[[0]]], r"actions must be an \(H, S\) table of action indices, or \(S,\), got int64 of shape \(1, 1, 1\)"),
+        ([[]], r"actions must be an \(H, S\) table of action indices, or \(S,\), got float64 of shape \(1, 0\)"),
+        ([[True]], r"actions must be an \(H, S\) table of action indices, or \(S,\), got bool of shape \(1, 1\)"),
+        ([["0"]], r"actions must be an \(H, S\) table of action indices, or \(S,\), got <U1 of shape \(1, 1\)"),
+        ([[10**30]], r"actions must be an \(H, S\) table of action indices, or \(S,\), got object of shape \(1, 1\)"),
+        ([[0], [0, 1]], r"actions must be an \(H, S\) table of action indices, or \(S,\), got \[\[0\], \[0, 1\]\]"),
+        (None, r"actions must be an \(H, S\) table of action indices, or \(S,\), got object of shape \(\)"),
     ],
 )
 def test_bad_actions_are_refused_in_one_line(actions, text):
@@ -151,11 +159,11 @@ def document(**changes):
         ("NaN", r"policy numbers must be finite, got NaN"),
         (json.dumps(document(format="other")), r"policy format must be 'reprl-policy', got 'other'"),
         (
-            json.dumps(document(version=3)),
-            r"policy version must be 2 for this release of reprl, got 3 \(a newer release wrote it\)",
+            json.dumps(document(version=4)),
+            r"policy version must be 3 for this release of reprl, got 4 \(a newer release wrote it\)",
         ),
         (json.dumps(document(version=2)), r"policy must have the field 'interface', got only "),
-        (json.dumps(document(version=None)), r"policy version must be 2 for this release of reprl, got None"),
+        (json.dumps(document(version=None)), r"policy version must be 3 for this release of reprl, got None"),
         (json.dumps(document(actions="0110")), r"policy actions must be a list, got '0110'"),
         (json.dumps(document(actions=[[0, 1], [1]])), r"actions must be an \(H, S\) table"),
         (json.dumps(document(actions=[[0, float("nan")], [1, 0]])), r"policy numbers must be finite, got NaN"),

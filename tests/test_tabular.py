@@ -411,8 +411,8 @@ def test_bad_arguments_are_refused_in_one_line_that_quotes_them(change, text):
         (np.zeros((3, 2), dtype=int), r"policy must have shape \(H, S\) = \(4, 2\), got \(3, 2\)"),
         ([[0, 0], [0, 0], [0, 3], [0, 0]], r"policy action \[2, 1\] must be from 0 to 2, got 3"),
         ([[0, 0], [0, 0], [0, -1], [0, 0]], r"actions\[2, 1\] must be an action index from 0 to \d+, got -1"),
-        ([[0, 0], [0]], r"actions must be an \(H, S\) table of action indices, got \[\[0, 0\], \[0\]\]"),
-        ("best", r"actions must be an \(H, S\) table of action indices, got "),
+        ([[0, 0], [0]], r"actions must be an \(H, S\) table of action indices, or \(S,\), got \[\[0, 0\], \[0\]\]"),
+        ("best", r"actions must be an \(H, S\) table of action indices, or \(S,\), got "),
     ],
 )
 @pytest.mark.parametrize("method", ["evaluate", "values", "occupancy"])

@@ -1,29 +1,42 @@
-"""python -m experiments.icu_sepsis [--access NAME] [--epsilon X] [--max-samples N]: measure, store, draw."""
+"""python -m experiments.icu_sepsis [--quick] [--only TEXT]: measure what is missing, then draw the figure and tables.
+
+Two teams with one shared seed, by parallel samples, by episodes and from logs that clinicians, as the benchmark
+estimates them, would have made; each judged by the known model, with the benchmark's own policies beside them. Every
+measurement is stored as it is done. Run each kind in a process of its own (--only) where its memory shall be told.
+"""
 
 from __future__ import annotations
 
-import argparse
-import json
 import resource
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import reprl
+from experiments.logs.measure import simulate
+from experiments.runner import Experiment, Job
+from reprl.learning.learner import LearnResult, learn
+from reprl.learning.logged import learn_log
+from reprl.mdp.catalogue import make
 from reprl.mdp.icu import ENDS, LEVELS, Numbers, read_numbers
+from reprl.mdp.tabular import TabularMDP
 
-HERE = Path(__file__).resolve().parent
-FIGURE = HERE.parent.parent / "docs" / "figures" / "icu-sepsis.svg"
+SEED, HORIZON, EPSILON, RHO = 2024, 20, 0.15, 0.1
+LIMITS = {"parallel": 2 * 10**9, "episodes": 2 * 10**7}
+"""The most samples of a run."""
+EPISODES = 250_000
+"""Of a team's log."""
+START, END = "<!-- experiments.icu_sepsis: tables -->", "<!-- end of tables -->"
 
 
-def baselines(numbers: Numbers, horizon: int) -> dict[str, float]:
+def baselines(horizon: int) -> dict[str, Any]:
     """Returns of the benchmark's own policies and of the extremes, by dynamic programming on its arrays alone."""
+    numbers = read_numbers()
     cells = np.einsum("ijk,ijk->ij", numbers.transition, numbers.reward)
-    expert = np.where(numbers.expert.sum(axis=1, keepdims=True) > 0, numbers.expert, 1.0)
-    laws = {"expert": expert, "random": np.ones_like(expert), "random admissible": 1.0 * numbers.admissible}
+    laws = {"clinicians": clinicians(numbers), "random admissible": 1.0 * numbers.admissible}
     found = {}
     for name, law in laws.items():
         law = law / law.sum(axis=1, keepdims=True)
@@ -32,55 +45,126 @@ def baselines(numbers: Numbers, horizon: int) -> dict[str, float]:
         for _ in range(horizon):
             value = pay + move @ value
         found[name] = float(numbers.initial @ value)
-    best, worst = np.zeros(len(expert)), np.zeros(len(expert))
+    best, worst = np.zeros(len(cells)), np.zeros(len(cells))
     for _ in range(horizon):
         best = np.where(numbers.admissible, cells + numbers.transition @ best, -np.inf).max(axis=1)
         worst = np.where(numbers.admissible, cells + numbers.transition @ worst, np.inf).min(axis=1)
-    return {
-        **found,
-        "best admissible": float(numbers.initial @ best),
-        "worst admissible": float(numbers.initial @ worst),
-    }
+    return {**found, "best admissible": float(numbers.initial @ best), "worst": float(numbers.initial @ worst)}
 
 
-def measure(mdp: reprl.TabularMDP, team: int, **options: Any) -> tuple[reprl.LearnResult, dict[str, Any]]:
+def clinicians(numbers: Numbers) -> NDArray[np.float64]:
+    """Return what clinicians do, (S, A), as far as it is admissible; anything admissible where nothing is known."""
+    law = np.where(numbers.admissible, numbers.expert, 0.0)
+    law = np.where(law.sum(axis=1, keepdims=True) > 0.0, law, 1.0 * numbers.admissible)
+    shares: NDArray[np.float64] = law / law.sum(axis=1, keepdims=True)
+    return shares
+
+
+def run(kind: str, team: int, limit: int, episodes: int) -> dict[str, Any]:
     """One run, and what it says of itself beside what the true model says of it."""
+    mdp = make("icu-sepsis-v0", HORIZON)
+    assert isinstance(mdp, TabularMDP)
     began = time.process_time()
-    result = reprl.learn(mdp, shared_seed=2024, data_seed=team, **options)
-    best = mdp.evaluate(mdp.solve().policy)
+    options: dict[str, Any] = {"epsilon": EPSILON, "rho": RHO, "shared_seed": SEED}
+    if kind == "log":
+        result = _from_log(mdp, team, episodes, options)
+    else:
+        access = "generative" if kind == "parallel" else "episodic"
+        result = learn(mdp, access=access, data_seed=team, max_samples=limit, **options)
+    seconds = time.process_time() - began
+    actions = result.policy.actions[:, : mdp.n_states]
     assert mdp.allowed is not None
-    kept = np.take_along_axis(mdp.allowed, result.policy.actions[..., None], axis=2)
-    return result, {
+    kept = np.take_along_axis(mdp.allowed, actions[..., None], axis=2)
+    return {
         "samples": result.samples,
         "episodes": result.episodes,
         "status": result.guarantee.status,
         "source": result.guarantee.source,
-        "loss": best - mdp.evaluate(result.policy),
+        "fingerprint": result.policy.fingerprint,
+        "loss": mdp.evaluate(mdp.solve().policy) - mdp.evaluate(actions),
         "inadmissible": int((~kept).sum()),
         "spread": result.spread,
-        "cpu_seconds": round(time.process_time() - began, 1),
+        "cpu_seconds": round(seconds, 1),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "doses": _doses(mdp, actions).tolist(),
     }
 
 
-def draw(mdp: reprl.TabularMDP, numbers: Numbers, policy: reprl.Policy) -> None:
-    """Doses, weighed by how often they are given: the clinicians' and the policy's."""
-    import matplotlib
+def _from_log(mdp: TabularMDP, team: int, episodes: int, options: dict[str, Any]) -> LearnResult:
+    """Learn from a team's own log of what clinicians do."""
+    numbers = read_numbers()
+    behaviour = np.broadcast_to(clinicians(numbers), (mdp.horizon, mdp.n_states, mdp.n_actions))
+    log = simulate(mdp, behaviour, episodes, np.random.default_rng([SEED, team]))
+    names, allowed = range(mdp.n_states), numbers.admissible
+    given: dict[str, Any] = {"states": names, "actions": range(mdp.n_actions), "allowed": allowed, "stationary": True}
+    return learn_log(log, horizon=mdp.horizon, **given, **options)
 
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "reprl"
+
+def _doses(mdp: TabularMDP, actions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(2, 25): shares of doses that clinicians and the policy give, in the states where the policy comes."""
+    visits = mdp.occupancy(actions)[:, : -len(ENDS)]
+    ours = np.zeros(LEVELS**2)
+    np.add.at(ours, actions[:, : visits.shape[1]], visits)
+    theirs = visits.sum(axis=0) @ clinicians(read_numbers())[: visits.shape[1]]
+    both = np.stack([theirs, ours])
+    shares: NDArray[np.float64] = both / both.sum(axis=1, keepdims=True)
+    return shares.round(4)
+
+
+def jobs(quick: bool) -> dict[str, Job]:
+    """Return every measurement by the name it is stored under."""
+    out: dict[str, Job] = {f"baselines/{horizon}": partial(baselines, horizon) for horizon in (HORIZON, 500)}
+    for kind in ("parallel", "episodes", "log"):
+        for team in (1,) if quick else (1, 2):
+            limit = 10**5 if quick else LIMITS.get(kind, 0)
+            out[f"{kind}#{team}"] = partial(run, kind, team, limit, 500 if quick else EPISODES)
+    return out
+
+
+def head(quick: bool) -> dict[str, Any]:
+    """Return what the data are measured with."""
+    return {"epsilon": EPSILON, "rho": RHO, "seed": SEED, "horizon": HORIZON, "quick": quick}
+
+
+def tables(data: dict[str, Any]) -> str:
+    """Return a row for each run, and the baselines."""
+    measured = data["measured"]
+    lines = ["| policy | H = 20 steps | H = 500, the benchmark's limit |", "|---|---|---|"]
+    short, long = (measured.get(f"baselines/{horizon}", {}) for horizon in (HORIZON, 500))
+    lines += [f"| {name} | {short[name]:.3f} | {long[name]:.3f} |" for name in short if name in long]
+    lines += [
+        "",
+        "| source | team | samples | status | policy | loss | inadmissible | CPU s | peak MB |",
+        "|---" * 9 + "|",
+    ]
+    for name, row in measured.items():
+        if name.startswith("baselines"):
+            continue
+        kind, team = name.split("#")
+        figures = (f"{row['samples']:.2g}", row["status"], row["fingerprint"][:8], f"{row['loss']:.3f}")
+        rest = (row["inadmissible"], f"{row['cpu_seconds']:.0f}", row["peak_mb"])
+        lines.append(f"| {' | '.join(map(str, (kind, team, *figures, *rest)))} |")
+    return "\n".join(lines)
+
+
+def draw(data: dict[str, Any], folder: Path) -> None:
+    """Doses, weighed by how often they are given: the clinicians' and the policy's."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "reprl"
     from matplotlib import pyplot
 
-    visits = mdp.occupancy(policy)[:, : -len(ENDS)]
-    ours = np.zeros(LEVELS**2)
-    np.add.at(ours, policy.actions[:, : visits.shape[1]], visits)
-    state = visits.sum(axis=0)
-    theirs = state @ numbers.expert[: visits.shape[1]]
+    shown = next((row for name, row in data["measured"].items() if "doses" in row), None)
+    if shown is None:
+        return
     figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
-    for axis, title, doses in zip(axes, ("clinicians, in the same states", "the policy"), (theirs, ours), strict=True):
-        _square(axis, title, doses / doses.sum())
-    FIGURE.parent.mkdir(exist_ok=True)
-    figure.savefig(FIGURE, metadata={"Date": None})
+    titles = ("clinicians, in the same states", "the policy")
+    for axis, title, shares in zip(axes, titles, np.array(shown["doses"]), strict=True):
+        _square(axis, title, shares)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "icu-sepsis.svg", metadata={"Date": None})
+    pyplot.close(figure)
 
 
 def _square(axis: Any, title: str, shares: NDArray[np.float64]) -> None:
@@ -92,26 +176,16 @@ def _square(axis: Any, title: str, shares: NDArray[np.float64]) -> None:
     axis.set(title=title, xlabel="vasopressors", ylabel="fluids")
 
 
-def main() -> None:
-    """Measure what is asked for and add it to what is stored."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--access", default="generative")
-    parser.add_argument("--epsilon", type=float, default=0.1)
-    parser.add_argument("--max-samples", type=float, default=None)
-    given = parser.parse_args()
-    mdp, numbers = reprl.make("icu-sepsis-v0"), read_numbers()
-    path = HERE / "data.json"
-    data = json.loads(path.read_text()) if path.exists() else {"runs": {}}
-    data["baselines"] = {str(horizon): baselines(numbers, horizon) for horizon in (20, 500)}
-    limit = None if given.max_samples is None else int(given.max_samples)
-    options = {"access": given.access, "epsilon": given.epsilon, "max_samples": limit}
-    runs = [measure(mdp, team, **options) for team in (1, 2)]
-    key = f"{given.access}, epsilon {given.epsilon:g}, at most {limit}"
-    data["runs"][key] = {"equal": runs[0][0].policy == runs[1][0].policy, "teams": [figures for _, figures in runs]}
-    path.write_text(json.dumps(data, indent=1) + "\n")
-    draw(mdp, numbers, runs[0][0].policy)
-    print(json.dumps(data["runs"][key], indent=1))
+EXPERIMENT = Experiment(
+    name="icu_sepsis",
+    page="icu-sepsis.md",
+    jobs=jobs,
+    head=head,
+    draw=draw,
+    tables=tables,
+    marks=(START, END),
+)
 
 
 if __name__ == "__main__":
-    main()
+    EXPERIMENT.main(None, __doc__)

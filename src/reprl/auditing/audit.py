@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from types import MethodType
 from typing import Any, NamedTuple, Unpack
 
 from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
@@ -69,13 +70,12 @@ def audit(
             gets a gymnasium.Env (``reprl.env_learner``). Either returns a policy, a table of actions, a Q table, a
             function of an observation, or a model with ``predict``.
         pairs: shared keys to try.
-        horizon: H, for an id or a gymnasium.Env.
+        horizon: as in ``reprl.learn``.
         discount: as in ``reprl.learn``; rivals need a horizon.
-        reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
+        reward_range: as in ``reprl.learn``.
         rho: the disagreement that is tested; learners that aim for a ρ are also given it.
         level: chance of rejecting a learner whose disagreement is at most rho.
-        runs_per_key: runs under each key. The first two are the designated pair, which test and interval count; the
-            rest sharpen the estimate and show how many distinct policies one key leads to.
+        runs_per_key: runs under each key. Test and interval count the first two; the rest sharpen the estimate.
         access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
         seed: shared keys and data seeds follow from it. None draws one, or takes the checkpoint's; see the report.
         sequential: look after every pair and stop as soon as the verdict is certain.
@@ -105,9 +105,13 @@ def audit(
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, check_int("evaluation", evaluation, 0, 10**6))
     place = open_environment(env, horizon, reward_range, discount)
     subject = resolve_learner(learner, place, asked.rho, access, with_rescaled_epsilon(learn_options, place))
-    if subject.name == ReprlLearner.name and not subject.theirs:
-        place = suited(place, str(subject.options.get("rule")), float(subject.options.get("epsilon", 0.3)))
-    return _measure(asked, place, subject, checkpoint, progress)
+    return _measure(asked, _ended(place, subject), subject, checkpoint, progress)
+
+
+def _ended(place: TabularMDP | GymnasiumModel, subject: Subject) -> TabularMDP | GymnasiumModel:
+    """Return the world as reprl's own rule can learn in it; any other learner takes it as it is."""
+    ours = subject.call.__self__ if isinstance(subject.call, MethodType) else None
+    return suited(place, ours.settings.rule, ours.settings.epsilon) if isinstance(ours, ReprlLearner) else place
 
 
 class _Asked(NamedTuple):

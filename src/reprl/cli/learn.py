@@ -81,14 +81,18 @@ def learn(
     opened = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask, "certify": certify or None}
     env = _check_source(log, env, spec, {**drawn, **opened})
     if log is not None:
-        from reprl.cli.logs import learn_from_log
-
-        spec |= {"horizon": horizon, "discount": discount, "reward_range": reward_range}
-        return learn_from_log(log, spec, options, shared_seed, out, force)
+        told = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
+        return _learn_log(log, spec | told, options, shared_seed, out, force)
     drawn["certify"], seed = certify, _seed(out, shared_seed)
     place = (env, horizon, env_option, reward_range, options, seed, timeout, discount)
     world, recipe = args.plan_recipe(*place, by_steps=certify)
     return _learn_from(world, recipe, out, force, counts, (env, env_option, reward_range), dask, **drawn)
+
+
+def _learn_log(log: Path, *how: Any) -> Answer:
+    from reprl.cli.logs import learn_from_log  # which imports from here
+
+    return learn_from_log(log, *how)
 
 
 def _learn_from(

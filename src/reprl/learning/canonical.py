@@ -73,7 +73,7 @@ def run_canonical(
         settings: accuracy, replicability and preference.
         max_samples: never draw more; a run that is not sure by then promises nothing. None for LIMITS.
         spend: draw about so many, whatever a rehearsal would say, and ask for none.
-        candidate: (kind, number) of a recipe, followed instead of choosing afresh; no pairs under fresh keys are asked.
+        candidate: (kind, number) of a recipe, followed instead of choosing afresh, without pairs under fresh keys.
         certify: stop when the data prove the policy, and not before.
         workers: processes for a black box, threads for the rehearsal of a large world.
         checkpoint: where batches of a black box and rehearsals are kept.
@@ -99,8 +99,7 @@ def run_canonical(
         for number, size in enumerate(sizes, 1):
             tell = None if progress is None else telling(progress, f"round {number}")
             gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
-            data, witness = gathered.data, gathered.witness._replace(round=number)
-            known = data.forever(discount_of(model)) if discount_of(model) else data
+            data, witness, known = gathered.data, gathered.witness._replace(round=number), _known(gathered.data, model)
             last = size == sizes[-1]
             proof = _Proof(None, None)
             if certify and (number > SKIPPED or last):  # before that, a look by episodes would spend all of δ
@@ -111,7 +110,7 @@ def run_canonical(
             if proof.proven if certify else _is_sure(look, settings):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
-    run = replace(_finish(rule, known, _proven(look, proof), settings), witness=witness._replace(data=known).kept())
+    run = _finish(rule, known, _proven(look, proof), settings, witness)
     return _certified(run if candidate is None else _following(run), proof.certificate)
 
 
@@ -123,6 +122,11 @@ def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: 
     key = shared_key.derive("rule")
     rule = make_rule(key, shape, epsilon=settings.epsilon, preference=preference, discount=discount)
     return rule if candidate is None else follow(rule, *candidate)
+
+
+def _known(data: Data, model: Any) -> Data:
+    """What the rule reads of the data: those of one step that comes again, where the world is discounted."""
+    return data.forever(discount_of(model)) if discount_of(model) else data
 
 
 def _check_endless(model: Any, settings: Settings) -> None:
@@ -248,7 +252,7 @@ def _is_sure(look: _Look, settings: Settings) -> bool:
     return look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon
 
 
-def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
+def _finish(rule: Rule, data: Data, look: _Look, settings: Settings, witness: Witness) -> Run:
     """Put the result together."""
     visits = visits_of(look.dynamics, look.choice.policy.table)
     decided = visits >= rule.floor
@@ -263,6 +267,7 @@ def _finish(rule: Rule, data: Data, look: _Look, settings: Settings) -> Run:
         choice=look.choice,
         rehearsal=look.rehearsal,
         spread=value_spread(look.dynamics),
+        witness=None if rule.discount else witness.kept(),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.logs.read import Log
@@ -16,8 +18,8 @@ from reprl.rule.preferred import policy_loss, visits_of
 
 LEVEL = 0.95
 """Of the intervals."""
-REDRAWN = 200
-"""Logs that are redrawn for them."""
+REDRAWN = 100
+"""Logs that are redrawn for them; on each of them the rule is applied anew."""
 
 
 class Coverage(NamedTuple):
@@ -38,7 +40,7 @@ class Coverage(NamedTuple):
     unseen: float
     """What the policy could earn in addition where the log has never done what it says; taken as nothing."""
     value: float
-    """V^π in the model that the log shows."""
+    """V^π in the model that the log shows, less what it owes to having been chosen by that log."""
     value_low: float
     value_high: float
     practice: float
@@ -49,7 +51,14 @@ class Coverage(NamedTuple):
 
 
 def find_coverage(
-    log: Log, policy: Policy, decided: NDArray[np.bool_], *, unknown: float, ended: int, stream: DataStream
+    log: Log,
+    policy: Policy,
+    decided: NDArray[np.bool_],
+    decide: Callable[[Data], Policy],
+    *,
+    unknown: float,
+    ended: int,
+    stream: DataStream,
 ) -> Coverage:
     """Measure a policy by a log.
 
@@ -57,15 +66,17 @@ def find_coverage(
         log: as it was read.
         policy: of the rule.
         decided: (H, S): where it decides by data.
+        decide: the rule, from data to a policy.
         unknown: as ``weigh_unknown_states`` says.
         ended: the state of episodes that are over.
         stream: private.
 
     Guarantee:
-        The estimator is the plug-in: V^π in the model of relative frequencies, with percentile intervals from logs
-        redrawn by whole episodes. Among estimators for tabular models none has less variance asymptotically, and no
-        product of H ratios enters, as in importance sampling. It is right if states are Markov. That the policy was
-        chosen by the same data does no harm as far as the choice does not follow their noise: the rehearsal tests it.
+        The estimator is the plug-in: V^π in the model of relative frequencies. Among estimators for tabular models none
+        has less variance asymptotically, and no product of H ratios enters, as in importance sampling. It is right if
+        states are Markov. It errs by noise and, as the same data chose the policy, by optimism; both are seen on logs
+        redrawn by whole episodes, to which the rule is applied anew: what a redrawn log says of its own policy, less
+        what this log says of that one. Its mean is taken off, and intervals are Student's, of its deviation.
 
     Randomness:
         Data streams (data seed, the stream's purpose + "/NUMBER").
@@ -77,11 +88,9 @@ def find_coverage(
     done = np.take_along_axis(visits, actions[:, :, None], axis=2)[:, :, 0]
     total = max(1, int(here.sum()))
     plain = empirical_dynamics(log.data)
-    draws = np.array([_worth(_redrawn(log, stream, number), actions) for number in range(REDRAWN)])
-    tails = [50.0 * (1.0 - LEVEL), 50.0 * (1.0 + LEVEL)]
-    value_low, value_high = np.percentile(draws[:, 0], tails)
-    gain_low, gain_high = np.percentile(draws[:, 0] - draws[:, 1], tails)
     value, practice = _worth(log.data, actions)
+    errors = np.array([_errors(log, decide, practice, stream, number) for number in range(REDRAWN)])
+    (value, gain), wide = np.array([value, value - practice]) - errors.mean(axis=0), _half_width(errors)
     return Coverage(
         rows=log.rows,
         beyond=log.beyond,
@@ -90,13 +99,32 @@ def find_coverage(
         alike=float(done.sum() / total),
         unknown=unknown,
         unseen=_unseen(plain, actions),
-        value=value,
-        value_low=float(value_low),
-        value_high=float(value_high),
+        value=float(value),
+        value_low=float(value - wide[0]),
+        value_high=float(value + wide[0]),
         practice=practice,
-        gain_low=float(gain_low),
-        gain_high=float(gain_high),
+        gain_low=float(gain - wide[1]),
+        gain_high=float(gain + wide[1]),
     )
+
+
+def _errors(
+    log: Log, decide: Callable[[Data], Policy], practice: float, stream: DataStream, number: int
+) -> tuple[float, float]:
+    """How far a redrawn log is off with the policy that it leads to: its value, and its gain over practice."""
+    own = _redrawn(log, stream, number)
+    actions = decide(own).table
+    value, theirs = _worth(own, actions)
+    error = value - _worth(log.data, actions)[0]
+    return error, error - (theirs - practice)
+
+
+def _half_width(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of Student's intervals for what errors, (n, 2), are redrawn from."""
+    n = len(errors)
+    quantile = float(stdtrit(n - 1, 0.5 * (1.0 + LEVEL)))
+    wide: NDArray[np.float64] = quantile * errors.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / n)
+    return wide
 
 
 def _redrawn(log: Log, stream: DataStream, number: int) -> Data:

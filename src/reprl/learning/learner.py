@@ -123,8 +123,7 @@ def learn(
         env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one. One that
             does not publish its dynamics is a black box, for access="episodic" alone.
         horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
-        discount: γ of a world without an end: the policy is stationary, or one of H steps for rule="sampled"
-            (docs/discounting.md). None for a world with a horizon, or one that has its discount.
+        discount: γ of a world without an end, for a stationary policy (docs/discounting.md).
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.

@@ -175,6 +175,9 @@ class _LogRule(NamedTuple):
         found = find_supported(data, self.thresholds, self.ended)
         return found, choose(self.rule, found.dynamics)
 
+    def policy(self, data: Data) -> Policy:
+        return self.choose(data)[1].policy
+
 
 def run_logged(
     log: Log,
@@ -232,9 +235,11 @@ def run_logged(
         values=find_gaps(found.dynamics, rule.order).value,
         choice=choice,
         rehearsal=rehearsal,
-        spread=value_spread(found.dynamics),
+        spread=value_spread(found.dynamics._replace(tried=found.full)),  # a price is nothing that a policy loses
         followed=candidate is not None,
-        coverage=find_coverage(log, choice.policy, decided, unknown=unknown, ended=spec.ended, stream=stream),
+        coverage=find_coverage(
+            log, choice.policy, decided, mine.policy, unknown=unknown, ended=spec.ended, stream=stream
+        ),
     )
 
 

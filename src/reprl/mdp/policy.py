@@ -176,7 +176,7 @@ class Policy:
         if document["fingerprint"] != policy.fingerprint:
             stated = quote(document["fingerprint"])
             raise ReprlError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
-        if document["version"] == _TABLE or document["interface"] is None:
+        if document["version"] == _TABLE or (stationary and document["interface"] is None):
             return policy
         from reprl.mdp.interface import Interface
 

@@ -47,6 +47,8 @@ class Supported(NamedTuple):
     """Support and knowledge are in its rewards and probabilities; what is lost of the latter pays nothing."""
     known: NDArray[np.float64]
     """(H, S) in [0, 1]: how far a state counts at a step."""
+    full: NDArray[np.bool_]
+    """(H, S, A): actions that count without a price."""
 
 
 def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supported:
@@ -81,7 +83,8 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
         probability=plain.probability * weight,
         tried=np.repeat(tried, steps, axis=0) & plain.allowed,
     )
-    return Supported(dynamics, np.repeat(known, steps, axis=0))
+    full = dynamics.tried & np.repeat(backing >= 1.0, steps, axis=0)
+    return Supported(dynamics, np.repeat(known, steps, axis=0), full)
 
 
 def _fade(share: NDArray[np.float64], full: float) -> NDArray[np.float64]:

@@ -1,0 +1,57 @@
+"""Experiments that are one file each: what is stored is what is planned, pages show it, and a quick run works."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from experiments.discounted import __main__ as discounted
+from experiments.icu_sepsis import __main__ as icu
+from experiments.runner import ROOT, Experiment
+
+
+def stored(experiment: Experiment) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((ROOT / "experiments" / experiment.name / "data.json").read_text("utf-8"))
+    return data
+
+
+@pytest.mark.parametrize("experiment", [discounted.EXPERIMENT, icu.EXPERIMENT], ids=lambda one: one.name)
+def test_the_page_shows_the_stored_data(experiment: Experiment) -> None:
+    data = stored(experiment)
+    assert set(data["measured"]) <= set(experiment.jobs(False))
+    start, end = experiment.marks
+    page = (ROOT / "docs" / experiment.page).read_text("utf-8")
+    assert page.partition(start)[2].partition(end)[0].strip() == experiment.tables(data).strip()
+
+
+def test_discounted_pairs_are_all_there_and_seldom_apart() -> None:
+    """Were a pair apart with probability 0.1, 40 or more of 160 would be with probability 4e-8."""
+    rows = [row for one in stored(discounted.EXPERIMENT)["measured"].values() for row in one["rows"]]
+    assert len(rows) == discounted.PAIRS * len(discounted.WORLDS) * len(discounted.ACCESSES)
+    assert sum(not row["same"] for row in rows) < 40
+    assert max(max(row["loss"]) for row in rows) < discounted.EPSILON
+    assert min(min(row["loss"]) for row in rows) > -1e-9  # no policy beats QuantEcon's best
+
+
+def test_a_quick_pair_of_discounted_runs() -> None:
+    (row,) = discounted.pairs("river swim, γ = 0.95", "generative", range(1))["rows"]
+    assert row["same"]
+    assert all(row["sure"])
+
+
+def test_icu_runs_name_admissible_actions_only() -> None:
+    measured = stored(icu.EXPERIMENT)["measured"]
+    runs = {name: row for name, row in measured.items() if not name.startswith("baselines")}
+    assert runs
+    assert all(row["inadmissible"] == 0 for row in runs.values())
+    for row in runs.values():
+        assert row["status"] == "none" or row["loss"] < icu.EPSILON
+
+
+def test_icu_baselines_are_those_of_the_package() -> None:
+    pytest.importorskip("icu_sepsis")
+    found = icu.baselines(20)
+    assert found == pytest.approx(stored(icu.EXPERIMENT)["measured"]["baselines/20"])
+    assert found["worst"] < found["clinicians"] < found["best admissible"]
