@@ -5,9 +5,9 @@ come to the same treatment policy, with what it is worth by the log.
 """
 
 import numpy as np
+from audit_your_learner import ACTIONS, STATES, clinic
 
 import reprl
-from audit_your_learner import ACTIONS, STATES, clinic
 
 PATIENTS, DAYS = 60_000, 5
 
@@ -31,5 +31,7 @@ north, south = (
 print("north", north.policy.short_fingerprint, "south", south.policy.short_fingerprint)
 print("the same policy:", north.policy == south.policy)
 for name, run in (("north", north), ("south", south)):
-    print(f"{name}: worth {run.coverage.value:.2f} by its own log, practice earns {run.coverage.practice:.2f}; {run.rehearsal}")
+    print(
+        f"{name}: worth {run.coverage.value:.2f} by its own log, practice earns {run.coverage.practice:.2f}; {run.rehearsal}"
+    )
 print("day 0, a patient in a moderate state:", ACTIONS[north.policy.actions[0, STATES.index("moderate")]])

@@ -14,7 +14,7 @@ import reprl
 
 ROOT = Path(__file__).parent.parent
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Start": ("tutorial", "examples"),
+    "Start": ("overview", "tutorial", "examples"),
     "How to": ("environments", "logs", "audit", "report", "notebook", "scale", "security", "certificates"),
     "How it works": ("canonical", "rehearsal", "sampled", "randomness", "lower-bounds"),
     "Measured": ("evidence", "head-to-head", "peers", "eaton", "gallery"),
@@ -84,7 +84,12 @@ def api_page(room: str, modules: list[str]) -> str:
 
 def api_index(modules: list[str]) -> str:
     """Return the front door: every public name with its line, then the rooms."""
-    lines = ["# Reference\n", "Names that `import reprl` offers, and where they live.\n", "| name | what it is |", "|---|---|"]
+    lines = [
+        "# Reference\n",
+        "Names that `import reprl` offers, and where they live.\n",
+        "| name | what it is |",
+        "|---|---|",
+    ]
     for name in sorted(reprl.__all__, key=str.lower):
         value = getattr(reprl, name)
         home = getattr(value, "__module__", "") or ""
