@@ -1,7 +1,8 @@
 """The paper's theorems as plots.
 
-Three statements that carry everything, each measured against its bound: correlated sampling (Lemma 2.12), randomized rounding
-(Lemma 2.14), and what a joint draw saves over one for each coordinate (Algorithm 1, step 4). Writes theorems.svg to the working folder.
+Three statements that carry everything, each measured against its bound: correlated sampling (Lemma 2.12), randomized
+rounding (Lemma 2.14), and what a joint draw saves over one for each coordinate (Algorithm 1, step 4). Writes
+theorems.svg to the working folder.
 """
 
 import matplotlib
@@ -62,4 +63,5 @@ axes[2].set(title=f"n coins, each law {off} off", xlabel="n", ylabel="draws that
 for axis in axes:
     axis.legend(frameon=False)
 figure.savefig("theorems.svg", metadata={"Date": None})
-print("largest excess over 2TV/(1 + TV):", round(max(m - 2 * d / (1 + d) for d, m in zip(distance, measured)), 3))
+excess = [m - 2 * d / (1 + d) for d, m in zip(distance, measured, strict=True)]
+print("largest excess over 2TV/(1 + TV):", round(max(excess), 3))

@@ -40,7 +40,7 @@ def world() -> reprl.TabularMDP:
 
 
 def rpvi(multiple: int, query_rho: float, keys: int) -> Data:
-    """RUNS runs under each of some keys: value functions and policies that are the commonest, and how many there are."""
+    """RUNS runs under each of some keys: shares of the commonest value function and policy, and how many there are."""
     mdp = world()
     width = 2.0 * EPSILON / (query_rho + 1.0 - 2.0 * DELTA)
     values: list[float] = []

@@ -167,9 +167,8 @@ def tables(data: Data) -> str:
         bound = BOUND[fit["sweep"]]
         exponent = bound[fit["method"]] if isinstance(bound, dict) else bound
         name = SWEEPS[fit["sweep"]][0] + (f", from {fit['least']}" if fit["least"] else "")
-        lines.append(
-            f"| {name} | {fit['method']} | {fit['slope']:.2f} | {fit['low']:.2f} … {fit['high']:.2f} | {fit['points']} | {exponent} |"
-        )
+        cells = [name, fit["method"], f"{fit['slope']:.2f}", f"{fit['low']:.2f} … {fit['high']:.2f}"]
+        lines.append(f"| {' | '.join(cells)} | {fit['points']} | {exponent} |")
     lines += [
         "",
         "| world | records of phantom actions: p-value (runs) | real outcomes kept too: p-value (runs) |",
