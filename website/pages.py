@@ -30,8 +30,11 @@ def assemble(folder: Path) -> None:
     shutil.copytree(ROOT / "docs", folder / "docs")
     for name in ABOUT:
         shutil.copy(ROOT / f"{name}.md", folder)
-    for path in sorted((ROOT / "examples").glob("*.py")):
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    for path in examples:
         _write(folder / "examples" / f"{path.stem}.md", example_page(path.read_text("utf-8"), path.name))
+    with (folder / "docs" / "examples.md").open("a", encoding="utf-8") as page:
+        page.write("\n" + _toctree("The scripts", [f"../examples/{path.stem}" for path in examples], hidden=False))
     modules = public_modules()
     for room in dict.fromkeys(name.split(".")[1] for name in modules):
         inside = [name for name in modules if name.split(".")[1] == room]
