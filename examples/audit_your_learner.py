@@ -1,7 +1,8 @@
 """Audit your learner.
 
-Does the learner that you use today agree with itself? An audit runs it in pairs, with fresh data in every run, and counts the pairs whose
-policies differ. Here it is Q-learning as in a textbook, on a clinic with two drugs that work equally well, and then reprl.
+Does the learner that you use today agree with itself? An audit runs it in pairs, with fresh data in every run, and
+counts the pairs whose policies differ. Here it is Q-learning as in a textbook, on a clinic with two drugs that work
+equally well, and then reprl.
 """
 
 import numpy as np

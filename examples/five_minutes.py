@@ -1,7 +1,8 @@
 """Five minutes to a replicable policy.
 
-Two teams learn in the same slippery gridworld. They share a seed, and nothing else: each explores by itself and sees its own data. They
-arrive at the same policy, to the last cell. Then team one publishes its recipe, and a third team follows it.
+Two teams learn in the same slippery gridworld. They share a seed, and nothing else: each explores by itself and sees
+its own data. They arrive at the same policy, to the last cell. Then team one publishes its recipe, and a third team
+follows it.
 """
 
 import tempfile

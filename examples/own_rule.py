@@ -1,8 +1,9 @@
 """Write your own rule.
 
-People who meet near-ties round values before they take the best. A fixed grid does not help: values close to a boundary still fall on
-either side of it. Shift the grid by the shared key and it does, for most keys: that is the whole trick, in a learner of ten lines. The
-checker says whether it keeps the contract of a learner, the audit whether it replicates.
+People who meet near-ties round values before they take the best. A fixed grid does not help: values close to a
+boundary still fall on either side of it. Shift the grid by the shared key and it does, for most keys: that is the
+whole trick, in a learner of ten lines. The checker says whether it keeps the contract of a learner, the audit whether
+it replicates.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """The paper's theorems as plots.
 
-Three statements that carry everything, each measured against its bound: correlated sampling (Lemma 2.12), randomized rounding
-(Lemma 2.14), and what a joint draw saves over one for each coordinate (Algorithm 1, step 4). Writes theorems.svg to the working folder.
+Three statements that carry everything, each measured against its bound: correlated sampling (Lemma 2.12), randomized
+rounding (Lemma 2.14), and what a joint draw saves over one for each coordinate (Algorithm 1, step 4). Writes
+theorems.svg to the working folder.
 """
 
 import matplotlib
@@ -21,7 +22,9 @@ distance, measured = [], []
 for _ in range(12):
     p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
     q = p + rng.random() * (q - p)
-    draws = [[int(reprl.correlated_sample(reprl.SharedKey(k), law[None], "joint")[0]) for k in range(KEYS)] for law in (p, q)]
+    draws = [
+        [int(reprl.correlated_sample(reprl.SharedKey(k), law[None], "joint")[0]) for k in range(KEYS)] for law in (p, q)
+    ]
     distance.append(0.5 * abs(p - q).sum())
     measured.append(np.mean(np.array(draws[0]) != np.array(draws[1])))
 grid = np.linspace(0, 1, 100)
@@ -36,7 +39,9 @@ for method, colour in (("product", "#4fb0d6"), ("joint", "#0b6e99")):
     apart = []
     for move in moves:
         y = x + move * rng.choice((-1, 1), size=16) / 4
-        pairs = [(reprl.round_vector(reprl.SharedKey(k), v, width=1.0, method=method) for v in (x, y)) for k in range(KEYS)]
+        pairs = [
+            (reprl.round_vector(reprl.SharedKey(k), v, width=1.0, method=method) for v in (x, y)) for k in range(KEYS)
+        ]
         apart.append(np.mean([not np.array_equal(*pair) for pair in pairs]))
     axes[1].plot(moves, apart, "o-", color=colour, label=method)
 axes[1].set(title="rounding 16 numbers", xlabel="Euclidean distance", ylabel="roundings that differ", xscale="log")
@@ -58,4 +63,5 @@ axes[2].set(title=f"n coins, each law {off} off", xlabel="n", ylabel="draws that
 for axis in axes:
     axis.legend(frameon=False)
 figure.savefig("theorems.svg", metadata={"Date": None})
-print("largest excess over 2TV/(1 + TV):", round(max(m - 2 * d / (1 + d) for d, m in zip(distance, measured)), 3))
+excess = [m - 2 * d / (1 + d) for d, m in zip(distance, measured, strict=True)]
+print("largest excess over 2TV/(1 + TV):", round(max(excess), 3))

@@ -1,13 +1,13 @@
 """Two hospitals, two logs.
 
-Nobody may try anything: each hospital has only the log of what its doctors did. Both learn from their own log under one shared seed, and
-come to the same treatment policy, with what it is worth by the log.
+Nobody may try anything: each hospital has only the log of what its doctors did. Both learn from their own log under
+one shared seed, and come to the same treatment policy, with what it is worth by the log.
 """
 
 import numpy as np
+from audit_your_learner import ACTIONS, STATES, clinic
 
 import reprl
-from audit_your_learner import ACTIONS, STATES, clinic
 
 PATIENTS, DAYS = 60_000, 5
 
@@ -31,5 +31,6 @@ north, south = (
 print("north", north.policy.short_fingerprint, "south", south.policy.short_fingerprint)
 print("the same policy:", north.policy == south.policy)
 for name, run in (("north", north), ("south", south)):
-    print(f"{name}: worth {run.coverage.value:.2f} by its own log, practice earns {run.coverage.practice:.2f}; {run.rehearsal}")
+    worth = f"{run.coverage.value:.2f} by its own log, practice earns {run.coverage.practice:.2f}"
+    print(f"{name}: worth {worth}; {run.rehearsal}")
 print("day 0, a patient in a moderate state:", ACTIONS[north.policy.actions[0, STATES.index("moderate")]])

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from experiments.head_to_head import __main__ as experiment
-from experiments.head_to_head import measure, plan, present
+from experiments.head_to_head import measure, present
 from reprl.auditing.compare import compare, contenders, run_row
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.search import Tried, crossing, smallest_budget

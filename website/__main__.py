@@ -22,7 +22,9 @@ def main(argv: list[str] | None = None) -> int:
         shutil.rmtree(old, ignore_errors=True)
     assemble(source)
     config = str(Path(__file__).parent)
-    status = build_main(["-q", "-E", "-W", "--keep-going", "-c", config, "-d", f"{source}.cache", str(source), str(built)])
+    status = build_main(
+        ["-q", "-E", "-W", "--keep-going", "-c", config, "-d", f"{source}.cache", str(source), str(built)]
+    )
     if status == 0:
         print(f"wrote {built / 'index.html'}")
     return status

@@ -22,6 +22,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # consoles show more than any
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "NDArray": "NDArray"}
 autodoc_default_options = {"show-inheritance": False}
 python_maximum_signature_line_length = 88
 napoleon_google_docstring, napoleon_numpy_docstring = True, False

@@ -25,7 +25,7 @@ PAGE = re.compile(r"(?:``)?\bdocs/([\w/-]+)\.md(?:``)?(?: §(\d+))?")
 """A page that a docstring names, perhaps with a section."""
 
 CODE = re.compile(r"(`+[^`]*`+)")
-SPECIAL = re.compile(r"\||\*\*(?=\w+[,);]?(?:\s|$))|(?<=[(\s])\*(?=\w+\))")
+SPECIAL = re.compile(r"\||\*\*(?=\w+[,);]?(?:\s|$))|(?<=[(\s])\*(?=\w+[),])")
 
 
 def mathml(latex: str, display: str) -> str:
@@ -65,8 +65,13 @@ def link_pages(app: Sphinx, what: str, name: str, obj: object, options: object, 
     parts = CODE.split(text)
     parts[::2] = [SPECIAL.sub(r"\\\g<0>", part) for part in parts[::2]]
     lines[:] = "".join(parts).split("\n")
-    if what == "attribute":  # an empty first line: napoleon would take "shares: …" for a type
-        lines.insert(0, "")
+    app.env.temp_data["reprl_docstring"] = lines[:]
+
+
+def restore(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Undo what napoleon made of an attribute's line: it takes "shares: …" for a type."""
+    if what in ("attribute", "data"):
+        lines[:] = app.env.temp_data["reprl_docstring"]
 
 
 def resolve(app: Sphinx, tree: nodes.document, page: str) -> None:
@@ -116,5 +121,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_node(PageLink)
     roles.register_local_role("page", page_role)
     app.connect("autodoc-process-docstring", link_pages, priority=100)
+    app.connect("autodoc-process-docstring", restore, priority=900)
     app.connect("doctree-resolved", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

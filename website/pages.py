@@ -14,7 +14,7 @@ import reprl
 
 ROOT = Path(__file__).parent.parent
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Start": ("tutorial", "examples"),
+    "Start": ("overview", "tutorial", "examples"),
     "How to": ("environments", "logs", "audit", "report", "notebook", "scale", "security", "certificates"),
     "How it works": ("canonical", "rehearsal", "sampled", "randomness", "lower-bounds"),
     "Measured": ("evidence", "head-to-head", "peers", "eaton", "gallery"),
@@ -30,8 +30,11 @@ def assemble(folder: Path) -> None:
     shutil.copytree(ROOT / "docs", folder / "docs")
     for name in ABOUT:
         shutil.copy(ROOT / f"{name}.md", folder)
-    for path in sorted((ROOT / "examples").glob("*.py")):
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    for path in examples:
         _write(folder / "examples" / f"{path.stem}.md", example_page(path.read_text("utf-8"), path.name))
+    with (folder / "docs" / "examples.md").open("a", encoding="utf-8") as page:
+        page.write("\n" + _toctree("The scripts", [f"../examples/{path.stem}" for path in examples], hidden=False))
     modules = public_modules()
     for room in dict.fromkeys(name.split(".")[1] for name in modules):
         inside = [name for name in modules if name.split(".")[1] == room]
@@ -84,7 +87,12 @@ def api_page(room: str, modules: list[str]) -> str:
 
 def api_index(modules: list[str]) -> str:
     """Return the front door: every public name with its line, then the rooms."""
-    lines = ["# Reference\n", "Names that `import reprl` offers, and where they live.\n", "| name | what it is |", "|---|---|"]
+    lines = [
+        "# Reference\n",
+        "Names that `import reprl` offers, and where they live.\n",
+        "| name | what it is |",
+        "|---|---|",
+    ]
     for name in sorted(reprl.__all__, key=str.lower):
         value = getattr(reprl, name)
         home = getattr(value, "__module__", "") or ""

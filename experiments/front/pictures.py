@@ -90,7 +90,7 @@ def _table(axis: Any, mdp: reprl.TabularMDP, values: NDArray[Any], ties: NDArray
     best = mdp.solve().policy.actions.T
     for s, h in np.ndindex(*values.shape):
         name = mdp.labels.action(int(best[s, h]))
-        text = name[:7] if ties[s, h] == 1 else f"{ties[s, h]} tie"
+        text = name[:7] if ties[s, h] == 1 else f"{ties[s, h]} tied"
         axis.text(h, s, text, ha="center", va="center", fontsize=6.5, color="0.1" if ties[s, h] == 1 else "#9b1c1c")
     axis.set_yticks(range(mdp.n_states), [mdp.labels.state(s) for s in range(mdp.n_states)], fontsize=7)
     axis.set_xticks(range(mdp.horizon), [str(h) for h in range(mdp.horizon)], fontsize=7)
@@ -113,7 +113,7 @@ def tables(data: Data) -> str:
     """Return what each team came to."""
     lines = ["| | team 1 | team 2 |", "|---|---|---|"]
     teams = [*data["measured"].values()]
-    apart = {kind: len({team[kind] for team in teams}) for kind in ("fingerprint", "greedy_fingerprint")}
+    ours, greedy = (len({team[kind] for team in teams}) for kind in ("fingerprint", "greedy_fingerprint"))
     shown = {
         "fingerprint": lambda team: f"`{team['fingerprint'][:12]}`",
         "samples": lambda team: f"{team['samples']:,} in {team['episodes']:,} episodes",
@@ -123,7 +123,7 @@ def tables(data: Data) -> str:
     }
     for name, show in shown.items():
         lines.append(f"| {name} | {' | '.join(show(team) for team in teams[:2])} |")
-    counted = f"Different policies among {len(teams)} teams: reprl {apart['fingerprint']}, greedy {apart['greedy_fingerprint']}."
+    counted = f"Different policies among {len(teams)} teams: reprl {ours}, greedy {greedy}."
     return "\n".join(lines) + f"\n\n{counted}\n"
 
 

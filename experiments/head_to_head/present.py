@@ -188,8 +188,8 @@ def _own_table(data: Data) -> str:
     for row in [row for access in ACCESSES for row in _own(data, access)]:
         low, high = row["interval"]
         lines.append(
-            f"| {row['access']} | {row['instance']} | {_short(row['samples'])} | {row['disagreements']}/{row['pairs']} | "
-            f"{low:.2f} … {high:.2f} | {row['suboptimality']:.3f} | {row['seconds']:.2f} |"
+            f"| {row['access']} | {row['instance']} | {_short(row['samples'])} | {row['disagreements']}/{row['pairs']} "
+            f"| {low:.2f} … {high:.2f} | {row['suboptimality']:.3f} | {row['seconds']:.2f} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -107,13 +107,13 @@ def slopes(
     return out
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Run, store, draw."""
     parser = argparse.ArgumentParser(prog="experiments.lower_bounds", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small sweep that shows that everything runs")
     parser.add_argument("--draw-only", action="store_true", help="redraw figure and table from the stored data")
     parser.add_argument("--out", type=Path, help="folder for the results; the repository's own by default")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     if options.quick and options.out is None:
         options.out = Path("out/lower_bounds")
     data_file = (options.out or HERE) / "data.json"

@@ -1,0 +1,190 @@
+"""python -m experiments.evidence [--quick]: measure the paper's decision by itself, and its phantom actions.
+
+A decision is Algorithm 1 in one step: S states with A arms each, m coins behind every mean, no world around it. Takes
+about ten minutes of one core, and rewrites experiments/evidence/data.json, docs/figures/evidence.svg and the tables in
+docs/evidence.md.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+
+import reprl
+from experiments.head_to_head.measure import slope
+from experiments.runner import Experiment, Job
+from reprl.auditing.search import crossing
+from tests import naive_explore
+from tests.test_qexplore import dependence, fork, kernel_hits, naive_hits, small
+
+START, END = "<!-- tables: python -m experiments.evidence -->\n", "<!-- end of tables -->\n"
+SEED, DELTA, NEAR = 20261116, 0.1, 0.8
+"""NEAR: the gap of the worse arms over the mechanism's window ε/2, where noise moves the law most."""
+SCOUTS, PAIRS, AROUND = 40, 200, (0.5, 1.0, 2.0)
+METHODS = ("joint", "product")
+SWEEPS: dict[str, tuple[str, dict[str, tuple[float, ...]]]] = {
+    "states": ("S", {"joint": (8, 16, 32, 64), "product": (8, 16, 32, 64, 128, 256)}),
+    "actions": ("A", dict.fromkeys(METHODS, (2, 4, 8))),
+    "epsilon": ("1/ε", dict.fromkeys(METHODS, (0.1, 0.2, 0.4, 0.8))),
+    "rho": ("1/ρ", dict.fromkeys(METHODS, (0.05, 0.1, 0.2, 0.4))),
+}
+BOUND = {"states": {"joint": 2, "product": 3}, "actions": 1, "epsilon": 2, "rho": 2}
+PHANTOM = {"fork": fork, "random": small}
+Data = dict[str, Any]
+
+
+class Point(NamedTuple):
+    """One decision."""
+
+    states: int = 8
+    actions: int = 2
+    epsilon: float = 0.4
+    rho: float = 0.1
+
+
+def apart(point: Point, method: str, m: int, pairs: int, seed: int) -> int:
+    """Count the pairs of decisions, from m fresh coins an arm each, whose arms differ anywhere."""
+    rng = np.random.default_rng([SEED, seed, m])
+    means = np.full((point.states, point.actions), 0.5 - NEAR * point.epsilon / 2)
+    means[:, 0] = 0.5
+    decision = reprl.Decision(mechanism="compact", coupling=method, rounding="none")
+    count = 0
+    for k in range(pairs):
+        key = reprl.SharedKey(int(rng.integers(2**62)) + k)
+        runs = [
+            reprl.multi_best_arm(
+                key,
+                rng.binomial(m, means) / m,
+                np.full(point.states, m),
+                epsilon=point.epsilon,
+                delta=DELTA,
+                decision=decision,
+            )
+            for _ in range(2)
+        ]
+        count += not np.array_equal(runs[0].arms, runs[1].arms)
+    return count
+
+
+def measure(sweep: str, value: float, method: str, pairs: int) -> Data:
+    """Find where the share of pairs that differ passes ρ, in coins of all arms together."""
+    point = Point()._replace(**{sweep: value if sweep in ("epsilon", "rho") else int(value)})
+    seed = list(SWEEPS).index(sweep) * 1000 + round(value * 100)
+    arms, m = point.states * point.actions, 64
+    while apart(point, method, m, SCOUTS, seed) > point.rho * SCOUTS:
+        m *= 2
+    counts = [
+        (arms * round(m * part), pairs, apart(point, method, round(m * part), pairs, seed + 1)) for part in AROUND
+    ]
+    needed, low, high = crossing(counts, point.rho)
+    x = 1.0 / value if sweep in ("epsilon", "rho") else value
+    return {"sweep": sweep, "method": method, "x": x, "samples": needed, "interval": [low, high], "counts": counts}
+
+
+def phantom(world: str, runs: int, slow: int) -> Data:
+    """p-values that records are independent given their numbers: as they are kept, and with real outcomes kept too."""
+    mdp, agent = PHANTOM[world](), naive_explore.Agent(0.1, 0.01, 0.01, 40)
+    return {
+        "phantom": dependence(mdp, kernel_hits(mdp, agent, runs)),
+        "runs": runs,
+        "real": dependence(mdp, naive_hits(mdp, agent, slow, record_real=True)),
+        "slow": slow,
+    }
+
+
+def jobs(quick: bool) -> dict[str, Job]:
+    """Return every measurement."""
+    pairs = 20 if quick else PAIRS
+    points = {
+        f"{sweep}/{value:g}/{method}": partial(measure, sweep, value, method, pairs)
+        for sweep, (_, values) in SWEEPS.items()
+        for method in METHODS
+        for value in (values[method][:2] if quick else values[method])
+    }
+    runs = (200, 50) if quick else (20_000, 400)
+    return {**{f"phantom/{world}": partial(phantom, world, *runs) for world in PHANTOM}, **points}
+
+
+def head(quick: bool) -> Data:
+    """Return what the data are measured with."""
+    return {"seed": SEED, "delta": DELTA, "near": NEAR, "pairs": 20 if quick else PAIRS}
+
+
+def slopes(data: Data) -> list[Data]:
+    """Fit every sweep; S also from 32 on, where the bend is behind."""
+    out = []
+    for sweep, (_, values) in SWEEPS.items():
+        for method in METHODS:
+            rows = [data["measured"].get(f"{sweep}/{value:g}/{method}") for value in values[method]]
+            found = [row for row in rows if row is not None]
+            for least in (0, 32) if sweep == "states" else (0,):
+                chosen = [row for row in found if row["x"] >= least]
+                if len(chosen) >= 3:
+                    spread = [np.log(row["interval"][1] / row["interval"][0]) / 3.92 for row in chosen]
+                    fit = slope([row["x"] for row in chosen], [row["samples"] for row in chosen], spread)
+                    out.append({"sweep": sweep, "method": method, "least": least, "points": len(chosen), **fit})
+    return out
+
+
+def draw(data: Data, folder: Path) -> None:
+    """Draw the four sweeps."""
+    mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
+    folder.mkdir(parents=True, exist_ok=True)
+    fits = {(fit["sweep"], fit["method"]): fit for fit in slopes(data) if not fit["least"]}
+    figure, axes = plt.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
+    for axis, (sweep, (label, _)) in zip(axes, SWEEPS.items(), strict=True):
+        for method, colour in zip(METHODS, ("#0b6e99", "#4fb0d6"), strict=True):
+            rows = [
+                row for row in data["measured"].values() if (row.get("sweep"), row.get("method")) == (sweep, method)
+            ]
+            if rows:
+                y = [row["samples"] for row in rows]
+                error = np.abs(
+                    np.array([[m - row["interval"][0], row["interval"][1] - m] for m, row in zip(y, rows, strict=True)])
+                )
+                fit = fits.get((sweep, method))
+                text = f"{method}: {fit['slope']:.2f}" if fit else method
+                axis.errorbar(
+                    [row["x"] for row in rows], y, yerr=error.T, color=colour, marker="o", markersize=4, label=text
+                )
+        axis.set(xscale="log", yscale="log", xlabel=label, title=f"against {label}")
+        axis.grid(alpha=0.25, linewidth=0.4)
+        axis.legend(frameon=False, title="slope", fontsize=8)
+    axes[0].set_ylabel("coins until two decisions differ\nwith probability ρ")
+    figure.savefig(folder / "evidence.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def tables(data: Data) -> str:
+    """Return slopes, and what phantom actions do."""
+    lines = ["| coins against | coupling | slope | 95 % interval | points | exponent of the bound |", "|---" * 6 + "|"]
+    for fit in slopes(data):
+        bound = BOUND[fit["sweep"]]
+        exponent = bound[fit["method"]] if isinstance(bound, dict) else bound
+        name = SWEEPS[fit["sweep"]][0] + (f", from {fit['least']}" if fit["least"] else "")
+        cells = [name, fit["method"], f"{fit['slope']:.2f}", f"{fit['low']:.2f} … {fit['high']:.2f}"]
+        lines.append(f"| {' | '.join(cells)} | {fit['points']} | {exponent} |")
+    lines += [
+        "",
+        "| world | records of phantom actions: p-value (runs) | real outcomes kept too: p-value (runs) |",
+        "|---|---|---|",
+    ]
+    for world in PHANTOM:
+        row = data["measured"].get(f"phantom/{world}")
+        if row is not None:
+            lines.append(f"| {world} | {row['phantom']:.2g} ({row['runs']:,}) | {row['real']:.1g} ({row['slow']:,}) |")
+    return "\n".join(lines) + "\n"
+
+
+EXPERIMENT = Experiment(
+    name="evidence", page="evidence.md", jobs=jobs, head=head, draw=draw, tables=tables, marks=(START, END)
+)
+
+
+if __name__ == "__main__":
+    EXPERIMENT.main(None, __doc__)
