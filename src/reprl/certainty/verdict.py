@@ -203,12 +203,15 @@ def _share(rule: Rule, known: _Known, group: list[int], j: int) -> float:
     if other.high == 0.0:
         return 0.0
     weight = sum(found[i].low for i in group) / other.high
-    most = max(other.margin.high, LEAST_MARGIN)  # what is clipped from below is not larger than this
+    most = max(other.margin.high, LEAST_MARGIN)
     its = Side(float(rule.tolerances[j]), other.chosen, other.visits, most)
     total = 0.0
     for i in group:
         mine = Side(float(rule.tolerances[i]), found[i].chosen, found[i].visits, found[i].margin.high)
         ratio = compare_margins(known.values, known.spreads, rule.order, rule.floor, mine, its)
+        ratio = min(
+            ratio, max(1.0, found[i].margin.low / LEAST_MARGIN)
+        )  # a margin that is clipped from below is larger
         total += ratio * _keep(rule, found[i].loss)
     return min(1.0 / max(weight, total), math.inf) if max(weight, total) > 0.0 else math.inf
 

@@ -19,7 +19,7 @@ from reprl.certainty.radius import GRID, TOP
 
 @njit(cache=True, nogil=True)
 def rate_of(sample: Sample, k: int) -> float:
-    """Return λ number k: the first is so large that only the last step has a part in it."""
+    """Return λ number k: the first are so large that only the last steps, or none, have a part in them."""
     horizon = sample.dynamics.outcomes.horizon
     return TOP * 2.0 ** (math.ceil(math.log2(horizon)) - k) * sample.starts / horizon
 
