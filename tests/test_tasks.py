@@ -275,6 +275,8 @@ def test_a_run_on_a_black_box_goes_on_with_the_same_bytes(tmp_path: Path):
 
 def test_a_run_of_the_rule_sampled_goes_on_where_it_was(tmp_path):
     """An MDP in memory and a black box: nothing that was kept is made again, and the bytes are the same."""
+    from tests.shop import Shop
+
     grid = reprl.make("gridworld-v0", horizon=3, size=2)
     for number, (world, options) in enumerate(
         (

@@ -362,7 +362,7 @@ def plan_recipe(
     *,
     by_steps: bool = False,
 ) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
-    """Open an environment and write down what is to be learned in it; a proof goes by steps, if nobody says otherwise."""
+    """Open an environment and write down what is to be learned in it; a proof goes by steps, unless told not to."""
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
     from reprl.learning.learner import check_options, limit_time, make_settings, suited
