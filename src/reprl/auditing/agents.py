@@ -71,53 +71,60 @@ def audit_agents(
     Guarantee:
         The distance of two agents: the mean over episodes, half of them played by each, of the share of states in
         which the two act differently. A pair is apart if it is more than gamma on the episodes played. If that happens
-        with probability at most rho, it is rejected with probability at most level; the interval covers its probability
-        with 95 %. Intervals of distances are valid for any law, those of returns are Student's and approximate. Nothing
-        is said of states that neither agent comes to, and nothing of equality: that is ``reprl.audit``.
+        with probability at most rho, it is rejected with probability at most level (docs/agents.md, proofs/audit.md
+        §6). Nothing is said of states that neither agent comes to, nor of equality: that is ``reprl.audit``.
 
     Randomness:
         As in ``audit``: data streams (seed, "audit/shared"), (seed, "audit/data") and (seed, "audit/evaluation").
     """
-    rho, gamma, level = (check_probability(*pair) for pair in (("rho", rho), ("gamma", gamma), ("level", level)))
+    claim = _Claim(*(check_probability(*one) for one in (("rho", rho), ("gamma", gamma), ("level", level))))
     pairs, episodes = check_int("pairs", pairs, 1, 10**4), check_int("episodes", episodes, 1, 10**5)
     closeness = check_real("closeness", closeness, 0.0, 1.0, open_low=False)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     given = options if samples is None else {**options, "samples": check_int("samples", samples, 1)}
     bench = _bench(env, learner, horizon, reward_range, given)
     found: list[_Met] = []
-    with progress_bar(progress, "pairs") as shown, closing(bench.open()) as opened:
-        same = _sameness(opened.action_space, closeness)
-        spaces = (str(opened.observation_space), str(opened.action_space))
+    with progress_bar(progress, "pairs") as shown:
+        same = _sameness(bench.spaces[1], closeness)
         for number in range(pairs):
             found.append(_meet(bench, number, seed, episodes, same))
             if shown is not None:
                 shown("audit", number + 1, pairs)
+    how = {"options": given, "seed": seed, "closeness": closeness, "episodes": episodes, "places": _places(found, same)}
+    return _report(bench, claim, found, how)
+
+
+class _Claim(NamedTuple):
+    """What is tested."""
+
+    rho: float
+    gamma: float
+    level: float
+
+
+def _report(bench: _Bench, claim: _Claim, found: list[_Met], how: dict[str, Any]) -> AgentReport:
+    """Judge what the pairs showed."""
     rows = tuple(_row(met) for met in found)
-    hits = sum(row.distance > gamma for row in rows)
-    chance = p_value(hits, pairs, rho)
+    pairs = len(rows)
+    hits = sum(row.distance > claim.gamma for row in rows)
+    chance = p_value(hits, pairs, claim.rho)
     mean = float(np.mean([row.distance for row in rows]))
     return AgentReport(
         environment=bench.arena.title,
-        spaces=spaces,
+        spaces=(str(bench.spaces[0]), str(bench.spaces[1])),
         horizon=bench.arena.horizon,
         learner=bench.name,
-        options=given,
-        seed=seed,
-        rho=rho,
-        gamma=gamma,
-        level=level,
-        closeness=closeness,
-        episodes=episodes,
+        **claim._asdict(),
+        **how,
         disagreements=hits,
         interval=exact_interval(hits, pairs),
-        verdict="rejected" if chance <= level else "not rejected",
+        verdict="rejected" if chance <= claim.level else "not rejected",
         p_value=chance,
         distance=Estimate(mean, *bounded_interval(mean, pairs)),
         value=student([float(np.mean(row.returns)) for row in rows]) if pairs > 1 else None,
         gap=student([abs(row.returns[0] - row.returns[1]) for row in rows], 0.0) if pairs > 1 else None,
         samples=float(np.mean([met.samples for met in found])),
         pairs=rows,
-        places=_places(found, same),
     )
 
 
@@ -129,19 +136,14 @@ class _Bench(NamedTuple):
     train: Callable[[SharedKey, int], tuple[Agent, int]]
     """From a shared key and a data seed to an agent, and the samples that it took."""
 
-    def open(self) -> Any:
-        """Open the environment; what is not ours to close is left open by its owner."""
-        return self.arena.open() if self.arena.reopens else _Lent(self.arena.open())
-
-
-class _Lent:
-    """An environment that came open and stays so."""
-
-    def __init__(self, env: Any) -> None:
-        self.observation_space, self.action_space, self.env = env.observation_space, env.action_space, env
-
-    def close(self) -> None:
-        """Leave it open."""
+    @property
+    def spaces(self) -> tuple[Any, Any]:
+        """Of observations and of actions."""
+        opened = self.arena.open()
+        found = opened.observation_space, opened.action_space
+        if self.arena.reopens:
+            opened.close()
+        return found
 
 
 def _bench(

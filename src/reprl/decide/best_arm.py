@@ -30,6 +30,7 @@ from reprl.randomness import SharedKey, check_shared_key
 
 ROUNDINGS = ("none", "vector", "grid")
 _SOURCE = "docs/proofs/decision.md"
+_UNBOUNDED = "a mechanism or a coupling that carries no bound"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,14 +152,13 @@ def multi_best_arm(
     width, method = _grid(decision, epsilon)
     reach = width if method != "grid" else width / 2.0
     parted = _disagreement(decision, selection, apart, epsilon, np.flatnonzero(inside))
-    bounded = parted is not None and math.isfinite(selection.loss)
-    proven = bounded and decision.unproven is None
+    unproven = decision.unproven or (_UNBOUNDED if parted is None or math.isinf(selection.loss) else None)
     guarantee = Guarantee(
         rho=min(1.0, (1.0 if parted is None else parted) + 2.0 * delta / 3.0),
         delta=delta / 3.0 + selection.failure,
         epsilon=float(max(min(selection.loss, scale) + 2.0 * noise.max(), reach + noise.max())),
-        status="proven" if proven else "none",
-        source=decision.source if proven else decision.unproven or "a mechanism or coupling that carries no bound",
+        status="proven" if unproven is None else "none",
+        source=unproven or decision.source,
     )
     return BestArms(arms, values, selection.probabilities, float(noise.max()), guarantee)
 
