@@ -52,9 +52,8 @@ def audit_agents(
 
     Args:
         env: a Gymnasium id, a factory, a gymnasium.Env, a TabularMDP or a GymnasiumModel; observations of any kind.
-        learner: a function train(env, **options) that returns a model with ``predict`` (Stable-Baselines3) or a
-            function of an observation (``reprl.env_learner`` says what it may ask for); in an environment of finite
-            spaces, also any learner that ``reprl.audit`` takes.
+        learner: a function train(env, **options) (``reprl.env_learner``) that returns a model with ``predict`` or a
+            function of an observation; in an environment of finite spaces also any learner of ``reprl.audit``.
         pairs: shared keys, two trainings each.
         horizon: steps of an episode, at most; None for the environment's own time limit.
         reward_range: (low, high), for a learner of ``reprl.audit`` in an environment that does not publish it.
@@ -63,10 +62,10 @@ def audit_agents(
         level: chance of rejecting a learner that keeps (rho, gamma).
         episodes: evaluation episodes of each agent; those of a pair have the same seeds.
         closeness: two actions of a Box count as one within this share of its range.
-        samples: budget of a training; None for no limit.
+        samples: budget of a training, if any.
         seed: shared keys and data seeds follow from it; None draws one.
         progress: show a bar on standard error.
-        options: passed on to the learner.
+        options: for the learner.
 
     Guarantee:
         The distance of two agents: the mean over episodes, half of them played by each, of the share of states in

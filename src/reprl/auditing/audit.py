@@ -76,13 +76,10 @@ def audit(
         sequential: look after every pair and stop as soon as the verdict is certain.
         alternative: a sequential "not rejected" means that disagreement ≥ alternative is ruled out; None for 2ρ.
         workers: processes; neither they nor a cluster can change the report (docs/scale.md).
-        evaluation: episodes with which each policy is valued in a black box, on no run's ledger; 0 for none.
+        evaluation: episodes with which each policy is valued in a black box; 0 for none.
         checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
         learn_options: the learner's own options; for "reprl" those of ``reprl.learn``.
-
-    Returns:
-        The report; its verdict is "rejected", "not rejected" or, for a sequential test out of pairs, "undecided".
 
     Guarantee:
         If the disagreement is at most rho, it is rejected with probability at most level, and the interval covers the
