@@ -178,7 +178,7 @@ def test_shared_randomness_alone_agrees_and_private_randomness_does_not() -> Non
 
     def private(env: Any) -> Any:
         walk(env)
-        return np.random.randint(3, size=env.observation_space.n)  # noqa: NPY002
+        return np.random.randint(env.action_space.n, size=env.observation_space.n)  # noqa: NPY002
 
     assert reprl.audit(SMALL, shared, pairs=8, seed=1).disagreements == 0
     found = reprl.audit(SMALL, private, pairs=8, seed=1)

@@ -1,4 +1,4 @@
-"""python -m experiments.agents [--quick] [--only TEXT]: audit agents, then write the figure and table of docs/agents.md.
+"""python -m experiments.agents [--quick] [--only TEXT]: audit agents; write figure and table of docs/agents.md.
 
 Three audits, some ten minutes each on one core. Needs the extra `agents`; a measurement that is stored needs nothing.
 """
@@ -17,8 +17,8 @@ def jobs(quick: bool) -> dict[str, Job]:
     pairs, episodes, steps = (2, 3, 1024) if quick else (plan.PAIRS, plan.EPISODES, plan.STEPS)
     return {
         "PPO, shared randomness": partial(measure.agents, measure.shared_ppo, pairs, episodes, steps),
-        "canonical table": partial(measure.tables, pairs, episodes),
         "PPO, seeds of its own": partial(measure.agents, measure.private_ppo, pairs, episodes, steps),
+        "canonical table": partial(measure.tables, pairs, episodes),
     }
 
 

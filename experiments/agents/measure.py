@@ -12,7 +12,7 @@ from experiments.agents import plan
 
 
 def ppo(env: Any, weights: int, steps: int) -> Any:
-    """Train PPO on one thread; `weights` seeds first weights, action noise and batches, the environment seeds itself."""
+    """Train PPO on one thread; `weights` seeds first weights, noise and batches; the environment seeds itself."""
     import torch
     from stable_baselines3 import PPO
 

@@ -52,9 +52,8 @@ def audit_agents(
 
     Args:
         env: a Gymnasium id, a factory, a gymnasium.Env, a TabularMDP or a GymnasiumModel; observations of any kind.
-        learner: a function train(env, **options) that returns a model with ``predict`` (Stable-Baselines3) or a
-            function of an observation (``reprl.env_learner`` says what it may ask for); in an environment of finite
-            spaces, also any learner that ``reprl.audit`` takes.
+        learner: a function train(env, **options) (``reprl.env_learner``) that returns a model with ``predict`` or a
+            function of an observation; in an environment of finite spaces also any learner of ``reprl.audit``.
         pairs: shared keys, two trainings each.
         horizon: steps of an episode, at most; None for the environment's own time limit.
         reward_range: (low, high), for a learner of ``reprl.audit`` in an environment that does not publish it.
@@ -63,61 +62,68 @@ def audit_agents(
         level: chance of rejecting a learner that keeps (rho, gamma).
         episodes: evaluation episodes of each agent; those of a pair have the same seeds.
         closeness: two actions of a Box count as one within this share of its range.
-        samples: budget of a training; None for no limit.
+        samples: budget of a training, if any.
         seed: shared keys and data seeds follow from it; None draws one.
         progress: show a bar on standard error.
-        options: passed on to the learner.
+        options: for the learner.
 
     Guarantee:
         The distance of two agents: the mean over episodes, half of them played by each, of the share of states in
         which the two act differently. A pair is apart if it is more than gamma on the episodes played. If that happens
-        with probability at most rho, it is rejected with probability at most level; the interval covers its probability
-        with 95 %. Intervals of distances are valid for any law, those of returns are Student's and approximate. Nothing
-        is said of states that neither agent comes to, and nothing of equality: that is ``reprl.audit``.
+        with probability at most rho, it is rejected with probability at most level (docs/agents.md, proofs/audit.md
+        §6). Nothing is said of states that neither agent comes to, nor of equality: that is ``reprl.audit``.
 
     Randomness:
         As in ``audit``: data streams (seed, "audit/shared"), (seed, "audit/data") and (seed, "audit/evaluation").
     """
-    rho, gamma, level = (check_probability(*pair) for pair in (("rho", rho), ("gamma", gamma), ("level", level)))
+    claim = _Claim(*(check_probability(*one) for one in (("rho", rho), ("gamma", gamma), ("level", level))))
     pairs, episodes = check_int("pairs", pairs, 1, 10**4), check_int("episodes", episodes, 1, 10**5)
     closeness = check_real("closeness", closeness, 0.0, 1.0, open_low=False)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     given = options if samples is None else {**options, "samples": check_int("samples", samples, 1)}
     bench = _bench(env, learner, horizon, reward_range, given)
     found: list[_Met] = []
-    with progress_bar(progress, "pairs") as shown, closing(bench.open()) as opened:
-        same = _sameness(opened.action_space, closeness)
-        spaces = (str(opened.observation_space), str(opened.action_space))
+    with progress_bar(progress, "pairs") as shown:
+        same = _sameness(bench.spaces[1], closeness)
         for number in range(pairs):
             found.append(_meet(bench, number, seed, episodes, same))
             if shown is not None:
                 shown("audit", number + 1, pairs)
+    how = {"options": given, "seed": seed, "closeness": closeness, "episodes": episodes, "places": _places(found, same)}
+    return _report(bench, claim, found, how)
+
+
+class _Claim(NamedTuple):
+    """What is tested."""
+
+    rho: float
+    gamma: float
+    level: float
+
+
+def _report(bench: _Bench, claim: _Claim, found: list[_Met], how: dict[str, Any]) -> AgentReport:
+    """Judge what the pairs showed."""
     rows = tuple(_row(met) for met in found)
-    hits = sum(row.distance > gamma for row in rows)
-    chance = p_value(hits, pairs, rho)
+    pairs = len(rows)
+    hits = sum(row.distance > claim.gamma for row in rows)
+    chance = p_value(hits, pairs, claim.rho)
     mean = float(np.mean([row.distance for row in rows]))
     return AgentReport(
         environment=bench.arena.title,
-        spaces=spaces,
+        spaces=(str(bench.spaces[0]), str(bench.spaces[1])),
         horizon=bench.arena.horizon,
         learner=bench.name,
-        options=given,
-        seed=seed,
-        rho=rho,
-        gamma=gamma,
-        level=level,
-        closeness=closeness,
-        episodes=episodes,
+        **claim._asdict(),
+        **how,
         disagreements=hits,
         interval=exact_interval(hits, pairs),
-        verdict="rejected" if chance <= level else "not rejected",
+        verdict="rejected" if chance <= claim.level else "not rejected",
         p_value=chance,
         distance=Estimate(mean, *bounded_interval(mean, pairs)),
         value=student([float(np.mean(row.returns)) for row in rows]) if pairs > 1 else None,
         gap=student([abs(row.returns[0] - row.returns[1]) for row in rows], 0.0) if pairs > 1 else None,
         samples=float(np.mean([met.samples for met in found])),
         pairs=rows,
-        places=_places(found, same),
     )
 
 
@@ -129,19 +135,14 @@ class _Bench(NamedTuple):
     train: Callable[[SharedKey, int], tuple[Agent, int]]
     """From a shared key and a data seed to an agent, and the samples that it took."""
 
-    def open(self) -> Any:
-        """Open the environment; what is not ours to close is left open by its owner."""
-        return self.arena.open() if self.arena.reopens else _Lent(self.arena.open())
-
-
-class _Lent:
-    """An environment that came open and stays so."""
-
-    def __init__(self, env: Any) -> None:
-        self.observation_space, self.action_space, self.env = env.observation_space, env.action_space, env
-
-    def close(self) -> None:
-        """Leave it open."""
+    @property
+    def spaces(self) -> tuple[Any, Any]:
+        """Of observations and of actions."""
+        opened = self.arena.open()
+        found = opened.observation_space, opened.action_space
+        if self.arena.reopens:
+            opened.close()
+        return found
 
 
 def _bench(

@@ -66,9 +66,8 @@ def audit(
     Args:
         env: as in ``reprl.learn``.
         learner: a name in ``reprl.peers.learners()``; any callable learner(model, shared_key, **learn_options), whose
-            ``access`` attribute, if any, says which model it needs; or a function train(env, **learn_options), which
-            gets a gymnasium.Env (``reprl.env_learner``). Either returns a policy, a table of actions, a Q table, a
-            function of an observation, or a model with ``predict``.
+            ``access`` attribute, if any, says which model it needs; or a function train(env, **learn_options) of a
+            gymnasium.Env. What either may return: ``reprl.env_learner``.
         pairs: shared keys to try.
         horizon: as in ``reprl.learn``.
         discount: as in ``reprl.learn``; rivals need a horizon.
@@ -81,14 +80,10 @@ def audit(
         sequential: look after every pair and stop as soon as the verdict is certain.
         alternative: a sequential "not rejected" means that disagreement ≥ alternative is ruled out; None for 2ρ.
         workers: processes; neither they nor a cluster can change the report (docs/scale.md).
-        evaluation: episodes with which each policy is valued in a black box, on no run's ledger; 0 for none.
+        evaluation: episodes with which each policy is valued in a black box; 0 for none.
         checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
         progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
-        learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all. A callable may
-            take others, which type checkers do not know: bind them with functools.partial.
-
-    Returns:
-        The report; its verdict is "rejected", "not rejected" or, for a sequential test out of pairs, "undecided".
+        learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all.
 
     Guarantee:
         If the disagreement is at most rho, it is rejected with probability at most level, and the interval covers the
@@ -97,12 +92,11 @@ def audit(
 
     Randomness:
         Data streams (seed, "audit/shared") and (seed, "audit/data") give the seeds of every run. A callable should draw
-        its samples from the model and its shared randomness from the key; what else it draws counts as private. The
-        policies of a black box are valued on episodes of data stream (seed, "audit/evaluation").
+        its samples from the model and its shared randomness from the key; what else it draws counts as private.
     """
     flags = (sequential, alternative, progress)
     seed = recall(checkpoint, "seed") if seed is None else seed
-    asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, check_int("evaluation", evaluation, 0, 10**6))
+    asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, evaluation)
     place = open_environment(env, horizon, reward_range, discount)
     subject = resolve_learner(learner, place, asked.rho, access, with_rescaled_epsilon(learn_options, place))
     return _measure(asked, _ended(place, subject), subject, checkpoint, progress)
@@ -150,7 +144,7 @@ def _check(
         raise ReprlError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
     test = SequentialTest.checked(rho, level, alternative) if sequential else None
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
-    return _Asked(rho, level, pairs, runs, workers, seed, test, evaluation)
+    return _Asked(rho, level, pairs, runs, workers, seed, test, check_int("evaluation", evaluation, 0, 10**6))
 
 
 def _measure(

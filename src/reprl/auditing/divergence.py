@@ -95,7 +95,11 @@ def policy_divergence(
     if not apart.any():
         return None
     reached = apart if reachable is None else apart & reachable
-    apart, beyond = (reached, "") if reached.any() else (apart, "; neither policy was seen there" if scores is None else "; no policy gets there")
+    apart, beyond = (
+        (reached, "")
+        if reached.any()
+        else (apart, "; neither policy was seen there" if scores is None else "; no policy gets there")
+    )
     h = int(np.flatnonzero(apart.any(axis=1))[-1])
     s = int(np.flatnonzero(apart[h])[0])
     a, b = int(first.table[h, s]), int(second.table[h, s])

@@ -82,7 +82,7 @@ def bounded_interval(mean: float, trials: int) -> tuple[float, float]:
 
     Guarantee:
         Covers with at least this probability, whatever the law of the figures: Chernoff's bound, which Hoeffding showed
-        to hold for all figures in [0, 1], for each side at half of the error (proofs/audit.md §5).
+        to hold for all figures in [0, 1], for each side at half of the error (proofs/audit.md §6).
     """
     n = check_int("trials", trials, 1)
     mean = check_real("mean", mean, 0.0, 1.0, open_low=False, open_high=False)

@@ -30,6 +30,7 @@ from reprl.randomness import SharedKey, check_shared_key
 
 ROUNDINGS = ("none", "vector", "grid")
 _SOURCE = "docs/proofs/decision.md"
+_UNBOUNDED = "a mechanism or a coupling that carries no bound"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,36 +130,33 @@ def multi_best_arm(
         Arms, values and probabilities; the guarantee is computed from the sizes, not assumed.
 
     Guarantee:
-        As returned. Arms lose at most ε/2 empirically, values are rounded by at most ε/2. Proof:
-        docs/proofs/decision.md §2, which also shows that the paper's requirement Σ 1/m ≤ ρ²ε²/(9216·log³(3SA/δ))
-        suffices for ρ.
+        As returned. Arms lose at most ε/2 empirically, values are rounded by at most ε/2: docs/proofs/decision.md
+        §2, where also the paper's requirement Σ 1/m ≤ ρ²ε²/(9216·log³(3SA/δ)) suffices for ρ.
 
     Randomness:
         Shared, at key.derive("arms") and key.derive("rounding").
     """
-    check_shared_key(key)
     decision = Decision() if decision is None else check_decision(decision)
     scale = check_real("scale", scale, 0.0, math.inf)
     scores = _scores(means, scale)
     fewest = _fewest(sizes, scores.shape)
-    epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
-    delta = check_probability("delta", delta)
+    epsilon, delta = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("delta", delta)
     inside = _inside(among, scores.shape[0])
     selection = select(decision.mechanism, scores, epsilon, delta)
-    arms, values = _draw(key, scores, selection.probabilities, inside, decision, epsilon)
+    arms, values = _draw(check_shared_key(key), scores, selection.probabilities, inside, decision, epsilon)
     noise = scale * np.sqrt(math.log(6.0 * scores.size / delta) / (2.0 * fewest))
     apart = 2.0 * noise + check_real("drift", drift, 0.0, math.inf, open_low=False)
     width, method = _grid(decision, epsilon)
-    reach = width if method != "grid" else width / 2.0
+    reach = width / 2.0 if method == "grid" else width
     parted = _disagreement(decision, selection, apart, epsilon, np.flatnonzero(inside))
-    bounded = parted is not None and math.isfinite(selection.loss)
-    proven = bounded and decision.unproven is None
+    loss = scale if math.isinf(selection.loss) else selection.loss
+    unproven = decision.unproven or (_UNBOUNDED if parted is None or math.isinf(selection.loss) else None)
     guarantee = Guarantee(
         rho=min(1.0, (1.0 if parted is None else parted) + 2.0 * delta / 3.0),
         delta=delta / 3.0 + selection.failure,
-        epsilon=float(max(min(selection.loss, scale) + 2.0 * noise.max(), reach + noise.max())),
-        status="proven" if proven else "none",
-        source=decision.source if proven else decision.unproven or "a mechanism or coupling that carries no bound",
+        epsilon=float(max(loss + 2.0 * noise.max(), reach + noise.max())),
+        status="proven" if unproven is None else "none",
+        source=unproven or decision.source,
     )
     return BestArms(arms, values, selection.probabilities, float(noise.max()), guarantee)
 

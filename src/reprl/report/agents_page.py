@@ -58,7 +58,7 @@ def _tiles(report: AgentReport) -> list[tuple[str, str, str]]:
     items = [
         ("mean distance", percent(mean.mean), f"of states; 95 % [{percent(mean.low)}, {percent(mean.high)}]"),
         ("never differ", f"{report.identical} of {len(report.pairs)}", "pairs, in all states that either met"),
-        ("samples a training", *counted(report.samples, "mean")),
+        ("samples a training", *counted(round(report.samples), "mean")),
     ]
     for name, each in (("return", report.value), ("difference in return", report.gap)):
         if each is not None:

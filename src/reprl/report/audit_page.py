@@ -37,6 +37,8 @@ _SHOWN, _MOST = 6, 100
 def audit_page(audit: AuditReport) -> bytes:
     """Return the page."""
     weight = audit.by_cell if audit.by_cell_weighted is None else audit.by_cell_weighted + 1e-3 * audit.by_cell
+    if audit.policies is not None:
+        weight = np.where(audit.policies.reached, weight, 0.0)
     maps = Maps(audit.environment, weight)
     body = [
         f'<section class="card top">{_verdict(audit)}{_fingerprint(audit)}</section>',
