@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reprl
+from experiments.whole import __main__ as experiment
+from experiments.whole import plan as plan_of
+from experiments.whole import present
 from reprl.bounds import sharp
 from reprl.bounds.planner import plan
 from reprl.coupling.grade import Grade
@@ -25,6 +29,7 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
+ROOT = Path(__file__).parent.parent
 SCALED: dict[str, Any] = {"rule": "sampled", "constants": "scaled", "epsilon": 0.5}
 
 
@@ -333,3 +338,24 @@ def test_weights_of_the_agents_averages(n: int, horizon: int) -> None:
 
     assert sum(weight(i, n) / math.sqrt(i) for i in range(1, n + 1)) <= 2 / math.sqrt(n) + 1e-12
     assert sum(weight(n, t) for t in range(n, n + 400)) <= 1 + 1 / horizon + 1e-12
+
+
+# The stored experiment.
+
+
+def test_the_page_shows_the_stored_experiment_and_there_is_as_much_as_was_planned() -> None:
+    data = experiment.EXPERIMENT.load(ROOT / "experiments" / "whole" / "data.json", quick=False)
+    page = (ROOT / "docs" / "whole.md").read_text("utf-8")
+    assert present.tables(data).strip() == page.partition(present.START)[2].partition(present.END)[0].strip()
+    assert set(data["measured"]) == set(experiment.jobs(quick=False))
+    found = present.rows_of(data)
+    assert [len(rows) for rows in found.values()] == [40] * 4
+    for name, one in data["measured"].items():
+        if name.startswith("pairs/"):
+            assert one["digest"] == plan_of.WORLDS[name.partition("/")[2].partition("#")[0]]().digest[:16]
+
+
+def test_tables_follow_from_rows() -> None:
+    assert present.slope([2.0, 4.0, 8.0], [4.0, 16.0, 64.0])[0] == pytest.approx(2.0)
+    same = [{"pairs": 100, "apart": 10, "samples": 4.0**i} for i in range(1, 4)]
+    assert present.needed([2.0, 4.0, 8.0], same, 0.1)[0] == pytest.approx(2.0)
