@@ -334,8 +334,8 @@ class ReprlLearner:
         if checkpoint is not None:
             raise ReprlError(f"checkpoint must be None unless rule='canonical', got {checkpoint.folder}")
         if self.settings.whole:
-            limit = {"max_samples": self.max_samples, "workers": workers}
-            return run_whole(model, shared_key, self.settings, **limit, progress=progress)
+            limit = self.max_samples
+            return run_whole(model, shared_key, self.settings, max_samples=limit, workers=workers, progress=progress)
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples)
