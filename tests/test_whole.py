@@ -84,7 +84,7 @@ def test_sizes_lie_between_their_core_and_the_papers(f: float, s: int, a: int, h
 
 @pytest.mark.parametrize("scale", [0.05, 1.0])
 def test_sizes_grow_with_states_actions_and_blocks_as_the_papers_do(scale: float) -> None:
-    """Twice the states: twice m, M and K up to logarithms (M has ten of them in the paper); blocks multiply m and M (Lemma A.1); actions only K."""
+    """Twice the states: twice m, M and K up to logarithms, of which M has ten; blocks multiply m and M (Lemma A.1)."""
     one, two = (Constants.scaled(scale, task(s, 2, 3)) for s in (64, 128))
     for name in ("partition_runs", "data_runs", "episodes"):
         more, less = (np.array(getattr(found, name), dtype=float).ravel()[:2] for found in (two, one))
