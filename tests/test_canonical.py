@@ -175,7 +175,7 @@ def test_options_of_the_sampled_rule_are_refused(name: str) -> None:
     with pytest.raises(ReprlError, match=f"{name} must be left out unless rule='sampled'"):
         Settings(access=access, **{name: values[name]})
     fitting = {"scale": {"constants": "scaled"}, "shape": {"constants": "paper"}}.get(name, {})
-    Settings(access=access, rule="sampled", **{name: values[name]}, **fitting)
+    Settings(access=access, rule="sampled", **{name: values[name], **fitting})
 
 
 def test_a_preference_by_name_is_one_by_number() -> None:

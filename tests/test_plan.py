@@ -28,6 +28,11 @@ def test_rows_are_ours_the_rivals_and_the_bounds() -> None:
     assert [row.algorithm for row in plan if row.exact] == EXACT
     orders = [(row.algorithm, row.access) for row in plan if row.kind == "order"]
     assert orders == [
+        *[
+            (f"reprl {grade}, paper, boosted", way)
+            for grade in ("joint", "product")
+            for way in ("parallel", "episodic")
+        ],
         ("this paper, joint", "parallel"),
         ("this paper, joint", "episodic"),
         ("this paper, efficient", "episodic"),
@@ -104,7 +109,7 @@ def test_it_prints_as_a_table_that_says_what_is_exact() -> None:
     assert len(lines) == 15
     column = lines[0].index("kind")
     kinds = [line[column : column + 5].strip() for line in lines[1:]]
-    assert kinds == ["range"] * 2 + ["exact"] * 2 + ["order"] * 10
+    assert kinds == ["range"] * 2 + ["exact", "order", "order"] * 2 + ["order"] * 10
     assert all(line == line.rstrip() for line in lines)
     for row, line in zip(reprl.plan(**GOOD), lines[1:], strict=True):
         assert line.startswith(row.algorithm)

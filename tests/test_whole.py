@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reprl
+from experiments.whole import __main__ as experiment
+from experiments.whole import plan as plan_of
+from experiments.whole import present
 from reprl.bounds import sharp
 from reprl.bounds.planner import plan
 from reprl.coupling.grade import Grade
@@ -25,6 +29,7 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
+ROOT = Path(__file__).parent.parent
 SCALED: dict[str, Any] = {"rule": "sampled", "constants": "scaled", "epsilon": 0.5}
 
 
@@ -79,11 +84,11 @@ def test_sizes_lie_between_their_core_and_the_papers(f: float, s: int, a: int, h
 
 @pytest.mark.parametrize("scale", [0.05, 1.0])
 def test_sizes_grow_with_states_actions_and_blocks_as_the_papers_do(scale: float) -> None:
-    """Twice the states: twice m, M and K up to logarithms; blocks multiply m and M (Lemma A.1); actions only K."""
+    """Twice the states: twice m, M and K up to logarithms, of which M has ten; blocks multiply m and M (Lemma A.1)."""
     one, two = (Constants.scaled(scale, task(s, 2, 3)) for s in (64, 128))
     for name in ("partition_runs", "data_runs", "episodes"):
         more, less = (np.array(getattr(found, name), dtype=float).ravel()[:2] for found in (two, one))
-        assert (abs(np.log2(more / less) - 1.0) < (0.12 if scale < 1 else 0.35)).all()
+        assert (abs(np.log2(more / less) - 1.0) < (0.12 if scale < 1 else 1.5)).all()
     joint = Constants.scaled(scale, task(6, 2, 3))
     for grade, blocks in ((Grade("product"), 18), (Grade("blocked", 4), 5), (Grade("blocked", 18), 1)):
         apart = Constants.scaled(scale, task(6, 2, 3, partition=grade))
@@ -103,7 +108,8 @@ def test_parallel_sampling_has_one_tier_and_the_papers_calls() -> None:
     asked = task(access="generative")
     found = Constants.paper(asked)
     assert found.calls == paper_calls(4, 2, 3, epsilon=0.25, rho=0.01, delta=0.1, grade=asked.arms)
-    assert (found.tiers, found.episodes, found.by_tier) == (1, (), pytest.approx((2 * 0.25 / 24,)))
+    assert (found.tiers, found.episodes) == (1, ())
+    assert found.by_tier == pytest.approx((2 * 0.25 / 24,))
     assert Constants.scaled(0.1, asked).calls < found.calls
 
 
@@ -209,14 +215,8 @@ def test_boosting_parts_fewer_pairs_than_what_it_boosts() -> None:
 
 
 def test_the_papers_parallel_shape_is_proven_and_refused_by_its_size() -> None:
-    asked = {
-        "rule": "sampled",
-        "access": "generative",
-        "constants": "paper",
-        "shape": "boosted",
-        "rho": 0.4,
-        "delta": 0.3,
-    }
+    asked: dict[str, Any] = {"rule": "sampled", "access": "generative", "constants": "paper", "shape": "boosted"}
+    asked |= {"rho": 0.4, "delta": 0.3}
     with pytest.raises(
         reprl.ReprlError, match=r"^the paper's constants ask for [\d.e+]+ parallel calls in all; at most"
     ):
@@ -267,6 +267,7 @@ def test_every_constant_has_a_word_of_its_own() -> None:
 def test_values_of_the_start_add_up_to_no_more_than_the_bound(id: str, horizon: int, bonus: float) -> None:
     """§1, a bound without probability: Σ_k V₁ᵏ ≤ (e−1)H·(2HSA + 4c√(2H³ℓSAK)), and with c = 1 the mean is ≤ λ(K)."""
     mdp = reprl.make(id, horizon, n_states=4, n_actions=2)
+    assert isinstance(mdp, reprl.TabularMDP)
     sizes, episodes, failure = (4, 2, horizon), 3000, 0.01
     agent, world = make_agent(*sizes), reprl.EpisodicModel(mdp, 3).arrays
     assert world is not None
@@ -333,3 +334,24 @@ def test_weights_of_the_agents_averages(n: int, horizon: int) -> None:
 
     assert sum(weight(i, n) / math.sqrt(i) for i in range(1, n + 1)) <= 2 / math.sqrt(n) + 1e-12
     assert sum(weight(n, t) for t in range(n, n + 400)) <= 1 + 1 / horizon + 1e-12
+
+
+# The stored experiment.
+
+
+def test_the_page_shows_the_stored_experiment_and_there_is_as_much_as_was_planned() -> None:
+    data = experiment.EXPERIMENT.load(ROOT / "experiments" / "whole" / "data.json", quick=False)
+    page = (ROOT / "docs" / "whole.md").read_text("utf-8")
+    assert present.tables(data).strip() == page.partition(present.START)[2].partition(present.END)[0].strip()
+    assert set(data["measured"]) == set(experiment.jobs(quick=False))
+    found = present.rows_of(data)
+    assert [len(rows) for rows in found.values()] == [40] * 4
+    for name, one in data["measured"].items():
+        if name.startswith("pairs/"):
+            assert one["digest"] == plan_of.WORLDS[name.partition("/")[2].partition("#")[0]]().digest[:16]
+
+
+def test_tables_follow_from_rows() -> None:
+    assert present.slope([2.0, 4.0, 8.0], [4.0, 16.0, 64.0])[0] == pytest.approx(2.0)
+    same = [{"pairs": 100, "apart": 10, "samples": 4.0**i} for i in range(1, 4)]
+    assert present.needed([2.0, 4.0, 8.0], same, 0.1)[0] == pytest.approx(2.0)

@@ -20,7 +20,7 @@ TIERS = 5
 """Least tiers of the run that shows them at work."""
 BOOSTED_SCALE = 0.12
 """Of the learners whose boosting is measured by itself, from parallel samples."""
-BOOSTING_SCALES = (0.05, 0.1, 0.2, 0.3)
+BOOSTING_SCALES = (0.05, 0.1, 0.2)
 """Of boosting's own sizes."""
 BOOSTING_PAIRS = 20
 SEED = 20261116

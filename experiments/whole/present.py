@@ -213,7 +213,7 @@ def draw(data: Data, folder: Path) -> None:
         row[1].set(yscale="log", title="records of the rarest action, mean", xlabel="tier")
         row[2].bar(x - 0.2, one["error"], 0.4, color="#c1440e", label="error of V̄ × visits")
         row[2].bar(x + 0.2, one["visits"], 0.4, color="#8a8d0f", label="visits by the policy")
-        row[2].set(title="what errors weigh", xlabel="tier")
+        row[2].set(yscale="log", ylim=(1e-4, 20), title="what errors weigh", xlabel="tier")
         row[2].set_xticks(x)
         row[2].legend(frameon=False, fontsize=7)
     figure.savefig(folder / "whole-tiers.svg", metadata={"Date": None})

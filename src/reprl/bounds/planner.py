@@ -123,19 +123,25 @@ def _exact(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> 
         calls = paper_calls(s, a, h, epsilon=epsilon, rho=rho, delta=delta, grade=grade)
         direct = PlanRow(f"reprl {grade.method}, paper", "parallel", s * a * h * calls, True, runtime, "Theorem 4.13")
         exact.append(direct)
-        if rho >= 0.5:
-            continue  # nothing to boost
-        asked = Task(s, a, h, epsilon, rho, min(rho, delta), "generative", grade, grade, boosted=True)
-        calls = Constants.paper(asked).total
-        name, drawn = f"reprl {grade.method}, paper, boosted", float(calls) * s * a * h
-        exact.append(PlanRow(name, "parallel", drawn, calls <= MOST, runtime, "Theorem 4.13"))
-        try:
-            episodes = float(Constants.paper(asked._replace(access="episodic")).total) * h
-        except ReprlError:  # an ε for which the paper's ζ leaves no tier to decide
-            continue
-        source = "Theorem 6.1" if grade == JOINT else "Theorem A.5"
-        exact.append(PlanRow(name, "episodic", episodes, False, runtime, source))
+        if rho < 0.5:  # else there is nothing to boost
+            asked = Task(s, a, h, epsilon, rho, min(rho, delta), "generative", grade, grade, boosted=True)
+            exact += _boosted(asked, runtime, "Theorem 6.1" if grade == JOINT else "Theorem A.5")
     return exact
+
+
+def _boosted(asked: Task, runtime: str, source: str) -> list[PlanRow]:
+    """The paper's own shape, from parallel samples and by episodes, as far as its sizes are numbers at all."""
+    name, cells, rows = f"reprl {asked.arms.method}, paper, boosted", asked.n_states * asked.n_actions, []
+    for access, theorem in (("generative", "Theorem 4.13"), ("episodic", source)):
+        parallel = access == "generative"
+        try:
+            size = Constants.paper(asked._replace(access=access)).total
+            drawn = float(size) * asked.horizon * (cells if parallel else 1)
+        except (ReprlError, OverflowError, ZeroDivisionError):  # no tier to decide at this ε, or more than can be held
+            continue
+        shown = "parallel" if parallel else "episodic"
+        rows.append(PlanRow(name, shown, drawn, parallel and size <= MOST, runtime, theorem))
+    return rows
 
 
 def _rates(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> list[PlanRow]:

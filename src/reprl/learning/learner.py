@@ -362,8 +362,8 @@ class ReprlLearner:
         if self.settings.whole:
             if checkpoint is not None:
                 raise ReprlError(f"checkpoint must be None for the whole algorithm, got {checkpoint.folder}")
-            limit: dict[str, Any] = {"max_samples": self.max_samples, "workers": workers}
-            return run_whole(model, shared_key, self.settings, **limit, progress=progress)
+            limit = self.max_samples
+            return run_whole(model, shared_key, self.settings, max_samples=limit, workers=workers, progress=progress)
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
