@@ -218,16 +218,14 @@ def test_the_audit_counts_pairs_of_a_discounted_world() -> None:
     assert report.by_cell.shape == (1, 6)
 
 
-class Coin(gymnasium.Env[np.int64, np.int64]):
+class Coin(gymnasium.Env[Any, Any]):
     """A black box of two states: action 1 moves with probability 0.9, action 0 with 0.2; only state 1 pays."""
 
     observation_space = gymnasium.spaces.Discrete(2)
     action_space = gymnasium.spaces.Discrete(2)
     reward_range = (0.0, 1.0)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.int64, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, Any]:
         super().reset(seed=seed)
         self.state = 0
         return np.int64(0), {}
