@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -42,6 +43,7 @@ def by_linear_program(mdp: TabularMDP) -> NDArray[np.float64]:
     s, a = np.nonzero(may)
     rows = gamma * mdp.transition[0][s, a] - np.eye(6)[s]
     found = linprog(np.ones(6), A_ub=rows, b_ub=-mdp.reward[0][s, a], bounds=(None, None))
+    assert found.x is not None
     values: NDArray[np.float64] = found.x
     return values
 
@@ -216,23 +218,23 @@ def test_the_audit_counts_pairs_of_a_discounted_world() -> None:
     assert report.by_cell.shape == (1, 6)
 
 
-class Coin(gymnasium.Env[int, int]):
+class Coin(gymnasium.Env[Any, Any]):
     """A black box of two states: action 1 moves with probability 0.9, action 0 with 0.2; only state 1 pays."""
 
     observation_space = gymnasium.spaces.Discrete(2)
     action_space = gymnasium.spaces.Discrete(2)
     reward_range = (0.0, 1.0)
 
-    def reset(self, *, seed=None, options=None):  # type: ignore[no-untyped-def]
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, Any]:
         super().reset(seed=seed)
         self.state = 0
-        return 0, {}
+        return np.int64(0), {}
 
-    def step(self, action):  # type: ignore[no-untyped-def]
+    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         paid = float(self.state)
         if self.np_random.random() < (0.9 if action else 0.2):
             self.state = 1 - self.state
-        return self.state, paid, False, False, {}
+        return np.int64(self.state), paid, False, False, {}
 
 
 def test_a_black_box_is_discounted_where_the_user_says_that_steps_are_alike() -> None:

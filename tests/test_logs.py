@@ -603,7 +603,7 @@ def test_the_interval_covers_the_value() -> None:
         found = read(make_log(500, 1000 + number), **CLINIC)
         decided = np.ones((HORIZON, 4), dtype=np.bool_)
         stream = reprl.DataStream(number, "test")
-        got = find_coverage(found, policy, decided, lambda _: policy, unknown=0.0, ended=3, stream=stream)
+        got = find_coverage(found, policy, decided, lambda _: policy, unknown=0.0, stream=stream)
         inside += got.value_low <= truth <= got.value_high
         middle, half = (got.value_low + got.value_high) / 2, (got.value_high - got.value_low) / 6
         narrow += abs(truth - middle) <= half

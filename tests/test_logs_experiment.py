@@ -29,5 +29,5 @@ def test_there_is_as_much_evidence_as_was_asked_for() -> None:
     assert len(plan.WORLDS) >= 3
     assert (min(plan.SIZES), max(plan.SIZES)) == (10**5, 10**7)
     both_sure = [row for row in stored().values() if all(row["sure"])]
-    assert len(both_sure) >= 8
+    assert len(both_sure) >= 15
     assert not any(row["reprl"]["apart"] for row in both_sure)

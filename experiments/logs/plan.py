@@ -40,7 +40,7 @@ WORLDS = {
     "maintenance, H=8": World(lambda: make("maintenance-v0", 8), 0.5),
     "random-mdp (10,3), H=4": World(lambda: make("random-mdp-v0", 4, n_states=10, n_actions=3), 0.3),
 }
-SIZES = {100_000: 8, 1_000_000: 4, 10_000_000: 1}
+SIZES = {100_000: 20, 1_000_000: 10, 10_000_000: 2}
 """Transitions of a log, both halves together → pairs."""
 
 

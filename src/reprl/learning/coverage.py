@@ -57,7 +57,6 @@ def find_coverage(
     decide: Callable[[Data], Policy],
     *,
     unknown: float,
-    ended: int,
     stream: DataStream,
 ) -> Coverage:
     """Measure a policy by a log.
@@ -68,7 +67,6 @@ def find_coverage(
         decided: (H, S): where it decides by data.
         decide: the rule, from data to a policy.
         unknown: as ``weigh_unknown_states`` says.
-        ended: the state of episodes that are over.
         stream: private.
 
     Guarantee:
@@ -83,7 +81,7 @@ def find_coverage(
     """
     actions = policy.table
     visits = log.data.counts.visits.copy()
-    visits[:, ended] = 0
+    visits[:, -1] = 0  # episodes that are over
     here = visits.sum(axis=2)
     done = np.take_along_axis(visits, actions[:, :, None], axis=2)[:, :, 0]
     total = max(1, int(here.sum()))

@@ -237,9 +237,7 @@ def run_logged(
         rehearsal=rehearsal,
         spread=value_spread(found.dynamics._replace(tried=found.full)),  # a price is nothing that a policy loses
         followed=candidate is not None,
-        coverage=find_coverage(
-            log, choice.policy, decided, mine.policy, unknown=unknown, ended=spec.ended, stream=stream
-        ),
+        coverage=find_coverage(log, choice.policy, decided, mine.policy, unknown=unknown, stream=stream),
     )
 
 

@@ -208,7 +208,7 @@ def _board(paint: _Paint, h: int, grid: tuple[int, int]) -> str:
     rows, columns = grid
     inside = "".join(paint(h, s) for s in range(rows * columns))
     shape = f"display:grid;grid-template-columns:repeat({columns},22px);gap:1px"
-    return f'<div><div style="{_MUTED}">step {h}</div><div style="{shape}">{inside}</div></div>'
+    return f'<div><div style="{_MUTED}">{paint.step(h)}</div><div style="{shape}">{inside}</div></div>'
 
 
 class _Paint:
@@ -221,9 +221,13 @@ class _Paint:
         self.world, self.policy, self.idle, self.disputed = world, policy, idle, disputed
         self.signs = short_names(world) if turns is None else [_TURNS[turn] for turn in turns]
 
+    def step(self, h: int) -> str:
+        """What a row of the table is for."""
+        return "every step" if self.policy.stationary else f"step {h}"
+
     def __call__(self, h: int, s: int) -> str:
         a = int(self.policy.table[h, s])
-        title = f"step {h}, {state_name(self.world, s)}: {action_name(self.world, a)}"
+        title = f"{self.step(h)}, {state_name(self.world, s)}: {action_name(self.world, a)}"
         frame = f";outline:2px solid {_TONES['bad']};outline-offset:-2px" if self.disputed[h, s] else ""
         if self.idle[h, s]:
             return f'<div title="{escape(title)}" style="{_box(None)}{frame}">·</div>'

@@ -246,8 +246,9 @@ class Maps:
         board[: levels.size] = levels
         inside = "" if moves is None else self._arrows(moves, columns, rows)
         h = int(self.steps[i])
+        step = f"h = {h}" if self.world.discount is None else "every step"
         return (
-            f'<div class="panel" data-step="{i}"><p class="step">h = {h}</p>'
+            f'<div class="panel" data-step="{i}"><p class="step">{step}</p>'
             f'<div class="raster {ramp}" tabindex="0" role="img" aria-label="{escape(title)}, step {h}" '
             f'data-step="{i}" data-rows="{rows}" data-columns="{columns}" style="aspect-ratio:{columns}/{rows}">'
             f"{cells(board.reshape(rows, columns))}{inside}</div></div>"
