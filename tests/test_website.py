@@ -215,7 +215,7 @@ NUMBERS: list[tuple[str, str, Callable[[], list[str]]]] = [
     ),
     (
         "docs/evidence.md",
-        r"By states (\S+ \(.*?\)) for a bound of 3.*? Jointly (\S+ \(.*?\)) for a bound of 2, and (\S+ \(.*?\)) from 12",
+        r"By states (\S+ \(.*?\)) for a.*? Jointly (\S+ \(.*?\)) for a bound of 2, and (\S+ \(.*?\)) from 12",
         lambda: [decision("states", "product"), decision("states", "joint"), decision("states", "joint", 12)],
     ),
     (
