@@ -73,7 +73,8 @@ def apart(point: Point, method: str, m: int, pairs: int, seed: int) -> int:
 
 def measure(sweep: str, value: float, method: str, pairs: int) -> Data:
     """Find where the share of pairs that differ passes ρ, in coins of all arms together."""
-    point = Point()._replace(**{sweep: value if sweep in ("epsilon", "rho") else int(value)})
+    varied: Data = {sweep: value if sweep in ("epsilon", "rho") else int(value)}
+    point = Point()._replace(**varied)
     seed = list(SWEEPS).index(sweep) * 1000 + round(value * 100)
     arms, m = point.states * point.actions, 64
     while apart(point, method, m, SCOUTS, seed) > point.rho * SCOUTS:
