@@ -42,7 +42,7 @@ def q_learning(model, shared_key, episodes=1000):
 
 
 if __name__ == "__main__":
-    for learner, pairs, options in ((q_learning, 10, {}), ("greedy", 20, {}), ("reprl", 5, {"access": "generative"})):
+    for learner, pairs, options in ((q_learning, 5, {}), ("greedy", 20, {}), ("reprl", 3, {"access": "generative"})):
         report = reprl.audit(clinic(), learner, pairs=pairs, seed=1, **options)
         print(report.learner, f"{report.disagreements} of {report.pairs} pairs differ: ρ = 0.1 {report.verdict}")
     print("Few pairs say little of a learner that passes; a real audit takes hundreds.")

@@ -143,7 +143,7 @@ def phased_values(
 
 def first_within(q: Table, tolerance: float) -> list[list[int]]:
     """In every cell the first action whose value is at least the best one less the tolerance (Zhang et al. 2025)."""
-    out = []
+    out: list[list[int]] = []
     for rows in q:
         out.append([])
         for row in rows:
