@@ -134,12 +134,10 @@ def compare(
     """Find the smallest budget of each learner on one environment.
 
     Args:
-        env: whatever ``reprl.learn`` takes. In a black box nobody knows the best value: disagreement alone is asked
-            for, and what policies earn is said beside it.
-        learners: names in ``reprl.peers.learners()``, or learners of your own as ``reprl.audit`` takes them, which are
-            given their budget as `samples`; None for all that have a name.
-        horizon: H, for an id or a gymnasium.Env.
-        reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
+        env: whatever ``reprl.learn`` takes. In a black box disagreement alone is asked for, beside what policies earn.
+        learners: names in ``reprl.peers.learners()``, or your own, which are given `samples`; None for all with a name.
+        horizon: as in ``reprl.learn``.
+        reward_range: as in ``reprl.learn``.
         epsilon: accepted mean suboptimality; also what the learners are asked for.
         epsilon_units: what it is given in, as for ``reprl.learn``; the comparison holds it rescaled.
         rho: accepted disagreement; also what the learners are asked for.
@@ -164,8 +162,8 @@ def compare(
     seed = recall(checkpoint, "seed") if seed is None else seed
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
-    epsilon = check_real("epsilon", rescale_epsilon(epsilon, epsilon_units, world), 0.0, math.inf)
     rho = check_probability("rho", rho)
+    epsilon = check_real("epsilon", rescale_epsilon(epsilon, epsilon_units, world), 0.0, math.inf)
     if progress is not None and not callable(progress):
         raise ReprlError(f"progress must be None or callable as progress(label, budget), got {quote(progress)}")
     limits = LIMITS if limit is None else dict.fromkeys(ACCESSES, check_int("limit", limit, 1, 2**62))

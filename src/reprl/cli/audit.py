@@ -86,8 +86,7 @@ def audit(
 
     given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
     given |= {"access": access, "rule": rule, "preference": preference, "constants": constants, "scale": scale}
-    given |= {"level": level, "seed": seed}
-    options = args.learn_options(given, option)
+    options = args.learn_options(given | {"level": level, "seed": seed}, option)
     with args.open_results(out, "audit.json") as (save, kept), cluster(dask):
         world = open_named(env, horizon, args.world_options(env_option, discount), reward_range)
         subject = read_object("--learner", learner) if names_object(learner) else learner

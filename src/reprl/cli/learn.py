@@ -75,18 +75,18 @@ def learn(
     given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
     given |= {"access": access, "rule": rule, "preference": preference, "constants": constants, "scale": scale}
     options = args.learn_options(given, option)
-    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support, "reach": reach}
-    spec["reward_step"] = reward_step
+    spec = {"column": column, "states": states, "actions": actions, "support": support, "reach": reach}
+    spec |= {"reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
     opened = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask, "certify": certify or None}
     env = _check_source(log, env, spec, {**drawn, **opened})
     if log is not None:
         told = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
         return _learn_log(log, spec | told, options, shared_seed, out, force)
-    drawn["certify"], seed = certify, _seed(out, shared_seed)
-    place = (env, horizon, env_option, reward_range, options, seed, timeout, discount)
+    place = (env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout, discount)
     world, recipe = args.plan_recipe(*place, by_steps=certify)
-    return _learn_from(world, recipe, out, force, counts, (env, env_option, reward_range), dask, **drawn)
+    own = (env, env_option, reward_range)
+    return _learn_from(world, recipe, out, force, counts, own, dask, certify=certify, **drawn)
 
 
 def _learn_log(log: Path, *how: Any) -> Answer:

@@ -120,8 +120,8 @@ def learn(
     """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
 
     Args:
-        env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one. One that
-            does not publish its dynamics is a black box, for access="episodic" alone.
+        env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one: a black
+            box, for access="episodic" alone, unless it publishes its dynamics.
         horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
         discount: γ of a world without an end, for a stationary policy (docs/discounting.md).
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
@@ -134,9 +134,8 @@ def learn(
         timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
         checkpoint: a folder for batches of episodes and rehearsals; a run that was stopped goes on with them.
         progress: show a bar on standard error.
-        options: the fields of ``Settings``, all optional, among them epsilon=0.3, rho=0.1, delta=0.1, access="episodic"
-            or "generative", rule="canonical" or "sampled", preference, stationary, constants and scale; and
-            epsilon_units="rescaled", "original" or "spread", what epsilon is given in (docs/environments.md).
+        options: fields of ``Settings``, among them epsilon=0.3, rho=0.1, delta=0.1, access, rule, preference, stationary;
+            and epsilon_units="rescaled", "original" or "spread", what epsilon is given in (docs/environments.md).
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
