@@ -125,7 +125,7 @@ def test_what_learners_return_becomes_a_policy(output: Any, expected: Any) -> No
     [
         (None, "a learner must return a policy, .* got None"),
         ("greedy", "a learner must return a policy, .* got 'greedy'"),
-        (TABLE.T[:2], r"policy must have shape \(H, S\) = \(3, 4\), .* got \(2, 3\)"),
+        (TABLE.T[:2], r"policy must have shape \(H, S\) = \(3, 4\) .* got \(2, 3\)"),
         (np.full((4, 3), np.nan), r"Q values must be numbers, got nan at \[0, 0\]"),
         (lambda state: "left", r"in state 0 at step 0: action must be a whole number .* got 'left'"),
         (lambda state: 3, r"policy action \[0, 0\] must be from 0 to 2, got 3"),

@@ -382,7 +382,7 @@ def test_the_document_has_the_published_fields():
     ("change", "message"),
     [
         ({"format": "reprl-policy"}, "audit format must be 'reprl-audit', got 'reprl-policy'"),
-        ({"version": 2}, "audit version must be 1 for this release of reprl, got 2"),
+        ({"version": 3}, "audit version must be 2 for this release of reprl, got 3"),
         ({"by_cell": [[0.0]]}, "audit by_cell must be a list of 3 items, got 1 items"),
         ({"environment": {}}, "audit environment must have the field 'id'"),
         ({"interval": None}, "audit interval must be a list of 2 items, got None"),

@@ -143,7 +143,7 @@ INSTEAD = "samples come from the model, shared draws from the key$"
 @pytest.mark.parametrize(
     ("learner", "line"),
     [
-        (7, r"^learner must be callable as learner\(model, shared_key\), got 7$"),
+        (7, r"^learner must be callable as learner\(model, shared_key\) or train\(env\), got 7$"),
         (Psychic(), "^learner Psychic has access 'psychic': it must be one of episodic, generative$"),
         (of_its_own, f"^learner of_its_own gave two policies {TWICE}"),
         (remembers, f"^learner remembers gave two policies {TWICE}"),
@@ -155,11 +155,11 @@ INSTEAD = "samples come from the model, shared draws from the key$"
         (elsewhere, "^learner elsewhere drew no samples through its model: the ledger is empty$"),
         (
             transposed,
-            r"^learner transposed returned no policy for .*: policy must have shape \(H, S\) = \(2, 3\), got ",
+            r"^learner transposed returned no policy for .*: policy must have shape \(H, S\) = \(2, 3\) .* got ",
         ),
         (too_far, r"^learner too_far returned no policy for .*: policy action \[0, 0\] must be from 0 to 1, got 2$"),
         (fractions, r"^learner fractions returned no policy for .*: actions\[0, 0\] must be an action index"),
-        (nothing, "^learner nothing returned no policy for .*: actions must be an"),
+        (nothing, "^learner nothing returned no policy for .*: a learner must return a policy, .* got None$"),
         (raises, "^learner raises failed on .*: ZeroDivisionError: no luck$"),
         (keyless, "^learner keyless failed on .*: TypeError: .*positional"),
     ],

@@ -197,9 +197,11 @@ def test_a_comparison_is_a_record_a_file_and_a_table(tmp_path: Path) -> None:
     assert "seed 1" in text
 
 
-def test_a_black_box_is_refused() -> None:
-    with pytest.raises(ReprlError, match="known dynamics"):
+def test_a_black_box_is_not_sampled_in_parallel() -> None:
+    with pytest.raises(ReprlError, match="learners must have access 'episodic', got greedy"):
         compare(make_gymnasium("Blackjack-v1", 3, reward_range=(-1.0, 1.0)), ["greedy"])
+    with pytest.raises(ReprlError, match="access must be 'episodic' for a black box"):
+        compare(make_gymnasium("Blackjack-v1", 3, reward_range=(-1.0, 1.0)), ["greedy"], access="generative")
 
 
 def test_a_known_curve_gives_its_own_crossing() -> None:

@@ -263,8 +263,8 @@ def changed(document: dict[str, Any], **fields: Any) -> dict[str, Any]:
     ("fields", "message"),
     [
         ({"format": "reprl-audits"}, "must say format 'reprl-audit' or 'reprl-comparison', got 'reprl-audits'"),
-        ({"version": 2}, r"audit version must be 1 .* got 2 \(a newer release wrote it\)"),
-        ({"version": True}, "audit version must be 1 .* got True"),
+        ({"version": 3}, r"audit version must be 2 .* got 3 \(a newer release wrote it\)"),
+        ({"version": True}, "audit version must be 2 .* got True"),
         ({"verdict": "verified"}, "audit verdict must be one of rejected, not rejected, undecided; got 'verified'"),
         ({"rho": 1.5}, r"audit rho must lie in \[0, 1\], got 1.5"),
         ({"disagreements": 51}, "audit disagreements must be a whole number from 0 to 50, got 51"),

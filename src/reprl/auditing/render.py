@@ -10,6 +10,7 @@ from rich.text import Text
 
 from reprl.auditing.divergence import STAGES
 from reprl.auditing.evidence import fewest_to_reject
+from reprl.auditing.policies import policy_lines
 from reprl.auditing.record import AuditReport, Cell
 
 _ROWS = 10
@@ -58,30 +59,6 @@ def _headline(report: AuditReport) -> list[Text]:
         )
     lines += [Text(line) for line in policy_lines(report)]
     lines.append(Text(f"{report.samples:,.0f} samples a run; repeat this audit with seed {report.seed}"))
-    return lines
-
-
-def policy_lines(report: AuditReport) -> list[str]:
-    """How many policies there were, where they part, and what they earn in a black box."""
-    found = report.policies
-    if found is None:
-        return []
-    runs = report.pairs * report.runs_per_key
-    lines = []
-    if found.over_runs > 1:
-        lines.append(
-            f"{found.over_runs} distinct policies in {runs} runs, {found.over_seeds} over {report.pairs} shared seeds; "
-            f"the most common came {found.most_common:.0%} of the time"
-        )
-    if found.apart < report.disagreements:
-        lines.append(f"{found.apart} of the {report.disagreements} pairs differ in a cell that is ever reached")
-    played = found.monte_carlo
-    if played is not None:
-        value, gap = played.value, played.gap
-        lines.append(
-            f"value {value.mean:.3g} [{value.low:.3g}, {value.high:.3g}], values of a pair differ by {gap.mean:.3g} "
-            f"[{gap.low:.3g}, {gap.high:.3g}], by {played.episodes} episodes a policy (Student's intervals)"
-        )
     return lines
 
 

@@ -206,13 +206,14 @@ def _table(output: Any, model: Model) -> NDArray[Any]:
     H, S, A = model.horizon, model.n_states, model.n_actions
     rows = (S, S - 1) if _adds_end(model) else (S,)
     actions = table.shape in [shape for s in rows for shape in ((H, s), (s,))]
-    values = table.shape in [shape for s in rows for shape in ((H, s, A), (s, A))]
+    scored = table.dtype.kind == "f"  # whole numbers are actions: a table laid the wrong way round is no Q table
+    values = scored and table.shape in [shape for s in rows for shape in ((H, s, A), (s, A))]
     if not actions and not values:
-        sizes = f"(H, S) = {(H, S)}, (S,), (S, A) or (H, S, A) with A = {A}"
+        sizes = f"(H, S) = {(H, S)} or (S,), or as Q values, floats, (S, A) or (H, S, A) with A = {A}"
         raise ReprlError(f"policy must have shape {sizes}, got {table.shape}")
-    if actions and values:  # H = S = A, or the like: whole numbers are actions
-        values = table.dtype.kind == "f" and bool((table != np.floor(table)).any())
-        if not values and table.dtype.kind == "f":
+    if actions and values:  # H = S = A, or the like
+        values = bool((table != np.floor(table)).any())
+        if not values:
             both = "actions (H, S) or Q values (S, A)"
             raise ReprlError(f"a {table.shape} table of floats may be {both}: return whole numbers, or argmax")
     if values:

@@ -12,8 +12,8 @@ from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.verify import Verification
 from reprl.auditing.agent_record import GRADE, AgentReport
 from reprl.auditing.comparison import Comparison, worth_words
+from reprl.auditing.policies import policy_lines
 from reprl.auditing.record import AuditReport, Cell
-from reprl.auditing.render import policy_lines
 from reprl.errors import ReprlError, quote
 from reprl.learning.learner import LearnResult
 from reprl.mdp.environment import Environment
