@@ -209,9 +209,7 @@ def _share(rule: Rule, known: _Known, group: list[int], j: int) -> float:
     for i in group:
         mine = Side(float(rule.tolerances[i]), found[i].chosen, found[i].visits, found[i].margin.high)
         ratio = compare_margins(known.values, known.spreads, rule.order, rule.floor, mine, its)
-        ratio = min(
-            ratio, max(1.0, found[i].margin.low / LEAST_MARGIN)
-        )  # for clipped ones
+        ratio = min(ratio, max(1.0, found[i].margin.low / LEAST_MARGIN))  # for clipped ones
         total += ratio * _keep(rule, found[i].loss)
     return min(1.0 / max(weight, total), math.inf) if max(weight, total) > 0.0 else math.inf
 

@@ -134,7 +134,7 @@ def learn(
         timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
         checkpoint: a folder for batches of episodes and rehearsals; a run that was stopped goes on with them.
         progress: show a bar on standard error.
-        options: fields of ``Settings``, among them epsilon=0.3, rho=0.1, delta=0.1, access, rule, preference, stationary;
+        options: fields of ``Settings``, such as epsilon=0.3, rho=0.1, delta=0.1, access, rule, preference, stationary;
             and epsilon_units="rescaled", "original" or "spread", what epsilon is given in (docs/environments.md).
 
     Guarantee:
