@@ -23,7 +23,8 @@ LEFT_OUT = ("icu-sepsis-v0",)
 
 def draw(data: Data, folder: Path) -> None:
     """Draw what the page shows."""
-    mpl.rcParams.update({"svg.hashsalt": "reprl", "font.family": "sans-serif", "font.size": 9})
+    mpl.rcdefaults()
+    mpl.rcParams.update({"svg.hashsalt": "reprl", "font.size": 9})  # arrows as outlines: not every font has them
     (folder / "worlds").mkdir(parents=True, exist_ok=True)
     two_policies(data, folder / "two-policies.svg")
     for entry in reprl.catalogue():
