@@ -82,7 +82,8 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["options"] == {"size": 2, "slip": 0.1}
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
     settings = Settings(**OPTIONS).as_dict()
-    del settings["stationary"]  # said only where steps are pooled
+    for later in ("stationary", "scale", "shape"):  # said only where they say something else than older recipes mean
+        del settings[later]
     assert document["settings"] == settings
     assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
     assert (document["shared_seed"], document["stream_version"]) == (7, reprl.STREAM_VERSION)
