@@ -30,6 +30,7 @@ COMMANDS = [
     "play",
     "docs",
     "audit",
+    "audit-agents",
     "compare",
     "plan",
     "report",
@@ -226,7 +227,10 @@ def test_a_file_that_fails_is_refused(call, tmp_path):
 def test_help_lists_every_command_and_explains_the_seeds(call):
     code, out, _ = call("--help")
     assert code == 0
-    assert sorted(COMMANDS) == sorted(command.callback.__name__ for command in app.registered_commands)  # type: ignore[union-attr]
+    assert sorted(COMMANDS) == sorted(
+        command.callback.__name__.replace("_", "-")  # type: ignore[union-attr]
+        for command in app.registered_commands
+    )
     for name in COMMANDS:
         assert f" {name} " in out
     assert "shared seed" in out
