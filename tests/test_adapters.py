@@ -69,7 +69,7 @@ def test_a_learner_gets_a_budgeted_private_environment_and_its_ledger_is_kept(so
         "gym": reprl.make("gym:FrozenLake-v1", 6),
         "black box": reprl.GymnasiumModel("Blackjack-v1", 5, reward_range=(-1, 1)),
     }[source]
-    seen = []
+    seen: list[Any] = []
     for data_seed in (1, 1, 2):
         with fresh_model(world, "episodic", data_seed) as model, open_for_learner(model, 200) as env:
             assert isinstance(env, gymnasium.Env)
@@ -163,7 +163,7 @@ def test_masks_bind_q_tables() -> None:
 
 
 def test_an_audit_takes_a_function_of_an_environment() -> None:
-    report = reprl.audit(SMALL, q_learning, pairs=6, seed=1, episodes=10)
+    report = reprl.audit(SMALL, q_learning, pairs=6, seed=1, episodes=10)  # type: ignore[call-arg]
     again = reprl.audit(SMALL, reprl.env_learner(q_learning, episodes=10), pairs=6, seed=1)
     assert report.learner == "q_learning"
     assert report.samples == 30.0
@@ -226,9 +226,9 @@ def test_faults_of_a_function_name_its_own_line() -> None:
 def test_generators_are_given_back() -> None:
     np.random.seed(3)  # noqa: NPY002
     random.seed(3)
-    before = np.random.get_state()[1].tobytes(), random.getstate()  # type: ignore[index,union-attr]  # noqa: NPY002
+    before = np.random.get_state()[1].tobytes(), random.getstate()  # type: ignore[index]  # noqa: NPY002
     reprl.audit(SMALL, q_learning, pairs=1, seed=1)
-    after = np.random.get_state()[1].tobytes(), random.getstate()  # type: ignore[index,union-attr]  # noqa: NPY002
+    after = np.random.get_state()[1].tobytes(), random.getstate()  # type: ignore[index]  # noqa: NPY002
     assert before == after
 
 

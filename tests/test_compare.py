@@ -67,6 +67,7 @@ def test_a_planted_threshold_is_found_to_a_factor_of_the_square_root_of_two(thre
     assert found.found is not None
     assert threshold <= found.found.budget <= 1.5 * threshold
     assert found.failed is None or found.failed.budget < threshold
+    assert found.found.suboptimality is not None
     assert found.found.suboptimality <= 0.3
     assert found.found.interval[0] <= 0.001 <= found.found.interval[1]
     assert [point.budget for point in found.points] == sorted(point.budget for point in found.points)
@@ -77,6 +78,7 @@ def test_accuracy_is_asked_for_as_well() -> None:
     assert found.found is not None
     assert 20_000 <= found.found.budget <= 30_000
     assert found.failed is not None
+    assert found.failed.suboptimality is not None
     assert found.failed.suboptimality > 0.3
     assert found.failed.disagreements <= 5
 

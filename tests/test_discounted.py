@@ -225,7 +225,7 @@ class Coin(gymnasium.Env[Any, Any]):
     action_space = gymnasium.spaces.Discrete(2)
     reward_range = (0.0, 1.0)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, Any]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.int64, Any]:
         super().reset(seed=seed)
         self.state = 0
         return np.int64(0), {}

@@ -54,7 +54,7 @@ def test_blocks_partition_the_coordinates(grade: Grade, n: int) -> None:
     assert set(lengths[:-1]) <= {grade.size(n)}
     assert 1 <= lengths[-1] <= grade.size(n)
     assert {"joint": len(blocks) == 1, "product": len(blocks) == n, "blocked": max(lengths) <= grade.block}[
-        grade.method
+        str(grade.method)
     ]
 
 

@@ -18,7 +18,6 @@ from reprl.documents import plain
 from reprl.errors import ReprlError, check_int, check_probability, quote
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.learner import ReprlLearner, suited
-from reprl.learning.protocol import Learner
 from reprl.learning.settings import LearnerOptions, Settings
 from reprl.mdp.environment import describe, open_environment
 from reprl.mdp.gymnasium.model import GymnasiumModel
@@ -42,7 +41,7 @@ class AuditOptions(LearnerOptions, total=False):
 
 def audit(
     env: TabularMDP | GymnasiumModel | str | Any,
-    learner: str | Learner = "reprl",
+    learner: str | Callable[..., Any] = "reprl",
     pairs: int = 50,
     *,
     horizon: int | None = None,
@@ -246,7 +245,7 @@ class CurvePoint(NamedTuple):
 
 def curve(
     env: TabularMDP | GymnasiumModel | str | Any,
-    learner: str | Learner = "reprl",
+    learner: str | Callable[..., Any] = "reprl",
     sizes: Sequence[int] = (),
     pairs: int = 50,
     *,

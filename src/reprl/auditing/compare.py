@@ -71,7 +71,7 @@ class Contender(NamedTuple):
 
 
 def contenders(
-    learners: Sequence[str | Learner] | None = None,
+    learners: Sequence[str | Callable[..., Any]] | None = None,
     *,
     access: str | None = None,
     epsilon: float = 0.3,
@@ -116,7 +116,7 @@ def _own(learner: Learner, way: str) -> list[Contender]:
 
 def compare(
     env: TabularMDP | str | Any,
-    learners: Sequence[str | Learner] | None = None,
+    learners: Sequence[str | Callable[..., Any]] | None = None,
     *,
     horizon: int | None = None,
     reward_range: tuple[float, float] | None = None,

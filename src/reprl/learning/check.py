@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ _SEEDS = ((1, 2), (1, 3), (4, 2))
 
 
 def check_learner(
-    learner: Learner,
+    learner: Callable[..., Any],
     env: TabularMDP | GymnasiumModel | None = None,
     *,
     access: str | None = None,
