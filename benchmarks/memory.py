@@ -102,9 +102,8 @@ def run() -> list[dict[str, Any]]:
     for work, given in ROWS:
         words = [sys.executable, "-m", "benchmarks.memory", json.dumps([work, given])]
         found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-        what = (
-            f"audit, {given[0]:,} pairs" if work == "audit" else "S={:,} A={} H={}, {} runs, {} threads".format(*given)
-        )
+        names = ("S", "A", "H", "runs", "threads") if work == "explore" else ("audit, pairs",)
+        what = ", ".join(f"{name} {number:,}" for name, number in zip(names, given, strict=False))
         row = {"work": what, "before, MiB": found["before"]}
         row |= {"with the world": found.get("world", found["before"]), "peak": found["peak"]}
         rows.append(row)
