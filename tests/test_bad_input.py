@@ -52,7 +52,7 @@ def test_compare_refuses_workers_on_the_command_line(workers: str, capsys: pytes
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learners": 5}, "learners must be a list of names, got 5"),
+        ({"learners": 5}, "learners must be a list of names or of learners, got 5"),
         ({"learners": [[1]]}, "learners must be among"),
         ({"learners": {"greedy": 1}}, "learners must be a list of names"),
         ({"pairs": "a"}, "pairs must be a whole number"),

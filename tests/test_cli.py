@@ -173,6 +173,7 @@ WRONG = [
     (["report", "absent"], "--out"),
     (["envs", "extra"], "extra"),
     (["learners", "--nonsense"], "--nonsense"),
+    (["audit-agents", "--nonsense"], "--nonsense"),
 ]
 
 

@@ -117,7 +117,7 @@ def test_a_killed_run_leaves_the_old_files_and_a_free_folder(tmp_path):
     child.kill()
     child.wait(timeout=300)
     assert load_run(tmp_path).receipt == before
-    learn_here(tmp_path)
+    learn_here(tmp_path, 1, "--force")
     assert load_run(tmp_path).receipt != before
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "counts.bin",
@@ -130,7 +130,7 @@ def test_a_killed_run_leaves_the_old_files_and_a_free_folder(tmp_path):
 def test_a_second_run_into_a_busy_folder_is_refused(tmp_path):
     learn_here(tmp_path)
     with open_folder(tmp_path, load_run(tmp_path).recipe):
-        busy = run("learn", *WORLD, "--shared-seed", 1, "--out", tmp_path)
+        busy = run("learn", *WORLD, "--shared-seed", 1, "--out", tmp_path, "--force")
     assert (busy.returncode, busy.stdout) == (2, "")
     assert "another run is about to write" in busy.stderr
     assert busy.stderr.count("\n") == 1

@@ -144,7 +144,7 @@ def compare(
         access: "generative", "episodic", or None for both.
         pairs: at most so many pairs of runs at each budget.
         limit: the largest budget; None for 2³⁴ parallel samples and 2²² steps.
-        seed: shared keys and data seeds follow from it; None draws one, or takes the checkpoint's.
+        seed: as in ``reprl.audit``.
         workers: processes; neither they nor a cluster can change the comparison (docs/scale.md).
         checkpoint: a folder for finished pairs; a comparison that was stopped goes on with it.
         progress: told (label, budget) after every budget.
@@ -157,8 +157,7 @@ def compare(
     """
     world = open_environment(env, horizon, reward_range)
     if isinstance(world, GymnasiumModel):
-        access = "episodic" if access is None else access
-        check_access(world, access, quote(env))
+        check_access(world, access := access or "episodic", quote(env))
     seed = recall(checkpoint, "seed") if seed is None else seed
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)

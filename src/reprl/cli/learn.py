@@ -75,8 +75,8 @@ def learn(
     given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
     given |= {"access": access, "rule": rule, "preference": preference, "constants": constants, "scale": scale}
     options = args.learn_options(given, option)
-    spec = {"column": column, "states": states, "actions": actions, "support": support, "reach": reach}
-    spec |= {"reward_step": reward_step}
+    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support, "reach": reach}
+    spec["reward_step"] = reward_step
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
     opened = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask, "certify": certify or None}
     env = _check_source(log, env, spec, {**drawn, **opened})
@@ -85,8 +85,7 @@ def learn(
         return _learn_log(log, spec | told, options, shared_seed, out, force)
     place = (env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout, discount)
     world, recipe = args.plan_recipe(*place, by_steps=certify)
-    own = (env, env_option, reward_range)
-    return _learn_from(world, recipe, out, force, counts, own, dask, certify=certify, **drawn)
+    return _learn_from(world, recipe, out, force, counts, (place[0], *place[2:4]), dask, certify=certify, **drawn)
 
 
 def _learn_log(log: Path, *how: Any) -> Answer:

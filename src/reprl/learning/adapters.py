@@ -90,7 +90,7 @@ def env_learner(train: Callable[..., Any], *, samples: int | None = None, **opti
     A function whose first parameter is called ``env`` is taken for one without this.
 
     Args:
-        train: train(env, **options). If it has parameters of these names it is also given `shared_key` (the same in
+        train: ``train(env, **options)``. If it has parameters of these names it is also given `shared_key` (the same in
             both runs of a pair), `seed` (a private number of 31 bits) and `samples` (its budget). It returns a table of
             actions, a Q table, a function from an observation (and a step) to an action, or a model with ``predict``.
         samples: the most that it may draw, starts included; ``env.samples_left`` says what is left.

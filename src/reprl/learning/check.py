@@ -34,7 +34,7 @@ def check_learner(
     """Raise a ReprlError that says in one line what is wrong with a learner; return if nothing is found.
 
     Args:
-        learner: learner(model, shared_key, **options), or a function train(env, **options) of a gymnasium.Env; either
+        learner: ``learner(model, shared_key, **options)``, or ``train(env, **options)`` of a gymnasium.Env; either
             returns a Run, a policy, a table of actions or of Q values, a function of an observation, or a model with
             ``predict`` (``reprl.env_learner``).
         env: where to try it; None for two small worlds, of 3 states and 2 steps and of 4 states and 2 steps.

@@ -148,10 +148,9 @@ def learn(
     check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    settings = make_settings(options, world)
+    settings = make_settings(options, world).numbered(world.labels.actions, world.n_actions)
     world = suited(world, settings.rule, settings.epsilon)
-    settings = settings.numbered(world.labels.actions, world.n_actions).pooling(world, apart=certify)
-    chosen = ReprlLearner(settings, None, max_samples, candidate, certify)
+    chosen = ReprlLearner(settings := settings.pooling(world, apart=certify), None, max_samples, candidate, certify)
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,

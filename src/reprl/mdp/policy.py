@@ -251,7 +251,7 @@ def _checked(actions: ArrayLike) -> tuple[NDArray[np.int64], bool]:
     if table.dtype.kind not in "iuf" or table.ndim not in (1, 2) or 0 in table.shape:
         raise ReprlError(f"actions must be {wanted}, got {table.dtype} of shape {table.shape}")
     stationary = table.ndim == 1
-    table = np.atleast_2d(table)
+    table = np.atleast_2d(table).astype(np.float64 if table.dtype.kind == "f" else table.dtype)  # halves overflow
     bad = ~((table >= 0) & (table <= _MAX_ACTION) & (table == np.floor(table)))
     if bad.any():
         h, s = (int(i) for i in np.argwhere(bad)[0])
