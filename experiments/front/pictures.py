@@ -38,7 +38,8 @@ def two_policies(data: Data, path: Path) -> None:
     size, horizon = data["options"]["size"], data["options"]["horizon"]
     idle = np.array([team["ignored"] for team in teams], dtype=bool).any(axis=0)
     figure, axes = plt.subplots(4, horizon, figsize=(1.25 * horizon + 1.1, 5.9), layout="constrained")
-    for row, (kind, name) in enumerate((kind, name) for kind in ("actions", "greedy") for name in (1, 2)):
+    pair = (1, 1 + _typical(np.array([team["greedy"] for team in teams])[:, ~idle]))
+    for row, (kind, name) in enumerate((kind, name) for kind in ("actions", "greedy") for name in pair):
         every = np.array([team[kind] for team in teams])
         for h, axis in enumerate(axes[row]):
             _arrows(axis, every[name - 1, h], idle[h], _minority(every[:, h]), size)
@@ -46,6 +47,12 @@ def two_policies(data: Data, path: Path) -> None:
                 axis.set_title(f"step {h}", fontsize=9)
         axes[row][0].set_ylabel(f"{'reprl' if kind == 'actions' else 'greedy'}\nteam {name}", fontsize=10)
     _save(figure, path)
+
+
+def _typical(actions: NDArray[Any]) -> int:
+    """Return the team that parts from the first in as many cells as others do in the median."""
+    apart = (actions[1:] != actions[0]).sum(axis=1)
+    return 1 + int(np.argsort(apart, kind="stable")[apart.size // 2])
 
 
 def _minority(actions: NDArray[Any]) -> NDArray[np.float64]:

@@ -115,9 +115,14 @@ def _keep_mode(handle: int, like: os.stat_result) -> None:
 
 def make_folders(folder: Path) -> list[Path]:
     """Make a folder and those above it that are missing; return the ones made, the uppermost first."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    missing = missing_folders(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    return missing[::-1]
+    return missing
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """Return which folders would be made: known before, they can be removed whenever a signal comes."""
+    return [place for place in (folder, *folder.parents) if not place.exists()][::-1]
 
 
 def remove_folders(made: list[Path]) -> None:

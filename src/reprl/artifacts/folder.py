@@ -22,7 +22,16 @@ from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.documents import naming
 from reprl.errors import ReprlError
-from reprl.files import check_replaceable, fill, make_folders, refusing, remove_folders, sync_folder, try_lock
+from reprl.files import (
+    check_replaceable,
+    fill,
+    make_folders,
+    missing_folders,
+    refusing,
+    remove_folders,
+    sync_folder,
+    try_lock,
+)
 from reprl.learning.learner import LearnResult
 from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy, check_policy
@@ -236,28 +245,42 @@ def open_folder(directory: str | os.PathLike[str], recipe: Recipe, *, force: boo
     locked. Nothing in it changes before ``write``; a folder that was made in vain is removed.
     """
     folder = Path(directory)
-    with refusing(f"to {folder}"):
-        made = make_folders(folder)
-        lock = os.open(folder, os.O_RDONLY)
+    made = missing_folders(folder)
     try:
-        if try_lock(lock) is False:
-            raise ReprlError(f"{folder} must be free, got a folder that another run is about to write to")
+        with refusing(f"to {folder}"):
+            make_folders(folder)
+            lock = os.open(folder, os.O_RDONLY)
+        try:
+            if try_lock(lock) is False:
+                raise ReprlError(f"{folder} must be free, got a folder that another run is about to write to")
+            with _staged(folder) as staging:
+                if not force:
+                    _check_vacant(folder, recipe)
+                yield FolderWriter(folder, staging)
+        finally:
+            os.close(lock)
+    finally:
+        remove_folders(made)
+
+
+@contextmanager
+def _staged(folder: Path) -> Iterator[Path]:
+    """Make a place for files that are not committed yet, in a folder that is locked: whatever is left there is ours."""
+    try:
         with refusing(f"to {folder}"):
             _settle(folder)
-            for stale in folder.glob(f"{_STAGING}*"):  # of a run that was killed
-                _clear(stale)
+            _clear_all(folder)  # of a run that was killed
             for name in _FILES:
                 check_replaceable(folder / name)
             staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder))
-        try:
-            if not force:
-                _check_vacant(folder, recipe)
-            yield FolderWriter(folder, staging)
-        finally:
-            _clear(staging)
-            remove_folders(made)
+        yield staging
     finally:
-        os.close(lock)
+        _clear_all(folder)
+
+
+def _clear_all(folder: Path) -> None:
+    for staging in folder.glob(f"{_STAGING}*"):
+        _clear(staging)
 
 
 def _clear(staging: Path) -> None:
