@@ -211,7 +211,8 @@ def _share(rule: Rule, known: _Known, group: list[int], j: int) -> float:
         ratio = compare_margins(known.values, known.spreads, rule.order, rule.floor, mine, its)
         ratio = min(ratio, max(1.0, found[i].margin.low / LEAST_MARGIN))  # for clipped ones
         total += ratio * _keep(rule, found[i].loss)
-    return min(1.0 / max(weight, total), math.inf) if max(weight, total) > 0.0 else math.inf
+    least = max(weight, total)
+    return 1.0 / least if least > 0.0 else math.inf
 
 
 def _against_laws(rule: Rule, known: _Known, verdict: Verdict) -> Verdict:
