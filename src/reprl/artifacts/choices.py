@@ -16,7 +16,7 @@ from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data
 from reprl.randomness import SharedKey
-from reprl.rule.choice import KINDS, make_rule
+from reprl.rule.choice import KINDS, candidates_of, make_rule
 
 MOST = 2**16
 """Candidates of a kind, and teams of a rehearsal, that a document may speak of."""
@@ -27,14 +27,14 @@ class Candidate(NamedTuple):
     """One candidate of the rule, which a second team may follow."""
 
     kind: str
-    """"preferred" or "sampled"."""
+    """One of ``reprl.rule.choice.KINDS``."""
     number: int
     tolerance: float
     """u, or the width of the laws."""
 
     def __str__(self) -> str:
         """For people."""
-        return f"{self.kind} {self.number}, {'tolerance' if self.kind == 'preferred' else 'width'} {self.tolerance:.3g}"
+        return f"{self.kind} {self.number}, {'width' if self.kind == 'sampled' else 'tolerance'} {self.tolerance:.3g}"
 
     @staticmethod
     def read(given: Reader) -> Candidate:
@@ -50,8 +50,9 @@ class Candidate(NamedTuple):
             raise ReprlError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
-        rule = make_rule(key, sizes, epsilon=settings.epsilon, discount=discount)
-        known = rule.tolerances if self.kind == "preferred" else rule.widths
+        steady = bool(settings.stationary)
+        rule = make_rule(key, sizes, epsilon=settings.epsilon, steady=steady, discount=discount)
+        known = candidates_of(rule, self.kind)
         if self.number >= known.size:
             raise ReprlError(f"candidate.number must be a whole number from 0 to {known.size - 1}, got {self.number}")
         if not math.isclose(self.tolerance, known[self.number], rel_tol=1e-9):
@@ -107,7 +108,11 @@ class Chosen(NamedTuple):
         order = "your order"
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
-        return f"actions within {self.tolerance:.3g} of the best count as equal; of those the first in {order} is taken"
+        where = ", on average over the steps," if self.kind == "steady" else ""
+        return (
+            f"actions within {self.tolerance:.3g} of the best{where} count as equal; of those the first in {order} is "
+            f"taken{' at every step' if self.kind == 'steady' else ''}"
+        )
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document."""

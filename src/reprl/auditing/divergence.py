@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -119,7 +120,7 @@ def _choice(number: int, first: Choice, second: Choice) -> Divergence | None:
     if (first.kind, first.candidate) == (second.kind, second.candidate):
         return None
     said = [
-        f"{choice.kind} {choice.candidate} ({'tolerance' if choice.kind == 'preferred' else 'width'} "
+        f"{choice.kind} {choice.candidate} ({'width' if choice.kind == 'sampled' else 'tolerance'} "
         f"{choice.tolerance:.3g}, {_lead(choice.lead)})"
         for choice in (first, second)
     ]
@@ -153,9 +154,10 @@ def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:
 def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float, tuple[int, int], str]:
     """How two runs with one candidate came to different actions in a cell: (s, margin, actions, text)."""
     a, b = (int(run.policy.table[h, s]) for run in pair)
-    gaps = [run.values[h, s] - run.counts.mean_return(h, run.values[h + 1])[s] for run in pair]
     chosen = pair[0].choice
     assert chosen is not None
+    steps = range(len(pair[0].policy.table)) if chosen.kind == "steady" else (h,)
+    gaps = [_mean_gaps(run, s, steps) for run in pair]
     if chosen.kind == "sampled":
         moved = float(np.nan_to_num(np.abs(gaps[0] - gaps[1])).max())
         margin = float(abs(gaps[0][a] - gaps[0][b] + gaps[1][a] - gaps[1][b])) / 2.0
@@ -172,9 +174,17 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
     margins = " and ".join(f"{run.choice.margin:.3g}" for run in pair if run.choice is not None)
     text = (
         f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.labels.action(judged)} is {gaps[0][judged]:.3g} from "
-        f"the best in one run and {gaps[1][judged]:.3g} in the other, and the tolerance is {u:.3g}; margins {margins}"
+        f"the best in one run and {gaps[1][judged]:.3g} in the other{', on average over the steps' if len(steps) > 1 else ''}"
+        f", and the tolerance is {u:.3g}; margins {margins}"
     )
     return s, margin, (a, b), text
+
+
+def _mean_gaps(run: Run, s: int, steps: Sequence[int]) -> NDArray[np.float64]:
+    """Return how far every action of a state, (A,), is from the best one, on average over steps."""
+    worse = [run.values[h, s] - run.counts.mean_return(h, run.values[h + 1])[s] for h in steps]
+    mean: NDArray[np.float64] = np.mean(worse, axis=0)
+    return mean - np.nanmin(mean) if len(steps) > 1 else mean
 
 
 def _versus(world: Environment, actions: tuple[int, int]) -> str:

@@ -55,7 +55,7 @@ def weigh_unknown(dynamics: Dynamics, unsure: NDArray[np.bool_]) -> Unknown:
 
 
 def weigh_unseen(
-    data: Data, value: NDArray[np.float64], visits: NDArray[np.float64], actions: NDArray[np.int64]
+    data: Data, value: NDArray[np.float64], visits: NDArray[np.float64], actions: NDArray[np.int64], delta: float
 ) -> float:
     """Return what outcomes that no sample has shown yet could cost a policy.
 
@@ -64,15 +64,27 @@ def weigh_unseen(
         value: (H+1, S) best values in the model.
         visits: (H, S) of the policy.
         actions: (H, S), the policy.
+        delta: probability with which more may be hidden.
 
     Returns:
-        Σ_h E_π[1/n]·range_h: as if every cell that the policy visits, of n samples, hid an outcome of probability 1/n,
-        as far from the others as any two that were seen at this step are. A simulated team never meets such an outcome.
+        log(1/δ)·max over rows of samples of Σ_h visits·range_h/n. A simulated team never meets such outcomes.
+
+    Guarantee:
+        Let q_i be the probability of what row i, of n_i samples, has not shown, fixed beforehand. That none of it shows
+        has probability Π (1 − q_i)^{n_i} ≤ exp(−Σ n_i·q_i), so that Σ n_i·q_i ≤ log(1/δ) but for a probability of δ;
+        and Σ c_i·q_i ≤ max(c_i/n_i)·Σ n_i·q_i. c_i takes a hidden outcome of step h to be as far from the others as any
+        two that were seen at this step.
     """
     reach = np.zeros(visits.shape[0])
     _ranges(data.counts.outcomes, data.counts.hits, value, reach)
     samples = np.take_along_axis(data.counts.visits, actions[:, :, None], axis=2)[:, :, 0]
-    return float(reach @ (visits / np.maximum(samples, 1)).sum(axis=1))
+    cost = reach[:, None] * visits
+    if data.counts.outcomes.pooled:  # the samples of a state and an action are the same ones at every step
+        states = np.broadcast_to(np.arange(visits.shape[1]), visits.shape)
+        rows = np.zeros((visits.shape[1], data.counts.visits.shape[2]))
+        np.add.at(rows, (states, actions), cost)
+        cost, samples = rows, data.counts.visits[0]
+    return math.log(1.0 / delta) * float((cost / np.maximum(samples, 1)).max())
 
 
 @njit(cache=True, nogil=True)

@@ -32,7 +32,7 @@ from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
 from reprl.rule.gaps import find_gaps, value_spread
 from reprl.rule.influence import influence
-from reprl.rule.preferred import policy_loss, visits_of
+from reprl.rule.preferred import decided_cells, policy_loss, visits_of
 
 UNKNOWN = 0.1
 """Share of ε that cells of which too little is known may be worth when a run stops."""
@@ -120,7 +120,14 @@ def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: 
     shape = (1 if discount else model.horizon, model.n_states, model.n_actions)
     preference = settings.numbered((), shape[2]).preference
     key = shared_key.derive("rule")
-    rule = make_rule(key, shape, epsilon=settings.epsilon, preference=preference, discount=discount)
+    rule = make_rule(
+        key,
+        shape,
+        epsilon=settings.epsilon,
+        preference=preference,
+        steady=bool(settings.stationary),
+        discount=discount,
+    )
     return rule if candidate is None else follow(rule, *candidate)
 
 
@@ -237,7 +244,7 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
         make = partial(ask, pairs=pairs, workers=crew.workers)
         rehearsal = kept_rehearsal(crew.checkpoint, stream, make)
     value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.table)
-    unseen = weigh_unseen(data, value, visits, choice.policy.table)
+    unseen = weigh_unseen(data, value, visits, choice.policy.table, settings.delta)
     return _Look(dynamics, choice, rehearsal, value, find_unknown(data).worth, unseen)
 
 
@@ -255,7 +262,7 @@ def _is_sure(look: _Look, settings: Settings) -> bool:
 def _finish(rule: Rule, data: Data, look: _Look, settings: Settings, witness: Witness) -> Run:
     """Put the result together."""
     visits = visits_of(look.dynamics, look.choice.policy.table)
-    decided = visits >= rule.floor
+    decided = decided_cells(visits, rule.floor, look.choice.kind)
     level = np.where(decided, 1, 2).astype(np.int64)
     return Run(
         policy=look.choice.policy,

@@ -196,7 +196,8 @@ def followed_by(rule: Rule) -> tuple[str, int] | None:
     """Return the candidate that is all that a rule has; None for a whole one."""
     if rule.tolerances.size and rule.widths.size:
         return None
-    return ("preferred" if rule.tolerances.size else "sampled", rule.first)
+    kind = "preferred" if rule.tolerances.size else "steady" if rule.steady.size else "sampled"
+    return (kind, rule.first)
 
 
 def _judge(rule: Rule, witness: Witness, spent: float) -> Verdict:

@@ -30,7 +30,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key, fresh_seed
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
 from reprl.rule.gaps import find_gaps, value_spread
-from reprl.rule.preferred import visits_of
+from reprl.rule.preferred import decided_cells, visits_of
 from reprl.rule.supported import Supported, Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 
 
@@ -223,7 +223,8 @@ def run_logged(
         stream=DataStream(data_seed, "rehearsal/log"),
         pairs=candidate is None,
     )
-    decided = (visits_of(found.dynamics, choice.policy.table) >= rule.floor) & (found.known > 0.0)
+    visits = visits_of(found.dynamics, choice.policy.table)
+    decided = decided_cells(visits, rule.floor, choice.kind) & (found.known > 0.0)
     decided[:, spec.ended] = False
     unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
     return Run(
@@ -245,7 +246,7 @@ def _rule(key: SharedKey, spec: LogSpec, settings: Settings) -> Rule:
     settings.check_horizon(spec.horizon)
     shape = (spec.horizon, spec.n_states, spec.n_actions)
     preference = settings.numbered((), spec.n_actions).preference
-    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference)
+    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference, steady=bool(settings.stationary))
 
 
 def _promise(choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Settings, *, followed: bool) -> Guarantee:

@@ -103,6 +103,8 @@ def step_forward(
     """Fill out (S,) with the state distribution of step h + 1, given that of step h and the actions taken there."""
     out[:] = 0.0
     for s in range(outcomes.n_states):
+        if mass[s] == 0.0:
+            continue
         row = h * outcomes.row_shift + s * outcomes.n_actions + actions[s]
         for e in range(outcomes.first[row], outcomes.first[row + 1]):
             out[outcomes.next_state[e]] += mass[s] * probability[e]

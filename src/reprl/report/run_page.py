@@ -160,7 +160,7 @@ def _tiles(run: StoredRun, worth: Worth | None) -> list[tuple[str, str, str]]:
         state = "proven" if proof.proven else "not proven"
         items.append(("certificate", state, f"δ = {number(proof.delta)}, look in round {proof.round}"))
     if receipt.choice is not None:
-        name = "tolerance" if receipt.choice.kind == "preferred" else "width"
+        name = "width" if receipt.choice.kind == "sampled" else "tolerance"
         how = "followed" if receipt.choice.followed else "chosen"
         items.append((name, number(receipt.choice.tolerance), f"candidate {receipt.choice.candidate}, {how}"))
     else:

@@ -1,8 +1,10 @@
 """The choice among candidates: the rule whole, f(ξ, M).
 
-Every tolerance prints a policy. Tolerances that print the same one need no separation, so it is policies that are
-compared: a policy's weight is the sum of the margins of the tolerances that print it, each less what it loses. Policies
-drawn from laws compete by the same ruler. The heaviest, up to a little shared noise of its own, is the world's policy.
+Every tolerance prints a policy and, where the law does not depend on the step, a steady one. Candidates that print the
+same one need no separation, so it is policies that are compared: a policy's weight is the sum of the margins of the
+candidates that print it, each less what it loses. Policies drawn from laws compete by the same ruler. The heaviest, up
+to a little shared noise of its own, is the world's policy; one that changes with the step must weigh more than a steady
+one by a shared handicap.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from reprl.rule.gaps import Gaps, find_gaps
 from reprl.rule.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
 from reprl.rule.sampled import plateau_laws
 
-KINDS = ("preferred", "sampled")
+KINDS = ("preferred", "steady", "sampled")
 TOLERANCES = 24
 """J: tolerances on a log grid with a shared offset, from 2⁻⁷·ε/H to H."""
 WIDTHS = (1.0, 2.0, 4.0)
@@ -34,7 +36,12 @@ NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
 LEAST_MARGIN = 1e-9
 """Smaller margins count as this one."""
-ROOM = (0.5, 0.95)
+HANDICAP = (0.3, 1.3)
+"""What is taken from the log weight of a policy that changes with the step, where there are steady candidates: shared,
+uniform between these. Greedy policies with and without steps often hang on one comparison and are equally firm."""
+FLOOR = 0.5
+"""τ in units of ε/(H·S), times a shared factor in (½, 1]."""
+ROOM = (0.75, 0.95)
 """A candidate's loss must stay below a shared random share of ε, uniform between these: no world is at the edge for
 every key."""
 
@@ -52,6 +59,9 @@ class Rule(NamedTuple):
     """(A,): actions, the most preferred first."""
     tolerances: NDArray[np.float64]
     """(J,), rising: candidates of the kind "preferred"."""
+    steady: NDArray[np.float64]
+    """The same for the kind "steady"; empty unless the law is said not to depend on the step, of which there are
+    several."""
     widths: NDArray[np.float64]
     """Candidates of the kind "sampled"."""
     first: int
@@ -60,6 +70,8 @@ class Rule(NamedTuple):
     """What a candidate may lose, less than ε."""
     floor: float
     """τ: where a policy comes with a smaller probability, it says the most preferred action."""
+    handicap: float = 0.0
+    """What is taken from the log weight of a policy that changes with the step."""
     discount: float = 0.0
     """γ of a discounted world, whose shape is (1, S, A); 0 where there is a horizon."""
 
@@ -73,7 +85,7 @@ class Choice(NamedTuple):
 
     policy: Policy
     kind: str
-    """"preferred" or "sampled"."""
+    """One of KINDS."""
     candidate: int
     """Number of the tolerance, or of the width, in the rule."""
     tolerance: float
@@ -87,7 +99,8 @@ class Choice(NamedTuple):
     value: float
     """V^π in the model."""
     tightest: tuple[int, int, int] | None
-    """The comparison (h, s, a) that the margin is of; None where none is near, or for a sampled one."""
+    """The comparison (h, s, a) that the margin is of, of a steady one at the step with the most visits; None where none
+    is near, or for a sampled one."""
 
 
 def make_rule(
@@ -96,6 +109,7 @@ def make_rule(
     *,
     epsilon: float,
     preference: str | Sequence[int | str] | None = None,
+    steady: bool = False,
     discount: float = 0.0,
 ) -> Rule:
     """Draw the rule's shared parts.
@@ -105,46 +119,64 @@ def make_rule(
         shape: (H, S, A).
         epsilon: accuracy, in units of value.
         preference: None by index, "shared" for a random order, or the actions, best first.
+        steady: whether the law is said not to depend on the step, so that policies without steps may compete.
         discount: γ of a discounted world, for which 1/(1 − γ) takes the place of H; 0 where there is a horizon.
 
     Randomness:
-        Shared, at key.derive("tolerance"), ("width"), ("room"), ("floor") and ("preference"); ``choose`` reads
-        ("policy", fingerprint) and ("sampled", number).
+        Shared, at key.derive("tolerance"), ("width"), ("room"), ("floor"), ("handicap") and ("preference"); ``choose``
+        reads ("policy", fingerprint) and ("sampled", number).
     """
     _, n_states, n_actions = shape
     horizon = whole(discount) if discount else shape[0]
     asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
     low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
-    names = ("tolerance", "width", "room", "floor")
-    offset, factor, share, part = (float(key.derive(name).uniforms(1)[0]) for name in names)
+    names = ("tolerance", "width", "room", "floor", "handicap")
+    offset, factor, share, part, less = (float(key.derive(name).uniforms(1)[0]) for name in names)
+    tolerances = np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset))
+    several = steady and shape[0] > 1
     return Rule(
         key=key,
         shape=shape,
         epsilon=epsilon,
         preference=asked,
         order=preference_order(key, n_actions, asked),
-        tolerances=np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset)),
+        tolerances=tolerances,
+        steady=tolerances if several else np.empty(0),
         widths=np.array(WIDTHS) * (epsilon / horizon * 2.0**factor),
         first=0,
         room=epsilon * (ROOM[0] + (ROOM[1] - ROOM[0]) * share),
-        floor=epsilon / (16.0 * horizon * n_states) * 2.0**-part,
+        floor=FLOOR * epsilon / (horizon * n_states) * 2.0**-part,
+        handicap=HANDICAP[0] + (HANDICAP[1] - HANDICAP[0]) * less if several else 0.0,
         discount=discount,
     )
 
 
 def with_key(rule: Rule, key: SharedKey) -> Rule:
     """Return the same rule under another key."""
-    return make_rule(key, rule.shape, epsilon=rule.epsilon, preference=rule.preference, discount=rule.discount)
+    steady = rule.steady.size > 0
+    return make_rule(
+        key, rule.shape, epsilon=rule.epsilon, preference=rule.preference, steady=steady, discount=rule.discount
+    )
 
 
 def follow(rule: Rule, kind: str, candidate: int) -> Rule:
     """Return the rule with one candidate only, which a recipe has published: what is left needs far less data."""
-    allowed = {"preferred": rule.tolerances, "sampled": rule.widths}[check_choice("kind", kind, KINDS)]
+    allowed = candidates_of(rule, kind)
     check_int("candidate", candidate, 0, allowed.size - 1)
-    keep, none = allowed[candidate : candidate + 1], np.empty(0)
-    return rule._replace(
-        tolerances=keep if kind == "preferred" else none, widths=keep if kind == "sampled" else none, first=candidate
-    )
+    kept = {name: np.empty(0) for name in _FIELDS.values()}
+    kept[_FIELDS[kind]] = allowed[candidate : candidate + 1]
+    return rule._replace(**kept, first=candidate)
+
+
+_FIELDS = {"preferred": "tolerances", "steady": "steady", "sampled": "widths"}
+
+
+def candidates_of(rule: Rule, kind: str) -> NDArray[np.float64]:
+    """Return the tolerances, or widths, of the candidates of a kind."""
+    found: NDArray[np.float64] = getattr(rule, _FIELDS[check_choice("kind", kind, KINDS)])
+    if not found.size:
+        raise ReprlError(f"kind must be one that the rule has candidates of, got {quote(kind)}")
+    return found
 
 
 def preference_order(key: SharedKey, n_actions: int, preference: str | Sequence[int | str] | None) -> NDArray[np.int64]:
@@ -161,13 +193,15 @@ def preference_order(key: SharedKey, n_actions: int, preference: str | Sequence[
 
 
 class _Entry(NamedTuple):
-    """A policy that may be chosen."""
+    """A policy that may be chosen, with the candidate of the largest weight that prints it."""
 
     score: float
     policy: Policy
     kind: str
     candidate: int
     margin: float
+    loss: float
+    tightest: tuple[int, int, int] | None
 
 
 def choose(rule: Rule, dynamics: Dynamics) -> Choice:
@@ -186,32 +220,36 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
         rule.key.derive("sampled", number of the width).
     """
     gaps = find_gaps(dynamics, rule.order)
-    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
-    entries = _preferred(rule, found)
+    entries = _printed(rule, weigh_candidates(rule, dynamics, gaps))
     entries += _sampled(rule, dynamics, gaps, max((entry.score for entry in entries), default=-math.inf))
     entries.sort(key=lambda entry: -entry.score)  # stable: equal scores keep the order of candidates
     first = entries[0]
     other = next((entry.score for entry in entries if entry.policy != first.policy), -math.inf)
-    ahead = first.score - other if math.isfinite(other) else math.inf
-    worth = float(dynamics.initial @ gaps.value[0])
-    if first.kind == "sampled":
-        width, loss = float(rule.widths[first.candidate]), policy_loss(dynamics, gaps.value[0], first.policy.table)
-        number = rule.first + first.candidate
-        return Choice(first.policy, "sampled", number, width, first.margin, ahead, loss, worth - loss, None)
-    j = first.candidate
-    h, s, a = (int(i) for i in found.tightest[j])
-    loss = float(found.loss[j])
     return Choice(
         policy=first.policy,
-        kind="preferred",
-        candidate=rule.first + j,
-        tolerance=float(rule.tolerances[j]),
+        kind=first.kind,
+        candidate=rule.first + first.candidate,
+        tolerance=float(candidates_of(rule, first.kind)[first.candidate]),
         margin=first.margin,
-        lead=ahead,
-        loss=loss,
-        value=worth - loss,
-        tightest=None if h < 0 else (h, s, a),
+        lead=first.score - other if math.isfinite(other) else math.inf,
+        loss=first.loss,
+        value=float(dynamics.initial @ gaps.value[0]) - first.loss,
+        tightest=first.tightest,
     )
+
+
+def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Candidates]:
+    """Apply the rule with every tolerance, by kind.
+
+    Steady candidates need an action that may be taken at every step, in every state: a matter of the mask alone.
+    """
+    out = {}
+    for kind in ("preferred", "steady"):
+        tolerances = getattr(rule, _FIELDS[kind])
+        if tolerances.size and (kind != "steady" or dynamics.allowed.all(axis=0).any(axis=1).all()):
+            steady = kind == "steady"
+            out[kind] = weigh_tolerances(dynamics, gaps, rule.order, tolerances, rule.floor, steady=steady)
+    return out
 
 
 def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -225,22 +263,26 @@ def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) 
 
 
 def noise_of(rule: Rule, policy: Policy) -> float:
-    """Return the shared noise of a policy's log weight."""
-    return NOISE * float(rule.key.derive("policy", policy.fingerprint).uniforms(1)[0])
+    """Return what is added to a policy's log weight: shared noise, less the handicap if it changes with the step."""
+    noise = NOISE * float(rule.key.derive("policy", policy.fingerprint).uniforms(1)[0])
+    return noise - rule.handicap if bool((policy.table != policy.table[0]).any()) else noise
 
 
-def _preferred(rule: Rule, found: Candidates) -> list[_Entry]:
-    """The policies that tolerances print, each with the tolerance of the largest weight."""
-    weights = _weight(rule, found.margin, found.loss)
-    printed: dict[bytes, list[int]] = {}
-    for j in range(rule.tolerances.size):
-        printed.setdefault(found.actions[j].tobytes(), []).append(j)
+def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
+    """The policies that tolerances print, each with the candidate of the largest weight."""
+    weights = {kind: _weight(rule, weighed.margin, weighed.loss) for kind, weighed in found.items()}
+    printed: dict[bytes, list[tuple[str, int]]] = {}
+    for kind, weighed in found.items():
+        for j in range(weighed.margin.size):
+            printed.setdefault(weighed.actions[j].tobytes(), []).append((kind, j))
     entries = []
     for group in printed.values():
-        policy = rule.policy(found.actions[group[0]])
-        score = float(np.logaddexp.reduce(weights[group])) + noise_of(rule, policy)
-        widest = group[int(np.argmax(weights[group]))]
-        entries.append(_Entry(score, policy, "preferred", widest, float(found.margin[widest])))
+        each = np.array([weights[kind][j] for kind, j in group])
+        kind, j = group[int(np.argmax(each))]
+        policy, (h, s, a) = rule.policy(found[kind].actions[j]), (int(i) for i in found[kind].tightest[j])
+        score = float(np.logaddexp.reduce(each)) + noise_of(rule, policy)
+        margin, loss = float(found[kind].margin[j]), float(found[kind].loss[j])
+        entries.append(_Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a)))
     return entries
 
 
@@ -257,7 +299,7 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
         key = rule.key.derive("sampled", rule.first + number)
         drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
         policy = rule.policy(drawn.reshape(horizon, n_states))
-        loss = np.array([policy_loss(dynamics, gaps.value[0], policy.table)])
-        score = float(_weight(rule, margin, loss)[0]) + noise_of(rule, policy)
-        entries.append(_Entry(score, policy, "sampled", number, float(margin[0])))
+        loss = policy_loss(dynamics, gaps.value[0], policy.table)
+        score = float(_weight(rule, margin, np.array([loss]))[0]) + noise_of(rule, policy)
+        entries.append(_Entry(score, policy, "sampled", number, firm, loss, None))
     return entries

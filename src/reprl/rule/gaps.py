@@ -37,6 +37,8 @@ class Gaps(NamedTuple):
     """(H, S): the first best action in the order of preference."""
     default: NDArray[np.int64]
     """(H, S): the most preferred action that may be taken."""
+    deviation: NDArray[np.float64]
+    """(H+1, S): of V*, for one sample in every cell."""
 
 
 def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
@@ -55,27 +57,21 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
         np.zeros(shape),
         np.zeros((horizon, n_states), dtype=np.int64),
         order[dynamics.allowed[:, :, order].argmax(axis=2)],
+        np.zeros((horizon + 1, n_states)),
     )
-    deviation = np.zeros((horizon + 1, n_states))
     if dynamics.discount > 0.0:
         outcomes, law, discount = dynamics.outcomes, dynamics.probability, dynamics.discount
         gaps.value[1] = discount * best_values(outcomes, law, dynamics.tried, discount, 1.0)
-        _solve(dynamics, order, gaps, deviation, np.zeros(n_states))  # for best actions and variances
-        deviation[1] = discount * deviations(outcomes, law, gaps.best[0], gaps.own[0], discount)
-    _solve(dynamics, order, gaps, deviation, np.zeros(n_states))
+        _solve(dynamics, order, gaps, np.zeros(n_states))  # for best actions and variances
+        gaps.deviation[1] = discount * deviations(outcomes, law, gaps.best[0], gaps.own[0], discount)
+    _solve(dynamics, order, gaps, np.zeros(n_states))
     return gaps
 
 
 @njit(cache=True, nogil=True)
-def _solve(
-    dynamics: Dynamics,
-    order: NDArray[np.int64],
-    gaps: Gaps,
-    deviation: NDArray[np.float64],
-    scratch: NDArray[np.float64],
-) -> None:
-    """Fill gaps from the last step back; deviation is that of V*, (H+1, S), zeros at the end."""
-    outcomes = dynamics.outcomes
+def _solve(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, scratch: NDArray[np.float64]) -> None:
+    """Fill gaps from the last step back; values and deviations behind it are there already."""
+    outcomes, deviation = dynamics.outcomes, gaps.deviation
     for h in range(outcomes.horizon - 1, -1, -1):
         for s in range(outcomes.n_states):
             best = -1
@@ -150,6 +146,59 @@ def _passed(
             total += abs(scratch[y]) * deviation[y]
             scratch[y] = 0.0
     return total
+
+
+def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64]) -> Gaps:
+    """Return the gaps of Q* averaged over the steps, as those of one step: what a policy without steps is chosen by.
+
+    Args:
+        dynamics: the model, whose law does not depend on the step.
+        gaps: its gaps.
+        order: (A,) actions, the most preferred first; it breaks exact ties and nothing else.
+
+    Returns:
+        gap, spread, best and default of one step: (1, S, A) and (1, S). An action counts if it was tried at every step;
+        a spread is the average of what it is at the steps, as for errors that all have one sign (docs/proofs/
+        canonical.md §10).
+    """
+    n_states, n_actions = dynamics.outcomes.n_states, dynamics.outcomes.n_actions
+    shape = (1, n_states, n_actions)
+    common = dynamics.allowed.all(axis=0, keepdims=True)
+    default = order[common[:, :, order].argmax(axis=2)]
+    out = gaps._replace(gap=np.full(shape, math.inf), spread=np.zeros(shape), best=default.copy(), default=default)
+    _average(dynamics, order, gaps, out, np.zeros(n_states))
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _average(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, out: Gaps, scratch: NDArray[np.float64]) -> None:
+    """Fill out; scratch is zeros, and stays so."""
+    outcomes = dynamics.outcomes
+    share = 1.0 / outcomes.horizon
+    for s in range(outcomes.n_states):
+        best = -1
+        for i in range(order.size):
+            a = order[i]
+            total = 0.0
+            for h in range(outcomes.horizon):
+                total += gaps.gap[h, s, a]
+            out.gap[0, s, a] = share * total
+            if math.isfinite(total) and (best < 0 or share * total < out.gap[0, s, best] - TIE):
+                best = a
+        if best < 0:
+            continue
+        out.best[0, s] = best
+        least = out.gap[0, s, best]
+        for a in range(order.size):
+            if not math.isfinite(out.gap[0, s, a]):
+                continue
+            apart = out.gap[0, s, a] - least
+            out.gap[0, s, a] = apart if apart > TIE else 0.0
+            total = 0.0
+            for h in range(outcomes.horizon if a != best else 0):
+                passed = _passed(outcomes, dynamics.probability, h, s, best, a, gaps.deviation[h + 1], scratch)
+                total += math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
+            out.spread[0, s, a] = share * total
 
 
 def value_spread(dynamics: Dynamics) -> float:

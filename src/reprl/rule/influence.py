@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.forever import discounted_visits, one_hot
-from reprl.rule.choice import Rule
-from reprl.rule.gaps import Gaps, find_gaps
-from reprl.rule.preferred import weigh_tolerances
+from reprl.rule.choice import Rule, weigh_candidates
+from reprl.rule.gaps import Gaps, average_gaps, find_gaps
 
 NEAR = 8.0
 """Candidates whose margin is at most so many times smaller than the widest may still win."""
@@ -32,16 +31,23 @@ def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
         variance.
     """
     gaps = find_gaps(dynamics, rule.order)
-    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
-    may_win = (found.loss < rule.room) & (found.tightest[:, 0] >= 0)
-    if not may_win.any():
-        return gaps.own
-    may_win &= found.margin * NEAR > found.margin[may_win].max()
+    weighed = weigh_candidates(rule, dynamics, gaps)
+    may_win = {kind: (found.loss < rule.room) & (found.tightest[:, 0] >= 0) for kind, found in weighed.items()}
+    widest = max((float(weighed[kind].margin[may].max()) for kind, may in may_win.items() if may.any()), default=0.0)
     out = np.zeros(dynamics.outcomes.shape)
-    for j in np.flatnonzero(may_win):
-        h, s, a = (int(i) for i in found.tightest[j])
-        distance = max(float(found.margin[j]), 1e-6) * float(gaps.spread[h, s, a])
-        (_add_forever if dynamics.discount > 0.0 else _add)(dynamics, gaps, h, s, a, 1.0 / distance**2, out)
+    for kind, found in weighed.items():
+        compared = average_gaps(dynamics, gaps, rule.order) if kind == "steady" else gaps
+        for j in np.flatnonzero(may_win[kind] & (found.margin * NEAR > widest)):
+            h, s, a = (int(i) for i in found.tightest[j])
+            row = 0 if kind == "steady" else h
+            distance = max(float(found.margin[j]), 1e-6) * float(compared.spread[row, s, a])
+            best, steps = int(compared.best[row, s]), range(out.shape[0]) if kind == "steady" else (h,)
+            for step in steps:  # of an average: the mean of squares is at least the square of the mean
+                scale = 1.0 / (distance**2 * len(steps))
+                if dynamics.discount > 0.0:
+                    _add_forever(dynamics, gaps, step, s, a, scale, out)
+                elif best != a:
+                    _add(dynamics, gaps, step, s, best, a, scale, out)
     largest = out.max()
     return out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own
 
@@ -63,12 +69,13 @@ def _add_forever(
 
 
 @njit(cache=True, nogil=True)
-def _add(dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int, scale: float, out: NDArray[np.float64]) -> None:
-    """Add the influence on one comparison, following both actions forward under the best policy."""
+def _add(
+    dynamics: Dynamics, gaps: Gaps, h: int, s: int, best: int, a: int, scale: float, out: NDArray[np.float64]
+) -> None:
+    """Add the influence on one comparison of two actions, following both forward under the best policy."""
     outcomes = dynamics.outcomes
     here = np.zeros(outcomes.n_states)
     there = np.zeros(outcomes.n_states)
-    best = gaps.best[h, s]
     for action, sign in ((best, 1.0), (a, -1.0)):
         out[h, s, action] += scale * gaps.own[h, s, action]
         row = h * outcomes.row_shift + s * outcomes.n_actions + action

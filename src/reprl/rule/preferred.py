@@ -1,8 +1,9 @@
 """preferred: actions within a tolerance of the best count as equal, and of those the most preferred is taken.
 
-Where the policy itself hardly ever comes, it says the most preferred action instead. Each candidate is a tolerance u;
-its margin is how far the world is from one in which it would print another policy, in units of what one sample per cell
-tells.
+Where the policy itself hardly ever comes, it says the most preferred action instead. A *steady* policy says the same at
+every step: it is chosen by gaps that are averaged over the steps, and has far fewer comparisons to get wrong. Each
+candidate is a tolerance u; its margin is how far the world is from one in which it would print another policy, in units
+of what one sample per cell tells.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.forever import discounted_visits, one_hot, policy_values
 from reprl.mdp.outcomes import step_forward
-from reprl.rule.gaps import Gaps
+from reprl.rule.gaps import Gaps, average_gaps
 
 CLEAR = 1e3
 """Margins are not told apart beyond this: no comparison is near."""
@@ -37,7 +38,13 @@ class Candidates(NamedTuple):
 
 
 def weigh_tolerances(
-    dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], tolerances: NDArray[np.float64], floor: float
+    dynamics: Dynamics,
+    gaps: Gaps,
+    order: NDArray[np.int64],
+    tolerances: NDArray[np.float64],
+    floor: float,
+    *,
+    steady: bool = False,
 ) -> Candidates:
     """Apply the rule with every tolerance.
 
@@ -47,65 +54,62 @@ def weigh_tolerances(
         order: (A,) actions, the most preferred first.
         tolerances: (J,) in units of value.
         floor: cells that the policy visits with a smaller probability say the most preferred action.
+        steady: whether one action is chosen for all steps, by gaps that are averaged over them; the floor is then one
+            of the largest visit of a state.
 
     Guarantee:
         The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] ≤ H·u + H·Σ of the visits below the floor
-        (performance difference, docs/proofs/canonical.md §2); discounted, 1/(1 − γ) takes the place of H (§9).
+        (performance difference, docs/proofs/canonical.md §2); discounted, 1/(1 − γ) takes the place of H (§9). Of a
+        steady policy nothing but the exact loss is known (§10).
     """
     horizon, n_states, _ = dynamics.outcomes.shape
     n = tolerances.size
     found = Candidates(
         np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
     )
-    visits = np.empty((horizon, n_states))
+    compared = average_gaps(dynamics, gaps, order) if steady else gaps
+    chosen = np.empty(compared.best.shape, dtype=np.int64)
     for j in range(n):
-        _apply(dynamics, gaps, order, float(tolerances[j]), visits, found.actions[j])
-        if dynamics.discount > 0.0:
-            visits = visits_of(dynamics, found.actions[j])
-        found.margin[j] = _margin(dynamics, gaps, order, float(tolerances[j]), floor, visits, found, j)
-        np.copyto(found.actions[j], gaps.default, where=visits < floor)
-        found.loss[j] = policy_loss(dynamics, gaps.value[0], found.actions[j])
+        tolerance, actions, tightest = float(tolerances[j]), found.actions[j], found.tightest[j]
+        _pick(compared, order, tolerance, chosen)
+        actions[:] = chosen
+        visits = visits_of(dynamics, actions)
+        seen = visits.max(axis=0, keepdims=True) if steady else visits
+        found.margin[j] = _margin(compared, order, tolerance, floor, seen, chosen, tightest)
+        if steady and tightest[0] == 0:
+            tightest[0] = visits[:, tightest[1]].argmax()
+        np.copyto(actions, compared.default, where=seen < floor)
+        found.loss[j] = policy_loss(dynamics, gaps.value[0], actions)
     return found
 
 
+def decided_cells(visits: NDArray[np.float64], floor: float, kind: str) -> NDArray[np.bool_]:
+    """Return where a policy, (H, S), of a kind says something of its own; a steady one, in states that it ever visits."""
+    seen = visits >= floor
+    return np.repeat(seen.any(axis=0, keepdims=True), len(seen), axis=0) if kind == "steady" else seen
+
+
 @njit(cache=True, nogil=True)
-def _apply(
-    dynamics: Dynamics,
-    gaps: Gaps,
-    order: NDArray[np.int64],
-    tolerance: float,
-    visits: NDArray[np.float64],
-    actions: NDArray[np.int64],
-) -> None:
-    """Fill actions with the rule's choices and visits with the policy's own occupancy, one pass forward."""
-    outcomes = dynamics.outcomes
-    visits[:] = 0.0
-    visits[0] = dynamics.initial
-    for h in range(outcomes.horizon):
-        for s in range(outcomes.n_states):
-            chosen = gaps.best[h, s]
+def _pick(gaps: Gaps, order: NDArray[np.int64], tolerance: float, actions: NDArray[np.int64]) -> None:
+    """Fill actions with the most preferred ones that are good enough, wherever the policy goes."""
+    for h in range(actions.shape[0]):
+        for s in range(actions.shape[1]):
+            actions[h, s] = gaps.best[h, s]
             for i in range(order.size):
                 if gaps.gap[h, s, order[i]] <= tolerance:
-                    chosen = order[i]
+                    actions[h, s] = order[i]
                     break
-            actions[h, s] = chosen
-            if visits[h, s] > 0.0 and h + 1 < outcomes.horizon:
-                row = h * outcomes.row_shift + s * outcomes.n_actions + chosen
-                for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                    flow = visits[h, s] * dynamics.probability[e + h * outcomes.slot_shift]
-                    visits[h + 1, outcomes.next_state[e]] += flow
 
 
 @njit(cache=True, nogil=True)
 def _margin(
-    dynamics: Dynamics,
     gaps: Gaps,
     order: NDArray[np.int64],
     tolerance: float,
     floor: float,
     visits: NDArray[np.float64],
-    found: Candidates,
-    j: int,
+    actions: NDArray[np.int64],
+    tightest: NDArray[np.int64],
 ) -> float:
     """Return the smallest standardised distance of a comparison that can change the policy where it goes.
 
@@ -113,12 +117,12 @@ def _margin(
     where it is the best itself, the others, which would have to overtake it by the tolerance.
     """
     least = CLEAR
-    found.tightest[j] = -1
+    tightest[:] = -1
     for h in range(visits.shape[0]):
         for s in range(visits.shape[1]):
             if visits[h, s] < floor or visits[h, s] <= 0.0:
                 continue
-            chosen = found.actions[j, h, s]
+            chosen = actions[h, s]
             passed = False
             for i in range(order.size):
                 a = order[i]
@@ -136,7 +140,7 @@ def _margin(
                     break
                 if spread > 0.0 and math.isfinite(gap) and distance < least * spread:
                     least = distance / spread
-                    found.tightest[j] = np.array((h, s, a))
+                    tightest[0], tightest[1], tightest[2] = h, s, a
     return least
 
 
@@ -176,7 +180,14 @@ def visits_of(dynamics: Dynamics, actions: NDArray[np.int64]) -> NDArray[np.floa
         return discounted_visits(dynamics.outcomes, law, play, start, dynamics.discount)[None]
     visits = np.zeros(actions.shape)
     visits[0] = dynamics.initial
-    for h in range(actions.shape[0] - 1):
-        law = dynamics.probability[h * dynamics.outcomes.slot_shift :]
-        step_forward(dynamics.outcomes, law, h, actions[h], visits[h], visits[h + 1])
+    _walk(dynamics, actions, visits)
     return visits
+
+
+@njit(cache=True, nogil=True)
+def _walk(dynamics: Dynamics, actions: NDArray[np.int64], visits: NDArray[np.float64]) -> None:
+    """Fill visits, after the first step, with where a policy leads."""
+    outcomes = dynamics.outcomes
+    for h in range(outcomes.horizon - 1):
+        law = dynamics.probability[h * outcomes.slot_shift :]
+        step_forward(outcomes, law, h, actions[h], visits[h], visits[h + 1])
