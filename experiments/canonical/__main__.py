@@ -41,7 +41,8 @@ def jobs(quick: bool) -> dict[str, Job]:
 
 def _without_rivals(quick: bool) -> list[str]:
     """Catalogue worlds that the head-to-head has not measured."""
-    return [] if quick else [name for name in plan.CATALOGUE if name not in plan.IN_HEAD_TO_HEAD]
+    known = (*plan.IN_HEAD_TO_HEAD, *plan.MASKED)
+    return [] if quick else [name for name in plan.CATALOGUE if name not in known]
 
 
 def head(quick: bool) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def rehearsed(world: str, calls: int, effort: Effort) -> Found:
         rule = _rule(mdp, seed_of(f"rehearsed/{world}/shared", number))
         policies, row = [], []
         for team in (0, 1):
-            model = GenerativeModel(mdp, seed_of(f"rehearsed/{world}/{calls}", 2 * number + team))
+            model = _source(mdp, seed_of(f"rehearsed/{world}/{calls}", 2 * number + team))
             data = Data(model.sample(calls), model.draw_starts(calls))
             choice = choose(rule, empirical_dynamics(data))
             found = _rehearse(rule, data, choice, model.data_seed)
@@ -131,7 +131,14 @@ def _rehearse(rule: Rule, data: Data, choice: Choice, data_seed: int) -> Rehears
 
 
 def _rule(mdp: TabularMDP, shared_seed: int, epsilon: float = EPSILON) -> Rule:
-    return make_rule(SharedKey(shared_seed).derive("rule"), mdp.outcomes.shape, epsilon=epsilon)
+    key, steady = SharedKey(shared_seed).derive("rule"), mdp.stationary
+    return make_rule(key, mdp.outcomes.shape, epsilon=epsilon, steady=steady)
+
+
+def _source(mdp: TabularMDP, data_seed: int) -> GenerativeModel:
+    """What a run samples: where the world shows that steps are alike, once for all of them."""
+    model = GenerativeModel(mdp, data_seed)
+    return model.pooled if mdp.stationary else model
 
 
 def listed(world: str, rule: str, effort: Effort) -> Found:
@@ -206,7 +213,7 @@ def _world(n_states: int, n_actions: int, horizon: int, support: int) -> Tabular
 def _look(mdp: TabularMDP, calls: int) -> Found:
     """One look of a run: choose, then rehearse; its parts timed."""
     rule = _rule(mdp, seed_of("cost"))
-    model = GenerativeModel(mdp, 1)
+    model = _source(mdp, 1)
     seconds: Found = {"calls": calls}
     clock = time.process_time()
 

@@ -22,15 +22,15 @@ ROUND = 1e-9
 STEEP = 0.98
 """The same for visits, whose variables are nearly always 0."""
 SHARES = {
-    "compare": 0.4,
-    "cell": 0.1,
-    "spread": 0.05,
-    "law": 0.05,
-    "policy": 0.05,
+    "compare": 0.35,
+    "cell": 0.08,
+    "spread": 0.04,
+    "law": 0.04,
+    "policy": 0.04,
     "worth": 0.1,
-    "unseen": 0.15,
-    "reach": 0.08,
-    "reach_cell": 0.02,
+    "unseen": 0.3,
+    "reach": 0.04,
+    "reach_cell": 0.01,
 }
 """How δ is shared out over the kinds of statements."""
 

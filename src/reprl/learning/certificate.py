@@ -25,7 +25,7 @@ SOURCES = {
     "episodes": "episodes of policies that changed with the data, cell by cell",
 }
 """Where data come from, and the confidence statements that go with it (docs/proofs/certificate.md §1)."""
-SKIPPED = 4
+SKIPPED = 6
 """Rounds without a look: they are too small to prove anything."""
 CONFIDENCE = f"Fan's inequality, {GRID} rates, both sides"
 FURTHEST = 24

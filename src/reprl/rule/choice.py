@@ -36,10 +36,10 @@ NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
 LEAST_MARGIN = 1e-9
 """Smaller margins count as this one."""
-HANDICAP = (0.3, 1.3)
+HANDICAP = (0.3, 0.7)
 """What is taken from the log weight of a policy that changes with the step, where there are steady candidates: shared,
 uniform between these. Greedy policies with and without steps often hang on one comparison and are equally firm."""
-FLOOR = 0.5
+FLOOR = 0.0625
 """τ in units of ε/(H·S), times a shared factor in (½, 1]."""
 ROOM = (0.75, 0.95)
 """A candidate's loss must stay below a shared random share of ε, uniform between these: no world is at the edge for
