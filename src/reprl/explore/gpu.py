@@ -1,0 +1,272 @@
+"""QExplore on a GPU: the kernels of `reprl.explore.qagent`, compiled for it, one thread for each run.
+
+Nothing is written twice: `port` takes the code of a kernel and gives the names in it another meaning, so that products
+and sums are rounded one by one and tallies are added atomically. A thread does what a worker does on the CPU, word for
+word of the same lane, and tallies are whole numbers, so counts and choices are the same bits (tests/test_gpu.py,
+``python -m benchmarks cuda``).
+
+The compiler, numba-cuda-mlir (extra ``cuda``), is loaded when the first batch needs it. docs/scale.md says why it, and
+what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.errors import ReprlError
+from reprl.explore import qagent
+from reprl.explore.qagent import Schedule, explore_episodes, mark_short, restart, tally
+from reprl.explore.runs import Exploration, Orders
+from reprl.mdp.access import EpisodeArrays
+from reprl.mdp.counts import Counts
+from reprl.mdp.draws import draw_outcome
+from reprl.randomness import philox
+
+_BLOCK = 32
+"""Threads of a block."""
+_PER_CORE = 64
+"""Runs in flight for each multiprocessor."""
+_SLICE = 200_000
+"""Samples of a run after which the host looks up."""
+_WORDS = 2
+"""Random words that a thread holds: one block of its stream, so that the threads of a warp rarely wait for each other."""
+
+_wanted: ContextVar[bool] = ContextVar("exploration on a GPU", default=False)
+
+
+@contextmanager
+def on_gpu() -> Iterator[None]:
+    """Have exploration runs of MDPs in memory made by the GPU; refuse where there is none.
+
+    Guarantee:
+        The same bits as on the CPU. Nothing falls back to it: what cannot be done on the GPU is an error.
+    """
+    find_gpu()
+    token = _wanted.set(True)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def is_wanted() -> bool:
+    """Whether `on_gpu` is in force."""
+    return _wanted.get()
+
+
+class Machine(NamedTuple):
+    """Where runs are made: a GPU, or what stands in for one in tests."""
+
+    name: str
+    width: int
+    """Runs in flight."""
+    jit: Callable[[Any], Any]
+    """Compiles a function that others call."""
+    names: dict[str, Any]
+    """What `times`, `plus` and `tally` are there."""
+    launch: Callable[..., None]
+    """(body, n, world, fleet, work): calls body(i, world, fleet, work) for every i < n."""
+    to: Callable[[NDArray[Any]], Any]
+    """Brings an array there."""
+    back: Callable[[Any], NDArray[Any]]
+    """Brings it back."""
+
+
+class Fleet(NamedTuple):
+    """The agents of all runs in flight, row by row (`reprl.explore.qagent.Agent`), and how far each has read."""
+
+    q: NDArray[np.float64]
+    visits: NDArray[np.int64] | NDArray[np.int32]
+    choice: NDArray[np.int32] | NDArray[np.uint8]
+    value: NDArray[np.float64]
+    words: NDArray[np.uint64]
+    position: NDArray[np.int64]
+
+
+class Work(NamedTuple):
+    """What the runs in flight do, and what they add to."""
+
+    schedule: Schedule
+    key: np.uint64
+    first: np.uint64
+    """Number of the first of them."""
+    episodes: int
+    hits: NDArray[np.int64]
+    quotas: NDArray[np.int64]
+    short: NDArray[np.int64]
+    missed: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+
+def begin_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
+    """Let run i forget everything."""
+    outcomes = world.outcomes
+    agent = (fleet.q[i], fleet.visits[i], fleet.choice[i], fleet.value[i], fleet.words[i])
+    restart(agent, outcomes.n_states, outcomes.n_actions, outcomes.horizon)
+    fleet.position[i] = 0
+
+
+def advance_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
+    """Let run i make some episodes."""
+    agent = (fleet.q[i], fleet.visits[i], fleet.choice[i], fleet.value[i], fleet.words[i])
+    lane = work.first + np.uint64(i)
+    position, _ = explore_episodes(
+        world, agent, work.schedule, work.key, lane, fleet.position[i], work.episodes, work.hits
+    )
+    fleet.position[i] = position
+
+
+def finish_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
+    """Judge run i by the quotas, and count where its episodes began."""
+    mark_short(fleet.visits[i], work.quotas, work.short, work.missed[i])
+    width = 2 * world.outcomes.n_actions
+    for s in range(world.outcomes.n_states):
+        began = 0
+        for a in range(width):
+            began += fleet.visits[i, s * width + a]
+        tally(work.starts, s, began)
+
+
+def port(function: Any, machine: Machine, **names: Any) -> Any:
+    """Compile a kernel's own code for a machine, with another meaning for some of the names in it."""
+    source = getattr(function, "py_func", function)
+    code: Any = FunctionType(source.__code__, {**source.__globals__, **names}, source.__name__)
+    return machine.jit(code)
+
+
+def port_bodies(machine: Machine) -> tuple[Any, Any, Any]:
+    """Compile what runs do, first to last, with all that it calls."""
+    names = {**machine.names, "philox": port(philox, machine), "draw_outcome": port(draw_outcome, machine)}
+    names |= {"_MASK": _WORDS - 1}
+    for function in (qagent._refill, qagent.update, explore_episodes, restart, mark_short):
+        names[function.py_func.__name__] = port(function, machine, **names)
+    begin, advance, finish = (port(body, machine, **names) for body in (begin_run, advance_run, finish_run))
+    return begin, advance, finish
+
+
+class Crew:
+    """A batch of runs, made some thousands at a time; episodes and samples say what has been spent so far.
+
+    Args:
+        machine: where they are made.
+        world: the MDP's sampling tables.
+        orders: what every run does.
+        runs: how many.
+
+    Randomness:
+        Data stream of the orders, lane = run.
+    """
+
+    def __init__(self, machine: Machine, world: EpisodeArrays, orders: Orders, runs: int) -> None:
+        self.episodes, self.samples = 0, 0
+        self._machine, self._world, self._orders, self._runs = machine, world, orders, runs
+        horizon, n_states, n_actions = world.outcomes.shape
+        self._missed = np.zeros((runs, horizon, n_states), dtype=np.uint8)
+        self._first_value = np.empty(runs)
+        tables = np.zeros(world.outcomes.n_slots, dtype=np.int64), np.zeros(n_states, dtype=np.int64)
+        short = np.zeros((orders.quotas.size, horizon, n_states), dtype=np.int64)
+        self._hits, self._starts, self._short = (machine.to(table) for table in (*tables, short))
+
+    def work(self, progress: Callable[[int, int], None] | None) -> Exploration:
+        """Make all runs, and return what they found."""
+        total = self._runs * self._orders.settings.episodes
+        bodies, there = port_bodies(self._machine), _map_arrays(self._machine.to, self._world)
+        for first in range(0, self._runs, self._machine.width):
+            for _ in self._fly(bodies, there, first, min(self._machine.width, self._runs - first)):
+                if progress is not None:
+                    progress(self.episodes, total)
+        hits, short, starts = (self._machine.back(table) for table in (self._hits, self._short, self._starts))
+        counts = Counts(self._world.outcomes, hits)
+        return Exploration(self._runs, short, self._missed, counts, self._first_value, starts)
+
+    def _fly(self, bodies: tuple[Any, Any, Any], there: Any, first: int, n: int) -> Iterator[None]:
+        """Make the runs first, …, first + n − 1, in slices."""
+        horizon, n_states, n_actions = self._world.outcomes.shape
+        machine, settings = self._machine, self._orders.settings
+        fleet: Any = _map_arrays(machine.to, _make_fleet(n, self._world.outcomes.shape, settings.episodes))
+        schedule = _map_arrays(machine.to, settings.schedule(n_states, n_actions, horizon))
+        key, lane = np.uint64(self._orders.key), np.uint64(first)
+        quotas, missed = machine.to(self._orders.quotas), machine.to(self._missed[first : first + n])
+        work = Work(schedule, key, lane, 0, self._hits, quotas, self._short, missed, self._starts)
+        begin, advance, finish = bodies
+        machine.launch(begin, n, there, fleet, work)
+        per_slice, done, before = max(1, _SLICE // horizon), 0, self.samples
+        while done < settings.episodes:
+            episodes = min(per_slice, settings.episodes - done)
+            machine.launch(advance, n, there, fleet, work._replace(episodes=episodes))
+            done += episodes
+            self.episodes += n * episodes
+            self.samples = before + int(machine.back(fleet.position).sum())
+            yield
+        machine.launch(finish, n, there, fleet, work)
+        self._missed[first : first + n] = machine.back(work.missed)
+        value = machine.back(fleet.value)
+        for i in range(n):  # one by one, as on the CPU: the order of a sum is part of its bits
+            self._first_value[first + i] = self._world.initial @ value[i, :n_states]
+
+
+def _make_fleet(n: int, sizes: tuple[int, int, int], episodes: int) -> Fleet:
+    """Allocate the tables of n agents, with the smallest numbers that can count what they count."""
+    horizon, n_states, n_actions = sizes
+    cells, width = horizon * n_states, 2 * n_actions
+    return Fleet(
+        np.empty((n, cells * width)),
+        np.empty((n, cells * width), dtype=np.int32 if episodes < 2**31 else np.int64),
+        np.empty((n, cells), dtype=np.uint8 if width <= 256 else np.int32),
+        np.empty((n, cells + n_states)),
+        np.empty((n, _WORDS), dtype=np.uint64),
+        np.empty(n, dtype=np.int64),
+    )
+
+
+def _map_arrays(function: Callable[[NDArray[Any]], Any], value: Any) -> Any:
+    """Apply a function to all arrays in a named tuple, and in named tuples within it."""
+    if isinstance(value, tuple):
+        return type(value)(*(_map_arrays(function, part) for part in value))  # type: ignore[call-arg, misc]
+    return function(value) if isinstance(value, np.ndarray) else value
+
+
+@cache
+def find_gpu() -> Machine:
+    """Return the GPU, or say what is missing."""
+    try:
+        from numba_cuda_mlir import cuda
+    except ImportError:
+        raise ReprlError("numba-cuda-mlir must be installed for a GPU (pip install 'reprl[cuda]'), got none") from None
+    try:
+        device = cuda.get_current_device()
+    except cuda.CudaSupportError as error:
+        found = str(error).strip().splitlines()[-1]
+        raise ReprlError(f"a GPU must be there that CUDA can use, got none: {found}") from None
+
+    def add(table: Any, at: Any, number: int) -> None:
+        cuda.atomic.add(table, at, number)
+
+    @cache
+    def kernel(body: Any) -> Any:
+        def serve(n: int, world: Any, fleet: Any, work: Any) -> None:
+            i = cuda.grid(1)
+            if i < n:
+                body(i, world, fleet, work)
+
+        return cuda.jit(serve)
+
+    def launch(body: Any, n: int, *arguments: Any) -> None:
+        kernel(body)[-(-n // _BLOCK), _BLOCK](n, *arguments)
+        cuda.synchronize()
+
+    def jit(function: Any) -> Any:
+        return cuda.jit(function, device=True)
+
+    names = {"times": cuda.libdevice.dmul_rn, "plus": cuda.libdevice.dadd_rn, "tally": jit(add)}
+    width = _PER_CORE * device.MULTIPROCESSOR_COUNT
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    return Machine(name, width, jit, names, launch, cuda.to_device, lambda there: there.copy_to_host())
