@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
-from reprl.explore import qagent
-from reprl.explore.qagent import Schedule, explore_episodes, mark_short, restart, tally
+from reprl.explore.qagent import Schedule, explore_episodes, mark_short, refill, restart, tally, update
 from reprl.explore.runs import Exploration, Orders
 from reprl.mdp.access import EpisodeArrays
 from reprl.mdp.counts import Counts
@@ -37,7 +36,7 @@ _PER_CORE = 64
 _SLICE = 200_000
 """Samples of a run after which the host looks up."""
 _WORDS = 2
-"""Random words that a thread holds: one block of its stream, so that the threads of a warp rarely wait for each other."""
+"""Random words that a thread holds: one block of its stream."""
 
 _wanted: ContextVar[bool] = ContextVar("exploration on a GPU", default=False)
 
@@ -62,16 +61,27 @@ def is_wanted() -> bool:
     return _wanted.get()
 
 
+def refuse(what: str) -> None:
+    """Refuse what a GPU cannot do, if one is asked for."""
+    if _wanted.get():
+        raise ReprlError(f"a GPU must be given exploration of an MDP in memory, got {what}")
+
+
+class Bodies(NamedTuple):
+    """What a run does, compiled."""
+
+    begin: Any
+    advance: Any
+    finish: Any
+
+
 class Machine(NamedTuple):
     """Where runs are made: a GPU, or what stands in for one in tests."""
 
     name: str
     width: int
     """Runs in flight."""
-    jit: Callable[[Any], Any]
-    """Compiles a function that others call."""
-    names: dict[str, Any]
-    """What `times`, `plus` and `tally` are there."""
+    bodies: Bodies
     launch: Callable[..., None]
     """(body, n, world, fleet, work): calls body(i, world, fleet, work) for every i < n."""
     to: Callable[[NDArray[Any]], Any]
@@ -135,21 +145,25 @@ def finish_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
         tally(work.starts, s, began)
 
 
-def port(function: Any, machine: Machine, **names: Any) -> Any:
-    """Compile a kernel's own code for a machine, with another meaning for some of the names in it."""
-    source = getattr(function, "py_func", function)
-    code: Any = FunctionType(source.__code__, {**source.__globals__, **names}, source.__name__)
-    return machine.jit(code)
+def port_bodies(jit: Callable[[Any], Any], **names: Any) -> Bodies:
+    """Compile what runs do, with all that it calls, for another machine.
 
+    Args:
+        jit: compiles a function that others call.
+        names: what `times`, `plus` and `tally` are there.
+    """
+    names["_MASK"] = _WORDS - 1
 
-def port_bodies(machine: Machine) -> tuple[Any, Any, Any]:
-    """Compile what runs do, first to last, with all that it calls."""
-    names = {**machine.names, "philox": port(philox, machine), "draw_outcome": port(draw_outcome, machine)}
-    names |= {"_MASK": _WORDS - 1}
-    for function in (qagent._refill, qagent.update, explore_episodes, restart, mark_short):
-        names[function.py_func.__name__] = port(function, machine, **names)
-    begin, advance, finish = (port(body, machine, **names) for body in (begin_run, advance_run, finish_run))
-    return begin, advance, finish
+    def port(function: Any) -> Any:
+        """Compile a kernel's own code, where the names above mean something else."""
+        source = getattr(function, "py_func", function)
+        code: Any = FunctionType(source.__code__, {**source.__globals__, **names}, source.__name__)
+        names[source.__name__] = jit(code)
+        return names[source.__name__]
+
+    for function in (philox, draw_outcome, refill, update, explore_episodes, restart, mark_short):
+        port(function)
+    return Bodies(port(begin_run), port(advance_run), port(finish_run))
 
 
 class Crew:
@@ -168,7 +182,7 @@ class Crew:
     def __init__(self, machine: Machine, world: EpisodeArrays, orders: Orders, runs: int) -> None:
         self.episodes, self.samples = 0, 0
         self._machine, self._world, self._orders, self._runs = machine, world, orders, runs
-        horizon, n_states, n_actions = world.outcomes.shape
+        horizon, n_states, _ = world.outcomes.shape
         self._missed = np.zeros((runs, horizon, n_states), dtype=np.uint8)
         self._first_value = np.empty(runs)
         tables = np.zeros(world.outcomes.n_slots, dtype=np.int64), np.zeros(n_states, dtype=np.int64)
@@ -178,16 +192,16 @@ class Crew:
     def work(self, progress: Callable[[int, int], None] | None) -> Exploration:
         """Make all runs, and return what they found."""
         total = self._runs * self._orders.settings.episodes
-        bodies, there = port_bodies(self._machine), _map_arrays(self._machine.to, self._world)
+        there = _map_arrays(self._machine.to, self._world)
         for first in range(0, self._runs, self._machine.width):
-            for _ in self._fly(bodies, there, first, min(self._machine.width, self._runs - first)):
+            for _ in self._fly(there, first, min(self._machine.width, self._runs - first)):
                 if progress is not None:
                     progress(self.episodes, total)
         hits, short, starts = (self._machine.back(table) for table in (self._hits, self._short, self._starts))
         counts = Counts(self._world.outcomes, hits)
         return Exploration(self._runs, short, self._missed, counts, self._first_value, starts)
 
-    def _fly(self, bodies: tuple[Any, Any, Any], there: Any, first: int, n: int) -> Iterator[None]:
+    def _fly(self, there: Any, first: int, n: int) -> Iterator[None]:
         """Make the runs first, …, first + n − 1, in slices."""
         horizon, n_states, n_actions = self._world.outcomes.shape
         machine, settings = self._machine, self._orders.settings
@@ -196,7 +210,7 @@ class Crew:
         key, lane = np.uint64(self._orders.key), np.uint64(first)
         quotas, missed = machine.to(self._orders.quotas), machine.to(self._missed[first : first + n])
         work = Work(schedule, key, lane, 0, self._hits, quotas, self._short, missed, self._starts)
-        begin, advance, finish = bodies
+        begin, advance, finish = machine.bodies
         machine.launch(begin, n, there, fleet, work)
         per_slice, done, before = max(1, _SLICE // horizon), 0, self.samples
         while done < settings.episodes:
@@ -244,8 +258,8 @@ def find_gpu() -> Machine:
     try:
         device = cuda.get_current_device()
     except cuda.CudaSupportError as error:
-        found = str(error).strip().splitlines()[-1]
-        raise ReprlError(f"a GPU must be there that CUDA can use, got none: {found}") from None
+        said = " ".join(str(error).split()).removeprefix("Error at driver init: ").rstrip(" :.")
+        raise ReprlError(f"a GPU must be there for exploration on one, got none: {said}") from None
 
     def add(table: Any, at: Any, number: int) -> None:
         cuda.atomic.add(table, at, number)
@@ -266,7 +280,8 @@ def find_gpu() -> Machine:
     def jit(function: Any) -> Any:
         return cuda.jit(function, device=True)
 
-    names = {"times": cuda.libdevice.dmul_rn, "plus": cuda.libdevice.dadd_rn, "tally": jit(add)}
+    rounded = {"times": cuda.libdevice.dmul_rn, "plus": cuda.libdevice.dadd_rn}
     width = _PER_CORE * device.MULTIPROCESSOR_COUNT
     name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
-    return Machine(name, width, jit, names, launch, cuda.to_device, lambda there: there.copy_to_host())
+    bodies = port_bodies(jit, **rounded, tally=jit(add))
+    return Machine(name, width, bodies, launch, cuda.to_device, lambda there: there.copy_to_host())

@@ -6,9 +6,9 @@ outcome, and the records of a cell are independent draws of its law given how ma
 phantoms are offered: a real action would teach the agent the same and record nothing.
 
 The kernels are plain Python over flat arrays, integers and floats, without allocation; `reprl.explore.gpu` compiles the
-same code for GPUs. Three things are written as calls, since they have another name there: products and sums, which a GPU
-would fuse and so round once where two roundings are meant, and additions to a table that all runs share. Tables of an
-agent are unpacked, not named, since they come as a plain tuple there.
+same code for GPUs. Three things are written as calls, since they have another name there: products and sums, which a
+GPU would fuse and so round once where two roundings are meant, and additions to a table that all runs share. Tables of
+an agent are unpacked, not named, since they come as a plain tuple there.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int,
 
 
 @njit(cache=True, nogil=True)
-def _refill(key: np.uint64, run: np.uint64, block: np.uint64, words: NDArray[np.uint64]) -> None:
+def refill(key: np.uint64, run: np.uint64, block: np.uint64, words: NDArray[np.uint64]) -> None:
     """Read the next blocks of the run's stream into the buffer."""
     for i in range(words.size // 2):
         first, second = philox(key, run, block + np.uint64(i))
@@ -197,7 +197,7 @@ def explore_episodes(
         s = world.start_state[0]
         if world.start_state.size > 1:
             if position & _MASK == 0:
-                _refill(key, run, np.uint64(position >> 1), words)
+                refill(key, run, np.uint64(position >> 1), words)
             w = words[position & _MASK]
             position += 1
             samples += 1
@@ -208,7 +208,7 @@ def explore_episodes(
             phantom = action >= n_actions
             row = h * outcomes.row_shift + s * n_actions + (action - n_actions if phantom else action)
             if position & _MASK == 0:
-                _refill(key, run, np.uint64(position >> 1), words)
+                refill(key, run, np.uint64(position >> 1), words)
             w = words[position & _MASK]
             position += 1
             samples += 1
