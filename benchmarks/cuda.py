@@ -20,8 +20,9 @@ from reprl.explore.qexplore import explore
 from reprl.explore.runs import Exploration, RunSettings
 from reprl.mdp.access import EpisodicModel
 
-EPISODES = 20_000
-REPEATS = 3
+EPISODES = 50_000
+REPEATS = 2
+FEW = (16, 256, 4096)
 
 
 def same_bits(one: Exploration, other: Exploration) -> bool:
@@ -66,5 +67,6 @@ def run() -> list[dict[str, Any]]:
     except ReprlError as error:
         return [{"GPU": str(error)}]
     print(f"{machine.name}, {machine.width} runs in flight", file=sys.stderr)
-    rows = [measure(sizes, 2 * machine.width, EPISODES) for sizes in SIZES]
-    return rows + [measure(SIZES[1], runs, EPISODES) for runs in (16, 256, 4096)]
+    rows = [measure(sizes, machine.width, EPISODES // sizes[2]) for sizes in SIZES]
+    rows += [measure(SIZES[1], runs, EPISODES) for runs in (*FEW, 2 * machine.width)]
+    return rows

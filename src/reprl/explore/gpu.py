@@ -31,7 +31,7 @@ from reprl.randomness import philox
 
 _BLOCK = 32
 """Threads of a block."""
-_PER_CORE = 64
+_PER_CORE = 128
 """Runs in flight for each multiprocessor."""
 _SLICE = 200_000
 """Samples of a run after which the host looks up."""
@@ -88,14 +88,16 @@ class Machine(NamedTuple):
     """Brings an array there."""
     back: Callable[[Any], NDArray[Any]]
     """Brings it back."""
+    empty: Callable[..., Any]
+    """(shape, dtype): an array there, with anything in it."""
 
 
 class Fleet(NamedTuple):
     """The agents of all runs in flight, row by row (`reprl.explore.qagent.Agent`), and how far each has read."""
 
     q: NDArray[np.float64]
-    visits: NDArray[np.int64] | NDArray[np.int32]
-    choice: NDArray[np.int32] | NDArray[np.uint8]
+    visits: NDArray[np.integer[Any]]
+    choice: NDArray[np.integer[Any]]
     value: NDArray[np.float64]
     words: NDArray[np.uint64]
     position: NDArray[np.int64]
@@ -119,14 +121,14 @@ class Work(NamedTuple):
 def begin_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
     """Let run i forget everything."""
     outcomes = world.outcomes
-    agent = (fleet.q[i], fleet.visits[i], fleet.choice[i], fleet.value[i], fleet.words[i])
+    agent: Any = (fleet.q[i], fleet.visits[i], fleet.choice[i], fleet.value[i], fleet.words[i])
     restart(agent, outcomes.n_states, outcomes.n_actions, outcomes.horizon)
     fleet.position[i] = 0
 
 
 def advance_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
     """Let run i make some episodes."""
-    agent = (fleet.q[i], fleet.visits[i], fleet.choice[i], fleet.value[i], fleet.words[i])
+    agent: Any = (fleet.q[i], fleet.visits[i], fleet.choice[i], fleet.value[i], fleet.words[i])
     lane = work.first + np.uint64(i)
     position, _ = explore_episodes(
         world, agent, work.schedule, work.key, lane, fleet.position[i], work.episodes, work.hits
@@ -152,7 +154,7 @@ def port_bodies(jit: Callable[[Any], Any], **names: Any) -> Bodies:
         jit: compiles a function that others call.
         names: what `times`, `plus` and `tally` are there.
     """
-    names["_MASK"] = _WORDS - 1
+    names |= {"_MASK": _WORDS - 1, "_ALONE": False}
 
     def port(function: Any) -> Any:
         """Compile a kernel's own code, where the names above mean something else."""
@@ -205,7 +207,7 @@ class Crew:
         """Make the runs first, …, first + n − 1, in slices."""
         horizon, n_states, n_actions = self._world.outcomes.shape
         machine, settings = self._machine, self._orders.settings
-        fleet: Any = _map_arrays(machine.to, _make_fleet(n, self._world.outcomes.shape, settings.episodes))
+        fleet = _make_fleet(machine, n, self._world.outcomes.shape, settings.episodes)
         schedule = _map_arrays(machine.to, settings.schedule(n_states, n_actions, horizon))
         key, lane = np.uint64(self._orders.key), np.uint64(first)
         quotas, missed = machine.to(self._orders.quotas), machine.to(self._missed[first : first + n])
@@ -227,24 +229,29 @@ class Crew:
             self._first_value[first + i] = self._world.initial @ value[i, :n_states]
 
 
-def _make_fleet(n: int, sizes: tuple[int, int, int], episodes: int) -> Fleet:
+def _make_fleet(machine: Machine, n: int, sizes: tuple[int, int, int], episodes: int) -> Fleet:
     """Allocate the tables of n agents, with the smallest numbers that can count what they count."""
     horizon, n_states, n_actions = sizes
     cells, width = horizon * n_states, 2 * n_actions
     return Fleet(
-        np.empty((n, cells * width)),
-        np.empty((n, cells * width), dtype=np.int32 if episodes < 2**31 else np.int64),
-        np.empty((n, cells), dtype=np.uint8 if width <= 256 else np.int32),
-        np.empty((n, cells + n_states)),
-        np.empty((n, _WORDS), dtype=np.uint64),
-        np.empty(n, dtype=np.int64),
+        machine.empty((n, cells * width), np.float64),
+        machine.empty((n, cells * width), _smallest(episodes)),
+        machine.empty((n, cells), _smallest(width)),
+        machine.empty((n, cells + n_states), np.float64),
+        machine.empty((n, _WORDS), np.uint64),
+        machine.empty(n, np.int64),
     )
+
+
+def _smallest(most: int) -> type[np.integer[Any]]:
+    """Return the smallest whole numbers that count so far: what bounds the speed is how much of the tables is near."""
+    return next((kind for kind in (np.uint8, np.uint16, np.int32) if most <= np.iinfo(kind).max), np.int64)
 
 
 def _map_arrays(function: Callable[[NDArray[Any]], Any], value: Any) -> Any:
     """Apply a function to all arrays in a named tuple, and in named tuples within it."""
     if isinstance(value, tuple):
-        return type(value)(*(_map_arrays(function, part) for part in value))  # type: ignore[call-arg, misc]
+        return type(value)(*(_map_arrays(function, part) for part in value))
     return function(value) if isinstance(value, np.ndarray) else value
 
 
@@ -284,4 +291,5 @@ def find_gpu() -> Machine:
     width = _PER_CORE * device.MULTIPROCESSOR_COUNT
     name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
     bodies = port_bodies(jit, **rounded, tally=jit(add))
-    return Machine(name, width, bodies, launch, cuda.to_device, lambda there: there.copy_to_host())
+    move = cuda.to_device, lambda there: there.copy_to_host(), cuda.device_array
+    return Machine(name, width, bodies, launch, *move)

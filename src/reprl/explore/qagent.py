@@ -29,7 +29,9 @@ Number = TypeVar("Number", np.float64, np.int64, np.uint64)
 _TABLE = 1024
 _WORDS = 64
 _MASK = _WORDS - 1
-_ONE = np.uint64(1)
+_ALONE = True
+"""Whether a thread takes its steps alone. Those of a GPU wait for each other: one update for both kinds of action is
+quicker there, and one for each here."""
 
 
 class Schedule(NamedTuple):
@@ -213,12 +215,18 @@ def explore_episodes(
             position += 1
             samples += 1
             e = draw_outcome(world.table, row, w)
+            future = 0.0
             if phantom:
                 tally(hits, e + h * outcomes.slot_shift, 1)
-                update(agent, schedule, cell, action, width, 0.0)
+                if _ALONE:
+                    update(agent, schedule, cell, action, width, future)
+                    break
+            else:
+                s = outcomes.next_state[e]
+                future = value[(h + 1) * n_states + s]
+            update(agent, schedule, cell, action, width, future)
+            if phantom:
                 break
-            s = outcomes.next_state[e]
-            update(agent, schedule, cell, action, width, value[(h + 1) * n_states + s])
     return position, samples
 
 
