@@ -32,7 +32,7 @@ def launch(body: Any, n: int, *arguments: Any) -> None:
 @cache
 def stand_in(**names: Any) -> Machine:
     """The bodies of the GPU's threads, run one after the other by the CPU, three runs at a time."""
-    return Machine("CPU", 3, port_bodies(njit, **names), launch, np.copy, np.copy, np.empty)
+    return Machine("CPU", 3, port_bodies(njit, **names), launch, np.copy, np.copy, np.empty, lambda: 10**9)
 
 
 @pytest.fixture
@@ -120,6 +120,24 @@ def test_what_was_spent_before_an_interrupt_is_charged(other: None) -> None:
         explore(model, RunSettings(episodes=200), 7, quotas=(4,), purpose="test", progress=stop)
     assert 0 < model.ledger.episodes < 7 * 200
     assert model.ledger.samples >= model.ledger.episodes
+
+
+def test_what_is_in_flight_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    most: list[int] = []
+
+    def note(body: Any, n: int, *arguments: Any) -> None:
+        most.append(n)
+        launch(body, n, *arguments)
+
+    small = stand_in()._replace(launch=note, free=lambda: 6_000)
+    monkeypatch.setattr(gpu, "find_gpu", lambda: small)
+    with on_gpu():
+        found = batch("random", 5)
+        assert max(most) == 2, "a run of this world has tables of 2.1 kB"
+        monkeypatch.setattr(gpu, "find_gpu", lambda: small._replace(free=lambda: 100))
+        with pytest.raises(ReprlError, match=r"a GPU must have .* bytes free for a run, got 100"):
+            batch("random", 5)
+    assert found == batch("random", 5)
 
 
 def test_a_black_box_is_refused_not_played_elsewhere(other: None) -> None:

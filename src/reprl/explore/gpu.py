@@ -11,6 +11,7 @@ what was measured.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,6 +34,8 @@ _BLOCK = 32
 """Threads of a block."""
 _PER_CORE = 128
 """Runs in flight for each multiprocessor."""
+_SHARE = 0.9
+"""Part of the free memory that runs in flight may take."""
 _SLICE = 200_000
 """Samples of a run after which the host looks up."""
 _WORDS = 2
@@ -80,7 +83,7 @@ class Machine(NamedTuple):
 
     name: str
     width: int
-    """Runs in flight."""
+    """Runs in flight, at most."""
     bodies: Bodies
     launch: Callable[..., None]
     """(body, n, world, fleet, work): calls body(i, world, fleet, work) for every i < n."""
@@ -90,6 +93,8 @@ class Machine(NamedTuple):
     """Brings it back."""
     empty: Callable[..., Any]
     """(shape, dtype): an array there, with anything in it."""
+    free: Callable[[], int]
+    """Bytes that are free there."""
 
 
 class Fleet(NamedTuple):
@@ -101,6 +106,7 @@ class Fleet(NamedTuple):
     value: NDArray[np.float64]
     words: NDArray[np.uint64]
     position: NDArray[np.int64]
+    """(runs, 1): words of its stream that each has used."""
 
 
 class Work(NamedTuple):
@@ -123,7 +129,7 @@ def begin_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
     outcomes = world.outcomes
     agent: Any = (fleet.q[i], fleet.visits[i], fleet.choice[i], fleet.value[i], fleet.words[i])
     restart(agent, outcomes.n_states, outcomes.n_actions, outcomes.horizon)
-    fleet.position[i] = 0
+    fleet.position[i, 0] = 0
 
 
 def advance_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
@@ -131,9 +137,9 @@ def advance_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
     agent: Any = (fleet.q[i], fleet.visits[i], fleet.choice[i], fleet.value[i], fleet.words[i])
     lane = work.first + np.uint64(i)
     position, _ = explore_episodes(
-        world, agent, work.schedule, work.key, lane, fleet.position[i], work.episodes, work.hits
+        world, agent, work.schedule, work.key, lane, fleet.position[i, 0], work.episodes, work.hits
     )
-    fleet.position[i] = position
+    fleet.position[i, 0] = position
 
 
 def finish_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
@@ -168,7 +174,7 @@ def port_bodies(jit: Callable[[Any], Any], **names: Any) -> Bodies:
     return Bodies(port(begin_run), port(advance_run), port(finish_run))
 
 
-class Crew:
+class Flight:
     """A batch of runs, made some thousands at a time; episodes and samples say what has been spent so far.
 
     Args:
@@ -190,13 +196,18 @@ class Crew:
         tables = np.zeros(world.outcomes.n_slots, dtype=np.int64), np.zeros(n_states, dtype=np.int64)
         short = np.zeros((orders.quotas.size, horizon, n_states), dtype=np.int64)
         self._hits, self._starts, self._short = (machine.to(table) for table in (*tables, short))
+        self._columns = _columns(world.outcomes.shape, orders.settings.episodes)
+        each = horizon * n_states + sum(n * np.dtype(kind).itemsize for n, kind in self._columns)
+        self._width = min(machine.width, int(_SHARE * machine.free()) // each)
+        if self._width < 1:
+            raise ReprlError(f"a GPU must have {each / _SHARE:.3g} bytes free for a run, got {machine.free():.3g}")
 
     def work(self, progress: Callable[[int, int], None] | None) -> Exploration:
         """Make all runs, and return what they found."""
         total = self._runs * self._orders.settings.episodes
         there = _map_arrays(self._machine.to, self._world)
-        for first in range(0, self._runs, self._machine.width):
-            for _ in self._fly(there, first, min(self._machine.width, self._runs - first)):
+        for first in range(0, self._runs, self._width):
+            for _ in self._fly(there, first, min(self._width, self._runs - first)):
                 if progress is not None:
                     progress(self.episodes, total)
         hits, short, starts = (self._machine.back(table) for table in (self._hits, self._short, self._starts))
@@ -207,7 +218,7 @@ class Crew:
         """Make the runs first, …, first + n − 1, in slices."""
         horizon, n_states, n_actions = self._world.outcomes.shape
         machine, settings = self._machine, self._orders.settings
-        fleet = _make_fleet(machine, n, self._world.outcomes.shape, settings.episodes)
+        fleet = Fleet(*(machine.empty((n, size), kind) for size, kind in self._columns))
         schedule = _map_arrays(machine.to, settings.schedule(n_states, n_actions, horizon))
         key, lane = np.uint64(self._orders.key), np.uint64(first)
         quotas, missed = machine.to(self._orders.quotas), machine.to(self._missed[first : first + n])
@@ -229,18 +240,18 @@ class Crew:
             self._first_value[first + i] = self._world.initial @ value[i, :n_states]
 
 
-def _make_fleet(machine: Machine, n: int, sizes: tuple[int, int, int], episodes: int) -> Fleet:
-    """Allocate the tables of n agents, with the smallest numbers that can count what they count."""
+def _columns(sizes: tuple[int, int, int], episodes: int) -> list[tuple[int, type[np.generic]]]:
+    """Return length and kind of the tables of one run in a fleet, with the smallest numbers that count far enough."""
     horizon, n_states, n_actions = sizes
     cells, width = horizon * n_states, 2 * n_actions
-    return Fleet(
-        machine.empty((n, cells * width), np.float64),
-        machine.empty((n, cells * width), _smallest(episodes)),
-        machine.empty((n, cells), _smallest(width)),
-        machine.empty((n, cells + n_states), np.float64),
-        machine.empty((n, _WORDS), np.uint64),
-        machine.empty(n, np.int64),
-    )
+    return [
+        (cells * width, np.float64),
+        (cells * width, _smallest(episodes)),
+        (cells, _smallest(width)),
+        (cells + n_states, np.float64),
+        (_WORDS, np.uint64),
+        (1, np.int64),
+    ]
 
 
 def _smallest(most: int) -> type[np.integer[Any]]:
@@ -281,7 +292,9 @@ def find_gpu() -> Machine:
         return cuda.jit(serve)
 
     def launch(body: Any, n: int, *arguments: Any) -> None:
-        kernel(body)[-(-n // _BLOCK), _BLOCK](n, *arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few threads are what few runs need
+            kernel(body)[-(-n // _BLOCK), _BLOCK](n, *arguments)
         cuda.synchronize()
 
     def jit(function: Any) -> Any:
@@ -292,4 +305,4 @@ def find_gpu() -> Machine:
     name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
     bodies = port_bodies(jit, **rounded, tally=jit(add))
     move = cuda.to_device, lambda there: there.copy_to_host(), cuda.device_array
-    return Machine(name, width, bodies, launch, *move)
+    return Machine(name, width, bodies, launch, *move, lambda: int(cuda.current_context().get_memory_info().free))

@@ -84,8 +84,8 @@ def _explore(
     if world is None:
         gpu.refuse("a black box")
         return explore_black_box(model, orders, runs, workers, progress)
-    crew: _Crew | gpu.Crew
-    crew = gpu.Crew(gpu.find_gpu(), world, orders, runs) if gpu.is_wanted() else _Crew(world, orders, runs, workers)
+    crew: _Crew | gpu.Flight
+    crew = gpu.Flight(gpu.find_gpu(), world, orders, runs) if gpu.is_wanted() else _Crew(world, orders, runs, workers)
     try:
         return crew.work(progress)
     finally:  # what an interrupted batch has drawn is spent too
