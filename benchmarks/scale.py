@@ -1,11 +1,10 @@
 """Tasks: what the scheduler costs on empty tasks, and how audits and black boxes gain from a second process.
 
-Every row is a ratio within this run. REPRL_DASK=ADDRESS adds a cluster whose scheduler is there.
+Every row is a ratio within this run. Dask's tasks go to three workers on loopback, processes that start here.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,7 +13,8 @@ from typing import Any
 
 import reprl
 from reprl.checkpoints import Content, Kept, open_checkpoint
-from reprl.tasks import cluster, run_tasks
+from reprl.tasks import cluster, count_hands, run_tasks
+from tests.loopback import Cluster, wait_for
 from tests.shop import Shop
 
 TASKS = 10_000
@@ -35,6 +35,17 @@ def _empty(tasks: int = TASKS, **how: Any) -> float:
     """Seconds for empty tasks, those in which workers are started left out."""
     assert list(run_tasks(nothing, None, range(4), **how)) == [0, 1, 2, 3]
     return _seconds(lambda: sum(run_tasks(nothing, None, range(tasks), **how)))
+
+
+def _on_dask() -> float:
+    with tempfile.TemporaryDirectory() as name:
+        made = Cluster(Path(name))
+        try:
+            with cluster(made.address):
+                wait_for(lambda: count_hands(1) == 3)
+                return _empty()
+        finally:
+            made.end()
 
 
 def _kept() -> float:
@@ -74,9 +85,7 @@ def run() -> list[dict[str, Any]]:
     add("empty tasks, one process", alone, TASKS, alone)
     add("empty tasks, two threads", _empty(workers=2, threads=True), TASKS, alone)
     add("empty tasks, two processes", _empty(workers=2), TASKS, alone)
-    if "REPRL_DASK" in os.environ:
-        with cluster(os.environ["REPRL_DASK"]):
-            add("empty tasks, Dask", _empty(), TASKS, alone)
+    add("empty tasks, three Dask workers", _on_dask(), TASKS, alone)
     add("empty tasks, each kept", _kept(), KEPT, alone * KEPT / TASKS)
     for what, measure, tasks in (("audit of 40 pairs", _audit, 40), ("shop, 600 000 samples", _learn, 1)):
         one, two = measure(1), measure(2)

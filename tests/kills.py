@@ -1,7 +1,8 @@
-"""An audit with checkpoints, killed at random moments and started again: are its bytes those of an undisturbed one?
+"""Work with checkpoints, killed at random moments and started again: are its bytes those of undisturbed work?
 
-``python -m tests.kills`` kills 50 audits and says how many came to the same bytes, and how many runs were made twice;
-``--times N`` kills fewer, as CI does. The audits are forks of this process, which has its kernels already.
+``python -m tests.kills`` kills 50 audits and 50 runs of rule="sampled", and says how many came to the same bytes, and
+what was made twice: runs of an audit, batches of exploration of a run. ``--times N`` kills fewer, as CI does. What is
+killed is a fork of this process, which has its kernels already.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import reprl
+from reprl.explore import qexplore
 
 PAIRS = 24
 
@@ -48,38 +52,67 @@ def audit(learner: Any, folder: Path | None, pairs: int = PAIRS) -> str:
     return reprl.audit("gridworld-v0", learner, pairs, horizon=3, seed=11, checkpoint=folder).to_json()
 
 
-def kill(times: int, seed: int = 0) -> dict[str, int]:
-    """Kill so many audits; count what came of them."""
-    moments = random.Random(seed)
-    count = dict.fromkeys(("killed", "killed midway", "same bytes", "pairs kept", "runs", "runs made twice"), 0)
+def learn(notes: str, folder: Path | None) -> str:
+    """A run of rule="sampled" on an MDP in memory that needs several rounds; every batch of exploration is noted."""
+
+    def noting(*arguments: Any) -> Any:
+        with open(notes, "ab", buffering=0) as file:
+            file.write(b".")
+        return explore(*arguments)
+
+    explore = qexplore._explore
+    world = reprl.make("random-mdp-v0", horizon=2, n_states=4, n_actions=2)
+    with mock.patch.object(qexplore, "_explore", noting):
+        run = reprl.learn(
+            world, rule="sampled", access="episodic", shared_seed=1, data_seed=2, max_samples=200_000,
+            checkpoint=folder,
+        )  # fmt: skip
+    return run.receipt.digest + run.counts.to_bytes().hex()
+
+
+WORKS: dict[str, Callable[[str, Path | None], str]] = {
+    "audit": lambda notes, folder: audit(Noting(notes), folder),
+    "learn": learn,
+}
+"""What is killed, by name: a function of a file of notes and a folder, to what must not change."""
+
+
+def kill(times: int, what: str = "audit", seed: int = 0) -> dict[str, int]:
+    """Kill so many; count what came of them."""
+    moments, work = random.Random(seed), WORKS[what]
+    count = dict.fromkeys(("killed", "killed midway", "same bytes", "tasks kept", "made", "made twice"), 0)
     with tempfile.TemporaryDirectory(prefix="reprl-kills-") as name:
-        whole = audit(Noting(f"{name}/notes"), None)
+        notes = Path(name, "notes")
+        whole = work(str(notes), None)
+        once = notes.stat().st_size
         began = time.monotonic()
-        audit(Noting(f"{name}/notes"), Path(name, "whole"))
+        work(str(notes), Path(name, "whole"))
         length = time.monotonic() - began
+        tasks = len(list(Path(name, "whole").rglob("*.task")))
         for number in range(times):
-            folder, learner = Path(name, f"{number}"), Noting(f"{name}/notes-{number}")
-            Path(learner.notes).touch()
+            folder, notes = Path(name, f"{number}"), Path(name, f"notes-{number}")
+            notes.touch()
             child = os.fork()
             if child == 0:
-                audit(learner, folder)
+                work(str(notes), folder)
                 os._exit(0)
             time.sleep(moments.uniform(0.0, length))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             kept = len(list(folder.rglob("*.task")))
             count["killed"] += 1
-            count["killed midway"] += 0 < kept < PAIRS
-            count["pairs kept"] += kept
-            count["same bytes"] += audit(learner, folder) == whole
-            count["runs"] += learner.calls
-            count["runs made twice"] += learner.calls - 2 * PAIRS
+            count["killed midway"] += 0 < kept < tasks
+            count["tasks kept"] += kept
+            count["same bytes"] += work(str(notes), folder) == whole
+            count["made"] += notes.stat().st_size
+            count["made twice"] += notes.stat().st_size - once
     return count
 
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--times", type=int, default=50, help="audits to kill")
-    found = kill(asked.parse_args().times)
+    asked.add_argument("--times", type=int, default=50, help="how often each is killed")
+    number = asked.parse_args().times
+    found = {what: kill(number, what) for what in WORKS}
     print(json.dumps(found))
-    sys.exit(found["same bytes"] != found["killed"])
+    sys.exit(any(counted["same bytes"] != counted["killed"] for counted in found.values()))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,9 @@ import pytest
 import reprl
 from reprl.tasks import cluster, count_hands
 from tests import kills
+from tests.loopback import PATH, ROOT, Cluster, wait_for
 from tests.shop import Shop
 
-ROOT = Path(__file__).parent.parent
 PAIRS = 200
 SHOP: dict[str, Any] = {
     "horizon": 2,
@@ -39,49 +37,13 @@ with cluster(sys.argv[1]):
 """
 
 
-def test_audits_that_are_killed_go_on_to_the_same_bytes() -> None:
-    found = kills.kill(6)
+@pytest.mark.parametrize(("what", "in_flight"), [("audit", 2), ("learn", 1)])
+def test_what_is_killed_goes_on_to_the_same_bytes(what: str, in_flight: int) -> None:
+    found = kills.kill(6, what)
     assert found["same bytes"] == found["killed"] == 6
-    assert found["killed midway"] >= 2, "the moments are spread over the audit"
-    assert found["runs made twice"] <= 2 * found["killed"], "but for the pair in flight nothing is done twice"
-    assert found["pairs kept"] > 0
-
-
-class Cluster:
-    """A scheduler and three workers on loopback."""
-
-    def __init__(self, folder: Path) -> None:
-        self.processes: list[subprocess.Popen[bytes]] = []
-        place = folder / "scheduler.json"
-        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(place), "--no-dashboard")
-        wait_for(place.exists)
-        for _ in range(3):
-            self._start(
-                "worker", "--scheduler-file", str(place), "--nthreads", "1", "--no-nanny", "--no-dashboard",
-                "--local-directory", str(folder),
-            )  # fmt: skip
-        self.address: str = json.loads(place.read_text())["address"]
-
-    def _start(self, kind: str, *words: str) -> None:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}"]
-        path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-        self.processes.append(
-            subprocess.Popen(
-                [*command, *words], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL
-            )
-        )
-
-    def end(self) -> None:
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-
-def wait_for(condition: Any, seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
+    assert found["killed midway"] >= 2, "the moments are spread over the work"
+    assert found["made twice"] <= in_flight * found["killed"], "but for the task in flight nothing is done twice"
+    assert found["tasks kept"] > 0
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +87,7 @@ def test_a_cluster_gives_the_same_bytes_whoever_is_killed(dask: Cluster, tmp_pat
     # The client is killed, and started again.
     notes, folder = tmp_path / "client-notes", tmp_path / "client"
     words = [sys.executable, "-c", CLIENT, dask.address, str(notes), str(folder)]
-    path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    path = {**os.environ, "PYTHONPATH": PATH}
     client = subprocess.Popen(words, cwd=ROOT, env=path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: len(list(folder.rglob("*.task"))) >= 10)
     client.kill()

@@ -5,14 +5,16 @@ action, has the outcome *recorded*, and tells the agent that the episode is over
 outcome, and the records of a cell are independent draws of its law given how many there are. At the last step only
 phantoms are offered: a real action would teach the agent the same and record nothing.
 
-The kernels are plain Python over flat arrays, integers and floats, without allocation, and use only what numba-cuda
-compiles too: named tuples of arrays, whole-number arithmetic, math.sqrt, loops.
+The kernels are plain Python over flat arrays, integers and floats, without allocation; `reprl.explore.gpu` compiles the
+same code for GPUs. Three things are written as calls, since they have another name there: products and sums, which a
+GPU would fuse and so round once where two roundings are meant, and additions to a table that all runs share. Tables of
+an agent are unpacked, not named, since they come as a plain tuple there.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
@@ -27,7 +29,9 @@ Number = TypeVar("Number", np.float64, np.int64, np.uint64)
 _TABLE = 1024
 _WORDS = 64
 _MASK = _WORDS - 1
-_ONE = np.uint64(1)
+_ALONE = True
+"""Whether a thread takes its steps alone. Those of a GPU wait for each other: one update for both kinds of action is
+quicker there, and one for each here."""
 
 
 class Schedule(NamedTuple):
@@ -93,27 +97,47 @@ def zeros_apart(n: int, kind: type[Number]) -> NDArray[Number]:
 
 
 @njit(cache=True, nogil=True)
+def times(x: float, y: float) -> float:
+    """Return x·y, rounded."""
+    return x * y
+
+
+@njit(cache=True, nogil=True)
+def plus(x: float, y: float) -> float:
+    """Return x + y, rounded."""
+    return x + y
+
+
+@njit(cache=True, nogil=True)
+def tally(table: NDArray[np.int64], at: Any, number: int) -> None:
+    """Add a number to an entry of a table that runs share."""
+    table[at] += number
+
+
+@njit(cache=True, nogil=True)
 def restart(agent: Agent, n_states: int, n_actions: int, horizon: int) -> None:
     """Forget everything: Q = V = H, no visits; real actions are not offered at the last step."""
+    q, visits, choice, value, _ = agent
     width = 2 * n_actions
-    agent.q[:] = horizon
-    agent.visits[:] = 0
-    agent.choice[:] = 0
-    agent.value[: horizon * n_states] = horizon
-    agent.value[horizon * n_states :] = 0.0
+    q[:] = horizon
+    visits[:] = 0
+    choice[:] = 0
+    value[: horizon * n_states] = horizon
+    value[horizon * n_states :] = 0.0
     for cell in range((horizon - 1) * n_states, horizon * n_states):
-        agent.choice[cell] = n_actions
+        choice[cell] = n_actions
         for a in range(n_actions):
-            agent.q[cell * width + a] = -math.inf
+            q[cell * width + a] = -math.inf
 
 
 @njit(cache=True, nogil=True)
 def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int, future: float) -> None:
     """Learn from one step: move Q towards future + bonus, then find the cell's new value and best action."""
+    q, visits, choice, value, _ = agent
     base = np.uint64(cell * width)  # unsigned, so that no index is taken for one counted from the end
     at = base + np.uint64(action)
-    t = agent.visits[at] + 1
-    agent.visits[at] = t
+    t = visits[at] + 1
+    visits[at] = t
     if t <= _TABLE:
         rate = schedule.rate[t - 1]
         bonus = schedule.bonus[t - 1]
@@ -121,21 +145,21 @@ def update(agent: Agent, schedule: Schedule, cell: int, action: int, width: int,
         rate = (schedule.horizon + 1.0) / (schedule.horizon + t)
         bonus = schedule.scale / math.sqrt(t)
     if 2 * action < width:
-        bonus *= schedule.guide
-    agent.q[at] = (1.0 - rate) * agent.q[at] + rate * (future + bonus)
+        bonus = times(bonus, schedule.guide)
+    q[at] = plus(times(1.0 - rate, q[at]), times(rate, plus(future, bonus)))
     best = 0
-    largest = agent.q[base]
+    largest = q[base]
     for a in range(1, width):
-        q = agent.q[base + np.uint64(a)]
-        if q > largest:
-            largest = q
+        other = q[base + np.uint64(a)]
+        if other > largest:
+            largest = other
             best = a
-    agent.choice[cell] = best
-    agent.value[cell] = min(float(schedule.horizon), largest)
+    choice[cell] = best
+    value[cell] = min(float(schedule.horizon), largest)
 
 
 @njit(cache=True, nogil=True)
-def _refill(key: np.uint64, run: np.uint64, block: np.uint64, words: NDArray[np.uint64]) -> None:
+def refill(key: np.uint64, run: np.uint64, block: np.uint64, words: NDArray[np.uint64]) -> None:
     """Read the next blocks of the run's stream into the buffer."""
     for i in range(words.size // 2):
         first, second = philox(key, run, block + np.uint64(i))
@@ -167,6 +191,7 @@ def explore_episodes(
         hits: (n_slots,) tallies to add to.
     """
     outcomes = world.outcomes
+    _, _, choice, value, words = agent
     n_states, n_actions, horizon = outcomes.n_states, outcomes.n_actions, outcomes.horizon
     width = 2 * n_actions
     samples = 0
@@ -174,28 +199,34 @@ def explore_episodes(
         s = world.start_state[0]
         if world.start_state.size > 1:
             if position & _MASK == 0:
-                _refill(key, run, np.uint64(position >> 1), agent.words)
-            w = agent.words[position & _MASK]
+                refill(key, run, np.uint64(position >> 1), words)
+            w = words[position & _MASK]
             position += 1
             samples += 1
             s = world.start_state[draw_outcome(world.start, 0, w)]
         for h in range(horizon):
             cell = h * n_states + s
-            action = agent.choice[cell]
+            action = choice[cell]
             phantom = action >= n_actions
             row = h * outcomes.row_shift + s * n_actions + (action - n_actions if phantom else action)
             if position & _MASK == 0:
-                _refill(key, run, np.uint64(position >> 1), agent.words)
-            w = agent.words[position & _MASK]
+                refill(key, run, np.uint64(position >> 1), words)
+            w = words[position & _MASK]
             position += 1
             samples += 1
             e = draw_outcome(world.table, row, w)
+            future = 0.0
             if phantom:
-                hits[e + h * outcomes.slot_shift] += 1
-                update(agent, schedule, cell, action, width, 0.0)
+                tally(hits, e + h * outcomes.slot_shift, 1)
+                if _ALONE:
+                    update(agent, schedule, cell, action, width, future)
+                    break
+            else:
+                s = outcomes.next_state[e]
+                future = value[(h + 1) * n_states + s]
+            update(agent, schedule, cell, action, width, future)
+            if phantom:
                 break
-            s = outcomes.next_state[e]
-            update(agent, schedule, cell, action, width, agent.value[(h + 1) * n_states + s])
     return position, samples
 
 
@@ -217,5 +248,5 @@ def mark_short(
                 fewest = min(fewest, visits[base + a])
             for i in range(quotas.size):
                 if fewest < quotas[i]:
-                    short[i, h, s] += 1
+                    tally(short, (i, h, s), 1)
                     missed[h, s] += np.uint8(1)

@@ -14,6 +14,7 @@ import numpy as np
 
 from reprl.checkpoints import Checkpoint
 from reprl.errors import check_int
+from reprl.explore import gpu
 from reprl.explore.blackbox import explore_black_box
 from reprl.explore.qagent import Agent, explore_episodes, make_agent, mark_short, restart, zeros_apart
 from reprl.explore.runs import Batch, Exploration, Orders, RunSettings, keep_batches
@@ -44,13 +45,13 @@ def explore(
         runs: how many.
         quotas: records that every action of a state needs, one or several numbers.
         purpose: name of the data stream, for people: every batch of a model reads a fresh one.
-        workers: threads, or processes for a black box.
+        workers: threads, or processes for a black box; a GPU, if `reprl.explore.gpu.on_gpu` is in force, needs none.
         checkpoint: where the batch is kept when it is done, or is already.
         progress: called from this thread now and then with the episodes done and the episodes of the batch.
 
     Guarantee:
         Given the numbers of records, the records of all cells are independent draws from the cells' laws (Corollary
-        5.7). Bytes do not depend on workers.
+        5.7). Bytes do not depend on workers, nor on a GPU.
 
     Randomness:
         Data stream (data seed, "explore/" + purpose + number of the model's batch), lane = run. A black box is seeded
@@ -81,19 +82,15 @@ def _explore(
     """Make the runs of a batch, and charge for them."""
     world = model.arrays
     if world is None:
+        gpu.refuse("a black box")
         return explore_black_box(model, orders, runs, workers, progress)
-    crew = _Crew(world, orders, runs)
+    crew: _Crew | gpu.Flight
+    crew = gpu.Flight(gpu.find_gpu(), world, orders, runs) if gpu.is_wanted() else _Crew(world, orders, runs, workers)
     try:
-        crew.work(workers, progress)
+        return crew.work(progress)
     finally:  # what an interrupted batch has drawn is spent too
-        model.ledger.episodes += sum(desk.episodes for desk in crew.desks)
-        model.ledger.samples += sum(desk.samples for desk in crew.desks)
-    hits, short, starts = crew.desks[0].hits, crew.desks[0].short, crew.desks[0].starts
-    for desk in crew.desks[1:]:
-        hits += desk.hits
-        short += desk.short
-        starts += desk.starts
-    return Exploration(runs, short, crew.missed, Counts(world.outcomes, hits), crew.first_value, starts)
+        model.ledger.episodes += crew.episodes
+        model.ledger.samples += crew.samples
 
 
 class _Desk:
@@ -112,24 +109,33 @@ class _Desk:
 class _Crew:
     """Workers that take runs off one list until it is empty or someone calls stop."""
 
-    def __init__(self, world: EpisodeArrays, orders: Orders, runs: int) -> None:
+    def __init__(self, world: EpisodeArrays, orders: Orders, runs: int, workers: int) -> None:
         self.world = world
         horizon, n_states, n_actions = world.outcomes.shape
-        self.episodes = orders.settings.episodes
+        self.length = orders.settings.episodes
         self.quotas = orders.quotas
         self.key = np.uint64(orders.key)
         self.schedule = orders.settings.schedule(n_states, n_actions, horizon)
         self.first_value = np.empty(runs)
         self.missed = np.zeros((runs, horizon, n_states), dtype=np.uint8)
-        self.desks: list[_Desk] = []
+        self.desks = [_Desk(world.outcomes, orders.quotas.size) for _ in range(min(workers, runs))]
         self._left: Iterator[int] = iter(range(runs))
         self._lock = threading.Lock()
         self._stop = threading.Event()
 
-    def work(self, workers: int, progress: Callable[[int, int], None] | None) -> None:
-        """Run everything; an interrupt stops all workers at their next slice."""
-        self.desks = [_Desk(self.world.outcomes, self.quotas.size) for _ in range(min(workers, self.first_value.size))]
-        total = self.first_value.size * self.episodes
+    @property
+    def episodes(self) -> int:
+        """Episodes made so far."""
+        return sum(desk.episodes for desk in self.desks)
+
+    @property
+    def samples(self) -> int:
+        """Samples drawn so far."""
+        return sum(desk.samples for desk in self.desks)
+
+    def work(self, progress: Callable[[int, int], None] | None) -> Exploration:
+        """Make all runs, and return what they found; an interrupt stops all workers at their next slice."""
+        total = self.first_value.size * self.length
         with ThreadPoolExecutor(len(self.desks)) as pool:
             try:
                 jobs: set[Future[None]] = {pool.submit(self._serve, desk) for desk in self.desks}
@@ -138,10 +144,17 @@ class _Crew:
                     for job in done:
                         job.result()
                     if progress is not None:
-                        progress(sum(desk.episodes for desk in self.desks), total)
+                        progress(self.episodes, total)
             except BaseException:
                 self._stop.set()
                 raise
+        first = self.desks[0]
+        for desk in self.desks[1:]:
+            first.hits += desk.hits
+            first.short += desk.short
+            first.starts += desk.starts
+        counts = Counts(self.world.outcomes, first.hits)
+        return Exploration(self.first_value.size, first.short, self.missed, counts, self.first_value, first.starts)
 
     def _serve(self, desk: _Desk) -> None:
         while not self._stop.is_set():
@@ -157,8 +170,8 @@ class _Crew:
         per_slice = max(1, _SLICE // horizon)
         restart(desk.agent, n_states, n_actions, horizon)
         done, position = 0, 0
-        while done < self.episodes and not self._stop.is_set():
-            episodes = min(per_slice, self.episodes - done)
+        while done < self.length and not self._stop.is_set():
+            episodes = min(per_slice, self.length - done)
             position, samples = explore_episodes(
                 self.world, desk.agent, self.schedule, self.key, np.uint64(run), position, episodes, desk.hits
             )
