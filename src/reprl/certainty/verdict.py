@@ -8,6 +8,7 @@ counted for the other (docs/proofs/certificate.md §6).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from reprl.certainty.tolerances import (
 from reprl.certainty.values import bound_best, bound_policy
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
-from reprl.rule.choice import LEAST_MARGIN, NOISE, Rule, noise_of
+from reprl.rule.choice import DRAWN, LEAST_MARGIN, NOISE, Rule, noise_of
 from reprl.rule.preferred import CLEAR
 
 
@@ -166,17 +167,16 @@ def _weigh(rule: Rule, known: _Known) -> Verdict:
             printed.setdefault(candidate.policy, []).append(number)
     open_ones = [number for number, candidate in enumerate(found) if candidate.policy is None]
     least = {
-        policy: _log(sum(found[j].low for j in group)) + noise_of(rule, policy) for policy, group in printed.items()
+        policy: _log(_pooled(found[j].low for j in group)) + noise_of(rule, policy) for policy, group in printed.items()
     }
     if not least or max(least.values()) == -math.inf:
         return _nothing(found, [found[j] for j in open_ones])
     first = max(least, key=lambda policy: least[policy])
     share = [_share(rule, known, printed[first], j) if found[j].policy != first else 0.0 for j in range(len(found))]
-    doubt = sum(share[j] for j in open_ones)
-    rivals = {"an undecided tolerance": _log(doubt) + NOISE}
+    rivals = {"an undecided tolerance": _log(_pooled(share[j] for j in open_ones)) + NOISE}
     for policy, group in printed.items():
         if policy != first:
-            high = _log(sum(share[j] for j in group) + doubt) + noise_of(rule, policy)
+            high = _log(_pooled(share[j] for j in (*group, *open_ones))) + noise_of(rule, policy)
             rivals["another policy"] = max(rivals.get("another policy", -math.inf), high)
     worst = max(rivals, key=lambda name: rivals[name])
     lead = noise_of(rule, first) - rivals[worst]
@@ -202,16 +202,16 @@ def _share(rule: Rule, known: _Known, group: list[int], j: int) -> float:
     other = found[j]
     if other.high == 0.0:
         return 0.0
-    weight = sum(found[i].low for i in group) / other.high
+    weight = _pooled(found[i].low for i in group) / other.high
     most = max(other.margin.high, LEAST_MARGIN)
     its = Side(float(rule.tolerances[j]), other.chosen, other.visits, most)
-    total = 0.0
+    shares = []
     for i in group:
         mine = Side(float(rule.tolerances[i]), found[i].chosen, found[i].visits, found[i].margin.high)
         ratio = compare_margins(known.values, known.spreads, rule.order, rule.floor, mine, its)
         ratio = min(ratio, max(1.0, found[i].margin.low / LEAST_MARGIN))  # for clipped ones
-        total += ratio * _keep(rule, found[i].loss)
-    least = max(weight, total)
+        shares.append(ratio * _keep(rule, found[i].loss))
+    least = max(weight, _pooled(shares))
     return 1.0 / least if least > 0.0 else math.inf
 
 
@@ -226,6 +226,7 @@ def _against_laws(rule: Rule, known: _Known, verdict: Verdict) -> Verdict:
         lead = (
             max(verdict.score - _log(max(margin.most, LEAST_MARGIN)), _relative(rule, known, verdict.policy, margin))
             - NOISE
+            + DRAWN
         )
         if lead >= verdict.lead:
             continue
@@ -240,14 +241,14 @@ def _against_laws(rule: Rule, known: _Known, verdict: Verdict) -> Verdict:
 
 def _relative(rule: Rule, known: _Known, policy: Policy, margin: LawMargin) -> float:
     """Return by how much the policy's score exceeds the log margin of laws at least, by comparing distances alone."""
-    total = 0.0
+    shares = []
     for candidate, tolerance in zip(known.found, rule.tolerances, strict=True):
         if candidate.policy == policy:
             ratio = least_ratio(
                 known.values, candidate.visits, candidate.chosen, rule.order, tolerance, rule.floor, margin.cover
             )
-            total += float(ratio) * _keep(rule, candidate.loss)
-    return _log(total) + noise_of(rule, policy)
+            shares.append(float(ratio) * _keep(rule, candidate.loss))
+    return _log(_pooled(shares)) + noise_of(rule, policy)
 
 
 def _open_cells(open_ones: list[Candidate]) -> list[tuple[int, int]]:
@@ -262,6 +263,11 @@ def _nothing(found: list[Candidate], open_ones: list[Candidate]) -> Verdict:
     """No policy has a weight that is proven to be above 0."""
     reason = "no tolerance is decided" if len(open_ones) == len(found) else "no policy is proven to lose little enough"
     return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, -1, 0.0, None, _open_cells(open_ones))
+
+
+def _pooled(weights: Iterable[float]) -> float:
+    """Return the weight of a policy that has those of several candidates, as ``choose`` pools them."""
+    return math.sqrt(sum(weight * weight for weight in weights))
 
 
 def _log(weight: float) -> float:

@@ -1,8 +1,8 @@
 """The choice among candidates: the rule whole, f(ξ, M).
 
 Every tolerance prints a policy and, where the law does not depend on the step, a steady one. Candidates that print the
-same one need no separation, so it is policies that are compared: a policy's weight is the sum of the margins of the
-candidates that print it, each less what it loses. Policies drawn from laws compete by the same ruler. The heaviest, up
+same one need no separation, so it is policies that are compared: a policy's weight is the root of the sum of squares of
+its candidates' weights, which are margins less what is lost (1/margin² is a number of samples). Policies drawn from laws compete by the same ruler. The heaviest, up
 to a little shared noise of its own, is the world's policy; one that changes with the step must weigh more than a steady
 one by a shared handicap.
 """
@@ -39,7 +39,9 @@ LEAST_MARGIN = 1e-9
 HANDICAP = (0.3, 0.7)
 """What is taken from the log weight of a policy that changes with the step, where there are steady candidates: shared,
 uniform between these. Greedy policies with and without steps often hang on one comparison and are equally firm."""
-FLOOR = 0.0625
+DRAWN = 0.7
+"""What is taken from the log weight of a policy that laws draw, whose margin rests on a fitted exchange rate."""
+FLOOR = 0.25
 """τ in units of ε/(H·S), times a shared factor in (½, 1]."""
 ROOM = (0.75, 0.95)
 """A candidate's loss must stay below a shared random share of ε, uniform between these: no world is at the edge for
@@ -280,7 +282,7 @@ def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
         each = np.array([weights[kind][j] for kind, j in group])
         kind, j = group[int(np.argmax(each))]
         policy, (h, s, a) = rule.policy(found[kind].actions[j]), (int(i) for i in found[kind].tightest[j])
-        score = float(np.logaddexp.reduce(each)) + noise_of(rule, policy)
+        score = 0.5 * float(np.logaddexp.reduce(2.0 * each)) + noise_of(rule, policy)
         margin, loss = float(found[kind].margin[j]), float(found[kind].loss[j])
         entries.append(_Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a)))
     return entries
@@ -294,12 +296,12 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
     for number, width in enumerate(rule.widths):
         laws, firm = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
         margin = np.array([firm])
-        if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE <= rival:
+        if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE - DRAWN <= rival:
             continue
         key = rule.key.derive("sampled", rule.first + number)
         drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
         policy = rule.policy(drawn.reshape(horizon, n_states))
         loss = policy_loss(dynamics, gaps.value[0], policy.table)
-        score = float(_weight(rule, margin, np.array([loss]))[0]) + noise_of(rule, policy)
+        score = float(_weight(rule, margin, np.array([loss]))[0]) + noise_of(rule, policy) - DRAWN
         entries.append(_Entry(score, policy, "sampled", number, firm, loss, None))
     return entries
