@@ -30,7 +30,7 @@ from reprl.certainty.tolerances import (
 from reprl.certainty.values import bound_best, bound_policy
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
-from reprl.rule.choice import DRAWN, LEAST_MARGIN, NOISE, Rule, noise_of
+from reprl.rule.choice import DRAWN, LEAST_MARGIN, NOISE, POOL, Rule, noise_of
 from reprl.rule.preferred import CLEAR
 
 
@@ -267,7 +267,7 @@ def _nothing(found: list[Candidate], open_ones: list[Candidate]) -> Verdict:
 
 def _pooled(weights: Iterable[float]) -> float:
     """Return the weight of a policy that has those of several candidates, as ``choose`` pools them."""
-    return math.sqrt(sum(weight * weight for weight in weights))
+    return float(sum(weight**POOL for weight in weights)) ** (1.0 / POOL)
 
 
 def _log(weight: float) -> float:

@@ -1,8 +1,8 @@
 """The choice among candidates: the rule whole, f(ξ, M).
 
 Every tolerance prints a policy and, where the law does not depend on the step, a steady one. Candidates that print the
-same one need no separation, so it is policies that are compared: a policy's weight is the root of the sum of squares of
-its candidates' weights, which are margins less what is lost (1/margin² is a number of samples). Policies drawn from laws compete by the same ruler. The heaviest, up
+same one need no separation, so it is policies that are compared: a policy's weight is the POOL-norm of its
+candidates' weights, which are margins less what is lost. Policies drawn from laws compete by the same ruler. The heaviest, up
 to a little shared noise of its own, is the world's policy; one that changes with the step must weigh more than a steady
 one by a shared handicap.
 """
@@ -36,6 +36,9 @@ NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
 LEAST_MARGIN = 1e-9
 """Smaller margins count as this one."""
+POOL = 3.0
+"""The norm that pools weights of candidates. A sum, 1, would let many small margins outweigh a large one, and small ones
+look smaller than they are until much data is in; the largest alone moves with the shared offset of the tolerances."""
 HANDICAP = (0.3, 0.7)
 """What is taken from the log weight of a policy that changes with the step, where there are steady candidates: shared,
 uniform between these. Greedy policies with and without steps often hang on one comparison and are equally firm."""
@@ -282,7 +285,7 @@ def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
         each = np.array([weights[kind][j] for kind, j in group])
         kind, j = group[int(np.argmax(each))]
         policy, (h, s, a) = rule.policy(found[kind].actions[j]), (int(i) for i in found[kind].tightest[j])
-        score = 0.5 * float(np.logaddexp.reduce(2.0 * each)) + noise_of(rule, policy)
+        score = float(np.logaddexp.reduce(POOL * each)) / POOL + noise_of(rule, policy)
         margin, loss = float(found[kind].margin[j]), float(found[kind].loss[j])
         entries.append(_Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a)))
     return entries
