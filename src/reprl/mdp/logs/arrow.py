@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from reprl.errors import ReprlError, quote
 from reprl.mdp.logs.tables import CHUNK, Chunk, Coded, Table, find_columns
 
-BLOCK = 1 << 22
+BLOCK = 1 << 20
 """Bytes of a CSV file that are parsed at a time; no row may be longer."""
 _FORMATS = (".csv", ".csv.gz", ".parquet")
 _ROW = re.compile(r"Row #(\d+): ")

@@ -32,7 +32,7 @@ MOST_PAIRS = 1 << 23
 these become one."""
 MOST_OUTCOMES = 1 << 24
 """Outcomes that are kept apart, at most."""
-_WAITING = 1 << 20
+_WAITING = 1 << 18
 _BLOCK, _THING = 31, (1 << 31) - 1
 
 
@@ -172,7 +172,10 @@ class Tally:
         order = np.argsort(pairs, kind="stable")
         pairs, hits = pairs[order], hits[order]
         first = np.flatnonzero(np.diff(pairs, prepend=-1))
-        pairs, hits = pairs[first], np.add.reduceat(hits, first) if first.size else hits
+        self._bring(pairs[first], np.add.reduceat(hits, first) if first.size else hits)
+
+    def _bring(self, pairs: NDArray[np.int64], hits: NDArray[np.int64]) -> None:
+        """Bring in pairs that are sorted, each once."""
         size = self._size + _count_known(self._pairs, self._hits, self._size, pairs, hits)
         if size > self._pairs.size:
             room = max(_WAITING, size + size // 4)
@@ -186,20 +189,27 @@ class Tally:
         self._merge()
         low = int(np.searchsorted(self._pairs[: self._size], blocks << _BLOCK))
         upper = slice(low, self._size)
-        self._waiting = [(self._pairs[upper] - (blocks << _BLOCK), self._hits[upper].copy())]
+        pairs, hits = self._pairs[upper] - (blocks << _BLOCK), self._hits[upper].copy()
         self._size = low
-        self._merge()
+        self._bring(pairs, hits)
 
     def sparse(self, blocks: int, names: NDArray[np.int64] | None = None) -> Sparse:
         """Return all of them, things by other names where such are given."""
         self._merge()
         pairs, hits = self._pairs[: self._size], self._hits[: self._size]
         first = np.searchsorted(pairs, np.arange(blocks + 1) << _BLOCK)
-        thing = (pairs & _THING).astype(np.int32)
-        if names is not None:
-            thing = names.astype(np.int32)[thing]
+        thing = np.empty(self._size, dtype=np.int32)
+        _name(pairs, np.empty(0, dtype=np.int64) if names is None else names, thing)
         small = hits.max(initial=0) < 2**31
         return Sparse(first, thing, hits.astype(np.int32) if small else hits.copy())
+
+
+@njit(cache=True, nogil=True)
+def _name(pairs: NDArray[np.int64], names: NDArray[np.int64], thing: NDArray[np.int32]) -> None:
+    """Fill thing with that of every pair, by its name where there are names."""
+    for i in range(pairs.size):
+        number = pairs[i] & _THING
+        thing[i] = names[number] if names.size else number
 
 
 @njit(cache=True, nogil=True)
