@@ -1,8 +1,8 @@
 """Long logs: seconds and memory of reading files of 10⁶ to 10⁸ rows.
 
-Rows are random, 20 states, 3 actions, 10 steps an episode; a file is written in a stream, read whole in a process of its
-own, whose resident memory is told before the first row and at its peak, and removed. REPRL_ROWS=1e6,1e8 says how many
-rows, REPRL_LOGS=csv,parquet,named in which files: `named` is Parquet with episodes that are texts, not numbers.
+Rows are random, 20 states, 3 actions, 10 steps an episode; a file is written in a stream, read whole in a process of
+its own, whose resident memory is told before the first row and at its peak, and removed. REPRL_ROWS=1e6,1e8 says how
+many rows, REPRL_LOGS=csv,parquet,named in which files: `named` is Parquet with episodes that are texts, not numbers.
 """
 
 from __future__ import annotations

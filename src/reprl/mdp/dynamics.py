@@ -196,7 +196,7 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
 
 @njit(cache=True, nogil=True)
 def _mark_seen(outcomes: Outcomes, law: NDArray[np.float64], kept: NDArray[np.bool_], first: NDArray[np.int64]) -> None:
-    """Fill kept with whether an outcome leads to where some action of its state leads, and first with where rows begin."""
+    """Fill kept with whether an outcome leads where some action of its state does, and first with where rows begin."""
     last = np.full(outcomes.n_states, -1)
     for group in range((outcomes.first.size - 1) // outcomes.n_actions):
         begin, end = group * outcomes.n_actions, (group + 1) * outcomes.n_actions
