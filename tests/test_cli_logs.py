@@ -77,7 +77,7 @@ def test_what_does_not_go_with_a_log_is_refused(logs: Path, tmp_path: Path, call
     for words, message in (
         (["learn"], "ENV must be given, or --log FILE"),
         (["learn", "gridworld-v0", *log, "-H", 3], "ENV must be left out with --log, got 'gridworld-v0'"),
-        (["learn", *log], "--horizon must be given with --log"),
+        (["learn", *log], "--horizon or --discount must be given with --log"),
         (["learn", *log, "-H", 3, "--data-seed", 3], "--data-seed must be left out with --log, got 3"),
         (["learn", *log, "-H", 3, "--max-samples", 3], "--max-samples must be left out with --log"),
         (["learn", "gridworld-v0", "--support", 0.1], "--support must come with --log, got 0.1"),

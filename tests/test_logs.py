@@ -308,7 +308,19 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         ({"columns": {"state": None}}, "columns['state'] must be the name of a column"),
         ({"rule": "sampled"}, "rule must be 'canonical' for a log"),
         ({"access": "generative"}, "access must be 'episodic' for a log"),
-        ({"discount": 0.9}, "discount must be left out for a log"),
+        ({"horizon": None}, "horizon must be given for a log, or a discount, got neither"),
+        ({"discount": 1}, "discount must lie in (0, 0.9999], got 1"),
+        ({"discount": "x"}, "discount must be a number in (0, 0.9999], got 'x'"),
+        ({"discount": 0.9, "horizon": 0}, "horizon must be a whole number from 1"),
+        ({"discount": 0.9, "stationary": False}, "stationary must be True, or left out, for a log with a discount"),
+        ({"discount": 0.9, "epsilon": 11}, "epsilon must lie in (0, 10]"),
+        ({"allowed": [[0]]}, "states and actions must be given with allowed, whose order is theirs"),
+        ({"allowed": {"ill": ["treat", "wait"]}}, "allowed must say what may be done in every state, got nothing for"),
+        ({"allowed": {"ill": ["treat"], "well": ["wait"]}}, "must be allowed in state 'ill', got 'wait'"),
+        ({"allowed": {"ill": [], "well": ["wait"]}}, "allowed['ill'] must be a list of at least one label"),
+        ({"allowed": {1: ["wait"], "1": ["wait"]}}, "allowed must name every state once, got '1' twice"),
+        ({"allowed": {"x": ["treat"]}, "states": ["ill", "well"]}, "allowed must name states among 'ill', 'well'; got"),
+        ({"allowed": "mask.txt"}, "allowed must be a file that ends in .csv"),
         ({"epsilon": 9}, "epsilon must lie in (0, 3]"),
         ({"flavour": 1}, "option must be one of"),
     ],
@@ -377,6 +389,60 @@ def test_a_dataset_of_minaris_form_is_read() -> None:
 
 
 # Redrawing by whole episodes
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 9)), max_size=12), max_size=6),
+    st.integers(0, 3),
+    st.integers(1, 8),
+)
+def test_a_tally_is_a_counter_whatever_waits_and_folds(chunks: Any, folds: int, waiting: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_WAITING", waiting)
+        tally, expected = blocks.Tally(), Counter[tuple[int, int]]()
+        number = 8
+        for i, chunk in enumerate(chunks):
+            pairs = np.array(chunk, dtype=np.int64).reshape(-1, 2)
+            tally.add(pairs[:, 0] % number, pairs[:, 1])
+            expected.update((block, thing) for block, thing in chunk)
+            if i < folds:
+                number //= 2
+                tally.fold(number)
+        together = Counter[tuple[int, int]]()
+        for (block, thing), hits in expected.items():
+            together[block % number, thing] += hits
+        for most in (0, 3, len(together) - 1, len(together)):
+            assert tally.exceeds(most) == (len(together) > most)
+        found = tally.sparse(number, np.arange(10)[::-1].copy())
+    got = zip(found.block.tolist(), found.thing.tolist(), found.hits.tolist(), strict=True)
+    assert {(block, 9 - thing): hits for block, thing, hits in got} == dict(together)
+
+
+def test_how_far_blocks_are_put_together_does_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(2000, 4)
+    monkeypatch.setattr("reprl.mdp.logs.read.MOST_PAIRS", 5600)
+    numbers = set()
+    for size in (17, 500, 10_000):
+        monkeypatch.setattr(tables, "CHUNK", size)
+        found = read(log, **CLINIC)
+        numbers.add((found.blocks.number, found.blocks.redraw(2, 5).digest))
+        assert found.blocks.slots.thing.size <= 5600
+    assert len(numbers) == 1
+    assert 128 < numbers.pop()[0] < 1024
+
+
+def test_episodes_that_are_numbered_are_kept_as_runs_and_noticed_when_they_return() -> None:
+    numbers = [3, 4, 5, 9, 6, 7, 8, 1, 2]
+    log: dict[str, list[Any]] = {"episode": numbers, "state": ["x"] * 9, "action": ["a"] * 9, "reward": [0.0] * 9}
+    with pytest.MonkeyPatch.context() as patch:
+        for size in (1, 2, 3, 9):
+            patch.setattr(tables, "CHUNK", size)
+            assert read(log).episodes == 9
+            for back in numbers[:-1]:
+                again = {name: [*column, column[-1]] for name, column in log.items()} | {"episode": [*numbers, back]}
+                with pytest.raises(reprl.ReprlError, match=f"row 10, column 'episode' .* got '{back}' again"):
+                    read(again)
 
 
 def test_redrawn_logs_are_made_of_whole_episodes() -> None:
@@ -532,6 +598,16 @@ def test_a_short_log_promises_nothing() -> None:
     assert "the log is too short to be sure" in short.guarantee.source
 
 
+def test_a_log_of_few_episodes_promises_nothing_however_alike_they_are() -> None:
+    for episodes, status in ((1, "none"), (99, "none"), (100, "rehearsed")):
+        log = {"episode": np.repeat(np.arange(episodes), 2), "state": ["x", "y"] * episodes}
+        log |= {"action": ["a", "b"] * episodes, "reward": [0.0, 1.0] * episodes}
+        found = reprl.learn_log(log, horizon=2, shared_seed=1)
+        assert found.guarantee.status == status
+        if status == "none":
+            assert f"redrawn from {episodes} episodes, where 100 are the fewest" in found.guarantee.source
+
+
 def test_what_is_not_known_is_added_to_the_loss() -> None:
     run = reprl.learn_log(make_log(20_000, 1), **CLINIC, shared_seed=7, reach=0.9)
     assert run.coverage is not None
@@ -564,7 +640,7 @@ def test_recipes_and_receipts_of_logs(tmp_path: Path, result: reprl.LearnResult)
 def test_an_edited_recipe_of_a_log_is_refused(result: reprl.LearnResult) -> None:
     text = result.recipe.to_json()
     for old, new, message in (
-        ('"support": 0.2', '"support": 0.3', "sizes and digest of a log must be"),
+        ('"support": 0.2', '"support": 0.3', "sizes, discount and digest of a log must be"),
         ('"support": 0.2', '"support": "much"', "support must lie in"),
         ('"reach"', '"breach"', "options of a log must be"),
         ('"columns": {', '"columns": 3, "more": {', "options of a log must be"),
@@ -668,6 +744,8 @@ def test_a_mask_of_a_log_is_kept_to_checked_and_published() -> None:
     wrong["state"][first], wrong["next_state"][first], wrong["action"][first] = 1, 1, 0
     with pytest.raises(reprl.ReprlError, match=r"row 1\b.*action.*must be allowed in state '1', got '0'"):
         reprl.learn_log(wrong, allowed=allowed, **told)
+    by_label = reprl.learn_log(log, allowed={2: [0, 1], 1: [1], 0: [0, 1]}, **told)
+    assert by_label.recipe.digest == found.recipe.digest
     for bad in ([[0], [1]], [[0], [], [1]], [[0], [5], [1]], "all"):
         with pytest.raises(reprl.ReprlError, match="allowed"):
             reprl.learn_log(log, allowed=bad, **told)

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl.errors import ReprlError
+from reprl.mdp.dynamics import Data, empirical_dynamics, without_unseen
 from reprl.mdp.icu import icu_sepsis, read_numbers
+from reprl.rule.choice import choose, make_rule
+from reprl.rule.gaps import find_gaps
 
 needs_icu = pytest.mark.skipif(util.find_spec("icu_sepsis") is None, reason="the extra icu is not installed")
 
@@ -138,6 +141,29 @@ def test_a_large_world_takes_memory_for_what_can_happen_only() -> None:
     assert peak < 2 * 10**8  # dense transitions alone would take 6 GB
     with pytest.raises(ReprlError, match="dense transitions must have at most"):
         mdp.transition  # noqa: B018 - a property
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0.0, 0.8]))
+def test_a_team_that_sees_few_outcomes_computes_the_same_bits_from_those_alone(
+    seed: int, calls: int, discount: float
+) -> None:
+    law, reward = dense(seed, 8)
+    mdp = reprl.TabularMDP(law, reward[None], 0, 4)
+    data = Data(reprl.GenerativeModel(mdp, seed).pooled.sample(calls), np.bincount([0], minlength=8) * calls)
+    data = data.forever(discount) if discount else data
+    whole = empirical_dynamics(data)
+    thin = without_unseen(whole)
+    if 2 * np.count_nonzero(whole.probability) <= whole.probability.size:
+        seen = np.count_nonzero(whole.probability)
+        assert seen == np.count_nonzero(thin.probability) <= thin.probability.size < whole.probability.size
+    else:
+        assert thin is whole
+    rule = make_rule(reprl.SharedKey(seed), whole.outcomes.shape, epsilon=0.3, discount=discount)
+    first, second = (choose(rule, dynamics) for dynamics in (whole, thin))
+    assert first == second
+    for one, other in zip(find_gaps(whole, rule.order), find_gaps(thin, rule.order), strict=True):
+        assert np.array_equal(one, other)
 
 
 # Worlds that are built so.

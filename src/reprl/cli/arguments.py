@@ -192,6 +192,14 @@ States = Annotated[
 Actions = Annotated[
     str | None, option("--actions", help="Labels of a log's actions. Default: those that it holds.", metavar="A,B,…")
 ]
+Allowed = Annotated[
+    Path | None,
+    option(
+        "--allowed",
+        help="What may be done where: a table with a row for each pair of a log's state and action.",
+        metavar="FILE",
+    ),
+]
 Support = Annotated[
     float | None, option("--support", help="Relative share that makes a logged action count. Default 0.2.", kind=real)
 ]

@@ -56,6 +56,7 @@ def learn(
     column: args.Columns = None,
     states: args.States = None,
     actions: args.Actions = None,
+    allowed: args.Allowed = None,
     support: args.Support = None,
     reach: args.Reach = None,
     reward_step: args.RewardStep = None,
@@ -75,23 +76,22 @@ def learn(
     given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
     given |= {"access": access, "rule": rule, "preference": preference, "constants": constants, "scale": scale}
     options = args.learn_options(given, option)
-    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "support": support, "reach": reach}
-    spec["reward_step"] = reward_step
+    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "allowed": allowed}
+    spec |= {"support": support, "reach": reach, "reward_step": reward_step}
     drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
     opened = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask, "certify": certify or None}
     env = _check_source(log, env, spec, {**drawn, **opened})
     if log is not None:
-        told = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
-        return _learn_log(log, spec | told, options, shared_seed, out, force)
+        return _learn_log(log, spec, (horizon, discount, reward_range), options, shared_seed, out, force)
     place = (env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout, discount)
     world, recipe = args.plan_recipe(*place, by_steps=certify)
     return _learn_from(world, recipe, out, force, counts, (place[0], *place[2:4]), dask, certify=certify, **drawn)
 
 
-def _learn_log(log: Path, *how: Any) -> Answer:
+def _learn_log(log: Path, spec: dict[str, Any], told: tuple[Any, Any, Any], *how: Any) -> Answer:
     from reprl.cli.logs import learn_from_log  # which imports from here
 
-    return learn_from_log(log, *how)
+    return learn_from_log(log, spec | dict(zip(("horizon", "discount", "reward_range"), told, strict=True)), *how)
 
 
 def _learn_from(

@@ -25,18 +25,18 @@ def learn_from_log(
     """Learn once from a log; given are the options that say what it is a log of."""
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import check_options, make_settings
-    from reprl.learning.logged import specify
+    from reprl.learning.logged import end_of, specify
     from reprl.mdp.logs.tables import open_table
     from reprl.randomness import fresh_seed
 
     world = {name: value for name, value in given.items() if value is not None}
     columns = args.read_columns(world.pop("column", None))
     states, actions = (args.read_labels(f"--{name}", world.pop(name, None)) for name in ("states", "actions"))
-    if "discount" in world:
-        raise ReprlError(f"--discount must be left out with --log, got {world['discount']:g}")
-    if "horizon" not in world:
-        raise ReprlError("--horizon must be given with --log: how many steps of an episode count, got none")
+    horizon, discount = world.pop("horizon", None), world.pop("discount", None)
+    if horizon is None and discount is None:
+        raise ReprlError("--horizon or --discount must be given with --log: how many steps count, got neither")
     check_options(options)
+    world |= end_of(horizon, discount)
     table = open_table(log, columns)
     environment = specify(table, states, actions, **world).environment(table.columns)
     settings = make_settings(options, environment)

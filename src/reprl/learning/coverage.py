@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.forever import discounted_visits, whole
 from reprl.mdp.logs.read import Log
 from reprl.mdp.outcomes import expected_return
 from reprl.mdp.policy import Policy
@@ -23,14 +24,14 @@ REDRAWN = 100
 
 
 class Coverage(NamedTuple):
-    """What a log says of a policy; values are sums of rescaled rewards, from the start."""
+    """What a log says of a policy; values are sums of rescaled rewards, discounted or not, from the start."""
 
     rows: int
     """Transitions that counted."""
     beyond: int
-    """Rows after the horizon, which were left out."""
+    """Rows after the horizon, or the length that was asked for, which were left out."""
     cut: int
-    """Episodes that stop before the horizon without being done."""
+    """Episodes that stop before that without being done."""
     covered: float
     """Share of the log's visits that are in cells where the policy decides by data, not by default."""
     alike: float
@@ -141,6 +142,11 @@ def value_of_practice(data: Data) -> float:
     horizon, n_states, n_actions = outcomes.shape
     value, out = np.zeros(n_states), np.empty((n_states, n_actions))
     visits = data.counts.visits.sum(axis=2)
+    if data.discount:
+        here, started = np.maximum(visits[0], 1), data.starts / data.starts.sum()
+        play, law = data.counts.visits[0] / here[:, None], empirical_dynamics(data).probability
+        expected_return(outcomes, hits, outcomes.slot_shift, 0, value, out)
+        return float(discounted_visits(outcomes, law, play, started, data.discount) @ (out.sum(axis=1) / here))
     for h in range(horizon - 1, -1, -1):
         expected_return(outcomes, hits, outcomes.slot_shift, h, value, out)
         value = np.divide(out.sum(axis=1), visits[h], out=np.zeros(n_states), where=visits[h] > 0)
@@ -151,5 +157,5 @@ def _unseen(plain: Dynamics, actions: NDArray[np.int64]) -> float:
     """Σ over steps of the chance to come first where nobody did what the policy says, times what is left."""
     visits = visits_of(plain, actions)
     tried = np.take_along_axis(plain.tried, actions[:, :, None], axis=2)[:, :, 0]
-    left = actions.shape[0] - np.arange(actions.shape[0])
+    left = np.array([whole(plain.discount)]) if plain.discount else actions.shape[0] - np.arange(actions.shape[0])
     return float((np.where(tried, 0.0, visits).sum(axis=1) * left).sum())

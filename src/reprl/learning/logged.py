@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import ReprlError, check_int
 from reprl.guarantee import Guarantee
 from reprl.learning.coverage import find_coverage
 from reprl.learning.learner import LearnResult, check_options, make_settings
@@ -19,12 +20,13 @@ from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.dynamics import Data
 from reprl.mdp.environment import printable_labels
+from reprl.mdp.forever import check_discount
 from reprl.mdp.gymnasium.model import REWARD_STEP
 from reprl.mdp.interface import Interface
 from reprl.mdp.logs.read import Log, read_log
-from reprl.mdp.logs.spec import LogSpec, check_labels
+from reprl.mdp.logs.spec import LogSpec, check_labels, labels_allowed
 from reprl.mdp.logs.tables import Table, open_table
-from reprl.mdp.logs.words import find_labels
+from reprl.mdp.logs.words import find_labels, read_allowed
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key, fresh_seed
@@ -33,11 +35,16 @@ from reprl.rule.gaps import find_gaps, value_spread
 from reprl.rule.preferred import decided_cells, visits_of
 from reprl.rule.supported import Supported, Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 
+LEAST = 100
+"""Episodes, or pieces of them where there is no last step, from which on a rehearsal says anything: redrawn logs of one
+episode are all alike."""
+
 
 def learn_log(
     log: Any,
     *,
-    horizon: int,
+    horizon: int | None = None,
+    discount: float | None = None,
     columns: Mapping[str, str | None] | None = None,
     states: Sequence[Any] | None = None,
     actions: Sequence[Any] | None = None,
@@ -46,7 +53,6 @@ def learn_log(
     support: float = LogSpec.support,
     reach: float = LogSpec.reach,
     allowed: Any = None,
-    discount: float | None = None,
     shared_seed: int | None = None,
     candidate: tuple[str, int] | None = None,
     **options: Unpack[LearnOptions],
@@ -57,7 +63,8 @@ def learn_log(
         log: a path to CSV (also .csv.gz) or Parquet, a pandas DataFrame, a PyArrow table, a mapping of names to arrays,
             a structured array, or a Minari dataset with finite spaces. One row for each step; the rows of an episode
             stand together, in order.
-        horizon: H; later rows are left out.
+        horizon: H; later rows are left out. With a discount, how many rows of an episode count; None for all.
+        discount: γ of a world without an end, for a stationary policy; it says that the law is alike at all steps.
         columns: role → column where their names differ; roles are episode, step, state, action, reward, next_state and
             done, of which step, next_state and done may be missing. None for a column that is not to be used.
         states: all labels, in an order that both teams share; None for those in the log.
@@ -67,9 +74,9 @@ def learn_log(
         support: an action counts where it is taken at least so often, relative to the most usual one; up to a shared
             factor of 2 less.
         reach: a state counts at a step that at least this share of the episodes comes to; the same.
-        allowed: (S, A) booleans in the order of states and actions, or a list of action numbers for each state; None
-            for all. A row that does something else is an error.
-        discount: not for logs yet.
+        allowed: a mapping from every state to the actions that may be taken there, by labels; a path to CSV or Parquet
+            with a row for each such pair; or (S, A) booleans, or a list of action numbers for each state, in the order
+            of states and actions, which must then be given. None for all. A row that does something else is an error.
         shared_seed: ξ; None draws one, to be read off the result.
         candidate: (kind, number) that a recipe has published, to follow.
         options: the fields of ``Settings`` that the rule "canonical" has a use for; epsilon_units too.
@@ -81,29 +88,41 @@ def learn_log(
     Randomness:
         Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
     """
-    if discount is not None:
-        raise ReprlError(f"discount must be left out for a log, which is learned with a horizon; got {quote(discount)}")
     check_options(options)
+    end = end_of(horizon, discount)
     world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
-    if allowed is not None:
-        if states is None or actions is None:
-            raise ReprlError("states and actions must be given with allowed, whose order is theirs, got none")
-        world["allowed"] = allowed
-    spec = specify(open_table(log, columns), states, actions, horizon=horizon, **world)
+    spec = specify(open_table(log, columns), states, actions, allowed=allowed, **end, **world)
     settings = make_settings(options, spec.environment({}))
     seed = fresh_seed() if shared_seed is None else shared_seed
     return learn_spec(log, spec, settings, shared_seed=seed, columns=columns, candidate=candidate)
 
 
-def specify(table: Table, states: Sequence[Any] | None, actions: Sequence[Any] | None, **world: Any) -> LogSpec:
-    """Return what a log is a log of: labels as they are given, or those that are found in it; the rest as it is."""
+def end_of(horizon: int | None, discount: float | None) -> dict[str, Any]:
+    """Return the fields of a LogSpec that say how long it goes on: H steps, or for ever."""
+    if discount is None:
+        if horizon is None:
+            raise ReprlError("horizon must be given for a log, or a discount, got neither")
+        return {"horizon": horizon}
+    length = None if horizon is None else check_int("horizon", horizon, 1, 2**62)
+    return {"horizon": 1, "discount": check_discount(discount), "length": length}
+
+
+def specify(
+    table: Table, states: Sequence[Any] | None, actions: Sequence[Any] | None, *, allowed: Any = None, **world: Any
+) -> LogSpec:
+    """Return what a log is a log of: labels as they are given, or those that it, or the mask, holds; the rest as is."""
     found: dict[str, Any] = {}
+    if isinstance(allowed, str | os.PathLike):
+        allowed = read_allowed(allowed, table.columns)
+    named: Any = labels_allowed(allowed) if isinstance(allowed, Mapping) else None
+    if allowed is not None and named is None and (states is None or actions is None):
+        raise ReprlError("states and actions must be given with allowed, whose order is theirs, got none")
     if states is None or actions is None:
-        found.update(find_labels(table))
+        found.update(find_labels(table, named))
     for name, given in (("states", states), ("actions", actions)):
         if given is not None:
             found[name] = check_labels(name, given)
-    return LogSpec(**found, **world)
+    return LogSpec(**found, **world, allowed=allowed if named is None else named)
 
 
 def learn_spec(
@@ -130,7 +149,8 @@ def learn_spec(
     began = time.perf_counter()
     _check_settings(settings)
     key = SharedKey(shared_seed)
-    settings = settings.numbered(spec.actions, spec.n_actions).pooling(None)  # no log shows that steps are alike
+    settings = settings.numbered(spec.actions, spec.n_actions).pooling(spec.environment({}))
+    _check_endless(spec, settings)
     table = open_table(log, columns)
     seen = read_log(table, spec, pooled=bool(settings.stationary))
     data_seed = seed_of(seen.data)
@@ -152,6 +172,12 @@ def _check_settings(settings: Settings) -> None:
     for name, needed in (("rule", "canonical"), ("access", "episodic")):
         if getattr(settings, name) != needed:
             raise ReprlError(f"{name} must be {needed!r} for a log, got {getattr(settings, name)!r}")
+
+
+def _check_endless(spec: LogSpec, settings: Settings) -> None:
+    """Refuse a law that depends on the step where there is no last one."""
+    if spec.discount is not None and not settings.stationary:
+        raise ReprlError("stationary must be True, or left out, for a log with a discount, got False")
 
 
 def seed_of(data: Data) -> int:
@@ -229,7 +255,7 @@ def run_logged(
     unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
     return Run(
         policy=choice.policy,
-        guarantee=_promise(choice, rehearsal, unknown, settings, followed=candidate is not None),
+        guarantee=_promise(choice, rehearsal, unknown, settings, log.blocks.number, followed=candidate is not None),
         settings=settings,
         tiers=Tiers.from_levels(np.where(decided, 1, 2), 2),
         counts=log.data.counts,
@@ -243,15 +269,18 @@ def run_logged(
 
 
 def _rule(key: SharedKey, spec: LogSpec, settings: Settings) -> Rule:
-    settings.check_horizon(spec.horizon)
+    settings.check_horizon(spec.horizon, spec.discount)
     shape = (spec.horizon, spec.n_states, spec.n_actions)
     preference = settings.numbered((), spec.n_actions).preference
-    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference, steady=bool(settings.stationary))
+    steady, discount = bool(settings.stationary), spec.discount or 0.0
+    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference, steady=steady, discount=discount)
 
 
-def _promise(choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Settings, *, followed: bool) -> Guarantee:
+def _promise(
+    choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Settings, blocks: int, *, followed: bool
+) -> Guarantee:
     """What was asked for, with the unknown added to ε, if the rehearsal passed; otherwise nothing, and why."""
-    if rehearsal.passed and choice.loss < settings.epsilon:
+    if rehearsal.passed and choice.loss < settings.epsilon and blocks >= LEAST:
         source = f"{rehearsal}; against policies that keep to actions which the log supports (docs/logs.md)"
         if followed:
             source += "; it follows the recipe's candidate, while ρ speaks of choosing afresh"
@@ -266,6 +295,8 @@ def _promise(choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Set
         why = f"the policy loses {choice.loss:.3g} by its own data"
     elif rehearsal.error >= settings.epsilon:
         why = f"the best value is only known to a standard deviation of {rehearsal.error:.3g}"
-    else:
+    elif not rehearsal.passed:
         why = f"only {rehearsal}"
+    else:
+        why = f"it can be redrawn from {blocks} episodes, where {LEAST} are the fewest that show how logs differ"
     return settings.promise("none", f"the log is too short to be sure: {why}")

@@ -21,6 +21,8 @@ from reprl.mdp.tabular import TabularMDP
 
 _MAGIC = b"reprl-data 1\n"
 _SEAL = hashlib.sha256().digest_size
+_LARGE = 1 << 16
+"""Outcomes of a table from which on it is worth while to leave out those that a team has not seen."""
 
 
 class Dynamics(NamedTuple):
@@ -143,7 +145,26 @@ def _mask(allowed: NDArray[np.bool_] | None, shape: tuple[int, int, int]) -> NDA
 
 def redraw(data: Data, share: int, key: int) -> Dynamics:
     """Return the dynamics that a second team would see, if these data were the truth; as ``redraw_data``."""
-    return empirical_dynamics(redraw_data(data, share, key))
+    found = empirical_dynamics(redraw_data(data, share, key))
+    return found if found.probability.size < _LARGE else without_unseen(found)
+
+
+def without_unseen(dynamics: Dynamics) -> Dynamics:
+    """Return the same dynamics in a smaller table, where most outcomes have probability 0.
+
+    Guarantee:
+        What is left out leads, with probability 0, where no action of the state leads: sums over outcomes, and over the
+        successors of two actions, go through the others in the same order, so whatever is computed has the same bits.
+        It takes less time: in a large sparse world a team of few samples sees few of the outcomes that there are.
+    """
+    outcomes, law = dynamics.outcomes, dynamics.probability
+    if outcomes.slot_shift or 2 * np.count_nonzero(law) > law.size:
+        return dynamics
+    kept = np.zeros(law.size, dtype=np.bool_)
+    first = np.zeros_like(outcomes.first)
+    _mark_seen(outcomes, law, kept, first)
+    fewer = outcomes._replace(first=first, next_state=outcomes.next_state[kept], reward=outcomes.reward[kept])
+    return dynamics._replace(outcomes=fewer, probability=law[kept])
 
 
 def redraw_data(data: Data, share: int, key: int) -> Data:
@@ -171,6 +192,23 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
     multinomial(np.uint64(key), lane, number, law, np.cumsum(law), drawn)
     starts[seen] = drawn
     return data._replace(counts=Counts(counts.outcomes, hits), starts=starts)
+
+
+@njit(cache=True, nogil=True)
+def _mark_seen(outcomes: Outcomes, law: NDArray[np.float64], kept: NDArray[np.bool_], first: NDArray[np.int64]) -> None:
+    """Fill kept with whether an outcome leads where some action of its state does, and first with where rows begin."""
+    last = np.full(outcomes.n_states, -1)
+    for group in range((outcomes.first.size - 1) // outcomes.n_actions):
+        begin, end = group * outcomes.n_actions, (group + 1) * outcomes.n_actions
+        for e in range(outcomes.first[begin], outcomes.first[end]):
+            if law[e] > 0.0:
+                last[outcomes.next_state[e]] = group
+        for row in range(begin, end):
+            first[row + 1] = first[row]
+            for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                if last[outcomes.next_state[e]] == group:
+                    kept[e] = True
+                    first[row + 1] += 1
 
 
 @njit(cache=True, nogil=True)

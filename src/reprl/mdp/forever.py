@@ -189,6 +189,34 @@ def feared(
     return worth
 
 
+@njit(cache=True, nogil=True)
+def lost_values(
+    outcomes: Outcomes, law: NDArray[np.float64], may: NDArray[np.bool_], known: NDArray[np.float64], discount: float
+) -> NDArray[np.float64]:
+    """Return the most that states which are known by a part, known (S,) in [0, 1], could be worth, (S,).
+
+    Where one is met, 1/(1 − γ) times what is not known of it; law, of may, (1, S, A), goes on with the known part.
+    """
+    worth = np.zeros(outcomes.n_states)
+    for _ in range(_sweeps(discount)):
+        moved = 0.0
+        for s in range(outcomes.n_states):
+            best = 0.0
+            for a in range(outcomes.n_actions):
+                if may[0, s, a]:
+                    row = s * outcomes.n_actions + a
+                    mean = 0.0
+                    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                        mean += discount * law[e] * worth[outcomes.next_state[e]]
+                    best = max(best, mean)
+            new = (1.0 - known[s]) / (1.0 - discount) + best
+            moved = max(moved, abs(new - worth[s]))
+            worth[s] = new
+        if moved <= STILL:
+            break
+    return worth
+
+
 def one_hot(actions: NDArray[np.int64], n_actions: int) -> NDArray[np.float64]:
     """Return a policy's actions, (S,), as laws, (S, A)."""
     return np.equal.outer(actions, np.arange(n_actions)).astype(np.float64)

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from reprl.errors import ReprlError, quote
 from reprl.mdp.logs.tables import CHUNK, Chunk, Coded, Table, find_columns
 
-BLOCK = 1 << 22
+BLOCK = 1 << 20
 """Bytes of a CSV file that are parsed at a time; no row may be longer."""
 _FORMATS = (".csv", ".csv.gz", ".parquet")
 _ROW = re.compile(r"Row #(\d+): ")
 
 
-def open_file(path: Path, wanted: Mapping[str, tuple[str, bool]]) -> Table:
+def open_file(path: Path, wanted: Mapping[str, tuple[str, bool]], what: str = "log") -> Table:
     """Open a file; wanted maps roles to columns and whether they must be there."""
     if not path.name.lower().endswith(_FORMATS):
-        raise ReprlError(f"log must be a file that ends in {', '.join(_FORMATS)}; got {quote(str(path))}")
+        raise ReprlError(f"{what} must be a file that ends in {', '.join(_FORMATS)}; got {quote(str(path))}")
     if not path.is_file():
         raise ReprlError(f"cannot read {path}: no such file")
     try:

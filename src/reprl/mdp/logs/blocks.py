@@ -3,6 +3,9 @@
 Steps of one episode depend on each other, so a simulated log takes episodes whole or not at all. Episodes are dealt in
 turn to at most BLOCKS blocks; a block keeps how often it saw each outcome, nothing else. Where that becomes too much,
 blocks are put together, two by two. So memory is bounded, and up to BLOCKS episodes each is a block of its own.
+
+Where there is no last step, episodes may be as long as the log: then pieces of them are dealt, each so long that what
+comes after it hardly counts.
 """
 
 from __future__ import annotations
@@ -25,19 +28,27 @@ standard deviation is √(2/BLOCKS), 4 %."""
 FEWEST = 128
 """Blocks, at least, where there are as many episodes: the factor's standard deviation is then 12 %."""
 MOST_PAIRS = 1 << 23
-"""Pairs (block, outcome) that are kept, as long as there are more than FEWEST blocks: beyond, every two become one."""
+"""Different pairs (block, outcome) that are kept, as long as there are more than FEWEST blocks: beyond, every two of
+these become one."""
 MOST_OUTCOMES = 1 << 24
 """Outcomes that are kept apart, at most."""
-_WAITING = 1 << 20
-_THING = (1 << 31) - 1
+_WAITING = 1 << 18
+_BLOCK, _THING = 31, (1 << 31) - 1
 
 
 class Sparse(NamedTuple):
-    """How often each block saw each thing, where it did."""
+    """How often each block saw each thing, where it did, block by block."""
 
-    block: NDArray[np.int64]
-    thing: NDArray[np.int64]
-    hits: NDArray[np.int64]
+    first: NDArray[np.int64]
+    """(blocks + 1,): where a block's things begin."""
+    thing: NDArray[np.int32]
+    hits: NDArray[np.int32] | NDArray[np.int64]
+    """Of half the size where that is enough."""
+
+    @property
+    def block(self) -> NDArray[np.int64]:
+        """The block of every thing."""
+        return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
 
 
 class Blocks(NamedTuple):
@@ -53,6 +64,8 @@ class Blocks(NamedTuple):
     """Slots whose outcome is certain: they count as seen once in every episode."""
     allowed: NDArray[np.bool_] | None = None
     """(H, S, A): the actions that may be taken; None for all."""
+    discount: float = 0.0
+    """γ, where there is no last step."""
 
     def total(self) -> Data:
         """Return all blocks together."""
@@ -75,14 +88,18 @@ class Blocks(NamedTuple):
         starts = np.zeros(self.outcomes.n_states, dtype=np.int64)
         _add(self.slots, times, hits)
         _add(self.starts, times, starts)
+        if not starts.any():  # no piece that was drawn is the first of its episode: of starts the log says what it says
+            _add(self.starts, np.ones_like(times), starts)
         hits[self.known] = starts.sum()
-        return Data(Counts(self.outcomes, hits), starts, self.allowed)
+        return Data(Counts(self.outcomes, hits), starts, self.allowed, self.discount)
 
 
 @njit(cache=True, nogil=True)
 def _add(seen: Sparse, times: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-    for i in range(seen.block.size):
-        out[seen.thing[i]] += times[seen.block[i]] * seen.hits[i]
+    for block in range(times.size):
+        if times[block] > 0:
+            for i in range(seen.first[block], seen.first[block + 1]):
+                out[seen.thing[i]] += times[block] * seen.hits[i]
 
 
 class Numbering:
@@ -122,46 +139,113 @@ class Numbering:
 
 
 class Tally:
-    """How often pairs (block, thing) came, kept sorted and merged."""
+    """How often pairs (block, thing) came: sorted, each once, in place, with room at the end that nobody touches."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self._pairs = np.empty(0, dtype=np.int64)
         self._hits = np.empty(0, dtype=np.int64)
+        self._size = 0
         self._waiting: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._waits = 0
 
     def add(self, block: NDArray[np.int64], thing: NDArray[np.int64]) -> None:
         """Count pairs; things are numbers below 2**31."""
-        pairs, hits = np.unique((block << 31) | thing, return_counts=True)
+        pairs, hits = np.unique((block << _BLOCK) | thing, return_counts=True)
         self._waiting.append((pairs, hits))
         self._waits += pairs.size
-        if self._waits > max(_WAITING, self._pairs.size):
+        if self._waits > _WAITING:
             self._merge()
 
+    def exceeds(self, most: int) -> bool:
+        """Whether more than so many different pairs have come."""
+        if self._size + self._waits > most:
+            self._merge()
+        return self._size > most
+
     def _merge(self) -> None:
-        parts = [(self._pairs, self._hits), *self._waiting]
-        pairs, hits = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        """Bring in what waits."""
+        if not self._waiting:
+            return
+        pairs, hits = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        self._waiting, self._waits = [], 0
         order = np.argsort(pairs, kind="stable")
         pairs, hits = pairs[order], hits[order]
         first = np.flatnonzero(np.diff(pairs, prepend=-1))
-        self._pairs, self._hits = pairs[first], np.add.reduceat(hits, first) if first.size else hits
-        self._waiting, self._waits = [], 0
+        self._bring(pairs[first], np.add.reduceat(hits, first) if first.size else hits)
 
-    @property
-    def size(self) -> int:
-        """Pairs that are kept; those that wait to be merged may be counted twice."""
-        return self._pairs.size + self._waits
+    def _bring(self, pairs: NDArray[np.int64], hits: NDArray[np.int64]) -> None:
+        """Bring in pairs that are sorted, each once."""
+        size = self._size + _count_known(self._pairs, self._hits, self._size, pairs, hits)
+        if size > self._pairs.size:
+            room = max(_WAITING, size + size // 4)
+            self._pairs.resize(room, refcheck=False)  # no second copy: the system moves pages
+            self._hits.resize(room, refcheck=False)
+        _insert(self._pairs, self._hits, self._size, size, pairs, hits)
+        self._size = size
 
     def fold(self, blocks: int) -> None:
-        """Put blocks together: number b becomes b mod blocks."""
+        """Put blocks together, of which there are twice as many: number b becomes b mod blocks."""
         self._merge()
-        pairs, hits = ((self._pairs >> 31) % blocks << 31) | (self._pairs & _THING), self._hits
-        self._pairs, self._hits = self._pairs[:0], self._hits[:0]
-        self._waiting = [(pairs, hits)]
-        self._merge()
+        low = int(np.searchsorted(self._pairs[: self._size], blocks << _BLOCK))
+        upper = slice(low, self._size)
+        pairs, hits = self._pairs[upper] - (blocks << _BLOCK), self._hits[upper].copy()
+        self._size = low
+        self._bring(pairs, hits)
 
-    def sparse(self) -> Sparse:
-        """Return all of them."""
+    def sparse(self, blocks: int, names: NDArray[np.int64] | None = None) -> Sparse:
+        """Return all of them, things by other names where such are given."""
         self._merge()
-        return Sparse(self._pairs >> 31, self._pairs & _THING, self._hits)
+        pairs, hits = self._pairs[: self._size], self._hits[: self._size]
+        first = np.searchsorted(pairs, np.arange(blocks + 1) << _BLOCK)
+        thing = np.empty(self._size, dtype=np.int32)
+        _name(pairs, np.empty(0, dtype=np.int64) if names is None else names, thing)
+        small = hits.max(initial=0) < 2**31
+        return Sparse(first, thing, hits.astype(np.int32) if small else hits.copy())
+
+
+@njit(cache=True, nogil=True)
+def _name(pairs: NDArray[np.int64], names: NDArray[np.int64], thing: NDArray[np.int32]) -> None:
+    """Fill thing with that of every pair, by its name where there are names."""
+    for i in range(pairs.size):
+        number = pairs[i] & _THING
+        thing[i] = names[number] if names.size else number
+
+
+@njit(cache=True, nogil=True)
+def _count_known(
+    kept: NDArray[np.int64], hits: NDArray[np.int64], size: int, pairs: NDArray[np.int64], more: NDArray[np.int64]
+) -> int:
+    """Add the hits of pairs that are kept already, and set them to 0; return how many are new."""
+    i, new = 0, 0
+    for j in range(pairs.size):
+        while i < size and kept[i] < pairs[j]:
+            i += 1
+        if i < size and kept[i] == pairs[j]:
+            hits[i] += more[j]
+            more[j] = 0
+        else:
+            new += 1
+    return new
+
+
+@njit(cache=True, nogil=True)
+def _insert(
+    kept: NDArray[np.int64],
+    hits: NDArray[np.int64],
+    size: int,
+    larger: int,
+    pairs: NDArray[np.int64],
+    more: NDArray[np.int64],
+) -> None:
+    """Put in the pairs whose hits are not 0, from the end, so that nothing is overwritten before it has moved."""
+    i, place = size - 1, larger - 1
+    for j in range(pairs.size - 1, -1, -1):
+        if more[j] == 0:
+            continue
+        while i >= 0 and kept[i] > pairs[j]:
+            kept[place], hits[place] = kept[i], hits[i]
+            i -= 1
+            place -= 1
+        kept[place], hits[place] = pairs[j], more[j]
+        place -= 1

@@ -28,7 +28,8 @@ class Log(NamedTuple):
     beyond: int
     """Rows that were left out, as they come after the horizon."""
     cut: int
-    """Episodes that stop before the horizon without being done: what followed is not known, and not made up."""
+    """Episodes that stop, before the horizon if there is one, without being done: what followed is not known, and not
+    made up."""
 
 
 class _Rows(NamedTuple):
@@ -65,7 +66,8 @@ def read_log(table: Table, spec: LogSpec, *, pooled: bool = False) -> Log:
 
     Guarantee:
         Every row is checked, and counted or refused by an error that names file, row and column. Memory is bounded by a
-        chunk, 8 bytes an episode, and the larger of 2·MOST_PAIRS and FEWEST times the number of outcomes.
+        chunk, 8 bytes an episode unless they are numbered one after the other, and 28 bytes for each of MOST_PAIRS, or
+        of FEWEST times the number of outcomes where that is more.
     """
     counting = _Counting(table, spec, pooled=pooled)
     held: _Rows | None = None
@@ -119,7 +121,7 @@ class _Counting:
     def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:
         self._table, self._spec, self._pooled, self._mask = table, spec, pooled, spec.mask()
         self._outcomes, self._slots, self._starts = Numbering(), Tally(), Tally()
-        self._episodes = self._rows = self._beyond = self._cut = 0
+        self._episodes = self._pieces = self._rows = self._beyond = self._cut = 0
         self._blocks = BLOCKS
 
     def add(self, rows: _Rows, after: _Rows | None, base: int) -> None:
@@ -129,18 +131,19 @@ class _Counting:
         last = np.ones(1, dtype=np.bool_) if after is None else after.fresh
         following = self._following(rows, after, last, base)
         self._check_allowed(rows, base)
-        episode = self._episodes + np.cumsum(rows.fresh) - 1
+        spec, kept = self._spec, rows.h < self._spec.kept
+        begins = kept & (rows.h % spec.piece == 0)
+        block = (self._pieces + np.cumsum(begins) - 1) % self._blocks
+        self._pieces += int(begins.sum())
         self._episodes += int(rows.fresh.sum())
-        block = episode % self._blocks
-        spec, kept = self._spec, rows.h < self._spec.horizon
         self._beyond += int((~kept).sum())
         self._rows += int(kept.sum())
-        self._cut += int((last & (following != spec.ended) & (rows.h < spec.horizon - 1)).sum())
+        self._cut += int((last & (following != spec.ended) & (rows.h < spec.kept - 1)).sum())
         cell = (rows.h * (not self._pooled) * spec.n_states + rows.s) * spec.n_actions + rows.a
         key = (cell * spec.n_states + following) * (spec.reward_steps + 1) + rows.reward
         self._slots.add(block[kept], self._outcomes.number(key[kept]))
         self._starts.add(block[rows.fresh], rows.s[rows.fresh])
-        if self._slots.size > 2 * MOST_PAIRS and self._blocks >= 2 * FEWEST:
+        while self._blocks >= 2 * FEWEST and self._slots.exceeds(MOST_PAIRS):
             self._blocks //= 2
             for tally in (self._slots, self._starts):
                 tally.fold(self._blocks)
@@ -163,7 +166,8 @@ class _Counting:
             row = base + int(np.argmax(goes_on)) + 1
             raise fault(row, "episode", "must change after a row that is done, got the same episode again")
         found = rows.following.copy()
-        given, final = "next_state" in self._table.columns, rows.h >= spec.horizon - 1
+        given = "next_state" in self._table.columns
+        final = rows.h >= (spec.kept if spec.discount else spec.kept - 1)  # whose successor is of no account
         if after is not None:
             found[~last & (found < 0)] = after.s[~last & (found < 0)]
             apart = ~last & (found != after.s)
@@ -199,8 +203,7 @@ class _Counting:
         reward = steps / spec.reward_steps
         shape = (spec.horizon, spec.n_states, spec.n_actions)
         table = Outcomes(*shape, rows_a_step, 0, first, following.astype(np.int32), reward)
-        slots = self._slots.sparse()
-        number = min(self._blocks, self._episodes)
-        seen = slots._replace(thing=ranks[slots.thing])
-        blocks = Blocks(number, table, seen, self._starts.sparse(), ranks[known], self._mask)
+        number = min(self._blocks, self._pieces)
+        slots, starts = self._slots.sparse(number, ranks), self._starts.sparse(number)
+        blocks = Blocks(number, table, slots, starts, ranks[known], self._mask, spec.discount or 0.0)
         return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from reprl.documents import MAX_TEXT, digest
 from reprl.errors import ReprlError, check_int, check_real, quote
 from reprl.mdp.environment import Environment
+from reprl.mdp.forever import check_discount, episode_length
 from reprl.mdp.gymnasium.model import REWARD_STEP, check_range
 from reprl.mdp.tabular import Labels, RewardMap
 
@@ -22,6 +23,8 @@ ID = "log"
 ENDED = "ended"
 """One more state, the last: where an episode is after it is done; there it pays 0 in original units."""
 _OPTIONS = ("states", "actions", "reward_range", "reward_step", "support", "reach", "columns")
+_MORE = ("allowed", "discount", "length")
+"""Options that are there only where they say something, so that older recipes keep their digests."""
 _MOST_STEPS = 1 << 20
 
 
@@ -30,7 +33,7 @@ class LogSpec:
     """The world as a log shows it, before any row of it: the same in every run of a recipe."""
 
     horizon: int
-    """H; later rows of an episode are left out."""
+    """H; later rows of an episode are left out. 1 with a discount."""
     states: tuple[str, ...]
     """Labels of the states, as texts; their numbers are their places."""
     actions: tuple[str, ...]
@@ -43,11 +46,22 @@ class LogSpec:
     reach: float = 0.005
     """Share of the episodes that must come to a state at a step for it to count as known."""
     allowed: tuple[tuple[int, ...], ...] | None = None
-    """For each state the numbers of the actions that may be taken there, rising; None for all."""
+    """For each state the numbers of the actions that may be taken there, rising; None for all. Also given as a
+    mapping from labels of states to labels of actions."""
+    discount: float | None = None
+    """γ of a world without an end, whose law does not depend on the step; None where there is a horizon."""
+    length: int | None = None
+    """With a discount, how many rows of an episode count; None for all of them."""
 
     def __post_init__(self) -> None:
         """Check every field."""
-        check_int("horizon", self.horizon, 1, 10**6)
+        check_int("horizon", self.horizon, 1, 10**6 if self.discount is None else 1)
+        if self.discount is not None:
+            object.__setattr__(self, "discount", check_discount(self.discount))
+        if self.length is not None:
+            if self.discount is None:
+                raise ReprlError(f"length must come with a discount, got {quote(self.length)}")
+            check_int("length", self.length, 1, 2**62)
         for name in ("states", "actions"):
             labels = check_labels(name, getattr(self, name))
             object.__setattr__(self, name, labels)
@@ -59,7 +73,7 @@ class LogSpec:
         check_real("support", self.support, 0.0, 1.0, open_high=False)
         check_real("reach", self.reach, 0.0, 1.0)
         if self.allowed is not None:
-            object.__setattr__(self, "allowed", _check_allowed(self.allowed, len(self.states), self.n_actions))
+            object.__setattr__(self, "allowed", _check_allowed(self.allowed, self.states, self.actions))
         cells = self.horizon * self.n_states * self.n_actions
         if cells > 2**28 or cells * self.n_states * (self.reward_steps + 1) >= 2**62:
             sizes = f"{self.horizon} steps, {len(self.states)} states, {self.n_actions} actions"
@@ -79,6 +93,16 @@ class LogSpec:
     def ended(self) -> int:
         """The number of the state "ended"."""
         return len(self.states)
+
+    @property
+    def kept(self) -> int:
+        """How many rows of an episode count, from the first."""
+        return self.horizon if self.discount is None else self.length or 2**62
+
+    @property
+    def piece(self) -> int:
+        """Rows that are redrawn together: those of an episode; with a discount, what counts of so many that follow."""
+        return self.horizon if self.discount is None else episode_length(self.discount)
 
     @property
     def reward_map(self) -> RewardMap:
@@ -109,6 +133,7 @@ class LogSpec:
             "support": float(self.support),
             "reach": float(self.reach),
             **({} if self.allowed is None else {"allowed": [list(actions) for actions in self.allowed]}),
+            **{name: getattr(self, name) for name in ("discount", "length") if getattr(self, name) is not None},
         }
 
     def mask(self) -> NDArray[np.bool_] | None:
@@ -133,39 +158,78 @@ class LogSpec:
             n_actions=self.n_actions,
             digest=self.digest,
             labels=labels,
+            stationary=self.discount is not None,  # whoever gives a discount says so
+            discount=self.discount,
         )
 
     @classmethod
     def of(cls, environment: Environment) -> LogSpec:
         """Return what a recipe says of a log."""
         options = dict(environment.options)
-        if set(options) - {"allowed"} != set(_OPTIONS) or not isinstance(options["columns"], Mapping):
+        if set(options) - set(_MORE) != set(_OPTIONS) or not isinstance(options["columns"], Mapping):
             raise ReprlError(f"options of a log must be {', '.join(_OPTIONS)}; got {quote(list(options))}")
         del options["columns"]
         spec = cls(horizon=environment.horizon, **options)
-        found = (spec.n_states, spec.n_actions, spec.digest)
-        stated = (environment.n_states, environment.n_actions, environment.digest)
+        found = (spec.n_states, spec.n_actions, spec.discount, spec.digest)
+        stated = (environment.n_states, environment.n_actions, environment.discount, environment.digest)
         if found != stated:
-            raise ReprlError(f"sizes and digest of a log must be {found} for these labels, got {stated}")
+            raise ReprlError(f"sizes, discount and digest of a log must be {found} for these labels, got {stated}")
         return spec
 
 
-def _check_allowed(allowed: object, n_states: int, n_actions: int) -> tuple[tuple[int, ...], ...]:
-    """Return what may be done in each state as rising numbers, from such lists or (S, A) booleans."""
+def _check_allowed(allowed: object, states: tuple[str, ...], actions: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return what may be done in each state as rising numbers, from such lists, (S, A) booleans or labels."""
+    if isinstance(allowed, Mapping):
+        allowed = _numbers(labels_allowed(allowed), states, actions)
     rows: list[Any] = list(allowed) if isinstance(allowed, Iterable) and not isinstance(allowed, str) else []
-    if len(rows) != n_states:
-        wanted = f"({n_states}, {n_actions}) booleans, or a list of actions for each of the {n_states} states"
+    if len(rows) != len(states):
+        wanted = f"({len(states)}, {len(actions)}) booleans, or actions for each of the {len(states)} states"
         raise ReprlError(f"allowed must be {wanted}, got {quote(allowed)}")
     found = []
     for s, row in enumerate(rows):
         items = np.asarray(row)
-        if items.dtype.kind == "b" and items.shape == (n_actions,):
+        if items.dtype.kind == "b" and items.shape == (len(actions),):
             items = np.flatnonzero(items)
         if items.ndim != 1 or not items.size or items.dtype.kind not in "iu":
             raise ReprlError(f"allowed[{s}] must hold at least one action, by number or booleans, got {quote(row)}")
-        numbers = sorted({check_int(f"allowed[{s}]", int(a), 0, n_actions - 1) for a in items})
+        numbers = sorted({check_int(f"allowed[{s}]", int(a), 0, len(actions) - 1) for a in items})
         found.append(tuple(numbers))
     return tuple(found)
+
+
+def labels_allowed(allowed: Mapping[Any, Any]) -> dict[str, tuple[str, ...]]:
+    """Return what may be done, by labels of states and actions, as texts."""
+    found: dict[str, tuple[str, ...]] = {}
+    for state, actions in allowed.items():
+        name = text_of("allowed", state)
+        if name in found:
+            raise ReprlError(f"allowed must name every state once, got {quote(name)} twice")
+        found[name] = check_labels(f"allowed[{quote(name)}]", actions)
+    return found
+
+
+def _numbers(
+    allowed: Mapping[str, Sequence[str]], states: tuple[str, ...], actions: tuple[str, ...]
+) -> list[list[int]]:
+    """The numbers of the actions that may be taken in each state."""
+    places = {text: a for a, text in enumerate(actions)}
+    for name in allowed.keys() - set(states):
+        raise ReprlError(f"allowed must name states among {_few(states)}; got {quote(name)}")
+    rows = []
+    for state in states:
+        if state not in allowed:
+            raise ReprlError(f"allowed must say what may be done in every state, got nothing for {quote(state)}")
+        for action in allowed[state]:
+            if action not in places:
+                raise ReprlError(
+                    f"allowed[{quote(state)}] must name actions among {_few(actions)}; got {quote(action)}"
+                )
+        rows.append([places[action] for action in allowed[state]])
+    return rows
+
+
+def _few(texts: Sequence[str]) -> str:
+    return ", ".join(quote(text, 20) for text in texts[:5]) + (", …" if len(texts) > 5 else "")
 
 
 def check_labels(name: str, labels: object) -> tuple[str, ...]:

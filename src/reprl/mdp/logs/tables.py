@@ -19,7 +19,7 @@ from reprl.errors import ReprlError, check_choice, hint, quote
 ROLES = ("episode", "step", "state", "action", "reward", "next_state", "done")
 """What a column can be; also the names that are looked for when nobody says otherwise."""
 NEEDED = ("episode", "state", "action", "reward")
-CHUNK = 1 << 18
+CHUNK = 1 << 17
 """Rows of a chunk."""
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from reprl.mdp.logs.tables import Coded, Table, Unhashable
 
 MOST_LABELS = 1 << 22
 """Labels of a column, at most."""
+_MOST_RUNS = 256
+"""Runs of numbered episodes that are kept as such."""
 _TRUTHS = {
     **dict.fromkeys(("true", "1", "yes", "t", "y"), 1),
     **dict.fromkeys(("false", "0", "no", "f", "n"), 0),
@@ -95,8 +99,8 @@ class Words:
         return found
 
 
-def find_labels(table: Table) -> dict[str, tuple[str, ...]]:
-    """Return the labels of states and actions that a log holds: numbers in their order, then texts in theirs."""
+def find_labels(table: Table, allowed: Mapping[str, Iterable[str]] | None = None) -> dict[str, tuple[str, ...]]:
+    """Return the labels of states and actions that a log, or a mask, holds: numbers in order, then texts in theirs."""
     words = {role: Words(table, role, None) for role in ("state", "action", "next_state")}
     row = 0
     for chunk in table.chunks():
@@ -108,8 +112,31 @@ def find_labels(table: Table) -> dict[str, tuple[str, ...]]:
         row += chunk["state"].codes.size
     if not row:
         raise ReprlError(f"{table.name} must have at least one row, got none")
-    states = {**words["state"].texts, **words["next_state"].texts}
-    return {"states": _in_order(states), "actions": _in_order(words["action"].texts)}
+    named = allowed or {}
+    states = {**words["state"].texts, **words["next_state"].texts, **dict.fromkeys(named)}
+    actions = {**words["action"].texts, **dict.fromkeys(text for some in named.values() for text in some)}
+    return {"states": _in_order(states), "actions": _in_order(actions)}
+
+
+def read_allowed(path: str | os.PathLike[str], columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Read which actions may be taken in which states: a file with a row for each pair, in columns as the log's."""
+    from reprl.mdp.logs.arrow import open_file
+
+    table = open_file(Path(path), {role: (columns[role], True) for role in ("state", "action")}, "allowed")
+    words = {role: Words(table, role, None) for role in ("state", "action")}
+    found: dict[str, dict[str, None]] = {}
+    row = 0
+    for chunk in table.chunks():
+        for role in words:
+            words[role].missing(chunk[role].codes, row)
+        states, actions = (words[role].check(chunk[role], row) for role in words)
+        pairs = np.unique(np.stack([chunk["state"].codes, chunk["action"].codes]), axis=1)
+        for s, a in pairs.T.tolist():
+            found.setdefault(text_of("allowed", states[s]), {})[text_of("allowed", actions[a])] = None
+        row += chunk["state"].codes.size
+    if not row:
+        raise ReprlError(f"{table.name} must have at least one row, got none")
+    return {state: tuple(some) for state, some in found.items()}
 
 
 def _in_order(texts: Mapping[str, None]) -> tuple[str, ...]:
@@ -130,6 +157,8 @@ class Episodes:
         self._h = -1
         self._first: int | None = None
         self._seen: list[NDArray[np.uint64]] = []
+        self._runs: list[tuple[int, int]] = []
+        """First and last of episodes that are numbered one after the other."""
 
     def follow(self, column: Coded, step: Coded | None, base: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return whether each row begins an episode, and its step from 0."""
@@ -150,10 +179,12 @@ class Episodes:
     def _refuse_returning(
         self, codes: NDArray[np.int64], texts: list[str], fresh: NDArray[np.bool_], base: int
     ) -> None:
-        """Refuse an episode that was left and comes again; 8 bytes are kept of each."""
+        """Refuse an episode that was left and comes again."""
         rows = np.flatnonzero(fresh)
         hashes = _hashes([texts[code] for code in codes[rows]])
         again = np.zeros(rows.size, dtype=np.bool_)
+        for low, high in self._runs:
+            again |= (hashes >= np.uint64(low)) & (hashes <= np.uint64(high))
         for seen in self._seen:
             where = np.minimum(np.searchsorted(seen, hashes), seen.size - 1)
             again |= seen[where] == hashes
@@ -164,10 +195,21 @@ class Episodes:
             row = int(rows[np.argmax(again | twice)])
             message = f"must keep the rows of an episode together, got {quote(texts[codes[row]])} again: sort the rows"
             raise self._table.fault(base + row, "episode", message)
-        if unique.size:
-            self._seen.append(unique)
+        self._remember(unique)
+
+    def _remember(self, hashes: NDArray[np.uint64]) -> None:
+        """Keep 8 bytes of each episode; two numbers of all, where they are numbered one after the other."""
+        if not hashes.size:
+            return
+        low, high = int(hashes[0]), int(hashes[-1])
+        follows = bool(self._runs) and self._runs[-1][1] + 1 == low
+        if high - low + 1 == hashes.size and high < 2**63 and (follows or len(self._runs) < _MOST_RUNS):
+            self._runs.append((self._runs.pop()[0] if follows else low, high))
+            return
+        self._seen.append(hashes)
         while len(self._seen) > 1 and self._seen[-2].size <= 2 * self._seen[-1].size:
-            self._seen[-2:] = [np.sort(np.concatenate(self._seen[-2:]))]
+            self._seen[-2:] = [both := np.concatenate(self._seen[-2:])]
+            both.sort()
 
     def _check_steps(self, step: Coded, fresh: NDArray[np.bool_], h: NDArray[np.int64], base: int) -> None:
         """Refuse a gap: steps must rise by 1 from 0 or from 1."""
