@@ -22,6 +22,8 @@ TIE = 1e-12
 CLEAR = 1e3
 TURN = 0.15
 NOISE = 0.3
+POOL = 3
+DRAWN = 0.7
 
 
 class World(NamedTuple):
@@ -41,6 +43,7 @@ class Solved(NamedTuple):
     spread: Any
     own: Any
     best: list[list[int]]
+    deviation: list[list[float]]
 
 
 class Printed(NamedTuple):
@@ -108,7 +111,7 @@ def solve(world: World, order: Sequence[int]) -> Solved:
                     pairs = zip(successors(world, h, s, b), successors(world, h, s, a), deviation[h + 1], strict=True)
                     apart = sum(abs(x - y) * d for x, y, d in pairs)
                     spread[h, s, a] = math.sqrt(own[h, s, a] + own[h, s, b] + apart**2)
-    return Solved(value, gap, spread, own, best)
+    return Solved(value, gap, spread, own, best, deviation)
 
 
 def occupancy(world: World, actions: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -151,6 +154,51 @@ def preferred(world: World, solved: Solved, order: Sequence[int], tolerance: flo
     for h, s in itertools.product(range(horizon), range(n_states)):
         if visits[h][s] < floor:
             actions[h][s] = int(order[0])
+    return Printed(actions, margin, best_value(world, solved) - evaluate(world, actions), place, visits)
+
+
+def averaged(world: World, solved: Solved, order: Sequence[int]) -> Solved:
+    """Gaps of Q* averaged over the steps, as those of one step; spreads of two actions averaged as they are."""
+    horizon, n_states, n_actions = world.shape
+    gap, spread = np.full((1, n_states, n_actions), math.inf), np.zeros((1, n_states, n_actions))
+    best = [[int(order[0])] * n_states]
+    for s in range(n_states):
+        q = {a: -sum(float(solved.gap[h, s, a]) for h in range(horizon)) / horizon for a in range(n_actions)}
+        q = {a: value for a, value in q.items() if math.isfinite(value)}
+        if not q:
+            continue
+        b = best[0][s] = next(int(a) for a in order if a in q and q[a] >= max(q.values()) - TIE)
+        for a in q:
+            gap[0, s, a] = q[b] - q[a] if q[b] - q[a] > TIE else 0.0
+            for h in range(horizon if a != b else 0):
+                pairs = zip(
+                    successors(world, h, s, b), successors(world, h, s, a), solved.deviation[h + 1], strict=True
+                )
+                apart = sum(abs(x - y) * d for x, y, d in pairs)
+                spread[0, s, a] += math.sqrt(solved.own[h, s, a] + solved.own[h, s, b] + apart**2) / horizon
+    return solved._replace(gap=gap, spread=spread, best=best)
+
+
+def steady(world: World, solved: Solved, order: Sequence[int], tolerance: float, floor: float) -> Printed:
+    """One action for all steps, by averaged gaps; the most preferred of all in states that it hardly ever visits."""
+    horizon, n_states, _ = world.shape
+    mean = averaged(world, solved, order)
+    row = []
+    for s in range(n_states):
+        enough = [int(a) for a in order if mean.gap[0, s, a] <= tolerance]
+        row.append(enough[0] if enough else mean.best[0][s])
+    visits = occupancy(world, [row] * horizon)
+    near: list[tuple[float, tuple[int, int, int]]] = []
+    for s in range(n_states):
+        most = max(visits[h][s] for h in range(horizon))
+        if most > 0.0 and most >= floor:
+            near += [(x, (0, s, a)) for x, a in _distances(mean, 0, s, row[s], list(order), tolerance)]
+        elif most < floor:
+            row[s] = int(order[0])
+    margin, place = min(near, default=(CLEAR, None))
+    if margin >= CLEAR:
+        margin, place = CLEAR, None
+    actions = [list(row) for _ in range(horizon)]
     return Printed(actions, margin, best_value(world, solved) - evaluate(world, actions), place, visits)
 
 
@@ -218,20 +266,21 @@ class Scored(NamedTuple):
 def choose(rule: Any, world: World) -> tuple[list[list[int]], list[Scored]]:
     """The policy, and all that competed, the best first."""
     order, solved = [int(a) for a in rule.order], solve(world, [int(a) for a in rule.order])
-    pools: dict[str, list[tuple[float, int]]] = {}
-    margins: list[float] = []
+    pools: dict[str, list[tuple[float, str, int, float]]] = {}
     tables: dict[str, list[list[int]]] = {}
-    for j, tolerance in enumerate(rule.tolerances):
-        printed = preferred(world, solved, order, float(tolerance), rule.floor)
-        name = reprl.Policy(printed.actions).fingerprint
-        tables[name] = printed.actions
-        margins.append(printed.margin)
-        pools.setdefault(name, []).append((_weight(rule, printed.margin, printed.loss), j))
+    for kind, make, tolerances in (("preferred", preferred, rule.tolerances), ("steady", steady, rule.steady)):
+        for j, tolerance in enumerate(tolerances):
+            printed = make(world, solved, order, float(tolerance), rule.floor)
+            name = reprl.Policy(printed.actions).fingerprint
+            tables[name] = printed.actions
+            weight = _weight(rule, printed.margin, printed.loss)
+            pools.setdefault(name, []).append((weight, kind, j, printed.margin))
     scores = []
     for name, pool in pools.items():
-        total, best = sum(weight for weight, _ in pool), max(pool, key=lambda item: item[0])[1]
-        score = math.log(total) + _noise(rule, name) if total else -math.inf
-        scores.append(Scored(score, name, "preferred", best, math.inf, margins[best]))
+        total = sum(weight**POOL for weight, *_ in pool) ** (1 / POOL)
+        _, kind, j, margin = max(pool, key=lambda item: item[0])
+        score = math.log(total) + _noise(rule, name, tables[name]) if total else -math.inf
+        scores.append(Scored(score, name, kind, j, math.inf, margin))
     for number, width in enumerate(rule.widths):
         laws, margin = plateau(world, solved, order, float(width), rule.floor)
         grade = Grade.auto(world.shape[0] * world.shape[1], world.shape[2])
@@ -241,8 +290,8 @@ def choose(rule: Any, world: World) -> tuple[list[list[int]], list[Scored]]:
         name = reprl.Policy(actions).fingerprint
         tables[name] = actions
         weight = _weight(rule, margin, best_value(world, solved) - evaluate(world, actions))
-        score = math.log(weight) + _noise(rule, name) if weight else -math.inf
-        hope = math.log(_weight(rule, margin, 0.0)) + NOISE
+        score = math.log(weight) + _noise(rule, name, actions) - DRAWN if weight else -math.inf
+        hope = math.log(_weight(rule, margin, 0.0)) + NOISE - DRAWN
         scores.append(Scored(score, name, "sampled", number, hope, margin))
     scores.sort(key=lambda item: -item.score)
     return tables[scores[0].fingerprint], scores
@@ -253,8 +302,17 @@ def _weight(rule: Any, margin: float, loss: float) -> float:
     return min(max(margin, 1e-9), CLEAR) * math.sqrt(1.0 - loss / rule.room) if loss < rule.room else 0.0
 
 
-def _noise(rule: Any, fingerprint: str) -> float:
-    return NOISE * float(rule.key.derive("policy", fingerprint).uniforms(1)[0])
+def _noise(rule: Any, fingerprint: str, actions: list[list[int]]) -> float:
+    noise = NOISE * float(rule.key.derive("policy", fingerprint).uniforms(1)[0])
+    return noise - (rule.handicap if any(row != actions[0] for row in actions) else 0.0)
+
+
+def unseen(rows: Any, delta: float) -> float:
+    """What hidden outcomes can cost: the most of Σ cost·q over rows of (cost, samples) with Π (1 − q)^n ≥ δ.
+
+    A linear program whose best point puts all that is hidden into one row.
+    """
+    return max((-math.log(delta) * cost / max(1, n) for cost, n in rows), default=0.0)
 
 
 def unknown_value(world: World, unsure: Any) -> float:
@@ -280,17 +338,21 @@ def influence(rule: Any, world: World, near: float = 8.0, aside: float = 0.02) -
     """Σ over tightest comparisons of candidates that may win: (ν/distance)²·(variance of the cell), scaled."""
     order = [int(a) for a in rule.order]
     solved = solve(world, order)
-    found = [preferred(world, solved, order, float(u), rule.floor) for u in rule.tolerances]
-    found = [x for x in found if x.loss < rule.room and x.tightest is not None]
-    widest = max((x.margin for x in found), default=0.0)
+    mean = averaged(world, solved, order)
+    found = [("preferred", preferred(world, solved, order, float(u), rule.floor)) for u in rule.tolerances]
+    found += [("steady", steady(world, solved, order, float(u), rule.floor)) for u in rule.steady]
+    found = [(kind, x) for kind, x in found if x.loss < rule.room and x.tightest is not None]
+    widest = max((x.margin for _, x in found), default=0.0)
     out = np.zeros(world.shape)
-    for printed in found:
+    for kind, printed in found:
         if printed.margin * near <= widest or printed.tightest is None:
             continue
         h, s, a = printed.tightest
-        distance = max(printed.margin, 1e-6) * solved.spread[h, s, a]
-        places = [_lead(world, solved, h, s, action) for action in (solved.best[h][s], a)]
-        out += (places[0] - places[1]) ** 2 * solved.own / distance**2
+        compared, steps = (mean, range(world.shape[0])) if kind == "steady" else (solved, (h,))
+        distance = max(printed.margin, 1e-6) * compared.spread[h, s, a]
+        for step in steps:
+            places = [_lead(world, solved, step, s, action) for action in (compared.best[h][s], a)]
+            out += (places[0] - places[1]) ** 2 * solved.own / distance**2 / len(steps)
     return out / out.max() + aside * solved.own if out.max() > 0.0 else solved.own
 
 

@@ -135,7 +135,7 @@ def _rule(mdp: TabularMDP, shared_seed: int, epsilon: float = EPSILON) -> Rule:
     return make_rule(key, mdp.outcomes.shape, epsilon=epsilon, steady=steady)
 
 
-def _source(mdp: TabularMDP, data_seed: int) -> GenerativeModel:
+def _source(mdp: TabularMDP, data_seed: int) -> Any:
     """What a run samples: where the world shows that steps are alike, once for all of them."""
     model = GenerativeModel(mdp, data_seed)
     return model.pooled if mdp.stationary else model

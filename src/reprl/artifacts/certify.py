@@ -11,7 +11,15 @@ from reprl.artifacts.choices import certificate_document
 from reprl.artifacts.folder import COUNTS, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.errors import ReprlError, check_probability
-from reprl.learning.certificate import Certificate, Witness, certified_delta, make_certificate, rule_of, witness_of
+from reprl.learning.certificate import (
+    Certificate,
+    Witness,
+    certified_delta,
+    check_apart,
+    make_certificate,
+    rule_of,
+    witness_of,
+)
 from reprl.mdp.dynamics import Data
 
 
@@ -28,6 +36,7 @@ def certify_folder(directory: str | os.PathLike[str], delta: float | None = None
         raise ReprlError(f"{directory} must hold a run of the rule 'canonical' to be certified, got {settings.rule!r}")
     if run.recipe.environment.discount is not None:
         raise ReprlError(f"{directory} must hold a run with a horizon to be certified, got {run.environment.end}")
+    check_apart(settings, str(directory))
     witness = _witness(Path(directory), run)
     told = run.receipt.certified
     if delta is None:

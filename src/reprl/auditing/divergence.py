@@ -172,10 +172,11 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
     judged = min(distance, key=lambda x: (distance[x], x))
     margin = distance[judged]
     margins = " and ".join(f"{run.choice.margin:.3g}" for run in pair if run.choice is not None)
+    where = ", on average over the steps" if len(steps) > 1 else ""
     text = (
         f"{world.cell(h, s)}: {_versus(world, (a, b))}; {world.labels.action(judged)} is {gaps[0][judged]:.3g} from "
-        f"the best in one run and {gaps[1][judged]:.3g} in the other{', on average over the steps' if len(steps) > 1 else ''}"
-        f", and the tolerance is {u:.3g}; margins {margins}"
+        f"the best in one run and {gaps[1][judged]:.3g} in the other{where}, and the tolerance is {u:.3g}; margins "
+        f"{margins}"
     )
     return s, margin, (a, b), text
 

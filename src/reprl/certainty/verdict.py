@@ -267,7 +267,7 @@ def _nothing(found: list[Candidate], open_ones: list[Candidate]) -> Verdict:
 
 def _pooled(weights: Iterable[float]) -> float:
     """Return the weight of a policy that has those of several candidates, as ``choose`` pools them."""
-    return float(sum(weight**POOL for weight in weights)) ** (1.0 / POOL)
+    return math.pow(sum(math.pow(weight, POOL) for weight in weights), 1.0 / POOL)
 
 
 def _log(weight: float) -> float:

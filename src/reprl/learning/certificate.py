@@ -192,6 +192,15 @@ def rule_of(
     return rule if followed is None else follow(rule, *followed)
 
 
+def check_apart(settings: Settings, name: str) -> None:
+    """Refuse a run that pooled its steps: its rule has steady candidates, which no certificate covers."""
+    if settings.stationary:
+        raise ReprlError(
+            f"{name} must have kept its steps apart to be certified (certify=True, or stationary=False), got a run "
+            "that pooled them"
+        )
+
+
 def followed_by(rule: Rule) -> tuple[str, int] | None:
     """Return the candidate that is all that a rule has; None for a whole one."""
     if rule.tolerances.size and rule.widths.size:

@@ -14,7 +14,7 @@ from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import run_canonical, source
-from reprl.learning.certificate import Certificate, certified_delta, make_certificate, rule_of
+from reprl.learning.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
 from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
 from reprl.learning.protocol import Run, number_within
@@ -231,6 +231,7 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
         raise ReprlError(f"result must be of the rule 'canonical' to be certified, got {settings.rule!r}")
     if result.environment.discount is not None:
         raise ReprlError(f"result must have a horizon to be certified, got {result.environment.end}")
+    check_apart(settings, "result")
     if result.witness is None:
         raise ReprlError("result must hold its counts to be certified, got a run without them")
     delta = certified_delta(settings) if delta is None else check_probability("delta", delta)

@@ -1,10 +1,10 @@
 """The choice among candidates: the rule whole, f(ξ, M).
 
 Every tolerance prints a policy and, where the law does not depend on the step, a steady one. Candidates that print the
-same one need no separation, so it is policies that are compared: a policy's weight is the POOL-norm of its
-candidates' weights, which are margins less what is lost. Policies drawn from laws compete by the same ruler. The heaviest, up
-to a little shared noise of its own, is the world's policy; one that changes with the step must weigh more than a steady
-one by a shared handicap.
+same one need no separation, so it is policies that are compared: a policy's weight is the POOL-norm of its candidates'
+weights, which are margins less what is lost. Policies drawn from laws compete by the same ruler. The heaviest, up to a
+little shared noise of its own, is the world's policy; one that changes with the step must weigh more than a steady one
+by a shared handicap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.forever import whole
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
-from reprl.rule.gaps import Gaps, find_gaps
+from reprl.rule.gaps import Gaps, common_actions, find_gaps
 from reprl.rule.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
 from reprl.rule.sampled import plateau_laws
 
@@ -37,8 +37,8 @@ NOISE = 0.3
 LEAST_MARGIN = 1e-9
 """Smaller margins count as this one."""
 POOL = 3.0
-"""The norm that pools weights of candidates. A sum, 1, would let many small margins outweigh a large one, and small ones
-look smaller than they are until much data is in; the largest alone moves with the shared offset of the tolerances."""
+"""The norm that pools weights of candidates. A sum, 1, would let many small margins outweigh a large one, and small
+ones look smaller than they are until much data is in; the largest alone moves with the tolerances' shared offset."""
 HANDICAP = (0.3, 0.7)
 """What is taken from the log weight of a policy that changes with the step, where there are steady candidates: shared,
 uniform between these. Greedy policies with and without steps often hang on one comparison and are equally firm."""
@@ -168,9 +168,13 @@ def follow(rule: Rule, kind: str, candidate: int) -> Rule:
     """Return the rule with one candidate only, which a recipe has published: what is left needs far less data."""
     allowed = candidates_of(rule, kind)
     check_int("candidate", candidate, 0, allowed.size - 1)
-    kept = {name: np.empty(0) for name in _FIELDS.values()}
-    kept[_FIELDS[kind]] = allowed[candidate : candidate + 1]
-    return rule._replace(**kept, first=candidate)
+    keep, none = allowed[candidate : candidate + 1], np.empty(0)
+    return rule._replace(
+        tolerances=keep if kind == "preferred" else none,
+        steady=keep if kind == "steady" else none,
+        widths=keep if kind == "sampled" else none,
+        first=candidate,
+    )
 
 
 _FIELDS = {"preferred": "tolerances", "steady": "steady", "sampled": "widths"}
@@ -249,11 +253,10 @@ def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Ca
     Steady candidates need an action that may be taken at every step, in every state: a matter of the mask alone.
     """
     out = {}
-    for kind in ("preferred", "steady"):
-        tolerances = getattr(rule, _FIELDS[kind])
-        if tolerances.size and (kind != "steady" or dynamics.allowed.all(axis=0).any(axis=1).all()):
-            steady = kind == "steady"
-            out[kind] = weigh_tolerances(dynamics, gaps, rule.order, tolerances, rule.floor, steady=steady)
+    if rule.tolerances.size:
+        out["preferred"] = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
+    if rule.steady.size and np.any(common_actions(dynamics), axis=2).all():
+        out["steady"] = weigh_tolerances(dynamics, gaps, rule.order, rule.steady, rule.floor, steady=True)
     return out
 
 

@@ -163,11 +163,15 @@ def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64]) -> Ga
     """
     n_states, n_actions = dynamics.outcomes.n_states, dynamics.outcomes.n_actions
     shape = (1, n_states, n_actions)
-    common = dynamics.allowed.all(axis=0, keepdims=True)
-    default = order[common[:, :, order].argmax(axis=2)]
+    default = order[common_actions(dynamics)[:, :, order].argmax(axis=2)]
     out = gaps._replace(gap=np.full(shape, math.inf), spread=np.zeros(shape), best=default.copy(), default=default)
     _average(dynamics, order, gaps, out, np.zeros(n_states))
     return out
+
+
+def common_actions(dynamics: Dynamics) -> NDArray[np.bool_]:
+    """Return the actions that may be taken at every step, (1, S, A)."""
+    return np.asarray(dynamics.allowed.all(axis=0))[None]
 
 
 @njit(cache=True, nogil=True)

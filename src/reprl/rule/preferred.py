@@ -84,7 +84,7 @@ def weigh_tolerances(
 
 
 def decided_cells(visits: NDArray[np.float64], floor: float, kind: str) -> NDArray[np.bool_]:
-    """Return where a policy, (H, S), of a kind says something of its own; a steady one, in states that it ever visits."""
+    """Return where a policy of a kind says something of its own, (H, S); a steady one, in states that it visits."""
     seen = visits >= floor
     return np.repeat(seen.any(axis=0, keepdims=True), len(seen), axis=0) if kind == "steady" else seen
 
