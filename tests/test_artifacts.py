@@ -65,7 +65,7 @@ def canonical_run() -> LearnResult:
 @pytest.fixture(scope="module")
 def undecided() -> LearnResult:
     """A run whose samples ran out."""
-    return reprl.learn("inventory-v0", shared_seed=7, data_seed=1, max_samples=20_000)
+    return reprl.learn("inventory-v0", shared_seed=7, data_seed=1, max_samples=4_000)
 
 
 def put(directory: Path, result: LearnResult, **options) -> None:
@@ -197,7 +197,7 @@ CANONICAL_EDITS = [
     (("settings", "preference"), {}, "recipe settings.preference must be null, 'shared' or a list"),
     (("settings", "preference"), "best", "recipe settings.preference must be None, 'shared' or a list"),
     (("settings", "runs"), 4, "recipe settings.runs must be left out unless rule='sampled', got 4"),
-    (("candidate", "kind"), "best", "recipe candidate.kind must be one of preferred, sampled; got 'best'"),
+    (("candidate", "kind"), "best", "recipe candidate.kind must be one of preferred, steady, sampled; got 'best'"),
     (("candidate", "number"), 24, "recipe candidate.number must be a whole number from 0 to"),
     (("candidate", "number"), -1, "recipe candidate.number must be a whole number"),
     (("candidate", "tolerance"), 0.5, "recipe candidate.tolerance must be .* for number .*, got 0.5"),
@@ -585,7 +585,7 @@ RECEIPT_EDITS = [
 
 UNDECIDED_EDITS = [
     (("guarantee", "rho"), 0.1, "receipt guarantee.rho must be null where nothing is promised, got 0.1"),
-    (("choice", "kind"), "best", "receipt choice.kind must be one of preferred, sampled"),
+    (("choice", "kind"), "best", "receipt choice.kind must be one of preferred, steady, sampled"),
     (("choice", "margin"), None, "receipt choice.margin must lie in"),
     (("choice", "margin"), 0.5, "receipt digest must be"),
     (("choice", "tightest"), [99, 0, 0], "receipt choice.tightest must be a cell of the"),
