@@ -65,9 +65,9 @@ def test_the_radius_is_its_formula_and_psi_is_never_too_small():
 def test_delta_is_shared_out_whole_and_levels_count_their_statements():
     assert math.fsum(SHARES.values()) == pytest.approx(1.0)
     found = levels((6, 16, 4), 24, 0.01)
-    assert found.compare == pytest.approx(math.log(2 * GRID * (384 * 3 / 2 + 96 + 3) / (0.4 * 0.01)))
+    assert found.compare == pytest.approx(math.log(2 * GRID * (384 * 3 / 2 + 96 + 3) / (0.35 * 0.01)))
     assert found.worth == pytest.approx(math.log(2 * GRID * 2 * 24 * 3 / (0.1 * 0.01)))
-    assert found.unseen == pytest.approx(math.log(2 * 24 * 96 / (0.15 * 0.01)))
+    assert found.unseen == pytest.approx(math.log(2 * 24 * 96 / (0.3 * 0.01)))
     assert levels((6, 16, 4), 24, 0.001).cell > found.cell
 
 
@@ -233,8 +233,11 @@ def test_without_enough_samples_a_run_says_what_is_missing():
     assert found.more is not None
     assert found.more > 0
     assert result.guarantee.status == "rehearsed"
-    early = reprl.certify(reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1))
-    assert "from round 5 on" in early.reason
+    apart = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, stationary=False)
+    assert "from round 7 on" in reprl.certify(apart).reason
+    pooled = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, stationary=True)
+    with pytest.raises(reprl.ReprlError, match="kept its steps apart to be certified .* got a run that pooled them"):
+        reprl.certify(pooled)
 
 
 def test_the_policies_of_a_planned_round_do_not_depend_on_its_data(monkeypatch):
