@@ -211,7 +211,7 @@ def test_runs_of_one_seed_agree_whatever_their_source_and_size(certified, access
 
 
 def test_a_run_by_an_adaptive_explorer_is_certified_cell_by_cell():
-    result = reprl.learn(easy_world(), shared_seed=3, data_seed=2)
+    result = reprl.learn(easy_world(), shared_seed=3, data_seed=2, stationary=False)
     assert result.guarantee.status == "rehearsed"
     found = reprl.certify(result)
     assert found.source == "episodes"
@@ -236,7 +236,7 @@ def test_without_enough_samples_a_run_says_what_is_missing():
     apart = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, stationary=False)
     assert "from round 7 on" in reprl.certify(apart).reason
     pooled = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, stationary=True)
-    with pytest.raises(reprl.ReprlError, match="kept its steps apart to be certified .* got a run that pooled them"):
+    with pytest.raises(reprl.ReprlError, match=r"kept its steps apart to be certified .* got a run that pooled them"):
         reprl.certify(pooled)
 
 
@@ -330,7 +330,8 @@ def test_bad_input_is_named(certified, tmp_path, capsys):
     folder = drawn.save(tmp_path / "drawn")
     assert main(["certify", str(folder)]) == 2
     assert "rule 'canonical' to be certified, got 'sampled'" in capsys.readouterr().err
-    plain = reprl.learn(easy_world(), access="generative", shared_seed=1, data_seed=1).save(tmp_path / "plain")
+    apart = reprl.learn(easy_world(), access="generative", shared_seed=1, data_seed=1, stationary=False)
+    plain = apart.save(tmp_path / "plain")
     assert main(["certify", "--check", str(plain / "receipt.json"), "--counts", str(plain / "counts.bin")]) == 2
     assert "must hold a certificate, got one without" in capsys.readouterr().err
     (plain / "counts.bin").unlink()

@@ -334,7 +334,7 @@ def test_the_second_team_arrives_at_the_same_policy(call, answer, folder, tmp_pa
 
 
 def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_path):
-    words = ["inventory-v0", "--max-samples", 20_000, "--shared-seed", 7, "--data-seed", 1]
+    words = ["inventory-v0", "--max-samples", 4_000, "--shared-seed", 7, "--data-seed", 1]
     code, out, err = call("learn", *words, "--out", tmp_path / "run")
     assert (code, err) == (1, "")
     assert "nothing is promised: out of samples" in out

@@ -27,10 +27,10 @@ from tests.statistics import FALSE_ALARM, exceeds
 from tests.test_blackbox import Stairs
 
 GOLDEN = {
-    ("gridworld-v0", "generative"): ("dd4891928a917192d77c7f370b40fdb8fa7a17c7edd19f142ca51694e7f3c883", 65536),
-    ("gridworld-v0", "episodic"): ("dd4891928a917192d77c7f370b40fdb8fa7a17c7edd19f142ca51694e7f3c883", 32832),
-    ("river-swim-v0", "generative"): ("c2d754ec4a66bb4af1eeee1a7c6856a502feb1f70375dbea35e7385029bccd2c", 12288),
-    ("river-swim-v0", "episodic"): ("c2d754ec4a66bb4af1eeee1a7c6856a502feb1f70375dbea35e7385029bccd2c", 6400),
+    ("gridworld-v0", "generative"): ("dd4891928a917192d77c7f370b40fdb8fa7a17c7edd19f142ca51694e7f3c883", 262144),
+    ("gridworld-v0", "episodic"): ("dd4891928a917192d77c7f370b40fdb8fa7a17c7edd19f142ca51694e7f3c883", 525312),
+    ("river-swim-v0", "generative"): ("a85ecc7441dd1fc60fcc5fe9d75bfd36aa20d6ca815709c1d10681ba18d5ef50", 6144),
+    ("river-swim-v0", "episodic"): ("a85ecc7441dd1fc60fcc5fe9d75bfd36aa20d6ca815709c1d10681ba18d5ef50", 6400),
 }
 """Fingerprint and samples of learn(shared_seed=7, data_seed=11), steps pooled."""
 

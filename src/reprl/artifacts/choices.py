@@ -108,11 +108,9 @@ class Chosen(NamedTuple):
         order = "your order"
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
-        where = ", on average over the steps," if self.kind == "steady" else ""
-        return (
-            f"actions within {self.tolerance:.3g} of the best{where} count as equal; of those the first in {order} is "
-            f"taken{' at every step' if self.kind == 'steady' else ''}"
-        )
+        on, when = (", on average over the steps", " at every step") if self.kind == "steady" else ("", "")
+        equal = f"actions within {self.tolerance:.3g} of the best count as equal{on}"
+        return f"{equal}; of those the first in {order} is taken{when}"
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document."""

@@ -241,16 +241,10 @@ def run_logged(
         _, chosen = other.choose(log.blocks.redraw(share, draw))
         return Answer(chosen.policy, chosen.value + chosen.loss)
 
-    rehearsal = rehearse(
-        team,
-        choice.policy,
-        rho=settings.rho,
-        epsilon=settings.epsilon,
-        stream=DataStream(data_seed, "rehearsal/log"),
-        pairs=candidate is None,
-    )
-    visits = visits_of(found.dynamics, choice.policy.table)
-    decided = decided_cells(visits, rule.floor, choice.kind) & (found.known > 0.0)
+    stream, afresh = DataStream(data_seed, "rehearsal/log"), candidate is None
+    rehearsal = rehearse(team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=afresh)
+    decided = decided_cells(visits_of(found.dynamics, choice.policy.table), rule.floor, choice.kind)
+    decided &= found.known > 0.0
     decided[:, spec.ended] = False
     unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
     return Run(
