@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 
 def naive_psi(y):
     return -math.log(1.0 - y) - y
@@ -131,3 +133,59 @@ def naive_policy_bounds(data, actions, by_steps, fixed_start, level, start_level
         radius = min(radius, larger_rates(law.tolist(), start_level, error))
     value = float(law @ hat[0])
     return max(0.0, value - radius), min(float(horizon), value + radius)
+
+
+def naive_share_radius(n, square, log, steep=0.98, grid=14):
+    """Largest error of a mean of n samples in [0, 1], by the inequality about 0."""
+    rates = [steep * 0.5**k for k in range(grid)]
+    return min([1.0] + [log / (rate * n) + naive_psi(rate) / rate * square for rate in rates])
+
+
+def naive_visits(data, actions, fixed_start, level, steep=0.98, grid=14, firm=32.0):
+    """Bounds on the visits of one policy from parallel calls, target by target; level has the logs of the kinds."""
+    horizon, n_states, _ = data.counts.outcomes.shape
+    calls = int(data.starts.sum())
+    law = np.zeros((horizon, n_states, n_states))
+    for h in range(horizon):
+        for s in range(n_states):
+            table, slots = data.counts.outcomes.slots(h, s, int(actions[h, s]))
+            np.add.at(law[h, s], data.counts.outcomes.next_state[table], data.counts.hits[slots] / calls)
+    start = data.starts / calls
+    low, high = np.zeros((horizon, n_states)), np.ones((horizon, n_states))
+    unseen = naive_share_radius(calls, 0.0, level.law)
+    for t in range(horizon):
+        for z in range(n_states):
+            worth = {(t, y): float(y == z) for y in range(n_states)}  # upper bounds in the world
+            seen = dict(worth)  # in the frequencies
+            way = {(t, y): 0.0 for y in range(n_states)}
+            square = {}
+            for h in range(t - 1, -1, -1):
+                for y in range(n_states):
+                    row = law[h, y]
+                    square[h, y] = sum(row[x] * worth[h + 1, x] ** 2 for x in range(n_states))
+                    seen[h, y] = sum(row[x] * seen[h + 1, x] for x in range(n_states))
+                    way[h, y] = sum(row[x] * way[h + 1, x] for x in range(n_states))
+                    way[h, y] += naive_psi(steep) / steep * square[h, y]
+                    one = 0.0  # each probability at its largest
+                    for x in range(n_states):
+                        error = naive_share_radius(calls, row[x], level.law) if row[x] > 0.0 else unseen
+                        one += min(1.0, row[x] + error) * worth[h + 1, x]
+                    worth[h, y] = min(1.0, one, seen[h, y] + level.onward / (steep * calls) + way[h, y])
+            flow = start.copy()
+            cells = [] if fixed_start else [(1.0, sum(start[y] * worth[0, y] ** 2 for y in range(n_states)))]
+            for h in range(t):
+                cells += [(flow[y], square[h, y]) for y in range(n_states)]
+                flow = flow @ law[h]
+            above, below = [1.0], [1.0]
+            for k in range(grid):
+                rate = steep * 0.5**k
+                added = sum(naive_psi(rate * mass) / rate * found for mass, found in cells if mass > 0.0)
+                above.append(level.reach / (rate * calls) + added)
+                if k == 0:
+                    above.append(level.unseen / (rate * calls) + added)
+                rate *= firm * calls
+                below.append(level.reach / rate + rate / 2.0 * sum(mass**2 * found / calls for mass, found in cells))
+            if fixed_start and t == 0:
+                above, below = [0.0], [0.0]
+            low[t, z], high[t, z] = max(0.0, flow[z] - min(below)), min(1.0, flow[z] + min(above))
+    return low, high

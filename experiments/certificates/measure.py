@@ -8,9 +8,9 @@ import numpy as np
 
 from experiments.certificates import plan
 from reprl.certainty.verdict import judge, prepare
-from reprl.learning.certificate import SKIPPED, Witness, make_certificate
+from reprl.learning.certificate import HALFWAY, make_certificate, witness_of
 from reprl.learning.learner import learn
-from reprl.learning.rounds import FIRST, call
+from reprl.learning.rounds import call, doubling
 from reprl.mdp.access import GenerativeModel
 from reprl.mdp.dynamics import true_dynamics
 from reprl.mdp.policy import Policy
@@ -27,17 +27,14 @@ def _rule(mdp: TabularMDP, shared_seed: int) -> Rule:
 def _certify(mdp: TabularMDP, shared_seed: int, data_seed: int) -> tuple[int, Policy | None, float]:
     """As learn(access="generative", certify=True) looks at its data: calls, the proven policy, its loss bound."""
     rule, model = _rule(mdp, shared_seed), GenerativeModel(mdp, data_seed)
-    size = FIRST << SKIPPED
-    data = call(model, size)
-    number = SKIPPED + 1
-    while True:
-        witness = Witness(data, "calls", number, bool(mdp.fixed_start))
+    data = None
+    for size in doubling(HALFWAY, plan.MOST, HALFWAY):
+        data = call(model, size) if data is None else data + call(model, size - int(data.starts.sum()))
+        witness = witness_of(data, "calls", fixed_start=bool(mdp.fixed_start))
         certificate, policy = make_certificate(rule, witness, shared_seed, plan.DELTA)
         if certificate.proven:
             return size, policy, certificate.loss
-        if size >= plan.MOST:
-            return 0, None, 0.0
-        data, size, number = data + call(model, size), 2 * size, number + 1
+    return 0, None, 0.0
 
 
 def cost(world: str, numbers: range) -> dict[str, Any]:

@@ -22,17 +22,20 @@ ROUND = 1e-9
 STEEP = 0.98
 """The same for visits, whose variables are nearly always 0."""
 SHARES = {
-    "compare": 0.35,
-    "cell": 0.08,
+    "compare": 0.3,
+    "cell": 0.06,
     "spread": 0.04,
     "law": 0.04,
     "policy": 0.04,
-    "worth": 0.1,
-    "unseen": 0.3,
+    "worth": 0.07,
+    "unseen": 0.39,
+    "onward": 0.01,
     "reach": 0.04,
     "reach_cell": 0.01,
 }
 """How δ is shared out over the kinds of statements."""
+LESS = 10.0
+"""How many times less of it the visits of a printed policy have than those of the tolerance's own."""
 
 
 class Levels(NamedTuple):
@@ -53,10 +56,19 @@ class Levels(NamedTuple):
     unseen: float
     """Visits of the candidates' policies, one martingale each, for the largest λ and from above: it says that what is
     never seen is rare."""
+    onward: float
+    """The same as `unseen`, from every state on."""
     reach: float
     """The same, for every other λ and both sides."""
     reach_cell: float
     """The same, cell by cell."""
+    printed: float
+    """By how much the levels of visits are higher for what tolerances print than for their own policies."""
+
+    def of_printed(self) -> Levels:
+        """Those for the policies that tolerances print."""
+        raised = {name: getattr(self, name) + self.printed for name in ("unseen", "onward", "reach", "reach_cell")}
+        return self._replace(**raised)
 
 
 def levels(shape: tuple[int, int, int], candidates: int, delta: float, *, shrink: float = 1.0) -> Levels:
@@ -72,6 +84,7 @@ def levels(shape: tuple[int, int, int], candidates: int, delta: float, *, shrink
     states = horizon * n_states
     cells, policies = states * n_actions, max(candidates, 1)
     both = 2 * GRID
+    visited = (1.0 + 1.0 / LESS) * policies  # two policies for each: its own, and what it prints with a smaller share
     many = {
         "compare": both * (cells * (n_actions - 1) // 2 + states + 3),
         "cell": both * cells,
@@ -79,11 +92,14 @@ def levels(shape: tuple[int, int, int], candidates: int, delta: float, *, shrink
         "law": both * (cells + 1) * n_states,
         "policy": both * policies * 2 * states,
         "worth": both * policies * 6,
-        "unseen": 2 * policies * states,
-        "reach": both * 2 * policies * states,
-        "reach_cell": both * 2 * policies * states * (cells + 1),
+        "unseen": visited * states,
+        "onward": visited * states * states,
+        "reach": both * visited * states,
+        "reach_cell": both * visited * states * (cells + 1),
     }
-    return Levels(*(shrink**2 * math.log(many[name] / (SHARES[name] * delta)) for name in Levels._fields))
+    logs = {name: math.log(number / (SHARES[name] * delta)) for name, number in many.items()}
+    logs["printed"] = math.log(LESS)
+    return Levels(**{name: shrink**2 * log for name, log in logs.items()})
 
 
 @njit(cache=True, nogil=True)

@@ -20,6 +20,9 @@ from reprl.certainty.weights import spread_mass
 
 Floats = NDArray[np.float64]
 
+FIRM = 32.0
+"""How much larger λ may be for lower bounds: what is seen is there, so that no range limits it."""
+
 
 class Visits(NamedTuple):
     """Bounds on the probability to be in a state at a step."""
@@ -39,6 +42,8 @@ class _Targets(NamedTuple):
     """(S, S): largest."""
     true: Floats
     """(S, S): upper bound in the world."""
+    way: Floats
+    """(S, S): what squares along the way to the target add to the exponent of the first λ, at most."""
 
 
 def bound_visits(sample: Sample, open_actions: NDArray[np.bool_], levels: Levels) -> Visits:
@@ -48,7 +53,7 @@ def bound_visits(sample: Sample, open_actions: NDArray[np.bool_], levels: Levels
     mass = np.zeros((horizon, n_states))
     spread_mass(sample, open_actions, mass)
     for step in range(horizon):
-        targets = _Targets(np.eye(n_states), np.eye(n_states), np.eye(n_states))
+        targets = _Targets(np.eye(n_states), np.eye(n_states), np.eye(n_states), np.zeros((n_states, n_states)))
         _visit(sample, open_actions, mass, levels, step, targets, out)
     return out
 
@@ -66,14 +71,15 @@ def _visit(
     """Fill the bounds of one step, going back from it to the start."""
     outcomes, initial = sample.dynamics.outcomes, sample.dynamics.initial
     n = outcomes.n_states
-    exponent, long = np.zeros((GRID, n)), np.zeros((GRID, n))
+    exponent, long, squares = np.zeros((GRID, n)), np.zeros((GRID, n)), np.zeros(n)
     for h in range(step - 1, -1, -1):
-        _back(sample, open_actions, mass, levels, h, targets, exponent, long)
+        _back(sample, open_actions, mass, levels, h, targets, exponent, long, squares)
     if not sample.fixed_start:
         for z in range(n):
             square = 0.0
             for s in range(n):
                 square += initial[s] * targets.true[s, z] ** 2
+            squares[z] += square / sample.starts
             for k in range(GRID):
                 if sample.by_steps:
                     rate = STEEP * 0.5**k
@@ -83,10 +89,12 @@ def _visit(
     for z in range(n):
         below = above = 1.0 if sample.by_steps else long[0, z]
         if sample.by_steps:
+            above = levels.unseen / (STEEP * sample.starts) + exponent[0, z] + long[0, z]
             for k in range(GRID):
                 rate = STEEP * 0.5**k * sample.starts
-                below = min(below, levels.reach / rate + exponent[k, z] + long[k, z])
-            above = min(below, levels.unseen / (STEEP * sample.starts) + exponent[0, z] + long[0, z])
+                above = min(above, levels.reach / rate + exponent[k, z] + long[k, z])
+                rate *= FIRM
+                below = min(below, levels.reach / rate + 0.5 * rate * squares[z])
         least = most = 0.0
         for s in range(n):
             least += initial[s] * targets.low[s, z]
@@ -106,26 +114,28 @@ def _back(
     targets: _Targets,
     exponent: Floats,
     long: Floats,
+    squares: Floats,
 ) -> None:
     """Bring targets from step h + 1 to step h, and add what errors at step h can do."""
     outcomes = sample.dynamics.outcomes
     n = outcomes.n_states
     law, error = np.zeros(n), np.zeros(n)
-    low, high, true = np.ones((n, n)), np.zeros((n, n)), np.zeros((n, n))
+    low, high, true, way = np.ones((n, n)), np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
     total = targets.true.sum(axis=0)
-    found = np.zeros((4, n))
+    found = np.zeros((5, n))
+    rate = STEEP * sample.starts
     for y in range(n):
-        worst, added = np.zeros((GRID, n)), np.zeros((GRID, n))
+        worst, added, widest = np.zeros((GRID, n)), np.zeros((GRID, n)), np.zeros(n)
         for a in range(outcomes.n_actions):
             if not open_actions[h, y, a]:
                 continue
             number = sample.number[h, y, a]
             if number == 0.0:
-                low[y], high[y], true[y] = 0.0, 1.0, 1.0
+                low[y], high[y], true[y], way[y] = 0.0, 1.0, 1.0, np.inf
                 continue
             successors(sample, h, y, a, levels.law, law, error)
             unseen = share_radius(number, 0.0, levels.law)
-            found[:] = 0.0  # least, largest, square, and upper bound in the world
+            found[:] = 0.0  # least, largest, square, upper bound in the world, and the way
             found[3] += unseen * total
             for x in range(n):
                 if law[x] > 0.0:
@@ -133,13 +143,21 @@ def _back(
                     found[1] += law[x] * targets.high[x]
                     found[2] += law[x] * targets.true[x] ** 2
                     found[3] += (min(1.0, law[x] + error[x]) - unseen) * targets.true[x]
+                    found[4] += law[x] * targets.way[x]
             low[y], high[y] = np.minimum(low[y], found[0]), np.maximum(high[y], found[1])
             true[y] = np.maximum(true[y], np.minimum(found[3], 1.0))
+            if sample.by_steps and number >= sample.starts:
+                way[y] = np.maximum(way[y], found[4] + psi(rate / number) * number / rate * found[2])
+            else:
+                way[y] = np.inf
             if mass[h, y] > 0.0:
                 _worsen(sample, mass[h, y], number, found[2], levels, worst, added)
+                widest = np.maximum(widest, mass[h, y] ** 2 / number * found[2])
         exponent += worst
         long += added
-    targets.low[:], targets.high[:], targets.true[:] = low, high, true
+        squares += widest
+    true = np.minimum(true, high + levels.onward / rate + way)
+    targets.low[:], targets.high[:], targets.true[:], targets.way[:] = low, high, true, way
 
 
 @njit(cache=True, nogil=True)

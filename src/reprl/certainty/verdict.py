@@ -231,7 +231,7 @@ def _against_laws(rule: Rule, known: _Known, verdict: Verdict) -> Verdict:
         if lead >= verdict.lead:
             continue
         if visits is None:
-            visits = bound_visits(sample, np.arange(rule.shape[2]) == actions[:, :, None], level)
+            visits = bound_visits(sample, np.arange(rule.shape[2]) == actions[:, :, None], level.of_printed())
         if draws_only(values, visits, actions, int(rule.order[0]), float(width), rule.floor):
             continue
         why = "" if lead > ROUND else "a policy drawn from laws, which this proof does not cover, may still weigh more"

@@ -127,29 +127,43 @@ def main(argv: list[str] | None = None) -> int:
 
 @contextmanager
 def _ending_in_order() -> Iterator[list[int]]:
-    """Have signals that end a process interrupt it first, as Ctrl-C does; a second one ends it at once.
+    """Have signals that end a process interrupt it first; a second one ends it at once.
+
+    The interrupt may come in the middle of any library's constructor. What such half-made objects complain of as
+    they are collected is of no use to anybody, and is not shown.
 
     Yields:
         The signals that have come.
     """
     asked: list[int] = []
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    if hasattr(signal, "SIGHUP"):
+        usual[signal.SIGHUP] = signal.SIG_DFL
     if threading.current_thread() is not threading.main_thread():
-        numbers = []
-    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+        usual = {}
+    ours = {number: handler for number, handler in usual.items() if signal.getsignal(number) is handler}
 
     def end(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)
         asked.append(number)
         raise KeyboardInterrupt
 
+    complain = sys.unraisablehook
+
+    def overhear(what: sys.UnraisableHookArgs) -> None:
+        if not asked:
+            complain(what)
+
     for number in ours:
         signal.signal(number, end)
+    if ours:
+        sys.unraisablehook = overhear
     try:
         yield asked
     finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+        sys.unraisablehook = complain
+        for number, handler in ours.items():
+            signal.signal(number, handler)
 
 
 def _explain(error: BaseException, as_json: bool, asked: list[int]) -> int:
@@ -163,7 +177,7 @@ def _explain(error: BaseException, as_json: bool, asked: list[int]) -> int:
         case BrokenPipeError():
             _silence()
             return BROKEN_PIPE
-        case KeyboardInterrupt() if asked:
+        case KeyboardInterrupt() if asked and asked[0] != signal.SIGINT:
             return _complain("ended by a signal", as_json, ENDED + asked[0])
         case KeyboardInterrupt():
             return _complain("interrupted", as_json, INTERRUPTED)

@@ -19,7 +19,15 @@ from reprl.explore.cover import cover, cover_planned, no_data
 from reprl.explore.crew import Crew
 from reprl.explore.unknown import find_unknown, weigh_unseen
 from reprl.guarantee import Guarantee
-from reprl.learning.certificate import SKIPPED, Certificate, Witness, certified_delta, make_certificate
+from reprl.learning.certificate import (
+    HALFWAY,
+    SKIPPED,
+    Certificate,
+    Witness,
+    certified_delta,
+    make_certificate,
+    witness_of,
+)
 from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
@@ -94,12 +102,13 @@ def run_canonical(
     rule = _rule_for(model, check_shared_key(shared_key), settings, candidate)
     data = no_data(model, pooled=bool(settings.stationary))
     weight: NDArray[np.float64] | None = None
-    sizes = list(_sizes(model, settings, max_samples if spend is None else spend))
+    sizes = list(_sizes(model, settings, max_samples if spend is None else spend, certify=certify))
     with Crew(model, workers, checkpoint) as crew:
         for number, size in enumerate(sizes, 1):
             tell = None if progress is None else telling(progress, f"round {number}")
             gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
-            data, witness, known = gathered.data, gathered.witness._replace(round=number), _known(gathered.data, model)
+            data, known = gathered.data, _known(gathered.data, model)
+            witness = gathered.witness._replace(round=max(number, gathered.witness.round))
             last = size == sizes[-1]
             proof = _Proof(None, None)
             if certify and (number > SKIPPED or last):  # before that, a look by episodes would spend all of δ
@@ -201,7 +210,7 @@ def _gather(
     fixed_start = world is not None and bool(world.fixed_start)
     if settings.access == "generative":
         data = data + call(model, more)
-        return _Gathered(data, Witness(data, "calls", 1, fixed_start))
+        return _Gathered(data, witness_of(data, "calls", fixed_start=fixed_start))
     bearable = UNKNOWN * settings.epsilon
     if planned:
         fresh = cover_planned(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
@@ -219,14 +228,16 @@ def source(model: Any, settings: Settings) -> Any:
     return model.pooled
 
 
-def _sizes(model: Any, settings: Settings, limit: int | None) -> Iterator[int]:
+def _sizes(model: Any, settings: Settings, limit: int | None, *, certify: bool) -> Iterator[int]:
     """Numbers of calls or episodes, all rounds together; where steps are pooled, an episode tells about H cells."""
     parallel = settings.access == "generative"
     unit = int(model.samples_per_call if parallel else model.samples_per_episode)
     first = FIRST * (1 if parallel else model.n_states * model.n_actions)
     if settings.stationary and not parallel:
         first = -(-first // model.horizon)
-    return doubling(first, most_of(model, settings.access, limit, unit) // unit)
+    return doubling(
+        first, most_of(model, settings.access, limit, unit) // unit, HALFWAY if certify and parallel else None
+    )
 
 
 def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None, crew: Crew, *, pairs: bool) -> _Look:

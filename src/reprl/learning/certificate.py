@@ -10,7 +10,7 @@ import numpy as np
 from reprl.certainty.radius import GRID
 from reprl.certainty.verdict import Verdict, judge, prepare
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, quote
-from reprl.learning.rounds import FIRST
+from reprl.learning.rounds import FIRST, doubling
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data
@@ -27,6 +27,12 @@ SOURCES = {
 """Where data come from, and the confidence statements that go with it (docs/proofs/certificate.md §1)."""
 SKIPPED = 6
 """Rounds without a look: they are too small to prove anything."""
+HALFWAY = FIRST << SKIPPED
+"""Parallel calls from which on a run that is to be certified also looks half way between two doublings."""
+EVEN = 16
+"""Looks that spend the same."""
+LATER = 0.2
+"""Share of δ for those after them."""
 CONFIDENCE = f"Fan's inequality, {GRID} rates, both sides"
 FURTHEST = 24
 """Doublings of the data that a forecast tries."""
@@ -59,11 +65,14 @@ class Witness(NamedTuple):
         return self
 
     def spends(self, delta: float) -> float:
-        """Return the share of δ that this look may spend: δ/(k(k+1)) in look k, all of it where there is but one."""
-        if self.source in ("log", "episodes"):
+        """Return what this look may spend of δ: all looks of a run together spend no more than it."""
+        if self.source in ("log", "episodes"):  # there is but one
             return delta
         look = self.round - SKIPPED
-        return delta / (look * (look + 1)) if look > 0 else 0.0
+        if look <= 0:
+            return 0.0
+        later = look - EVEN
+        return delta * ((1.0 - LATER) / EVEN if later <= 0 else LATER / (later * (later + 1)))
 
 
 def witness_of(data: Data, source: str, *, fixed_start: bool = False) -> Witness:
@@ -79,12 +88,14 @@ def witness_of(data: Data, source: str, *, fixed_start: bool = False) -> Witness
 
 
 def _least_round(data: Data, source: str) -> int:
-    """The first round that can have so many data."""
-    if source not in ("calls", "rounds"):
-        return 1
-    _, n_states, n_actions = data.counts.outcomes.shape
-    first = FIRST if source == "calls" else FIRST * n_states * n_actions / 2
-    return 1 + max(0, math.ceil(math.log2(int(data.starts.sum()) / first) - 1e-9))
+    """The first round that can have so many data; of parallel calls, as if every look had been taken."""
+    size = int(data.starts.sum())
+    if source == "calls":
+        return len(list(doubling(FIRST, size, HALFWAY)))
+    if source == "rounds":
+        _, n_states, n_actions = data.counts.outcomes.shape
+        return 1 + max(0, math.ceil(math.log2(size / (FIRST * n_states * n_actions / 2)) - 1e-9))
+    return 1
 
 
 class Certificate(NamedTuple):
@@ -227,9 +238,9 @@ def _forecast(rule: Rule, witness: Witness, delta: float, samples: int) -> int |
         if int(witness.data.starts.sum()) * factor >= 2**60 or int(witness.data.counts.visits.max()) * factor >= 2**60:
             return None
         counts = Counts(witness.data.counts.outcomes, witness.data.counts.hits * factor)
-        later = Witness(
-            Data(counts, witness.data.starts * factor), witness.source, witness.round + doublings, witness.fixed_start
-        )
+        data = Data(counts, witness.data.starts * factor)
+        number = max(witness.round + doublings, _least_round(data, witness.source))
+        later = Witness(data, witness.source, number, witness.fixed_start)
         spent = later.spends(delta)
         if _judge(rule, later, spent).proven:
             return samples * (factor - 1)

@@ -39,11 +39,19 @@ def check_limit(max_samples: int | None, needed: int) -> None:
         raise ReprlError(f"max_samples must be at least {needed} for these settings, got {max_samples}")
 
 
-def doubling(first: int, most: int) -> Iterator[int]:
-    """Sizes of all rounds together: each twice the last, the final one the most that is allowed."""
+def doubling(first: int, most: int, halfway: int | None = None) -> Iterator[int]:
+    """Sizes of all rounds together: each twice the last, the final one the most that is allowed.
+
+    Args:
+        first: that of the first round, even.
+        most: that of the last.
+        halfway: from this size on also the middle between two of them; None for no such thing.
+    """
     size = first
     while size < most:
         yield size
+        if halfway is not None and halfway <= size and 3 * size < 2 * most:
+            yield 3 * size // 2
         size *= 2
     yield most
 
