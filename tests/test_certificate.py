@@ -131,8 +131,8 @@ def visits_missed(number: int, shrink: float) -> tuple[bool, bool]:
 
 @pytest.mark.statistical
 def test_visits_keep_both_their_bounds_and_shrunk_ones_neither():
-    # Visits from 2e-5 to 1. False alarm 1e-6 at a true rate of δ = 0.1 for each side; power: the controls miss in most
-    # data sets, at radii of about a tenth and a thirtieth, on either side.
+    # Visits from 2e-4 to 1. False alarm 1e-6 at a true rate of δ = 0.1 for each side; power: of 100 other data sets the
+    # control missed 97 from below and 89 from above, and radii of about a third 6 and 8.
     runs = 200
     found = np.array([visits_missed(n, 1.0) for n in range(runs)]).sum(axis=0)
     control = np.array([visits_missed(n, 0.05) for n in range(runs)]).sum(axis=0)
