@@ -204,6 +204,9 @@ def _law_margin(
             if mass[s] < floor + ROUND:
                 continue
             square = _count(values, spreads, width, h, s, counted, cover[h, s])
+            if square == 0.0:  # no action can be the best: a statement has failed, and nothing is known
+                cover[:] = math.inf
+                return CLEAR
             for a in range(n_actions):
                 weight = plateau_weight(values.gap_high[h, s, a], width) ** 2 / square
                 if weight > 0.0 and sample.number[h, s, a] > 0.0:
@@ -231,6 +234,8 @@ def _count(values: Values, spreads: Spreads, width: float, h: int, s: int, count
         if values.plausible[h, s, a]:
             ties += 1
             finest, widest = min(finest, spreads.low[h, s, a]), max(widest, values.gap_high[h, s, a])
+    if square == 0.0:
+        return 0.0
     shared = TURN * width * math.sqrt(square) / math.pi
     if ties > 1 and finest > 0.0:  # one of them is the best, the others count
         if widest < 0.25 * width - ROUND:

@@ -28,6 +28,7 @@ from reprl.certainty.tolerances import (
     open_actions,
 )
 from reprl.certainty.values import bound_best, bound_policy
+from reprl.errors import ReprlError
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
 from reprl.rule.choice import DRAWN, LEAST_MARGIN, NOISE, POOL, Rule, noise_of
@@ -87,7 +88,7 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
     """Say whether data prove what the rule's policy is.
 
     Args:
-        rule: f(ξ, ·).
+        rule: f(ξ, ·), without steady candidates: they are refused.
         sample: the data.
         delta: probability that what is said to be proven is wrong, at most, for one look at the data.
         shrink: 1; smaller values shrink every radius, for negative controls only.
@@ -99,6 +100,8 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
     Randomness:
         Shared, at rule.key.derive("policy", fingerprint), as ``choose`` reads it.
     """
+    if rule.steady.size:
+        raise ReprlError(f"rule must be one for steps apart, got one with {rule.steady.size} steady candidates")
     level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
     spreads = bound_spreads(sample, values, level.law)
