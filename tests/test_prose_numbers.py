@@ -41,7 +41,7 @@ def text_of(page: str) -> str:
 
 def places(pattern: str, text: str) -> list[re.Match[str]]:
     """Where a pattern stands; a blank of the pattern is any white space."""
-    return list(re.finditer(pattern.replace(" ", r"\s+"), text, re.MULTILINE))
+    return list(re.finditer(pattern.replace(" ", r"\s+"), text, re.DOTALL))
 
 
 def numbers(text: str) -> Iterator[re.Match[str]]:
