@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.prose import NUMBERS, PLAIN, ROOT, UNCOVERED, LookUp, rival_line, rivals
+from tests.prose import NUMBERS, PLAIN, UNCOVERED
+from tests.stored import ROOT, LookUp, rival_line, rivals
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 PAGES.append("website/index.md")
