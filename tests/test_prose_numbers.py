@@ -22,7 +22,7 @@ NOT_PROSE = re.compile(
     r"|<!-- (?:tables|figures|experiments)\b.*?<!-- end of .*?-->"
     r"|^#.*?$|!\[.*?\]|\]\(.*?\)|arXiv:[\d.]+"  # headings, captions, links
     r"|(?:Theorem|Lemma|Corollary|Definition|Proposition|Section|Algorithm)s? [\dA-B][\d.A-B–, ]*(?:and [\dA-B][\d.]*)?"
-    r"|\b(?:19|20)\d\d\b|95 %"  # years; the level of every interval
+    r"|\b(?:19[5-9]|20[0-2])\d\b|95 %"  # years; the level of every interval
     r"|[=≤≥<>]\s?[\d.,·⁰¹²³⁴-⁹⁻e+-]+(?: %)?",  # settings and formulas
     re.DOTALL | re.MULTILINE,
 )
