@@ -21,6 +21,11 @@ from reprl.peers.memory import Optimism, explore, plain, replan
 PYTHON = os.environ.get("RLBERRY_PYTHON")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PYTHON, reason="RLBERRY_PYTHON is not set")]
 
+EPISODES, CALLS, TRAINED = 6000, 200, 800
+"""Episodes and calls of the data that both plan on; episodes that each trains for."""
+CLOSE, LOSS = 1e-9, 0.05
+"""What action values may differ by, and what trained policies may lose on average."""
+
 _SCRIPT = """
 import json, sys
 import numpy as np
@@ -88,7 +93,7 @@ def test_plans_agree_on_the_same_data() -> None:
     """With every cell seen and no cap reached, optimistic and empirical action values agree to 1e-9."""
     mdp, spec = world()
     uniform = Optimism(np.full(3, 50.0), 1.0, 0.0, 1.0, 0.0, math.inf, 0.0, -1.0)  # bonuses so large that all are tried
-    outcomes, seen = explore(reprl.EpisodicModel(mdp, 1), uniform, 6000, "test")
+    outcomes, seen = explore(reprl.EpisodicModel(mdp, 1), uniform, EPISODES, "test")
     visited = seen.visits.reshape(3, 4, 3)[1:]
     assert visited.min() > 0
     steps = []
@@ -108,13 +113,13 @@ def test_plans_agree_on_the_same_data() -> None:
         replan(outcomes, seen, optimism, scores)
         gap = np.abs(scores.reshape(3, 4, 3) - np.array(theirs[name]))[seen_cells].max()
         print(f"{name}: largest difference {gap:.1e} over {seen_cells.sum()} cells")
-        assert gap < 1e-9
+        assert gap < CLOSE
 
 
 def test_model_based_planning_agrees_with_mbqvi() -> None:
     """MBQVI keeps one table for all steps, so it is given the samples of one step and compared at the last step."""
     mdp, spec = world()
-    counts = reprl.GenerativeModel(mdp, 5).sample(200)
+    counts = reprl.GenerativeModel(mdp, 5).sample(CALLS)
     data: list[list[list[list[float]]]] = []
     for s in range(4):
         data.append([])
@@ -126,19 +131,19 @@ def test_model_based_planning_agrees_with_mbqvi() -> None:
             data[-1].append([[int(t), float(r)] for t, r, n in rows for _ in range(int(n))])
     shared = counts.hits.reshape(3, -1)[2]
     same = reprl.Counts(counts.outcomes, np.tile(shared, 3))
-    theirs = ask(what="mbqvi", data=data, n=200, **spec)
+    theirs = ask(what="mbqvi", data=data, n=CALLS, **spec)
     gap = np.abs(empirical_values(same) - np.array(theirs["q"])).max()
     print(f"MBQVI: largest difference {gap:.1e}")
-    assert gap < 1e-9
+    assert gap < CLOSE
 
 
 def test_both_learn_near_optimal_policies() -> None:
     mdp, spec = world()
     best = mdp.evaluate(mdp.solve().policy)
-    theirs = ask(what="learn", runs=3, episodes=800, scale=0.1, **spec)
+    theirs = ask(what="learn", runs=3, episodes=TRAINED, scale=0.1, **spec)
     losses = [best - mdp.evaluate(np.array(policy)) for policy in theirs["policies"]]
-    learner = make_learner("ucbvi", samples=800 * 3, replan="episode")
+    learner = make_learner("ucbvi", samples=TRAINED * 3, replan="episode")
     ours = [best - mdp.evaluate(learner(reprl.EpisodicModel(mdp, i), reprl.SharedKey(0))) for i in range(5)]
     print(f"mean loss: rlberry {np.mean(losses):.4f}, ours {np.mean(ours):.4f}")
-    assert np.mean(ours) < 0.05
-    assert np.mean(losses) < 0.05
+    assert np.mean(ours) < LOSS
+    assert np.mean(losses) < LOSS

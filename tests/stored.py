@@ -1,0 +1,611 @@
+"""Numbers as pages write them, looked up in the stored data of experiments and in the code."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reprl
+from experiments.__main__ import experiments
+
+ROOT = Path(__file__).parent.parent
+LookUp = Callable[[], list[str]]
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+# Stored data
+
+
+@cache
+def stored(name: str) -> Any:
+    """Return the data of an experiment."""
+    return json.loads((ROOT / "experiments" / name / "data.json").read_text("utf-8"))
+
+
+def measured(name: str, start: str = "") -> dict[str, Any]:
+    """Return the measurements of an experiment whose names begin so, by what follows."""
+    found = stored(name)["measured"]
+    return {key[len(start) :]: row for key, row in found.items() if key.startswith(start)}
+
+
+def pairs_of(name: str, start: str) -> list[Any]:
+    """Return the rows of all chunks of a measurement."""
+    return [row for one in measured(name, start).values() for row in one["rows"]]
+
+
+@cache
+def lines(name: str) -> list[str]:
+    """Return what an experiment shows of its stored data."""
+    (one,) = [one for one in experiments() if one.name == name]
+    return one.tables(stored(name)).splitlines()
+
+
+def table(name: str) -> list[list[str]]:
+    """Return the rows of an experiment's tables."""
+    found = [line for line in lines(name) if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
+
+
+def row(name: str, *starts: str) -> list[str]:
+    """Return the only row of an experiment's tables whose first cells are these."""
+    (found,) = [cells for cells in table(name) if tuple(cells[: len(starts)]) == starts]
+    return found
+
+
+# Ways to write numbers
+
+
+def short(number: float, digits: int = 1) -> str:
+    """1.5e6."""
+    mantissa, _, exponent = f"{number:.{digits}e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def power(number: float, digits: int = 0) -> str:
+    """2·10⁶, or 10⁶ by itself."""
+    mantissa, _, exponent = f"{number:.{digits}e}".partition("e")
+    ten = "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return ten if mantissa == "1" else f"{mantissa}·{ten}"
+
+
+def tens(number: float, digits: int = 0) -> str:
+    """10^6, as whole.md has it."""
+    return f"10^{math.log10(number):.{digits}f}"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """22 %."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def percents(shares: list[float]) -> list[str]:
+    """12 to 13 %."""
+    return [f"{100 * min(shares):.0f}", percent(max(shares))]
+
+
+def span(found: Iterable[float], digits: int = 0) -> list[str]:
+    """Return the least and the largest."""
+    found = list(found)
+    return [f"{min(found):.{digits}f}", f"{max(found):.{digits}f}"]
+
+
+def fitted(fit: dict[str, Any]) -> str:
+    """Return a slope with its interval."""
+    return f"{fit['slope']:.2f} ({fit['low']:.2f} … {fit['high']:.2f})"
+
+
+# Head to head, front, evidence
+
+
+def needed(one: Any) -> float:
+    """Return the samples at which a rival met the goal, in hindsight."""
+    return float((one["needed"][0] if one["needed"] else one["samples"]) if one["reached"] else "inf")
+
+
+def ratios(access: str, *, only: Callable[[str], bool], worlds: Callable[[str], bool]) -> list[float]:
+    """On each world, the least that any such learner needs, over what the default learner drew at its own size."""
+    out = []
+    for world, own in measured("head_to_head", f"own/{access}/").items():
+        if worlds(world):
+            rivals = measured("head_to_head", f"table/{access}/{world}/")
+            out.append(min(needed(one) for learner, one in rivals.items() if only(learner)) / own["samples"])
+    return out
+
+
+def tied(world: str) -> bool:
+    """Whether a world of head to head has exact ties."""
+    return world.startswith(("gridworld", "two-goals", "hard"))
+
+
+def rival(learner: str) -> bool:
+    """Whether a learner of head to head is not ours."""
+    return not learner.startswith("reprl")
+
+
+def one_world(name: str, learner: str) -> str:
+    """Return what a rival needs on a world, over what the default learner drew."""
+    (found,) = ratios("generative", only=lambda label: label == learner, worlds=lambda world: world == name)
+    return f"{found:.2f}"
+
+
+def slope_of(sweep: str, learner: str, *, interval: bool = True) -> str:
+    """Return a fitted slope of head to head."""
+    from experiments.head_to_head.measure import slopes
+
+    (fit,) = [f for f in slopes(stored("head_to_head")["measured"]) if (f["sweep"], f["learner"]) == (sweep, learner)]
+    return fitted(fit) if interval else f"{fit['slope']:.2f}"
+
+
+def own(field: str, access: str = "") -> list[Any]:
+    """Return what the default learner did on every world of head to head."""
+    return [one[field] for one in measured("head_to_head", f"own/{access}").values()]
+
+
+def theorem_over_needed() -> list[str]:
+    """Return how many times as many samples the theorem asks for as are needed, by the worlds of the sweep in S."""
+    from experiments.head_to_head import plan
+    from reprl.learning.settings import Settings
+
+    asked = Settings(
+        access="generative", rule="sampled", constants="paper", epsilon=plan.EPSILON, rho=plan.RHO, coupling="joint"
+    )
+    found = []
+    for name, one in measured("head_to_head", "sweep/states/").items():
+        if name.endswith("/reprl (joint)"):
+            shape = (int(one["x"]), 2, plan.HORIZON)
+            found.append(asked.constants_for(*shape).calls * math.prod(shape) / one["samples"])
+    return [power(10.0 ** math.floor(math.log10(x))) for x in (min(found), max(found))]
+
+
+def decision(sweep: str, method: str, least: int = 0) -> str:
+    """Return a fitted slope of experiments.evidence."""
+    from experiments.evidence.__main__ import slopes
+
+    (fit,) = [
+        fit
+        for fit in slopes(stored("evidence"))
+        if (fit["sweep"], fit["method"], fit["least"]) == (sweep, method, least)
+    ]
+    return fitted(fit)
+
+
+def by_episodes() -> list[Any]:
+    """Return what the paper's rule did by episodes, on every world of head to head."""
+    found = measured("head_to_head", "table/episodic/")
+    return [one for name, one in found.items() if name.rpartition("/")[2].startswith("reprl")]
+
+
+def pooled(group: str) -> float:
+    """Return the share of sure pairs apart in a group of worlds of experiments.canonical."""
+    apart, pairs = row("canonical", group)[2].split("/")
+    return int(apart) / int(pairs)
+
+
+def pooled_words() -> list[str]:
+    """Return the share of held-out pairs apart, and on how many worlds ρ is rejected."""
+    return [percent(pooled("held out")), "none" if row("canonical", "held out")[5] == "0" else "some"]
+
+
+def steps_apart() -> list[float]:
+    """Return how many times as many samples runs took that kept steps apart, in the median, on the worlds tried so."""
+    found = {name.partition("#")[0] for name in measured("canonical", "held out/generative/")}
+    alone = [name for name in found if name.endswith(", steps apart")]
+
+    def median(world: str) -> float:
+        return float(np.median([one[1:3] for one in pairs_of("canonical", f"held out/generative/{world}#")]))
+
+    return [median(name) / median(name.removesuffix(", steps apart")) for name in alone]
+
+
+def front(field: str) -> list[Any]:
+    """Return what every team of experiments.front has."""
+    return [team[field] for team in measured("front").values()]
+
+
+def teams() -> list[str]:
+    """Return how many policies the teams of experiments.front came to, with reprl and planning greedily."""
+    return [str(len(set(front(name)))) for name in ("fingerprint", "greedy_fingerprint")]
+
+
+def sharper(world: str, learner: str = "") -> float:
+    """Return what a rival needs on a world, the best one if none is named, over what reprl (joint) needs."""
+    found = measured("head_to_head", f"table/generative/{world}/")
+    others = [needed(one) for name, one in found.items() if (name == learner if learner else rival(name))]
+    return min(others) / needed(found["reprl (joint)"])
+
+
+def effort(field: str, access: str) -> str:
+    """Return a size of head to head."""
+    return str(stored("head_to_head")["effort"][field][access])
+
+
+def steps_limit() -> str:
+    """Return the largest budget by episodes of head to head."""
+    return power(int(effort("limit", "episodic")))
+
+
+def none_apart(pairs: int) -> str:
+    """Return the disagreement that so many pairs without one apart leave possible."""
+    return percent(code("reprl.auditing.evidence.exact_interval")(0, pairs)[1])
+
+
+# The canonical rule
+
+
+def cost(world: str, access: str, digits: int = 0) -> str:
+    """Return the mean samples of a target, as the table has it."""
+    return power(float(row("canonical", world, access)[2]), digits)
+
+
+def seeds_cost() -> list[str]:
+    """Return the least and the largest mean cost of the random worlds among the targets."""
+    worlds = [f"random-mdp(10,3,4) seed {seed}" for seed in range(4)]
+    found = [float(row("canonical", world, "episodes")[2]) for world in worlds]
+    return [power(min(found)), power(max(found))]
+
+
+def held_out() -> tuple[int, int]:
+    """Return how many held-out worlds there are, and how many rows they stand in."""
+    rows = {name.partition("#")[0] for name in measured("canonical", "held out/")}
+    return len({name.partition("/")[2].removesuffix(", steps apart") for name in rows}), len(rows)
+
+
+def least_rejected(pairs: int) -> int:
+    """Return how many pairs have to be apart for ρ to be rejected."""
+    p_value = code("reprl.auditing.evidence.p_value")
+    return next(k for k in range(pairs) if p_value(k, pairs, stored("canonical")["rho"]) < 0.05)
+
+
+def largest_gap() -> float:
+    """Return the largest gap of an action that the drawn policy takes, as below the tables of the page."""
+    return float(re.findall(r"with probability ≥ 0.001: ([\d.]+)", "\n".join(lines("canonical")))[0])
+
+
+# The tutorial
+
+
+def shown(pattern: str) -> str:
+    """Return what a transcript of the tutorial says first; tests/test_tutorial.py runs them."""
+    return str(re.findall(pattern, (ROOT / "docs" / "tutorial.md").read_text("utf-8"))[0])
+
+
+# ICU-Sepsis
+
+
+@cache
+def icu() -> Any:
+    """Return the benchmark's world with its mask."""
+    pytest.importorskip("icu_sepsis")
+    return reprl.make("icu-sepsis-v0")
+
+
+def icu_values(horizon: int = 20) -> dict[str, float]:
+    """Return the values by dynamic programming."""
+    found: dict[str, float] = measured("icu_sepsis")[f"baselines/{horizon}"]
+    return found
+
+
+def icu_runs(*kinds: str) -> list[Any]:
+    """Return the runs of some kinds."""
+    return [one for name, one in measured("icu_sepsis").items() if name.partition("#")[0] in kinds]
+
+
+def icu_loss() -> float:
+    """Return what the one policy of the runs that draw samples loses."""
+    (loss,) = {one["loss"] for one in icu_runs("parallel", "episodes")}
+    return float(loss)
+
+
+def agreeing(what: str) -> list[int]:
+    """Return how many simulated teams, or pairs, agreed in the runs that draw samples."""
+    sources = [one["source"] for one in icu_runs("parallel", "episodes")]
+    return [int(re.findall(rf"(\d+) of \d+ {what}", source)[0]) for source in sources]
+
+
+# Logs
+
+
+def logs(*, longer: bool = False) -> list[Any]:
+    """Return all pairs of halves of logs, or those of more than 10⁵ transitions."""
+    return [one for name, one in measured("logs").items() if not (longer and "/100000#" in name)]
+
+
+def apart(pairs: list[Any]) -> int:
+    """Return how many pairs of our policies differ."""
+    return sum(one["reprl"]["apart"] > 0 for one in pairs)
+
+
+def inside(pairs: list[Any]) -> tuple[int, int]:
+    """Return how many intervals hold the true value, and of how many."""
+    return sum(sum(one["inside"]) for one in pairs), 2 * len(pairs)
+
+
+# Lower bounds
+
+
+def bound_slope(series: str, sweep: str = "n") -> str:
+    """Return a fitted slope of the laboratory."""
+    (fit,) = [fit for fit in stored("lower_bounds")["slopes"] if (fit["series"], fit["sweep"]) == (series, sweep)]
+    return fitted(fit)
+
+
+def points(series: str) -> dict[int, Any]:
+    """Return what a solver of the laboratory needs, by n."""
+    found = stored("lower_bounds")["points"]
+    return {one["n"]: one for one in found if (one["series"], one["sweep"]) == (series, "n")}
+
+
+JOINT, AVERAGE, PRODUCT = "joint, every coordinate", "joint, on average", "product, every coordinate"
+
+
+def edges() -> list[Any]:
+    """Return what the joint solver needs with all biases at one edge; the last has the largest n at the worst edge."""
+    found: list[Any] = stored("lower_bounds")["edges"]
+    return found
+
+
+def proven_ratio(n: int) -> float:
+    """Return the joint solver's proven samples over n/(ρ²ε²)."""
+    one = points(JOINT)[n]
+    return float(one["proven"] * (one["rho"] * one["epsilon"]) ** 2 / n)
+
+
+def early_slope() -> str:
+    """Return the joint solver's slope up to n = 32, where each step of the learner is."""
+    from experiments.lower_bounds.measure import slope
+
+    few = [one for n, one in points(JOINT).items() if n <= 32]
+    return f"{slope([one['n'] for one in few], [one['samples'] for one in few])['slope']:.2f}"
+
+
+def proven_signs(target: str) -> float:
+    """Return the constant before n/(ρ²ε²) of a solver's proof, for large n (docs/proofs/lower-bounds.md §1)."""
+    return 8 * math.pi**2 * (1.0 if target == "every" else float(code("reprl.bounds.solvers.MEAN_LOSS"))) ** 2
+
+
+def real_runs() -> tuple[int, int]:
+    """Return how many pairs differed of all that were run for real."""
+    real = [one["real"] for one in stored("lower_bounds")["points"] if one.get("real")]
+    return sum(one["different"] for one in real), sum(one["pairs"] for one in real)
+
+
+# The whole algorithm
+
+
+def whole(kind: str) -> dict[str, Any]:
+    """Return a part of experiments.whole."""
+    return measured("whole", f"{kind}/")
+
+
+def apart_whole(world: str = "") -> list[Any]:
+    """Return the pairs of whole runs, on the worlds whose names begin so."""
+    return pairs_of("whole", f"pairs/{world}")
+
+
+def boosted_row(world: str) -> list[str]:
+    """Return the line of a world in the table of boosting."""
+    return next(cells for cells in table("whole") if cells[0] == world and len(cells) == 5)
+
+
+def nicer() -> list[float]:
+    """Return ζ over the niceness of the data of every tier that has cells."""
+    found = whole("tiers").values()
+    return [one["zeta"] / nice for one in found for nice in one["nice"] if nice]
+
+
+def pessimism(world: str) -> float:
+    """Return what pessimism costs on average."""
+    losses = whole("tiers")[world]["losses"]
+    return float(np.mean(losses["with"]) - np.mean(losses["without"]))
+
+
+def upper(one: Any) -> float:
+    """Return the upper end of the interval of the share of pairs apart."""
+    from reprl.auditing.evidence import exact_interval
+
+    return exact_interval(one["apart"], one["pairs"])[1]
+
+
+def grade_pairs() -> set[int]:
+    """Return how many pairs the slopes of each grade are of."""
+    found = whole("slope")
+    return {
+        sum(one["pairs"] for name, one in found.items() if name.startswith(grade)) for grade in ("joint", "product")
+    }
+
+
+def learners_apart(world: str) -> list[float]:
+    """Return how often learners part that are boosted by themselves, by the size of boosting."""
+    return [one["base"][0] / one["base"][1] for name, one in whole("boosting").items() if name.startswith(world)]
+
+
+def grade_slopes(grade: str) -> tuple[str, list[float]]:
+    """Return the slope in S of what was drawn, and the interval of that of what is needed."""
+    _, drawn, enough = next(cells for cells in table("whole") if cells[0] == grade and len(cells) == 3)
+    return drawn.split(" ")[0], [float(x) for x in re.findall(r"-?[\d.]+", enough)[1:]]
+
+
+def sharp(epsilon: float, rho: float) -> float:
+    """Return the fewest episodes that are proven to do for two states, actions and steps."""
+    return float(code("reprl.bounds.sharp.sharp_episodes")(2, 2, 2, epsilon=epsilon, rho=rho, delta=rho).episodes)
+
+
+def paper_whole(n_states: int, n_actions: int, horizon: int) -> Any:
+    """Return the paper's constants by episodes for the figures of experiments.whole."""
+    from experiments.whole import plan
+    from reprl.learning.settings import Settings
+
+    asked = Settings(
+        rule="sampled", constants="paper", coupling="joint", epsilon=plan.EPSILON, rho=plan.RHO, delta=plan.DELTA
+    )
+    return asked.constants_for(n_states, n_actions, horizon)
+
+
+# Eaton et al.
+
+
+def eaton_cells() -> int:
+    """Return N of the world of experiments.eaton."""
+    mdp = code("experiments.eaton.__main__.world")()
+    return int(mdp.horizon * mdp.n_states * mdp.n_actions)
+
+
+def agree(multiple: str) -> str:
+    """Return how many pairs of the default learner agreed."""
+    one = measured("eaton")[f"reprl/{multiple}"]
+    return f"{one['pairs'] - one['apart']} of {one['pairs']}"
+
+
+# Rivals
+
+
+@cache
+def rivals() -> list[Any]:
+    """Return the stored calibration of the rivals."""
+    found: list[Any] = json.loads((ROOT / "experiments" / "calibration" / "data" / "peers.json").read_text("utf-8"))
+    return found
+
+
+def rival_needs(name: str, softness: float) -> tuple[list[Any], list[float]]:
+    """Return the rows of a rival with a softness that met the goal, and their ratios of need to formula."""
+    mine = [one for one in rivals() if (one["learner"], one["softness"]) == (name, softness)]
+    met = [one for one in mine if one["log2 samples"] is not None]
+    return met, [2 ** one["log2 samples"] / one["rounds"] / one["formula"] for one in met]
+
+
+def rival_constants(name: str) -> tuple[float, float]:
+    """Return the softness of a rival's preset and its constant of samples."""
+    trial = calibration("TRIALS")[name]
+    samples = getattr(trial.module, trial.samples_constant)
+    if isinstance(samples, dict):
+        samples = samples[trial.options["coupling"]]
+    taken = 1.0 if name == "greedy" else getattr(trial.module, trial.constant)
+    return taken, samples
+
+
+def rival_line(name: str) -> str:
+    """Return a rival's line of the table of constants."""
+    softness = sorted({one["softness"] for one in rivals() if one["learner"] == name})
+    taken, constant = rival_constants(name)
+    parts = []
+    for soft in softness:
+        met, _ = rival_needs(name, soft)
+        mean = f"{2 ** np.mean([one['log2 samples'] for one in met]):.2g}"
+        missed = sum((one["learner"], one["softness"]) == (name, soft) for one in rivals()) - len(met)
+        parts.append(f"{mean} ({missed})" if len(softness) == 1 else f"{soft:g}: {mean} ({missed})")
+    _, found = rival_needs(name, taken)
+    shown = "–" if len(softness) == 1 else f"{taken:g}"
+    return f"| {'; '.join(parts)} | {shown} | {np.median(found):.2g}, {max(found):.2g} | {constant:g} |"
+
+
+def preset_margins() -> list[str]:
+    """Return how much larger the rivals' constants are than the largest ratio of need to formula."""
+    taken = {name: rival_constants(name) for name in calibration("TRIALS")}
+    return span((constant / max(rival_needs(name, soft)[1]) for name, (soft, constant) in taken.items()), 1)
+
+
+def median_margins() -> list[str]:
+    """Return how much smaller than its largest ratio of need to formula a rival's median one is."""
+    found = [rival_needs(name, rival_constants(name)[0])[1] for name in calibration("TRIALS")]
+    return span(max(one) / float(np.median(one)) for one in found)
+
+
+def calibration(name: str) -> Any:
+    """Return a constant of the calibration of the rivals."""
+    return code(f"experiments.calibration.peers.{name}")
+
+
+def rlberry(name: str) -> Any:
+    """Return a constant of the comparison with rlberry."""
+    return code(f"tests.test_peers_rlberry.{name}")
+
+
+def rmax_rounds() -> list[str]:
+    """Return the rounds over N = HSA that replicable R-max took, by the share of its budget that it spent."""
+    met, _ = rival_needs("replicable-rmax", rival_constants("replicable-rmax")[0])
+    cells = [(one["rounds"] - 1) * 4 for one in met]
+    used = [one["spent"] / 2 ** one["log2 samples"] * one["rounds"] / n for one, n in zip(met, cells, strict=True)]
+    return span(used, 2)
+
+
+# Certificates
+
+
+def certified(world: str) -> tuple[str, float]:
+    """Return how many runs on a world were certified, and the median calls of those."""
+    calls = np.array([one[1:3] for one in measured("certificates")[f"cost/{world}"]["rows"]])
+    return f"{(calls > 0).sum()} of {calls.size}", float(np.median(calls[calls > 0]))
+
+
+def as_proven() -> tuple[list[int], list[int]]:
+    """Return the runs with radii as proven, and the false certificates among them."""
+    found = [cells for cells in table("certificates") if cells[1] == "as proven"]
+    return [int(cells[3].replace(",", "")) for cells in found], [int(cells[5]) for cells in found]
+
+
+def false_alone() -> tuple[int, int]:
+    """Return (false certificates, runs) of halved radii beside the boundary of one candidate."""
+    cells = row("certificates", "one candidate", "about × 0.5")
+    return int(cells[5]), int(cells[3].replace(",", ""))
+
+
+def certificate(name: str) -> Any:
+    """Return a constant of certificates."""
+    return code(f"reprl.learning.certificate.{name}")
+
+
+def asked_calls() -> dict[str, float]:
+    """Return the calls that were asked for, by world, as far as sizes that double can meet them: 2048 for 2000."""
+    return {world: 1.05 * most for world, most in code("experiments.certificates.present.TARGETS").items()}
+
+
+def unseen_calls() -> list[str]:
+    """Return 16/τ on the gridworld, for both ends of the random floor τ."""
+    from experiments.certificates import plan
+
+    mdp = plan.WORLDS["gridworld-v0"]()
+    floor = code("reprl.rule.choice.FLOOR") * plan.EPSILON / (mdp.horizon * mdp.n_states)
+    return [power(16 / floor), power(32 / floor)]
+
+
+# Constants of the code
+
+
+def code(path: str) -> Any:
+    """Return a constant of the code by its dotted name."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def default(function: Callable[..., Any], name: str) -> Any:
+    """Return the default of a parameter."""
+    return inspect.signature(function).parameters[name].default
+
+
+def ties(world: str) -> str:
+    """Return how many cells that can be visited have more than one best action, of how many."""
+    from tests.test_catalogue import n_best, reachable
+
+    mdp = reprl.make(world)
+    assert isinstance(mdp, reprl.TabularMDP)
+    visited = reachable(mdp)
+    return f"{int(((n_best(mdp) > 1) & visited).sum())} of the {int(visited.sum())}"
+
+
+def sequential(hit: bool) -> int:
+    """Return after how many pairs a learner is judged that always, or never, disagrees."""
+    from reprl.auditing.audit import audit
+    from reprl.auditing.evidence import SequentialTest
+
+    test = SequentialTest.checked(0.1, default(audit, "level"))
+    return next(n for n in range(1, 1000) if test.decide(n * hit, n) != "undecided")
