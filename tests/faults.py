@@ -47,7 +47,7 @@ class Coin(gymnasium.Env):
         return int(self.np_random.integers(2)), float(self.np_random.random() < 0.3 + 0.4 * action), False, False, {}
 """
 PLAY = ["learn", f"{BOX}:Coin", "--horizon", "3", "--max-samples", "9000", "--shared-seed", "1", "--data-seed", "2"]
-PAIRS = ["audit", "gridworld-v0", "--horizon", "6", "--seed", "1", "--pairs", "8"]
+PAIRS = ["audit", "gridworld-v0", "--horizon", "3", "--seed", "1", "--pairs", "8"]
 WATCHED = ("open", "fsync", "rename", "replace", "mkdir", "unlink", "rmdir", "chmod", "fchmod")
 ENDINGS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
 CODES = {"kill": -signal.SIGKILL, "term": 128 + signal.SIGTERM, "int": 130}

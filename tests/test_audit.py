@@ -99,22 +99,23 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
     assert report.value_gap.max < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("rule", "world", "starve", "stage"),
-    [("canonical", TINY, {"samples": 4 * 2 * 4 * 4}, None), ("sampled", GRID, {"calls": 200}, "arms")],
+    ("options", "starve", "stage"),
+    [
+        ({"rule": "canonical", "epsilon": 0.3, "stationary": False}, {"samples": 4 * 2 * 4 * 4}, None),
+        ({"rule": "sampled", "epsilon": 1.0}, {"calls": 4}, "arms"),
+    ],
     ids=["canonical", "sampled"],
 )
-def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(rule, world, starve, stage):
-    """False alarm below 1e-6; the control has a fraction of the data."""
-    epsilon = 1.0 if world is TINY else 0.3
-    report = reprl.audit(world, "reprl", 60, access="generative", rule=rule, epsilon=epsilon, rho=0.1, seed=2)
+def test_reprl_is_not_rejected_on_the_gridworld_and_starved_it_is(options, starve, stage):
+    """60 pairs, tied at the start; false alarm below 1e-6. The control has four samples of every cell."""
+    report = reprl.audit(TINY, "reprl", 60, access="generative", rho=0.1, seed=2, **options)
     assert keeps(report.disagreements, report.pairs, 0.1, power=0.01, finds=0.41)
     assert report.verdict == "not rejected"
-    assert (report.options["rho"], report.options["rule"]) == (0.1, rule)
-    starved = reprl.audit(
-        world, "reprl", 60, access="generative", rule=rule, epsilon=epsilon, rho=0.1, seed=2, **starve
-    )
+    assert (report.options["rho"], report.options["rule"]) == (0.1, options["rule"])
+    starved = reprl.audit(TINY, "reprl", 60, access="generative", rho=0.1, seed=2, **options, **starve)
     assert starved.samples < report.samples
     assert exceeds(starved.disagreements, starved.pairs, 0.1) < FALSE_ALARM
     assert starved.verdict == "rejected"
@@ -312,7 +313,7 @@ def test_workers_cannot_change_a_byte():
         (SMALL, scatter, {"runs_per_key": 3}),
         (SMALL, coin(0.3), {"sequential": True}),
         (GRID, "reprl", {"access": "generative", "rule": "sampled", "calls": 200}),
-        (TINY, "reprl", {"access": "generative"}),
+        (TINY, "reprl", {"access": "generative", "rho": 0.2, "stationary": False}),
         (reprl.GymnasiumModel(Dice, 3, reward_range=(0, 1)), q_learning, {}),
     ):
         alone = reprl.audit(env, learner, 9, seed=7, **options)

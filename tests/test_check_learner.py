@@ -42,9 +42,13 @@ def test_every_learner_of_the_package_keeps_the_contract(name: str, access: str,
         reprl.check_learner(make_learner(name, samples=10_000, **extra))
 
 
-@pytest.mark.parametrize("options", [{"rule": "sampled", "calls": 10**6}, {}], ids=["sampled", "canonical"])
+@pytest.mark.parametrize(
+    "options",
+    [{"rule": "sampled", "calls": 10**6, "epsilon": 1.0}, {"rho": 0.2, "epsilon": 0.5, "stationary": False}],
+    ids=["sampled", "canonical"],
+)
 def test_bound_and_boosted_learners_keep_it_too(options: dict[str, Any]) -> None:
-    base = reprl.learner(access="generative", epsilon=1.0, **options)
+    base = reprl.learner(access="generative", **options)
     reprl.check_learner(base)
     reprl.check_learner(base.run, access="generative")
     boosted = reprl.boost(base, rho=0.3, delta=0.2, epsilon=2.0, runs=2, pulls=10)

@@ -194,14 +194,14 @@ def hostile(id: str) -> reprl.TabularMDP:
 @pytest.mark.statistical
 @pytest.mark.parametrize("id", ["every gap a window", "sixteen arms at 0.85 of the window"])
 def test_runs_agree_on_worlds_that_nobody_calibrated_on(id: str) -> None:
-    """60 pairs at their own sizes; false alarm 1e-6, power 0.9 at a disagreement of 0.42. Control: 16 calls."""
-    mdp, pairs = hostile(id), 60
+    """40 pairs at their own sizes; false alarm 1e-6, power 0.92 at a disagreement of one half. Control: 16 calls."""
+    mdp, pairs = hostile(id), 40
     runs = [[learn(mdp, shared_seed=i, data_seed=2 * i + half) for half in range(2)] for i in range(pairs)]
     assert all(run.guarantee.status == "rehearsed" for both in runs for run in both)
-    assert keeps(sum(one.policy != two.policy for one, two in runs), pairs, 0.1, power=0.01, finds=0.41)
+    assert keeps(sum(one.policy != two.policy for one, two in runs), pairs, 0.1, power=0.0028, finds=0.49)
     best = mdp.evaluate(mdp.solve().policy)
     assert max(best - mdp.evaluate(run.policy) for both in runs for run in both) <= EPSILON
-    few = [[learn(mdp, shared_seed=i, data_seed=2 * i + half, calls=16).policy for half in range(2)] for i in range(60)]
+    few = [[learn(mdp, shared_seed=i, data_seed=2 * i + half, calls=16).policy for half in range(2)] for i in range(pairs)]
     assert exceeds(sum(one != two for one, two in few), pairs, 0.1) < FALSE_ALARM
 
 

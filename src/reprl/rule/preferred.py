@@ -68,18 +68,22 @@ def weigh_tolerances(
         np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
     )
     compared = average_gaps(dynamics, gaps, order) if steady else gaps
-    chosen = np.empty(compared.best.shape, dtype=np.int64)
+    chosen = np.full(compared.best.shape, -1, dtype=np.int64)
     for j in range(n):
         tolerance, actions, tightest = float(tolerances[j]), found.actions[j], found.tightest[j]
-        _pick(compared, order, tolerance, chosen)
-        actions[:] = chosen
-        visits = visits_of(dynamics, actions)
-        seen = visits.max(axis=0, keepdims=True) if steady else visits
+        fresh = _pick(compared, order, tolerance, chosen)
+        if fresh:  # neighbours often pick the same: what follows from it is known then
+            actions[:] = chosen
+            visits = visits_of(dynamics, actions)
+            seen = visits.max(axis=0, keepdims=True) if steady else visits
         found.margin[j] = _margin(compared, order, tolerance, floor, seen, chosen, tightest)
         if steady and tightest[0] == 0:
             tightest[0] = visits[:, tightest[1]].argmax()
-        np.copyto(actions, compared.default, where=seen < floor)
-        found.loss[j] = policy_loss(dynamics, gaps.value[0], actions)
+        if fresh:
+            np.copyto(actions, compared.default, where=seen < floor)
+            found.loss[j] = policy_loss(dynamics, gaps.value[0], actions)
+        else:
+            actions[:], found.loss[j] = found.actions[j - 1], found.loss[j - 1]
     return found
 
 
@@ -90,15 +94,19 @@ def decided_cells(visits: NDArray[np.float64], floor: float, kind: str) -> NDArr
 
 
 @njit(cache=True, nogil=True)
-def _pick(gaps: Gaps, order: NDArray[np.int64], tolerance: float, actions: NDArray[np.int64]) -> None:
-    """Fill actions with the most preferred ones that are good enough, wherever the policy goes."""
+def _pick(gaps: Gaps, order: NDArray[np.int64], tolerance: float, actions: NDArray[np.int64]) -> bool:
+    """Fill actions with the most preferred ones that are good enough, wherever the policy goes; whether any changed."""
+    changed = False
     for h in range(actions.shape[0]):
         for s in range(actions.shape[1]):
-            actions[h, s] = gaps.best[h, s]
+            action = gaps.best[h, s]
             for i in range(order.size):
                 if gaps.gap[h, s, order[i]] <= tolerance:
-                    actions[h, s] = order[i]
+                    action = order[i]
                     break
+            changed |= actions[h, s] != action
+            actions[h, s] = action
+    return changed
 
 
 @njit(cache=True, nogil=True)
