@@ -201,7 +201,9 @@ def test_runs_agree_on_worlds_that_nobody_calibrated_on(id: str) -> None:
     assert keeps(sum(one.policy != two.policy for one, two in runs), pairs, 0.1, power=0.0028, finds=0.49)
     best = mdp.evaluate(mdp.solve().policy)
     assert max(best - mdp.evaluate(run.policy) for both in runs for run in both) <= EPSILON
-    few = [[learn(mdp, shared_seed=i, data_seed=2 * i + half, calls=16).policy for half in range(2)] for i in range(pairs)]
+    few = [
+        [learn(mdp, shared_seed=i, data_seed=2 * i + half, calls=16).policy for half in range(2)] for i in range(pairs)
+    ]
     assert exceeds(sum(one != two for one, two in few), pairs, 0.1) < FALSE_ALARM
 
 

@@ -106,12 +106,11 @@ def run_canonical(
     with Crew(model, workers, checkpoint) as crew:
         for number, size in enumerate(sizes, 1):
             tell = None if progress is None else telling(progress, f"round {number}")
-            gathered = _gather(model, data, size, settings, weight, crew, tell, planned=certify and number > SKIPPED)
-            data, known = gathered.data, _known(gathered.data, model)
-            witness = gathered.witness._replace(round=max(number, gathered.witness.round))
-            last = size == sizes[-1]
-            proof = _Proof(None, None)
-            if certify and (number > SKIPPED or last):  # before that, a look by episodes would spend all of δ
+            looking = certify and number > SKIPPED
+            data, witness = _gather(model, data, number, size, settings, weight, crew, tell, planned=looking)
+            known = _known(data, model)
+            proof, last = _Proof(None, None), size == sizes[-1]
+            if looking or (certify and last):  # before that, a look by episodes would spend all of δ
                 proof = _prove(rule, witness, shared_key, settings, model, last=last)
             ask = not spend and (not certify or (last and not proof.proven))
             stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
@@ -196,6 +195,7 @@ class _Gathered(NamedTuple):
 def _gather(
     model: Any,
     data: Data,
+    number: int,
     size: int,
     settings: Settings,
     weight: NDArray[np.float64] | None,
@@ -204,7 +204,7 @@ def _gather(
     *,
     planned: bool,
 ) -> _Gathered:
-    """Bring data to a size: by parallel calls, by episodes, or by episodes that are all planned beforehand."""
+    """Bring data to the size of a round: by calls, by episodes, or by episodes that are all planned beforehand."""
     more = size - int(data.starts.sum())
     world = getattr(model, "mdp", None)
     fixed_start = world is not None and bool(world.fixed_start)
@@ -214,9 +214,9 @@ def _gather(
     bearable = UNKNOWN * settings.epsilon
     if planned:
         fresh = cover_planned(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
-        return _Gathered(data + fresh, Witness(fresh, "rounds", 1, fixed_start))
+        return _Gathered(data + fresh, Witness(fresh, "rounds", number, fixed_start))
     data = cover(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
-    return _Gathered(data, Witness(data, "episodes", 1, fixed_start))
+    return _Gathered(data, Witness(data, "episodes", number, fixed_start))
 
 
 def source(model: Any, settings: Settings) -> Any:
