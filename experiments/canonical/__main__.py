@@ -35,6 +35,8 @@ def jobs(quick: bool) -> dict[str, Job]:
             out[f"listed/{rule}/{world}"] = partial(measure.listed, world, rule, effort)
     for size in () if quick else plan.COSTS:
         out[f"cost/{size}"] = partial(measure.cost, size)
+    for world in () if quick else plan.BOXES:
+        out[f"box/{world}"] = partial(measure.box, world)
     out["drawn"] = measure.drawn
     return out
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from experiments.canonical.worlds import BY_EPISODES, HELD_OUT, TINY
 from reprl.mdp.catalogue import catalogue, make
 from reprl.mdp.tabular import TabularMDP
+from tests.shop import Shop
 
 EPSILON, RHO = 0.3, 0.1
 SEED = 20261116
@@ -152,3 +153,13 @@ COSTS = {"S=716 A=25 H=20": (716, 25, 20, 30), "S=5000 A=4 H=10": (5000, 4, 10, 
 """(S, A, H, successors of a cell)."""
 COST_CALLS = (2**5, 2**10)
 """Parallel calls at which one look is timed."""
+
+BOXES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "shop, H=10, stationary=True": (Shop, {"horizon": 10, "reward_range": Shop.REWARDS, "stationary": True}),
+    "Blackjack, H=8, stationary=True": (
+        "gym:Blackjack-v1",
+        {"horizon": 8, "reward_range": (-1.0, 1.0), "stationary": True},
+    ),
+    "Blackjack, H=8": ("gym:Blackjack-v1", {"horizon": 8, "reward_range": (-1.0, 1.0)}),
+}
+"""Black boxes, whose every episode is played: environment and options."""

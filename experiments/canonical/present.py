@@ -108,6 +108,7 @@ def tables(data: Data) -> str:
         "Rehearsal against truth": _rehearsed(data),
         "Distinct policies over shared seeds": _lists(data),
         "Cost of one look": _costs(data),
+        "Black boxes": _boxes(data),
         "The gridworld's policy": _drawn(data),
     }
     return "\n".join(f"### {title}\n\n{text}" for title, text in parts.items() if text)
@@ -300,6 +301,15 @@ def _costs(data: Data) -> str:
                 seconds = [f"{one[part]:.2f} s" for part in ("choose", "redraw", "rehearse")]
                 asked = [f"{one['agree']}/{one['of']}", str(one["pairs"])]
                 lines.append(_line([name.partition("/")[2], str(one["calls"]), *seconds, *asked, memory]))
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
+
+
+def _boxes(data: Data) -> str:
+    lines = [_line(["black box", "steps", "seconds", "status", "policy"]), "|---" * 5 + "|"]
+    for name, found in data["measured"].items():
+        if name.startswith("box/"):
+            for samples, seconds, status, policy in found["rows"]:
+                lines.append(_line([name.partition("/")[2], f"{samples:,}", f"{seconds:g}", status, f"`{policy}`"]))
     return "\n".join(lines) + "\n" if len(lines) > 2 else ""
 
 

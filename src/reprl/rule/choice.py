@@ -277,21 +277,30 @@ def noise_of(rule: Rule, policy: Policy) -> float:
 
 
 def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
-    """The policies that tolerances print, each with the candidate of the largest weight."""
+    """The policies that tolerances print, each with the candidate of the largest weight, but for some that come third.
+
+    The heaviest are asked for their noise first; the others no more once none of them can be among the first two.
+    """
     weights = {kind: _weight(rule, weighed.margin, weighed.loss) for kind, weighed in found.items()}
     printed: dict[bytes, list[tuple[str, int]]] = {}
     for kind, weighed in found.items():
         for j in range(weighed.margin.size):
             printed.setdefault(weighed.actions[j].tobytes(), []).append((kind, j))
-    entries = []
-    for group in printed.values():
-        each = np.array([weights[kind][j] for kind, j in group])
+    groups = [(group, np.array([weights[kind][j] for kind, j in group])) for group in printed.values()]
+    pooled = [float(np.logaddexp.reduce(POOL * each)) / POOL for _, each in groups]
+    entries: dict[int, _Entry] = {}
+    best = second = -math.inf
+    for number in sorted(range(len(groups)), key=lambda i: -pooled[i]):
+        if pooled[number] + NOISE < second:
+            break
+        group, each = groups[number]
         kind, j = group[int(np.argmax(each))]
         policy, (h, s, a) = rule.policy(found[kind].actions[j]), (int(i) for i in found[kind].tightest[j])
-        score = float(np.logaddexp.reduce(POOL * each)) / POOL + noise_of(rule, policy)
+        score = pooled[number] + noise_of(rule, policy)
         margin, loss = float(found[kind].margin[j]), float(found[kind].loss[j])
-        entries.append(_Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a)))
-    return entries
+        entries[number] = _Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a))
+        best, second = max(best, score), max(second, min(best, score))
+    return [entries[number] for number in sorted(entries)]
 
 
 def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_Entry]:
