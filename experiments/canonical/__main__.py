@@ -37,6 +37,8 @@ def jobs(quick: bool) -> dict[str, Job]:
         out[f"cost/{size}"] = partial(measure.cost, size)
     for world in () if quick else plan.BOXES:
         out[f"box/{world}"] = partial(measure.box, world)
+    for stationary in () if quick else (True, False):
+        out[f"table/stationary={stationary}"] = partial(measure.shop_table, stationary)
     out["drawn"] = measure.drawn
     return out
 

@@ -310,6 +310,13 @@ def _boxes(data: Data) -> str:
         if name.startswith("box/"):
             for samples, seconds, status, policy in found["rows"]:
                 lines.append(_line([name.partition("/")[2], f"{samples:,}", f"{seconds:g}", status, f"`{policy}`"]))
+        elif name.startswith("table/"):
+            low, middle, high = np.quantile(found["samples"], (0.0, 0.5, 1.0))
+            steps, sure = (
+                f"{middle:.1e} ({low:.1e} … {high:.1e})",
+                f"{found['sure']} of {len(found['samples'])} rehearsed",
+            )
+            lines.append(_line([f"shop as a table, {name.partition('/')[2]}", steps, "–", sure, "–"]))
     return "\n".join(lines) + "\n" if len(lines) > 2 else ""
 
 
