@@ -68,22 +68,27 @@ def weigh_tolerances(
         np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
     )
     compared = average_gaps(dynamics, gaps, order) if steady else gaps
-    chosen = np.full(compared.best.shape, -1, dtype=np.int64)
-    for j in range(n):
-        tolerance, actions, tightest = float(tolerances[j]), found.actions[j], found.tightest[j]
-        fresh = _pick(compared, order, tolerance, chosen)
-        if fresh:  # neighbours often pick the same: what follows from it is known then
-            actions[:] = chosen
-            visits = visits_of(dynamics, actions)
-            seen = visits.max(axis=0, keepdims=True) if steady else visits
-        found.margin[j] = _margin(compared, order, tolerance, floor, seen, chosen, tightest)
-        if steady and tightest[0] == 0:
-            tightest[0] = visits[:, tightest[1]].argmax()
-        if fresh:
-            np.copyto(actions, compared.default, where=seen < floor)
-            found.loss[j] = policy_loss(dynamics, gaps.value[0], actions)
-        else:
-            actions[:], found.loss[j] = found.actions[j - 1], found.loss[j - 1]
+    chosen = np.empty((n, *compared.best.shape), dtype=np.int64)
+    seen = np.empty(chosen.shape)
+    peak = np.zeros((n, n_states), dtype=np.int64)
+    fresh = _pick(compared, order, tolerances, chosen)
+    for j in range(n):  # neighbours often pick the same: what follows from it is known then
+        if not fresh[j]:
+            found.actions[j], found.loss[j] = found.actions[j - 1], found.loss[j - 1]
+            seen[j], peak[j] = seen[j - 1], peak[j - 1]
+            continue
+        actions = found.actions[j]
+        actions[:] = chosen[j]
+        visits = visits_of(dynamics, actions)
+        seen[j] = visits.max(axis=0) if steady else visits
+        if steady:
+            peak[j] = visits.argmax(axis=0)
+        np.copyto(actions, compared.default, where=seen[j] < floor)
+        found.loss[j] = policy_loss(dynamics, gaps.value[0], actions)
+    _margins(compared, order, tolerances, floor, seen, chosen, found.margin, found.tightest)
+    if steady:
+        near = found.tightest[:, 0] == 0
+        found.tightest[near, 0] = peak[near, found.tightest[near, 1]]
     return found
 
 
@@ -94,19 +99,44 @@ def decided_cells(visits: NDArray[np.float64], floor: float, kind: str) -> NDArr
 
 
 @njit(cache=True, nogil=True)
-def _pick(gaps: Gaps, order: NDArray[np.int64], tolerance: float, actions: NDArray[np.int64]) -> bool:
-    """Fill actions with the most preferred ones that are good enough, wherever the policy goes; whether any changed."""
-    changed = False
-    for h in range(actions.shape[0]):
-        for s in range(actions.shape[1]):
-            action = gaps.best[h, s]
-            for i in range(order.size):
-                if gaps.gap[h, s, order[i]] <= tolerance:
-                    action = order[i]
-                    break
-            changed |= actions[h, s] != action
-            actions[h, s] = action
-    return changed
+def _pick(
+    gaps: Gaps, order: NDArray[np.int64], tolerances: NDArray[np.float64], actions: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Fill actions, (J, H, S), with the most preferred ones that are good enough, wherever the policy goes.
+
+    Returns:
+        (J,): whether a tolerance picks something else than the one before it.
+    """
+    fresh = np.zeros(tolerances.size, dtype=np.bool_)
+    for j in range(tolerances.size):
+        fresh[j] = j == 0
+        for h in range(actions.shape[1]):
+            for s in range(actions.shape[2]):
+                action = gaps.best[h, s]
+                for i in range(order.size):
+                    if gaps.gap[h, s, order[i]] <= tolerances[j]:
+                        action = order[i]
+                        break
+                actions[j, h, s] = action
+                if j > 0 and actions[j - 1, h, s] != action:
+                    fresh[j] = True
+    return fresh
+
+
+@njit(cache=True, nogil=True)
+def _margins(
+    gaps: Gaps,
+    order: NDArray[np.int64],
+    tolerances: NDArray[np.float64],
+    floor: float,
+    visits: NDArray[np.float64],
+    actions: NDArray[np.int64],
+    margin: NDArray[np.float64],
+    tightest: NDArray[np.int64],
+) -> None:
+    """Fill the margin of every tolerance, (J,), and the comparison that it is of, (J, 3)."""
+    for j in range(tolerances.size):
+        margin[j] = _margin(gaps, order, tolerances[j], floor, visits[j], actions[j], tightest[j])
 
 
 @njit(cache=True, nogil=True)
