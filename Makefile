@@ -16,7 +16,7 @@ FILES ?= 100000
 SEED ?= 1
 TESTS ?= tests
 
-.PHONY: help venv demo docs figures remeasure lint format test test-oldest fuzz bench clean
+.PHONY: help venv demo docs figures remeasure lint format test test-long test-oldest fuzz bench clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)$$/  \1\t\2/p' Makefile
@@ -54,8 +54,11 @@ format: venv  ## apply ruff's fixes and formatting
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
 
-test: venv lint  ## lint, then every test
+test: venv lint  ## lint, then the tests
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-long: venv  ## the tests that take a minute or more each: faults, the site, the slowest pairs
+	$(BIN)/python -m pytest -n $(WORKERS) -m long
 
 # Types and style are checked with the pinned versions alone; the tests need no more than these.
 test-oldest:  ## the tests with the oldest versions that are allowed, in .venv-oldest; TESTS="tests/test_cli.py …"

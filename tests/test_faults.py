@@ -227,7 +227,7 @@ def test_a_run_that_is_asked_to_end_leaves_no_trace(tmp_path: Path) -> None:
 # A share of all faults.
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_share_of_all_faults_breaks_nothing() -> None:
     """All of them: python -m tests.faults."""

@@ -650,6 +650,7 @@ def test_an_edited_recipe_of_a_log_is_refused(result: reprl.LearnResult) -> None
             Recipe.from_json(text.replace(old, new)).learn_log(make_log(10, 1))
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_halves_of_a_log_agree_as_promised_and_greedy_does_not() -> None:
     """30 pairs of logs; false alarm 1e-6 at ρ = 0.1; with 15 sure pairs, 0.7 apart would be seen with power 0.7."""

@@ -108,7 +108,7 @@ def test_examples_run(
     assert all(text in shown for text in EXAMPLES[name]), shown
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_site_is_built_without_a_warning_and_asks_the_network_for_nothing(tmp_path: Path) -> None:
     """In a process of its own: kernels are not compiled for it."""
     import subprocess
