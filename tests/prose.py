@@ -336,12 +336,15 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             ],
         ),
         (
-            r"of which (\d+) or (\d+ of 40) agree; under their own seed (\d+), (\d+), (\d+) and (\d+ of 20) simulated",
+            r"By parallel samples (\d+ of 40) simulated teams agree with both",
+            lambda: sorted({f"{number} of 40" for number in agreeing("simulated", "parallel")}),
+        ),
+        (
+            r"of which (\d+ of 40) agree, while under their own seed (\d+) and (\d+ of 20) simulated",
             lambda: [
-                str(min(agreeing("pairs"))),
-                f"{max(agreeing('pairs'))} of 40",
-                *map(str, agreeing("simulated")[:3]),
-                f"{agreeing('simulated')[3]} of 20",
+                *{f"{number} of 40" for number in agreeing("pairs", "episodes")},
+                str(agreeing("simulated", "episodes")[0]),
+                f"{agreeing('simulated', 'episodes')[1]} of 20",
             ],
         ),
         (

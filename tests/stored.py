@@ -306,9 +306,9 @@ def icu_loss() -> float:
     return float(loss)
 
 
-def agreeing(what: str) -> list[int]:
-    """Return how many simulated teams, or pairs, agreed in the runs that draw samples."""
-    sources = [one["source"] for one in icu_runs("parallel", "episodes")]
+def agreeing(what: str, kind: str) -> list[int]:
+    """Return how many simulated teams, or pairs, agreed in the runs of a kind."""
+    sources = [one["source"] for one in icu_runs(kind)]
     return [int(re.findall(rf"(\d+) of \d+ {what}", source)[0]) for source in sources]
 
 
