@@ -269,14 +269,13 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
         (r"A log of fewer than (\d+) episodes", lambda: [str(code("reprl.learning.logged.LEAST"))]),
         (
-            r"Where both runs were sure, (\d+) pairs, (none) were apart; of all (\d+) pairs (\d+) were, all of them on "
-            r"(10⁵) transitions",
+            r"Where both runs were sure, (\d+) pairs, (none) were apart; of all (\d+) pairs (\d+) were, (\d+) of them",
             lambda: [
                 str(len(both := [one for one in logs() if all(one["sure"])])),
                 "some" if apart(both) else "none",
                 str(len(logs())),
                 str(apart(logs())),
-                "longer" if apart(logs(longer=True)) else "10⁵",
+                str(apart(logs()) - apart(logs(longer=True))),
             ],
         ),
         (
