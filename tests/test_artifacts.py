@@ -321,6 +321,17 @@ def mutate(document, data):
     return changed
 
 
+LATER = {"stationary": False, "scale": 0.1, "shape": "auto"}
+
+
+def test_a_later_field_may_be_written_out(canonical_run):
+    document = canonical_run.recipe.as_dict()
+    for name, value in LATER.items():
+        changed = {**document, "settings": {**document["settings"], name: value}}
+        shorter = {**document, "settings": {k: v for k, v in document["settings"].items() if k != name}}
+        assert Recipe.from_json(json.dumps(changed)) == Recipe.from_json(json.dumps(shorter))
+
+
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonical_run, data):
@@ -330,9 +341,12 @@ def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonic
         recipe = Recipe.from_json(json.dumps(changed))
     except ReprlError:
         return
-    # What was accepted is what was written, up to 1 for 1.0 in the settings.
+    # What was accepted is what was written, up to 1 for 1.0 in the settings, and to what later fields mean if left out.
     read = recipe.as_dict()
-    assert read == changed
+    assert {**read, "settings": {**LATER, **read["settings"]}} == {
+        **changed,
+        "settings": {**LATER, **changed["settings"]},
+    }
     assert Recipe.from_json(recipe.to_json()) == recipe
     before, after = (
         {**x, "package_version": "", "candidate": None, "environment": {**x["environment"], "reward_range": None}}
