@@ -57,7 +57,7 @@ format: venv  ## apply ruff's fixes and formatting
 test: venv lint  ## lint, then the tests
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-test-long: venv  ## the tests that take a minute or more each: faults, the site, the slowest pairs
+test-long: venv  ## the tests that take a minute or so each: faults, the site, the tutorial, the slowest pairs
 	$(BIN)/python -m pytest -n $(WORKERS) -m long
 
 # Types and style are checked with the pinned versions alone; the tests need no more than these.

@@ -229,6 +229,7 @@ def disagreements(pairs: int, **options: Any) -> int:
     return sum(policy(pair, 0) != policy(pair, 1) for pair in range(pairs))
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_two_pooled_runs_agree() -> None:
     """30 pairs at ρ = 0.1, false alarm 1e-6; a disagreement of 0.75 is noticed with probability above 0.999.

@@ -64,6 +64,7 @@ def occurs(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in plain(printed))) is not None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_step_does_what_the_tutorial_shows(tmp_path):
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
