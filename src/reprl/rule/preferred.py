@@ -9,6 +9,7 @@ of what one sample per cell tells.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -68,27 +69,19 @@ def weigh_tolerances(
         np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
     )
     compared = average_gaps(dynamics, gaps, order) if steady else gaps
-    chosen = np.empty((n, *compared.best.shape), dtype=np.int64)
-    seen = np.empty(chosen.shape)
-    peak = np.zeros((n, n_states), dtype=np.int64)
-    fresh = _pick(compared, order, tolerances, chosen)
-    for j in range(n):  # neighbours often pick the same: what follows from it is known then
-        if not fresh[j]:
-            found.actions[j], found.loss[j] = found.actions[j - 1], found.loss[j - 1]
-            seen[j], peak[j] = seen[j - 1], peak[j - 1]
-            continue
-        actions = found.actions[j]
-        actions[:] = chosen[j]
+    picked = np.empty((n, 1, n_states), dtype=np.int64) if steady else found.actions
+    fresh = np.flatnonzero(_pick(compared, order, tolerances, picked))
+    for j, end in pairwise([*fresh, n]):  # neighbours often pick the same: they are weighed together
+        actions, tightest = found.actions[j], found.tightest[j:end]
+        actions[:] = picked[j]
         visits = visits_of(dynamics, actions)
-        seen[j] = visits.max(axis=0) if steady else visits
+        seen = visits.max(axis=0, keepdims=True) if steady else visits
+        _margins(compared, order, tolerances[j:end], floor, seen, picked[j], found.margin[j:end], tightest)
         if steady:
-            peak[j] = visits.argmax(axis=0)
-        np.copyto(actions, compared.default, where=seen[j] < floor)
-        found.loss[j] = policy_loss(dynamics, gaps.value[0], actions)
-    _margins(compared, order, tolerances, floor, seen, chosen, found.margin, found.tightest)
-    if steady:
-        near = found.tightest[:, 0] == 0
-        found.tightest[near, 0] = peak[near, found.tightest[near, 1]]
+            near = tightest[:, 0] == 0
+            tightest[near, 0] = visits.argmax(axis=0)[tightest[near, 1]]
+        np.copyto(actions, compared.default, where=seen < floor)
+        found.actions[j:end], found.loss[j:end] = actions, policy_loss(dynamics, gaps.value[0], actions)
     return found
 
 
@@ -134,9 +127,9 @@ def _margins(
     margin: NDArray[np.float64],
     tightest: NDArray[np.int64],
 ) -> None:
-    """Fill the margin of every tolerance, (J,), and the comparison that it is of, (J, 3)."""
+    """Fill the margins of tolerances that pick the same actions, (J,), and the comparisons that they are of, (J, 3)."""
     for j in range(tolerances.size):
-        margin[j] = _margin(gaps, order, tolerances[j], floor, visits[j], actions[j], tightest[j])
+        margin[j] = _margin(gaps, order, tolerances[j], floor, visits, actions, tightest[j])
 
 
 @njit(cache=True, nogil=True)
