@@ -1,7 +1,8 @@
 """Run one benchmark, or list them all.
 
 A benchmark is a module here with a `run() -> list[dict]`, one dictionary per line of its table. Modules without one
-(scripts that draw figures) are not listed.
+(scripts that draw figures) are not listed. One with a `PAGE` is shown there: `--store` keeps what it measures in
+benchmarks/data, and puts it into that page.
 """
 
 from __future__ import annotations
@@ -16,6 +17,15 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks import table
+from experiments.runner import ROOT, insert
+from reprl.files import write_atomic
+
+DATA = Path(__file__).parent / "data"
+
+
+def marks(name: str) -> tuple[str, str]:
+    """Return the lines of a page between which a benchmark stands."""
+    return f"<!-- tables: python -m benchmarks {name} -->\n", "<!-- end of tables -->\n"
 
 
 def _modules() -> dict[str, ModuleType]:
@@ -34,6 +44,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run one benchmark, or list them all.")
     parser.add_argument("name", nargs="?", help="one of: " + ", ".join(modules))
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    parser.add_argument("--store", action="store_true", help="keep the rows, and show them in the documentation")
     options = parser.parse_args(arguments)
     if options.name is None:
         for name, module in modules.items():
@@ -42,8 +53,16 @@ def main(arguments: list[str]) -> int:
     if options.name not in modules:
         print(f"name must be one of {', '.join(modules)}; got {options.name!r}", file=sys.stderr)
         return 2
-    rows: list[dict[str, Any]] = modules[options.name].run()
-    print(json.dumps(rows, indent=1) if options.json else table.render(rows))
+    module = modules[options.name]
+    if options.store and not hasattr(module, "PAGE"):
+        print(f"{options.name} is shown in no page: --store is for those that are", file=sys.stderr)
+        return 2
+    rows: list[dict[str, Any]] = module.run()
+    if options.store:
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        write_atomic(DATA / f"{options.name}.json", f"[\n{lines}\n]\n".encode())
+        insert(ROOT / "docs" / module.PAGE, marks(options.name), table.markdown(rows))
+    print(json.dumps(rows, ensure_ascii=False, indent=1) if options.json else table.render(rows))
     return 0
 
 

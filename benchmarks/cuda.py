@@ -20,6 +20,7 @@ from reprl.explore.qexplore import explore
 from reprl.explore.runs import Exploration, RunSettings
 from reprl.mdp.access import EpisodicModel
 
+PAGE = "scale.md"
 EPISODES = 50_000
 REPEATS = 2
 FEW = (16, 256, 4096)

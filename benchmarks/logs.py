@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+PAGE = "logs.md"
 N_STATES, N_ACTIONS, STEPS, AT_ONCE = 20, 3, 10, 10**6
 
 

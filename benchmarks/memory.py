@@ -18,6 +18,7 @@ import numpy as np
 
 import reprl
 
+PAGE = "scale.md"
 ROWS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("audit", (100, 1)),
     ("audit", (1_000, 1)),

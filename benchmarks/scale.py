@@ -17,6 +17,7 @@ from reprl.tasks import cluster, count_hands, run_tasks
 from tests.loopback import Cluster, wait_for
 from tests.shop import Shop
 
+PAGE = "scale.md"
 TASKS = 10_000
 KEPT = 1_000
 

@@ -247,6 +247,7 @@ def fill_the_disk(bench: Bench) -> None:
             continue
         with tempfile.TemporaryDirectory(prefix="reprl-faults-") as name:
             place, old = scene.set_up(Path(name))
+            kept = {*place.iterdir()}
 
             def work(place: Path = place, limit: int = limit) -> int:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -256,7 +257,7 @@ def fill_the_disk(bench: Bench) -> None:
             bench.injected["file size limit"] += 1
             _judge(bench, "file size limit", str(limit), place, old, None, False, code)
             bench.check("file size limit", str(limit), code == 2 and contents(place) == old, f"exit code {code}")
-            bench.check("file size limit", str(limit), len(list(place.iterdir())) == 3, "leftovers")
+            bench.check("file size limit", str(limit), {*place.iterdir()} == kept, "leftovers")
     for ballast in range(0, 32, 4):
         if bench.due():
             _small_disk(bench, scene, ballast)
@@ -270,13 +271,14 @@ def _small_disk(bench: Bench, scene: Scene, ballast: int) -> None:
             return
         try:
             place, old = scene.set_up(disk)
+            kept = {*place.iterdir()}
             with suppress(OSError):
                 (disk / "ballast").write_bytes(b"x" * 1024 * ballast)
             code = in_child(lambda: main([*scene.words, str(place)])).returncode
             bench.injected["full disk"] += 1
             found = contents(place)
             bench.check("full disk", f"{ballast} k", (found == old) == (code == 2), f"exit code {code}")
-            bench.check("full disk", f"{ballast} k", len(list(place.iterdir())) == 3, "leftovers")
+            bench.check("full disk", f"{ballast} k", {*place.iterdir()} == kept, "leftovers")
         finally:
             subprocess.run(["umount", name], check=True)
 

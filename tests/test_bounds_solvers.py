@@ -201,6 +201,10 @@ def law_pairs(number: int) -> list[tuple[Any, Any]]:
         q = np.clip(p + rng.normal(0, 0.1, n), 0, 1)
         p, q = (np.where(rng.uniform(size=n) < 0.15, np.round(x), x) for x in (p, q))
         out.append((np.stack([1 - p, p], axis=1), np.stack([1 - q, q], axis=1)))
+    for n, k in itertools.product((1, 2, 5), (3, 4)):
+        p, q = rng.dirichlet(np.ones(k), (2, n))
+        p[rng.integers(n), rng.integers(k)] = 0.0
+        out.append((p / p.sum(axis=1, keepdims=True), 0.7 * p / p.sum(axis=1, keepdims=True) + 0.3 * q))
     return out
 
 
@@ -212,15 +216,19 @@ def test_integrated_race_is_the_enumerated_race() -> None:
         blocked = race_disagreement(p, q, DataStream(i, "race"), grade=Grade("blocked", 3), draws=20_000)
         parts = [exact_race(p[low : low + 3], q[low : low + 3]) for low in range(0, len(p), 3)]
         assert blocked == pytest.approx(1 - np.prod(1 - np.array(parts)), abs=0.04)
+        if p.shape[1] > 2:
+            rows = [exact_race(p[[j]], q[[j]]) for j in range(len(p))]
+            alone = race_disagreement(p, q, DataStream(i, "race"), grade=Grade("product"))
+            assert alone == pytest.approx(1 - np.prod(1 - np.array(rows)), abs=1e-12)
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("method", ["joint", "blocked", "product"])
-def test_integrated_race_is_what_the_coupling_does(method: str) -> None:
+def test_integrated_race_is_what_the_coupling_does(method: str, k: int) -> None:
     rng = np.random.default_rng(7)
-    p = rng.uniform(0.02, 0.98, 10)
-    q = np.clip(p + rng.normal(0, 0.06, 10), 0, 1)
-    laws = [np.stack([1 - x, x], axis=1) for x in (p, q)]
+    p = rng.dirichlet(np.ones(k), 10)
+    laws = [p, 0.85 * p + 0.15 * rng.dirichlet(np.ones(k), 10)]
     predicted = race_disagreement(laws[0], laws[1], DataStream(1, "race"), grade=Grade(method, 5), draws=200_000)
     seen = 0
     for i in range(4000):
@@ -266,7 +274,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
         ),
         "the source must have 1 points, as the hypotheses, got 2",
     ),
-    (lambda: race_disagreement([[1.0]], [[1.0]], DataStream(1, "x")), r"first must have shape \(n, 2\)"),
+    (lambda: race_disagreement([[1.0]], [[1.0]], DataStream(1, "x")), r"first must have shape \(n, k\)"),
     (lambda: race_disagreement([[0.5, 0.5]], [[0.5, 0.6]], DataStream(1, "x")), r"second\[0\] must sum to 1"),
     (
         lambda: race_disagreement([[0.5, 0.5]], [[0.5, 0.5]] * 2, DataStream(1, "x")),

@@ -13,7 +13,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 import reprl  # noqa: E402
 
 project, author, version = "reprl", "The reprl authors", reprl.__version__
-copyright = "The reprl authors, MIT licence"  # noqa: A001: Sphinx asks for this name
+copyright = "The reprl authors, MIT licence"  # a name that Sphinx asks for
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "website.extension"]
 
 myst_heading_anchors = 4

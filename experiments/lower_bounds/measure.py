@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -63,30 +64,44 @@ def disagreements(point: Point, gap: float, m: int, pairs: range, instance: Inst
 
 
 def samples_needed(point: Point, effort: Effort, instance: Instance | None = None) -> dict[str, Any]:
-    """Find m with mean disagreement ρ: scouts, then a log-log line through three sizes, bootstrapped over pairs."""
+    """Find m with mean disagreement ρ."""
     plan = plan_signs(point.n, **options(point))
     instance = instance or cube(point, plan.gap / 2.0)
-    m = max(2, plan.samples // 12)
-    for attempt in range(3):
-        pairs = range(10**6 * (attempt + 1), 10**6 * (attempt + 1) + effort.scouts)
-        found = float(disagreements(point, plan.gap, m, pairs, instance, effort.draws).mean())
-        m = max(2, math.ceil(m * np.clip((found / point.rho) ** 2, 1 / 16, 16)))
-    sizes = [max(2, round(m * step)) for step in STEPS]
-    curves = [
-        disagreements(point, plan.gap, size, range(k * 10**5, k * 10**5 + effort.pairs), instance, effort.draws)
-        for k, size in enumerate(sizes)
-    ]
-    resample = np.random.default_rng(0).integers(0, effort.pairs, (effort.bootstraps, len(sizes), effort.pairs))
-    means = np.array([[curve[rows].mean() for curve, rows in zip(curves, r, strict=True)] for r in resample])
-    solved = [solve(sizes, row, point.rho) for row in means]
-    low, high = np.quantile(solved, [0.025, 0.975])
-    needed = solve(sizes, np.array([curve.mean() for curve in curves]), point.rho)
+    found = where_parted(
+        lambda m, pairs: disagreements(point, plan.gap, m, pairs, instance, effort.draws),
+        point.rho,
+        max(2, plan.samples // 12),
+        effort,
+    )
     return {
-        "samples": math.ceil(needed),
-        "interval": [float(low), float(high)],
-        "ratio": needed * (point.rho * point.epsilon) ** 2 / point.n,
+        "samples": math.ceil(found["samples"]),
+        "interval": found["interval"],
+        "ratio": found["samples"] * (point.rho * point.epsilon) ** 2 / point.n,
         "proven": plan.samples,
         "gap": plan.gap,
+        "curve": found["curve"],
+    }
+
+
+def where_parted(parting: Callable[[int, range], Array], rho: float, m: int, effort: Effort) -> dict[str, Any]:
+    """Find m with mean disagreement ρ: scouts, then a log-log line through three sizes, bootstrapped over pairs.
+
+    parting(m, pairs) is how likely each of these pairs parts at size m, the shared key integrated out.
+    """
+    for attempt in itertools.count(1):
+        pairs = range(10**6 * attempt, 10**6 * attempt + effort.scouts)
+        found = float(parting(m, pairs).mean()) / rho
+        m = max(2, math.ceil(m * np.clip(found**2, 1 / 16, 16)))
+        if attempt >= 3 and (attempt >= 12 or 0.5 < found < 2.0):
+            break
+    sizes = [max(2, round(m * step)) for step in STEPS]
+    curves = [parting(size, range(k * 10**5, k * 10**5 + effort.pairs)) for k, size in enumerate(sizes)]
+    resample = np.random.default_rng(0).integers(0, effort.pairs, (effort.bootstraps, len(sizes), effort.pairs))
+    means = np.array([[curve[rows].mean() for curve, rows in zip(curves, r, strict=True)] for r in resample])
+    low, high = np.quantile([solve(sizes, row, rho) for row in means], [0.025, 0.975])
+    return {
+        "samples": solve(sizes, np.array([curve.mean() for curve in curves]), rho),
+        "interval": [float(low), float(high)],
         "curve": [[size, float(curve.mean())] for size, curve in zip(sizes, curves, strict=True)],
     }
 
