@@ -1,18 +1,23 @@
 """Correlated sampling: nodes, time and memory of joint, blocked and product draws.
 
 Nodes and times are medians over a few shared keys, after compilation; a product draw does the same work under every
-key, so its time is the least. `target s` is the limit that the design sets and `met` says whether it was kept here;
-ratios within one run matter more than the seconds of one machine.
+key, so its time is the least. Times are those of the processor. `target s` is the limit that the design sets and `met`
+says whether it was kept here; ratios within one run matter more than the seconds of one machine.
+
+`python -m benchmarks.coupling` measures again, in minutes, what docs/proofs/coupling.md and its figure show of the
+joint search, and stores it in data/joint_search.json. Nodes do not depend on the machine.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 import math
 import resource
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +34,9 @@ Row = dict[str, Any]
 
 FAMILIES = ("0.5", "0.7", "0.9", "0.99", "random")
 NODE_CAP = 3 * 10**7
+HIGH_CAP = 10**8
+"""Nodes that the slowest draws may take: twice the guard of the library."""
+STORED = Path(__file__).parent / "data" / "joint_search.json"
 BLOCKED = Grade("blocked", 32)
 CAP_GROWTH = 3.0  # stop a family when the next size would pass the cap by its own growth
 
@@ -50,9 +58,9 @@ def effort(laws: Laws, keys: int, **options: Any) -> Effort:
     """Draw under several keys; return the medians."""
     found: list[tuple[int, float]] = []
     for i in range(keys):
-        start = time.perf_counter()
+        start = time.thread_time()
         result: Draw = draw(SharedKey(i).derive("benchmark"), laws, **options)
-        found.append((result.nodes, time.perf_counter() - start))
+        found.append((result.nodes, time.thread_time() - start))
     seconds = [s for _, s in found]
     typical = min(seconds) if options.get("grade") == PRODUCT else statistics.median(seconds)
     return Effort(int(statistics.median(n for n, _ in found)), typical)
@@ -118,7 +126,7 @@ def _joint() -> list[Row]:
     targets = {40: 0.1, 60: 10.0}
     rows = []
     for n in range(20, 61, 10):
-        work = effort(laws_of("0.9", n), keys=5 if n <= 50 else 3)
+        work = effort(laws_of("0.9", n), keys=5 if n <= 50 else 3, max_nodes=HIGH_CAP)
         extra = {"peak MB": _peak_megabytes()} if n == 60 else {}
         rows.append(_row(f"joint 0.9^{n}", work, targets.get(n), **{"2^n": float(2**n)}, **extra))
     return rows
@@ -157,10 +165,29 @@ def _peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
-def run() -> list[Row]:
-    """Return the rows of the table."""
-    for k in (2, 5):  # compile
+def _compile() -> None:
+    for k in (2, 5):
         for method in METHODS:
             draw(SharedKey(0), np.full((4, k), 1.0 / k), Grade(method, 2))
+
+
+def store() -> None:
+    """Measure the joint search at growing n, and against best-first search, and keep what was found."""
+    _compile()
+    found: dict[str, Any] = {"growth": {}, "best first": _against_best_first()}
+    for family in FAMILIES:
+        points = growth(family, range(5, 101, 5), cap=HIGH_CAP)
+        found["growth"][family] = [[n, work.nodes, float(f"{work.seconds:.3g}")] for n, work in points]
+    STORED.parent.mkdir(exist_ok=True)
+    STORED.write_text(json.dumps(found) + "\n", "utf-8")
+
+
+def run() -> list[Row]:
+    """Return the rows of the table."""
+    _compile()
     parts: list[Callable[[], list[Row]]] = [_joint, _families, _wide, _against_best_first]
     return [row for part in parts for row in part()]
+
+
+if __name__ == "__main__":
+    store()

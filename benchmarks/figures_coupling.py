@@ -1,7 +1,11 @@
-"""Draw the figures of docs/figures about coupling: `python -m benchmarks.figures_coupling [folder]`."""
+"""Draw the figures of docs/figures about coupling: `python -m benchmarks.figures_coupling [folder]`.
+
+The work of joint draws is that of data/joint_search.json (benchmarks.coupling); rounding is played again.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -15,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.coupling import FAMILIES, growth
+from benchmarks.coupling import FAMILIES, STORED
 from reprl.coupling.rounding import round_vector, rounding_bound
 from reprl.randomness import SharedKey
 
@@ -38,15 +42,15 @@ COLOURS = {"0.5": "#0072b2", "0.7": "#009e73", "0.9": "#d55e00", "0.99": "#cc79a
 def search_cost(path: Path) -> None:
     """Nodes and time of a joint draw against n, next to the 2ⁿ outcomes that enumeration would visit."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    stored = json.loads(STORED.read_text("utf-8"))["growth"]
     for family in FAMILIES:
-        points = growth(family, range(5, 101, 5), cap=10**8)
-        n = [size for size, _ in points]
+        n, nodes, seconds = zip(*stored[family], strict=True)
         label = "p uniform in (0, 1)" if family == "random" else f"p = {family}"
-        left.plot(n, [work.nodes for _, work in points], "o-", color=COLOURS[family], label=label)
-        right.plot(n, [work.seconds for _, work in points], "o-", color=COLOURS[family], label=label)
+        left.plot(n, nodes, "o-", color=COLOURS[family], label=label)
+        right.plot(n, seconds, "o-", color=COLOURS[family], label=label)
     n_all = np.arange(5, 61)
     left.plot(n_all, 2.0**n_all, "--", color="black", linewidth=1.2, label="2ⁿ outcomes")
-    left.set(yscale="log", xlabel="coins n", ylabel="nodes expanded", ylim=(1, 1e12), title="Work of one joint draw")
+    left.set(yscale="log", xlabel="coins n", ylabel="nodes expanded", ylim=(1, 1e13), title="Work of one joint draw")
     right.set(yscale="log", xlabel="coins n", ylabel="seconds", title="Time on one core")
     left.legend(fontsize=8)
     _save(figure, path)

@@ -271,6 +271,137 @@ def largest_gap() -> float:
     return float(re.findall(r"with probability ≥ 0.001: ([\d.]+)", "\n".join(lines("canonical")))[0])
 
 
+# Proofs
+
+LOOKS = 200
+"""Pairs at most of the table in docs/proofs/audit.md."""
+
+
+def looking(p: float) -> list[str]:
+    """Return the row of a disagreement in the table of what looking costs, summed over all paths of the test."""
+    from reprl.auditing.evidence import VERDICTS
+
+    test, found, pairs, alive = sequential_test(), dict.fromkeys(VERDICTS, 0.0), 0.0, np.ones(1)
+    for n in range(1, LOOKS + 1):
+        pairs += alive.sum()
+        alive = np.append(alive * (1 - p), 0.0) + np.append(0.0, alive * p)
+        for k in np.flatnonzero(alive):
+            verdict = test.decide(int(k), n)
+            if verdict != "undecided":
+                found[verdict] += alive[k]
+                alive[k] = 0.0
+    found["undecided"] = alive.sum()
+    return [f"{p:g}", *(f"{x:.4f}".rstrip("0").rstrip(".") for x in found.values()), f"{pairs:.1f}"]
+
+
+def fixed_test(*disagreements: float) -> list[str]:
+    """Return the pairs of an audit, how many apart reject ρ = 0.1, and how probable that is."""
+    from reprl.auditing import evidence
+
+    pairs, level = default(reprl.audit, "pairs"), default(reprl.audit, "level")
+    least = evidence.fewest_to_reject(pairs, 0.1, level) or 0
+    return [str(pairs), str(least), *(f"{evidence.p_value(least, pairs, p):.2g}" for p in disagreements)]
+
+
+def tails() -> list[str]:
+    """Return the confidence of every interval, and half of what is left."""
+    confidence = code("reprl.auditing.evidence.CONFIDENCE")
+    return [f"{confidence}", f"{(1 - confidence) / 2:.3f}"]
+
+
+def odds(sides: int) -> str:
+    """Return one over what a side of an interval may miss."""
+    return f"{sides / (1 - code('reprl.auditing.evidence.CONFIDENCE')):.0f}"
+
+
+def contrast(before: float, after: float, events: int) -> str:
+    """Return the visits at which two teams' mean counts of an event contradict each other, to two digits."""
+    from reprl.auditing.same_world import LEVEL, _bet, _Events
+
+    n = np.arange(100.0, 10**4)
+    zeros = np.zeros(n.size, np.int64)
+    bet = _bet(_Events(zeros, zeros, np.array([before * n, after * n]), np.array([n, n])))
+    least = float(n[np.argmax(bet >= math.log(events / LEVEL))])
+    return f"{float(f'{least:.1e}'):,.0f}".replace(",", " ")
+
+
+@cache
+def joint_search() -> Any:
+    """Return what benchmarks.coupling stored of the joint search."""
+    return json.loads(code("benchmarks.coupling.STORED").read_text("utf-8"))
+
+
+def searched(family: str, n: int) -> int:
+    """Return the median nodes of a joint search."""
+    return int({size: nodes for size, nodes, _ in joint_search()["growth"][family]}[n])
+
+
+def multiple_of_best_first() -> list[str]:
+    """Return the least and the largest median of the nodes over those of best-first search, and the worst of all."""
+    found = joint_search()["best first"]
+    least, largest = (f"{x:.1f}".removesuffix(".0") for x in (f([one["ratio"] for one in found]) for f in (min, max)))
+    return [least, largest, f"{max(one['worst'] for one in found):.0f}"]
+
+
+def requirement_constant() -> str:
+    """Return the constant of the paper's requirement on sizes."""
+    from reprl.decide.best_arm import paper_requirement
+
+    bound = paper_requirement(2, 2, epsilon=1.0, rho=1.0, delta=0.1, grade=code("reprl.coupling.grade.JOINT"))
+    return f"{math.log(120.0) ** -3 / bound:.0f}"
+
+
+def calls_constant() -> str:
+    """Return the constant of the paper's parallel calls, for (S, A, H) = (2, 2, 3)."""
+    from reprl.learning.constants import paper_calls
+
+    calls = paper_calls(2, 2, 3, epsilon=0.1, rho=0.1, delta=0.1, grade=code("reprl.coupling.grade.JOINT"))
+    return f"{calls / (2 * math.log(360.0) ** 3 * 360.0**2 * 30.0**2):.0f}"
+
+
+def computed_rho(n_states: int, n_actions: int, horizon: int) -> list[str]:
+    """Return the bound over ρ that a run computes at the paper's size, without rounding and with it."""
+    world = reprl.make("random-mdp-v0", n_states=n_states, n_actions=n_actions, horizon=horizon)
+    asked: dict[str, Any] = {"rule": "sampled", "constants": "paper", "coupling": "joint", "rho": 0.1, "delta": 0.1}
+    found = []
+    for rounding in ("none", "vector"):
+        run = reprl.learn(
+            world,
+            access="generative",
+            epsilon=horizon / 2,
+            rounding=rounding,
+            shared_seed=1,
+            data_seed=2,
+            **asked,
+        )
+        assert run.induction is not None
+        found.append(f"{run.induction.guarantee.rho / 0.1:.2f}ρ")
+    return found
+
+
+def heavy(sign: int) -> float:
+    """Return ν ± τ of boosting."""
+    return float(code("reprl.learning.constants.THRESHOLD") + sign * code("reprl.learning.constants.TOLERANCE"))
+
+
+def parted() -> float:
+    """Return how often two runs part, at least, whose likeliest policy has less than ν + τ."""
+    return 2 * heavy(1) * (1 - heavy(1))
+
+
+def mean_loss() -> tuple[float, float]:
+    """Return the largest mean loss of a compact coin, in gaps, and where it is (docs/proofs/lower-bounds.md §1)."""
+    u = np.linspace(0, 1, 10**6)
+    weight = np.cos(np.pi * u / 2) ** 2
+    loss = u * weight / (1 + weight)
+    return float(loss.max()), float(u[loss.argmax()])
+
+
+def votes() -> str:
+    """Return T over log(n/δ) of RepInftyEstimate with δ₀ = 0.01."""
+    return f"{code('reprl.bounds.reductions.infinity_calls')(10**6, delta=1e-300) / math.log(1e306):.2f}"
+
+
 # The tutorial
 
 
@@ -602,10 +733,12 @@ def ties(world: str) -> str:
     return f"{int(((n_best(mdp) > 1) & visited).sum())} of the {int(visited.sum())}"
 
 
+def sequential_test() -> Any:
+    """Return the test of ρ = 0.1 after every pair."""
+    return code("reprl.auditing.evidence.SequentialTest").checked(0.1, default(reprl.audit, "level"))
+
+
 def sequential(hit: bool) -> int:
     """Return after how many pairs a learner is judged that always, or never, disagrees."""
-    from reprl.auditing.audit import audit
-    from reprl.auditing.evidence import SequentialTest
-
-    test = SequentialTest.checked(0.1, default(audit, "level"))
+    test = sequential_test()
     return next(n for n in range(1, 1000) if test.decide(n * hit, n) != "undecided")
