@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 import reprl
 from experiments.__main__ import experiments
@@ -402,6 +404,78 @@ def votes() -> str:
     return f"{code('reprl.bounds.reductions.infinity_calls')(10**6, delta=1e-300) / math.log(1e306):.2f}"
 
 
+def surely_room(epsilon: float) -> int:
+    """Return up to which H the smallest tolerance loses less than its room in every world."""
+    tolerances, floor, room = (code(f"reprl.rule.choice.{name}") for name in ("TOLERANCES", "FLOOR", "ROOM"))
+
+    def loss(steps: int) -> float:
+        return float((2**7 * steps**2 / epsilon) ** (1 / tolerances) / 2**7 + floor * (steps + 1) / 2)
+
+    return next(steps for steps in range(1, 100) if loss(steps + 1) >= room[0])
+
+
+def by_luck(teams: int, share: int) -> float:
+    """Return how often one look passes at a boundary, with teams on one `share`-th of the data."""
+    z, step = np.linspace(-8.0, 8.0, 1601, retstep=True)
+    return float((norm.pdf(z) * norm.cdf(abs(z) / math.sqrt(share)) ** teams).sum() * step)
+
+
+def passing(teams: int, share: int) -> float:
+    """Return how many standard deviations from a boundary half of the looks pass."""
+    return float(math.sqrt(share) * norm.ppf(0.5 ** (1.0 / teams)))
+
+
+@cache
+def part_by_luck(distance: float, teams: int, share: int) -> float:
+    """Return how often two runs part that look at 1, 2, 4, … samples of one normal comparison.
+
+    Its boundary is so many standard deviations of the first look away; z is where a run is that has not stopped.
+    """
+    z, step = np.linspace(-12.0, 12.0, 241, retstep=True)
+    going, mean, wrong = norm.pdf(z - distance) * step, distance, 0.0
+    while going.sum() > 1e-9:
+        stop = going * norm.cdf(abs(z) / math.sqrt(share)) ** teams
+        wrong += float(stop[z < -step / 2].sum() + stop[abs(z) < step / 2].sum() / 2)
+        there = norm.pdf(z * math.sqrt(2.0), z[:, None] + mean, 1.0) * math.sqrt(2.0) * step
+        going, mean = (going - stop) @ there, mean * math.sqrt(2.0)
+    return 2.0 * wrong * (1.0 - wrong)
+
+
+def part_on_average(teams: int, share: int) -> float:
+    """Return the same for distances that are uniform up to 1."""
+    distances = np.geomspace(1e-3, 1.0, 25)
+    found = [part_by_luck(float(distance), teams, share) for distance in distances]
+    return float(np.trapezoid(found, distances) + found[0] * distances[0])
+
+
+def lock_bound() -> list[str]:
+    """Return H and V* of the combination lock, the chance q that costs ε if hidden, and the samples that show it."""
+    mdp, epsilon, delta = reprl.make("combination-lock-v0"), code("experiments.canonical.plan.EPSILON"), 0.1
+    assert isinstance(mdp, reprl.TabularMDP)
+    steps, best = mdp.horizon, float(mdp.initial @ mdp.solve().values[0])
+    worth = best + epsilon
+    q = brentq(lambda q: sum(q * (1 - q) ** h * (steps - 1 - h) for h in range(steps)) - worth, 1e-3, 0.1)
+    tries = math.log(delta / (1 - delta)) / math.log1p(-q)
+    return [str(steps), f"{best:g}", f"{q:.4f}", f"{math.ceil(tries)}", f"{tries / steps:.1f}"]
+
+
+def lake_margins(keys: int) -> list[str]:
+    """Return the median margins of FrozenLake's policies, by steps and steady."""
+    pytest.importorskip("gymnasium")
+    from experiments.canonical.plan import FROZEN
+    from reprl.mdp.dynamics import true_dynamics
+    from reprl.rule.choice import choose, make_rule
+
+    mdp, found = FROZEN(), []
+    for steady in (False, True):
+        rules = [
+            make_rule(reprl.SharedKey(key), (mdp.horizon, mdp.n_states, mdp.n_actions), epsilon=0.02, steady=steady)
+            for key in range(keys)
+        ]
+        found.append(f"{np.median([choose(rule, true_dynamics(mdp)).margin for rule in rules]):.2g}")
+    return found
+
+
 # The tutorial
 
 
@@ -716,6 +790,11 @@ def code(path: str) -> Any:
     """Return a constant of the code by its dotted name."""
     module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(module), name)
+
+
+def constants(module: str, *names: str) -> list[str]:
+    """Return constants of a module as they are written: 0.9, 24."""
+    return [f"{code(f'reprl.{module}.{name}'):g}" for name in names]
 
 
 def default(function: Callable[..., Any], name: str) -> Any:
