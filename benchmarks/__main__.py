@@ -28,32 +28,32 @@ def marks(name: str) -> tuple[str, str]:
     return f"<!-- tables: python -m benchmarks {name} -->\n", "<!-- end of tables -->\n"
 
 
-def _modules() -> dict[str, ModuleType]:
-    found = {}
-    for info in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        if info.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"benchmarks.{info.name}")
-        if hasattr(module, "run"):
-            found[info.name] = module
-    return found
+def names() -> list[str]:
+    """Return what may be run."""
+    found = pkgutil.iter_modules([str(DATA.parent)])
+    return [one.name for one in found if "\ndef run()" in (DATA.parent / f"{one.name}.py").read_text("utf-8")]
+
+
+def module_of(name: str) -> ModuleType:
+    """Import a benchmark: none needs what another does."""
+    return importlib.import_module(f"benchmarks.{name}")
 
 
 def main(arguments: list[str]) -> int:
-    modules = _modules()
+    known = names()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run one benchmark, or list them all.")
-    parser.add_argument("name", nargs="?", help="one of: " + ", ".join(modules))
+    parser.add_argument("name", nargs="?", help="one of: " + ", ".join(known))
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     parser.add_argument("--store", action="store_true", help="keep the rows, and show them in the documentation")
     options = parser.parse_args(arguments)
     if options.name is None:
-        for name, module in modules.items():
-            print(f"{name:12} {(module.__doc__ or '').strip().splitlines()[0]}")
+        for name in known:
+            print(f"{name:12} {(module_of(name).__doc__ or '').strip().splitlines()[0]}")
         return 0
-    if options.name not in modules:
-        print(f"name must be one of {', '.join(modules)}; got {options.name!r}", file=sys.stderr)
+    if options.name not in known:
+        print(f"name must be one of {', '.join(known)}; got {options.name!r}", file=sys.stderr)
         return 2
-    module = modules[options.name]
+    module = module_of(options.name)
     if options.store and not hasattr(module, "PAGE"):
         print(f"{options.name} is shown in no page: --store is for those that are", file=sys.stderr)
         return 2

@@ -70,18 +70,15 @@ def _child(path: str) -> None:
     began = time.perf_counter(), time.process_time()
     found = read_log(open_table(path), spec)
     seconds = time.perf_counter() - began[0], time.process_time() - began[1]
-    reading = _peak()
     began = time.perf_counter(), 0.0
     found.blocks.redraw(4, 1)
-    redraw = time.perf_counter() - began[0]
-    peak = _peak()
-    told = {"rows": found.rows, "blocks": found.blocks.number, "seconds": round(seconds[0], 1)}
-    told |= {"CPU s": round(seconds[1], 1), "redraw, ms": round(1e3 * redraw, 1)}
-    print(json.dumps({**told, "before, MiB": before, "reading": reading, "peak": peak}))
+    told = {"blocks": found.blocks.number, "s": seconds[0], "CPU s": seconds[1]}
+    told["redraw, ms"] = 1e3 * (time.perf_counter() - began[0])
+    print(json.dumps({**told, "MiB before": before, "MiB at most": _peak()}))
 
 
 def run() -> list[dict[str, Any]]:
-    sizes = [int(float(text)) for text in os.environ.get("REPRL_ROWS", "1e6,1e7").split(",")]
+    sizes = [int(float(text)) for text in os.environ.get("REPRL_ROWS", "1e6,1e7,1e8").split(",")]
     kinds = os.environ.get("REPRL_LOGS", "csv,parquet,named").split(",")
     found = []
     for rows in sizes:
@@ -92,7 +89,7 @@ def run() -> list[dict[str, Any]]:
                 size = path.stat().st_size >> 20
                 words = [sys.executable, "-m", "benchmarks.logs", str(path)]
                 done = subprocess.run(words, check=True, capture_output=True, text=True)
-            found.append({"file": kind, "MiB": size, **json.loads(done.stdout)})
+            found.append({"rows": rows, "file": kind, "its MiB": size, **json.loads(done.stdout)})
             print(found[-1], file=sys.stderr, flush=True)
     return found
 

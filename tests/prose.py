@@ -56,8 +56,10 @@ from tests.stored import (
     icu_runs,
     icu_values,
     inside,
+    kept,
     lake_margins,
     largest_gap,
+    late,
     learners_apart,
     least_rejected,
     lock_bound,
@@ -109,6 +111,7 @@ from tests.stored import (
     steps_limit,
     stored,
     surely_room,
+    swept,
     tails,
     teams,
     tens,
@@ -121,6 +124,7 @@ from tests.stored import (
     whole,
 )
 
+FIT = r"(\S+ \([^)]*\))"
 TEAMS = r"wenty teams came to (\d+) policy with reprl(?:,| and) to (\d+)"
 REHEARSED = code("reprl.learning.rehearsal.asked_for")(0.1), code("reprl.learning.rehearsal.QUARTER")
 FORMER = 20, 2
@@ -291,6 +295,10 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         (r"(\d+) teams are asked even", lambda: [str(code("reprl.learning.rehearsal.asked_for")(0.1) // 2)]),
     ],
     "docs/logs.md": [
+        (
+            r"⌈log (\S+)/log γ⌉ rows, after which what follows counts less than (\d+ %)",
+            lambda: [f"{(least := code('reprl.mdp.forever.LENGTH'))}", percent(least)],
+        ),
         (r"each of up to (\d+) blocks", lambda: [str(code("reprl.mdp.logs.blocks.BLOCKS"))]),
         (r"- \*\*support\*\* \(([\d.]+)\)", lambda: [f"{default(reprl.learn_log, 'support')}"]),
         (r"- \*\*reach\*\* \(([\d.]+)\)", lambda: [f"{default(reprl.learn_log, 'reach')}"]),
@@ -457,11 +465,25 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             r"on held-out worlds about (\d+ %), and ρ is rejected on (\w+) ",
             pooled_words,
         ),
-        (r"has ([\d.]+) for 1\*\*", lambda: [f"{float(decision('actions', 'joint').split()[0]):.1f}"]),
+        (
+            r"every exponent, from (\d+) states, (\d+) arms, ε ≤ ([\d.]+) and ρ ≤ ([\d.]+) on",
+            lambda: [*(str(x) for x in late()[:2]), *(f"{1 / x:g}" for x in late()[2:])],
+        ),
         (
             r"\| S²A parallel samples jointly .*? \| ([\d.]+ \(.*?\)) at exact ties, (.*?) at near ties",
             lambda: [slope_of(sweep, "reprl (joint)") for sweep in ("states", "near")],
         ),
+        (r"tier are (\d+) to (\d+) times nicer", lambda: span(nicer())),
+        (r"on a lock and (\S+) on a long chain", lambda: [f"{pessimism('long chain: river-swim(5,2,5)'):.4f}"]),
+        (
+            r"draws grows like S\^([\d.]+), no run of (\d+) failed",
+            lambda: (
+                [grade_slopes("joint")[0], str(2 * len(apart_whole()))]
+                if not sum(one["failed"] for one in apart_whole())
+                else []
+            ),
+        ),
+        (r"is drawn grows like S\^([\d.]+);", lambda: [grade_slopes("product")[0]]),
         (r"sizes of the theorem are (\S+) to (\S+) times those needed", theorem_over_needed),
         (
             r"rejected with p below (\S+) when",
@@ -481,32 +503,36 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         (r"rPVI ([\d.]+ \(.*?\)) for S³", lambda: [slope_of("states", "rpvi")]),
         (r"lie ([\d.]+) of the window below", lambda: [f"{stored('evidence')['near']}"]),
         (
-            r"(\d+) pairs at each of (\w+) sizes around",
-            lambda: [
-                str(stored("evidence")["pairs"]),
-                *{WORDS[len(one["counts"])] for one in measured("evidence").values() if "counts" in one},
-            ],
+            r"(\d+) pairs of data at each of (\w+) sizes around",
+            lambda: [str(stored("evidence")["pairs"]), WORDS[len(code("experiments.lower_bounds.measure.STEPS"))]],
         ),
         (
-            r"By states (\S+ \(.*?\)) for a bound of 3, up to (\d+) states. Jointly (\S+ \(.*?\)) for a bound of 2, "
-            r"and (\S+ \(.*?\)) from 12",
+            rf"From (\d+) states on, up to (\d+), jointly {FIT} for a bound of 2, and by states {FIT} for a bound of 3"
+            rf"[^*]*?: {FIT} from (\d+) states on",
             lambda: [
-                decision("states", "product"),
-                str(max(one["x"] for key, one in measured("evidence", "states/").items() if key.endswith("product"))),
+                str(late()[0]),
+                f"{max(swept('states'))}",
+                *(decision("states", method, late()[0]) for method in ("joint", "product")),
                 decision("states", "joint"),
-                decision("states", "joint", 12),
+                f"{min(swept('states'))}",
             ],
         ),
-        (r"guard of (\S+) nodes", lambda: [power(code("reprl.coupling.correlated.DEFAULT_MAX_NODES"))]),
         (
-            r"In 1/ε (\S+ \(.*?\)) and (\S+ \(.*?\)), in 1/ρ (\S+ \(.*?\)) and (\S+ \(.*?\)), for",
-            lambda: [decision(sweep, method) for sweep in ("epsilon", "rho") for method in ("joint", "product")],
+            rf"From (\d+) arms on, up to (\d+), {FIT} and {FIT} for a bound of 1. [^*]*? {FIT} and {FIT} over all",
+            lambda: [
+                str(late()[1]),
+                f"{max(swept('actions'))}",
+                *(decision("actions", method, least) for least in (late()[1], 0) for method in ("joint", "product")),
+            ],
         ),
         (
-            r"\*\*A\.\*\* (\S+ \(.*?\)) and (\S+ \(.*?\)), \*\*well",
-            lambda: [decision("actions", method) for method in ("joint", "product")],
+            rf"In 1/ε {FIT} and {FIT} for ε ≤ ([\d.]+), in 1/ρ {FIT} and {FIT} for ρ ≤ ([\d.]+), for",
+            lambda: [
+                text
+                for sweep, least in (("epsilon", late()[2]), ("rho", late()[3]))
+                for text in (*(decision(sweep, method, least) for method in ("joint", "product")), f"{1 / least:g}")
+            ],
         ),
-        (r"with A arms all ([\d.]+) of the window", lambda: [f"{stored('evidence')['near']}"]),
     ],
     "docs/lower-bounds.md": [
         (r"at most about (\d+)·n/", lambda: [f"{proven_signs('every'):.0f}"]),
@@ -870,6 +896,25 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             lambda: [f"{code('reprl.report.maps.MAX_CELLS'):,}", str(code("reprl.report.maps.MAX_STEPS"))],
         ),
     ],
+    "docs/scale.md": [
+        (
+            r"(\S+) / H episodes a run for (\S+) runs, and (\S+) for other numbers",
+            lambda: [
+                f"{code('benchmarks.cuda.EPISODES'):,}",
+                f"{kept('cuda')[0]['runs']:,}",
+                f"{code('benchmarks.cuda.EPISODES'):,}",
+            ],
+        ),
+        (r"larger than (\d+ kB), and each unpacks", lambda: [f"{code('reprl.tasks._INLINE') >> 10} kB"]),
+        (r"More than (\d+) runs for each multiprocessor", lambda: [str(code("reprl.explore.gpu._PER_CORE"))]),
+    ],
+    "docs/security.md": [
+        (r"gives up after (\S+) nodes", lambda: [power(code("reprl.coupling.correlated.DEFAULT_MAX_NODES"))]),
+        (
+            r"at most (\d+) MiB of text and (\d+) GiB of values",
+            lambda: [str(code("reprl.documents.MAX_BYTES") >> 20), str(code("reprl.documents._MAX_MEMORY") >> 30)],
+        ),
+    ],
     "docs/randomness.md": [
         (r"a candidate may lose, in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.rule.choice.ROOM")]),
         (r"must weigh more, in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.rule.choice.HANDICAP")]),
@@ -1082,6 +1127,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "0.5 more": "the benchmark's",
     },
     "docs/evidence.md": {"9216 log³": "the paper's", "0.1-replicable": "the paper's"},
+    "docs/logs.md": {"3, 3.0 and": "labels", "on 10⁵ transitions": "a size"},
     "docs/overview.md": {"0.1-replicable": "the paper's"},
     "docs/paper-map.md": {"(ε, 0.1)-accurate | (ε, 0.01)": "the paper's"},
     "docs/peers.md": {"rlberry-scool 0.7.3 on rlberry 0.7.3": "versions"},
@@ -1102,6 +1148,21 @@ PLAIN: dict[str, dict[str, str]] = {
         "(ε, 0.1)-accurate, the theorem it rests on (Theorem B.6) needs (ε, 0.01)": "the paper's",
     },
     "docs/proofs/whole.md": {"So 10^12": "what was asked for", "plays 10^7 episodes": "a supposition"},
+    "docs/scale.md": {
+        "1 MB": "joblib's",
+        "its 0.30.4 compiles nothing with NumPy 2.5": "versions",
+        "takes Python 3.11": "a version",
+        "with NumPy 2.5. What": "a version",
+    },
+    "docs/security.md": {
+        "0600, 0640, 0664 or 0755 | mode 0644": "modes of files",
+        "5·10⁻³²⁴ to 10³⁰⁸ samples": "a bad file",
+        "visits of 10⁴⁰⁰": "a bad file",
+        "10⁴⁰⁰ states": "a bad argument",
+        "`hard-instance-v0` with 10⁹": "a bad argument",
+        "each of 10⁶ steps": "a bad argument",
+        "0.5 to 0.6": "its world",
+    },
     "docs/tutorial.md": {
         "(With 0.8 for 0.9 in COMFORT": "an example",
         "with probability at most 0.1": "a setting",
@@ -1110,10 +1171,3 @@ PLAIN: dict[str, dict[str, str]] = {
     "docs/whole.md": {"bias 0.15": "its world", "asks for 10 %": "the paper's"},
 }
 """By page, texts whose numbers are no measurements, and what they are."""
-
-UNCOVERED = [
-    "docs/logs.md",  # memory and time of long logs, intervals of both kinds
-    "docs/scale.md",  # time and memory of benchmarks, kills
-    "docs/security.md",  # sizes and times of bad files
-]
-"""Pages with numbers that nothing is compared with yet; those of them that stand in NUMBERS are."""

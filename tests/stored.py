@@ -46,6 +46,12 @@ def pairs_of(name: str, start: str) -> list[Any]:
 
 
 @cache
+def kept(name: str) -> Any:
+    """Return the rows that a benchmark has stored."""
+    return json.loads((ROOT / "benchmarks" / "data" / f"{name}.json").read_text("utf-8"))
+
+
+@cache
 def lines(name: str) -> list[str]:
     """Return what an experiment shows of its stored data."""
     (one,) = [one for one in experiments() if one.name == name]
@@ -179,6 +185,16 @@ def decision(sweep: str, method: str, least: int = 0) -> str:
         if (fit["sweep"], fit["method"], fit["least"]) == (sweep, method, least)
     ]
     return fitted(fit)
+
+
+def late() -> list[int]:
+    """Return from where slopes of S, A, 1/ε and 1/ρ are fitted once more."""
+    return list(code("experiments.evidence.__main__.LATE").values())
+
+
+def swept(sweep: str) -> list[float]:
+    """Return where a sweep of experiments.evidence was measured."""
+    return [one["x"] for one in measured("evidence", f"{sweep}/").values()]
 
 
 def by_episodes() -> list[Any]:

@@ -1,6 +1,6 @@
 """Mutated log files end in counts or in a ReprlError of one line: no other exception, no hang, no flood of memory.
 
-REPRL_MUTATED sets how many files are tried; the figures in docs/logs.md are of 10,000.
+REPRL_MUTATED sets how many files are tried.
 """
 
 from __future__ import annotations

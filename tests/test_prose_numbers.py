@@ -12,9 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.__main__ import marks, module_of, names
 from benchmarks.coupling import FAMILIES, effort, laws_of
-from tests.prose import NUMBERS, PLAIN, UNCOVERED
-from tests.stored import ROOT, LookUp, rival_line, rivals, searched
+from benchmarks.table import markdown
+from tests.prose import NUMBERS, PLAIN
+from tests.stored import ROOT, LookUp, kept, rival_line, rivals, searched
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 PAGES.append("website/index.md")
@@ -78,21 +80,19 @@ def test_numbers_in_prose_are_those_of_stored_data(page: str, written: str, look
     assert list(found[0].groups()) == look_up()
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in UNCOVERED])
+@pytest.mark.parametrize("page", PAGES)
 def test_no_number_stands_in_prose_without_its_data(page: str) -> None:
     compared = [written for written, _ in NUMBERS.get(page, [])]
     assert unaccounted(text_of(page), compared, list(PLAIN.get(page, {}))) == []
 
 
 def test_what_is_listed_is_needed() -> None:
-    """A text of PLAIN stands on its page and holds a number; a page of UNCOVERED has numbers that are not compared."""
+    """A text of PLAIN stands on its page and holds a number that nothing else accounts for."""
     for page, plain in PLAIN.items():
         for one in plain:
             rest = [other for other in plain if other != one]
             compared = [written for written, _ in NUMBERS.get(page, [])]
             assert unaccounted(text_of(page), compared, rest), f"{page} does not need {one!r}"
-    for page in UNCOVERED:
-        assert unaccounted(text_of(page), [written for written, _ in NUMBERS.get(page, [])], []), page
 
 
 def test_numbers_without_data_are_found_out() -> None:
@@ -113,6 +113,15 @@ def test_numbers_without_data_are_found_out() -> None:
     assert unaccounted(text, [r"Took ([\d.]+) s and (\S+) calls, (\d+ of \d+)", r"pairs, 7 %, (\S+), "], ["7 %"]) == [
         "·10⁷ calls, 12 of 40 pairs, 7 %, 10^48, 1e-6 (ε = 0.3, `0.5`, Lemma 4.1, t"
     ]
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_benchmarks_stored_is_what_pages_show(name: str) -> None:
+    page = getattr(module_of(name), "PAGE", None)
+    if page is not None:
+        start, end = marks(name)
+        shown = text_of(f"docs/{page}").partition(start)[2].partition(end)[0]
+        assert shown.strip() == markdown(kept(name)).strip()
 
 
 def test_the_table_of_rivals_is_that_of_stored_data() -> None:

@@ -22,7 +22,7 @@ BOOSTED_SCALE = 0.12
 """Of the learners whose boosting is measured by itself, from parallel samples."""
 BOOSTING_SCALES = (0.05, 0.1, 0.2)
 """Of boosting's own sizes."""
-BOOSTING_PAIRS = 20
+BOOSTING_PAIRS = 400
 SEED = 20261116
 PAPER = {"mechanism": "exponential", "rounding": "vector"}
 """The paper's own choices where the library offers others."""
