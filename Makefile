@@ -41,6 +41,8 @@ docs: venv  ## build the site in out/site/html; every warning and every dead lin
 
 figures: venv  ## draw every figure and table of the documentation again, from stored data alone
 	$(BIN)/python -m experiments --draw-only
+	$(BIN)/python -m benchmarks --draw-only
+	$(BIN)/python -m benchmarks.figures_coupling
 
 remeasure: venv  ## measure a small part of every experiment anew, in out/, to see that all of it runs
 	$(BIN)/python -m experiments --quick
