@@ -25,6 +25,7 @@ from tests.stored import (
     apart_whole,
     as_proven,
     asked_calls,
+    boosted,
     boosted_row,
     bound_slope,
     by_episodes,
@@ -112,6 +113,7 @@ from tests.stored import (
     stored,
     surely_room,
     swept,
+    table,
     tails,
     teams,
     tens,
@@ -474,6 +476,18 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             lambda: [slope_of(sweep, "reprl (joint)") for sweep in ("states", "near")],
         ),
         (r"tier are (\d+) to (\d+) times nicer", lambda: span(nicer())),
+        (
+            r"that part in (\d+) to (\d+ %) of the cases: (\d+ of \d+) boosted pairs apart \(at most ([\d.]+ %)\)",
+            lambda: [
+                *percents(learners_apart("hard")),
+                *{"{} of {}".format(*x) for x in boosted("hard")},
+                percent(max(upper(one) for key, one in whole("boosting").items() if key.startswith("hard")), 1),
+            ],
+        ),
+        (
+            r"part in (\d+) to (\d+ %), more than the lemma allows, are not helped: (\d+) to (\d+ %) of",
+            lambda: [*percents(learners_apart("gridworld")), *percents([x / n for x, n in boosted("grid")])],
+        ),
         (r"on a lock and (\S+) on a long chain", lambda: [f"{pessimism('long chain: river-swim(5,2,5)'):.4f}"]),
         (
             r"draws grows like S\^([\d.]+), no run of (\d+) failed",
@@ -622,12 +636,16 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         (r"proof asks for (\S+), picks", lambda: [tens(paper_whole(4, 2, 3).pulls)]),
         (
             r"hard instance that part in (\d+) to (\d+ %) of the cases to (\d+ of \d+) pairs",
+            lambda: [*percents(learners_apart("hard")), *{"{} of {}".format(*x) for x in boosted("hard")}],
+        ),
+        (r"learners part in (\d+) to (\d+ %), it does harm", lambda: percents(learners_apart("gridworld"))),
+        (
+            r"boosted part in (\d+), (\d+) and (\d+ %) of the pairs with (\d+), (\d+) and (\d+) learners",
             lambda: [
-                *percents(learners_apart("hard")),
-                *{f"{one['apart']} of {one['pairs']}" for key, one in whole("boosting").items() if "hard" in key},
+                *(" ".join(f"{100 * x / n:.0f}" for x, n in boosted("grid")) + " %").split(" ", 2),
+                *(cells[4] for cells in table("whole") if len(cells) == 8 and cells[0].startswith("gridworld")),
             ],
         ),
-        (r"learners part in (\d+) to (\d+ %)", lambda: percents(learners_apart("gridworld"))),
         (
             r"at most (\S+), (\S+), (\S+) and (\S+) visits, with (\S+) down to (\S+) records",
             lambda: [
@@ -1168,6 +1186,6 @@ PLAIN: dict[str, dict[str, str]] = {
         "with probability at most 0.1": "a setting",
         "within 0.3 of the best": "a setting",
     },
-    "docs/whole.md": {"bias 0.15": "its world", "asks for 10 %": "the paper's"},
+    "docs/whole.md": {"bias 0.15": "its world", "at most 10 %": "the paper's"},
 }
 """By page, texts whose numbers are no measurements, and what they are."""

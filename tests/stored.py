@@ -645,6 +645,11 @@ def grade_pairs() -> set[int]:
     }
 
 
+def boosted(world: str) -> list[tuple[int, int]]:
+    """Return how many boosted pairs part, and of how many, by the size of boosting."""
+    return [(one["apart"], one["pairs"]) for name, one in whole("boosting").items() if name.startswith(world)]
+
+
 def learners_apart(world: str) -> list[float]:
     """Return how often learners part that are boosted by themselves, by the size of boosting."""
     return [one["base"][0] / one["base"][1] for name, one in whole("boosting").items() if name.startswith(world)]
