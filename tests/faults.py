@@ -362,9 +362,9 @@ def disturb_workers(bench: Bench, times: int) -> None:
                 if whole:
                     bench.injected["parent killed"] += 1
                     child.send_signal(signals)
-                    child.communicate()
-                    gone = _soon(lambda who=who: not any(map(alive, who)))  # type: ignore[misc]
-                    bench.check("parent killed", words[0], gone, "its processes compute on")
+                    gone = _soon(lambda who=who: not any(map(alive, who)), 10.0)  # type: ignore[misc]
+                    bench.check("parent killed", words[0], gone, "its processes live on")
+                    child.communicate()  # which ends when the last of them does
                     left = {path for path in set(temporary.iterdir()) - before if "reprl" in path.name}
                     bench.check("parent killed", words[0], not left, f"left {left}")
                 else:

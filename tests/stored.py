@@ -334,12 +334,11 @@ def odds(sides: int) -> str:
 
 def contrast(before: float, after: float, events: int) -> str:
     """Return the visits at which two teams' mean counts of an event contradict each other, to two digits."""
-    from reprl.auditing.same_world import LEVEL, _bet, _Events
+    from reprl.mdp.contrast import LEVEL, win
 
     n = np.arange(100.0, 10**4)
-    zeros = np.zeros(n.size, np.int64)
-    bet = _bet(_Events(zeros, zeros, np.array([before * n, after * n]), np.array([n, n])))
-    least = float(n[np.argmax(bet >= math.log(events / LEVEL))])
+    won = win(np.array([before * n, after * n]), np.array([n, n]))
+    least = float(n[np.argmax(won >= math.log(events / LEVEL))])
     return f"{float(f'{least:.1e}'):,.0f}".replace(",", " ")
 
 

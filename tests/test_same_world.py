@@ -12,8 +12,9 @@ import pytest
 from scipy import special
 
 import reprl
-from reprl.auditing.same_world import BINS, LEVEL, same_world
+from reprl.auditing.same_world import same_world
 from reprl.cli.app import main
+from reprl.mdp.contrast import BINS, LEVEL
 from reprl.mdp.counts import tally
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, exceeds, keeps

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ import reprl
 from reprl.checkpoints import WORK, Checkpoint, Content, Kept, discard, open_checkpoint, recall
 from reprl.errors import ReprlError
 from reprl.tasks import WINDOW, cluster, count_hands, run_tasks
+from tests.faults import alive
+from tests.loopback import wait_for
 
 WORK_OF = {"kind": "test", "seed": 7}
 
@@ -299,3 +303,22 @@ def test_a_run_of_the_rule_sampled_goes_on_where_it_was(tmp_path):
             assert run.receipt.digest == alone.receipt.digest
         assert {path: path.stat().st_mtime_ns for path in tasks[1:]} == stamps
         assert tasks[0].exists()
+
+
+BEGUN_LATE = """
+import os, subprocess, sys
+words = "import sys, time; from reprl.tasks import _begin; _begin(int(sys.argv[1])); print('works', flush=True); "
+words += "time.sleep(60)"
+child = subprocess.Popen([sys.executable, "-c", words, str(os.getpid() + int(sys.argv[1]))], stdout=subprocess.PIPE)
+print(child.stdout.readline().decode().strip(), child.pid, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("other", "said"), [(0, "works"), (1, "")])
+def test_a_process_ends_with_its_parent_though_it_was_given_no_task(other: int, said: str) -> None:
+    """One whose parent is gone before it begins ends at once; so does one whose parent goes while it waits."""
+    done = subprocess.run([sys.executable, "-c", BEGUN_LATE, str(other)], capture_output=True, text=True, check=True)
+    *words, child = done.stdout.split()
+    assert " ".join(words) == said
+    wait_for(lambda: not alive(int(child)), 10.0)

@@ -171,8 +171,12 @@ class _Job:
         self._common: Any = (task, common) if self.threads else _pack(task, common)
         self._client = getattr(backend, "client", None)
         self._future: Any = None
-        # A cluster is far away: it has a whole window in hand, task by task, so that no worker waits for the next one.
-        self.ahead: dict[str, Any] = {} if self._client is None else {"pre_dispatch": "all", "batch_size": 1}
+        self.how: dict[str, Any] = {"prefer": "threads" if self.threads else "processes"}
+        if backend is None and not self.threads:
+            self.how = {"backend": "loky", "initializer": _begin, "initargs": (os.getpid(),)}
+        if self._client is not None:
+            # A cluster is far away: it has a whole window in hand, task by task: no worker waits for the next one.
+            self.how |= {"pre_dispatch": "all", "batch_size": 1}
 
     @property
     def handle(self) -> Any:
@@ -235,9 +239,9 @@ def _do_all(job: _Job, left: dict[int, K]) -> Iterator[tuple[int, Any]]:
 
     deaths = 0
     while left:
-        handle, prefer = job.handle, "threads" if job.threads else "processes"
+        handle = job.handle
         jobs = (delayed(_do)(handle, place, key, os.getpid()) for place, key in [*left.items()])
-        pool = Parallel(n_jobs=job.n_jobs, prefer=prefer, return_as=job.return_as, **job.ahead)
+        pool = Parallel(n_jobs=job.n_jobs, return_as=job.return_as, **job.how)
         try:
             with _closing(pool(jobs)) as answers:
                 for place, item in answers:
@@ -297,6 +301,13 @@ def _open(package: _Package) -> tuple[Callable[[Any, Any], Any], Any]:
             del opened[next(iter(opened))]
         opened[package.token] = pickle.loads(package.data.data)
     return cast("tuple[Callable[[Any, Any], Any], Any]", opened[package.token])
+
+
+def _begin(parent: int) -> None:
+    """Begin a process of ours: one whose parent is gone by now has nobody to work for."""
+    if os.getppid() != parent:
+        os._exit(1)
+    _end_with(parent)
 
 
 @cache

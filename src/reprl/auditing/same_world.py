@@ -10,17 +10,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import special
 
 from reprl.errors import ReprlError, check_probability, quote
+from reprl.mdp.contrast import BINS, LEVEL, Bets, Tallies, bet, event_words
 from reprl.mdp.counts import Counts
 from reprl.mdp.environment import Environment
 
-LEVEL = 1e-3
-"""The chance that data of one environment are said to contradict each other, at most."""
-BINS = 16
-"""Rewards are told apart by whether they reach each sixteenth of [0, 1]."""
 _SHOWN = 3
 
 
@@ -42,9 +37,8 @@ class Contrast(NamedTuple):
 
     def words(self, names: Environment) -> str:
         """Say it in a sentence."""
-        event = f"a reward of at least {self.reward}, rescaled,"
-        if self.next_state is not None:
-            event = f"state {names.labels.state(self.next_state)}"
+        number = -round(BINS * (self.reward or 0.0)) if self.next_state is None else self.next_state
+        event = event_words(number, names.labels)
         first, second = (f"{share:.1%} of {n:,}" for share, n in zip(self.shares, self.visits, strict=True))
         place = f"{names.cell(self.step, self.state)}, action {names.labels.action(self.action)}"
         return f"{place}: {event} followed in {first} samples of the first team and in {second} of the second"
@@ -101,66 +95,17 @@ def same_world(first: Counts, second: Counts, *, level: float = LEVEL) -> SameWo
     if second.outcomes.shape != shape:
         raise ReprlError(f"both data sets must have one shape (H, S, A), got {shape} and {second.outcomes.shape}")
     level = check_probability("level", level)
-    events = _events(first, second)
-    log_evidence = _bet(events)
-    stakes = math.log(math.prod(shape) * (shape[1] + BINS - 1))
-    # Events that neither team saw are left out, as if their stakes were lost: that errs on the careful side.
-    total = float(special.logsumexp(log_evidence)) - stakes if log_evidence.size else -stakes
-    order = np.argsort(-log_evidence, kind="stable")
-    order = order[np.sort(np.unique(events.cell[order], return_index=True)[1])][:_SHOWN]  # one of each cell
-    return SameWorld(total, level, tuple(_contrast(events, shape, int(i), float(log_evidence[i])) for i in order))
+    bets = bet(Tallies.of(first), Tallies.of(second), shape[1])
+    order = np.argsort(-bets.log_won, kind="stable")
+    order = order[np.sort(np.unique(bets.cell[order], return_index=True)[1])][:_SHOWN]  # one of each cell
+    return SameWorld(bets.log_evidence, level, tuple(_contrast(bets, shape, int(i)) for i in order))
 
 
-class _Events(NamedTuple):
-    """How often events came, to both teams."""
-
-    cell: NDArray[np.int64]
-    number: NDArray[np.int64]
-    """The next state, or −k for a reward of at least k sixteenths."""
-    hits: NDArray[np.float64]
-    """(2, events)."""
-    visits: NDArray[np.float64]
-    """(2, events): samples of their cells."""
-
-
-def _events(first: Counts, second: Counts) -> _Events:
-    """List the events that either team saw: every next state, and every sixteenth that a reward reached."""
-    n_states, size = first.outcomes.n_states, first.outcomes.n_states + BINS
-    keys, hits = [], []
-    for counts in (first, second):
-        cell, following, reward, tally = counts.rows()
-        reached = np.floor(np.minimum(reward, 1.0) * BINS).clip(0, BINS - 1).astype(np.int64)
-        parts = [cell * size + following] + [(cell * size + n_states + k)[reached >= k] for k in range(1, BINS)]
-        keys.append(np.concatenate(parts))
-        hits.append(np.concatenate([tally] + [tally[reached >= k] for k in range(1, BINS)]))
-    seen, place = np.unique(np.concatenate(keys), return_inverse=True)
-    table = np.zeros((2, seen.size))
-    np.add.at(table[0], place[: keys[0].size], hits[0])
-    np.add.at(table[1], place[keys[0].size :], hits[1])
-    kept = table.sum(axis=0) > 0
-    cell, event = np.divmod(seen[kept], size)
-    visits = np.stack([counts.visits.reshape(-1)[cell] for counts in (first, second)]).astype(np.float64)
-    return _Events(cell, np.where(event < n_states, event, n_states - event), table[:, kept], visits)
-
-
-def _bet(events: _Events) -> NDArray[np.float64]:
-    """Return log(mixture of the first · mixture of the second / best chance for both) of every event.
-
-    A mixture is that of coins whose bias is drawn from Beta(½, ½).
-    """
-    both, all_visits = events.hits.sum(axis=0), events.visits.sum(axis=0)
-    missed = all_visits - both
-    best = special.xlogy(both, both) + special.xlogy(missed, missed) - special.xlogy(all_visits, all_visits)
-    mixtures = special.betaln(events.hits + 0.5, events.visits - events.hits + 0.5) - special.betaln(0.5, 0.5)
-    out: NDArray[np.float64] = mixtures.sum(axis=0) - best
-    return out
-
-
-def _contrast(events: _Events, shape: tuple[int, int, int], i: int, log_evidence: float) -> Contrast:
+def _contrast(bets: Bets, shape: tuple[int, int, int], i: int) -> Contrast:
     """Describe one event."""
-    number, visits, hits = int(events.number[i]), events.visits[:, i], events.hits[:, i]
+    number, visits, hits = int(bets.number[i]), bets.visits[:, i], bets.hits[:, i]
     shares = hits / np.maximum(visits, 1.0)
-    step, rest = divmod(int(events.cell[i]), shape[1] * shape[2])
+    step, rest = divmod(int(bets.cell[i]), shape[1] * shape[2])
     return Contrast(
         step,
         *divmod(rest, shape[2]),
@@ -168,5 +113,5 @@ def _contrast(events: _Events, shape: tuple[int, int, int], i: int, log_evidence
         reward=None if number >= 0 else -number / BINS,
         visits=(int(visits[0]), int(visits[1])),
         shares=(float(shares[0]), float(shares[1])),
-        log_evidence=log_evidence,
+        log_evidence=float(bets.log_won[i]),
     )

@@ -53,6 +53,7 @@ def cover(
     bearable: float = 0.0,
     crew: Crew | None = None,
     progress: Callable[[int, int], None] | None = None,
+    keep: Callable[[Counts], None] | None = None,
 ) -> Data:
     """Play a round of episodes and return all data.
 
@@ -64,6 +65,7 @@ def cover(
         bearable: what the unknown may be worth; while it could be worth more, every other batch looks into it.
         crew: who plays a black box; None for this process alone.
         progress: called with the episodes done and those of the round.
+        keep: called with what every batch showed, its steps apart.
 
     Randomness:
         A fresh data stream of the model for every batch.
@@ -76,6 +78,8 @@ def cover(
         tell = None if progress is None else _shifted(progress, first, episodes)
         more = play(model, actions, last - first, crew=crew, progress=tell)
         data += more.pool() if pooled else more
+        if keep is not None:
+            keep(more.counts)
     return data
 
 

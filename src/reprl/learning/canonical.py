@@ -32,9 +32,12 @@ from reprl.learning.protocol import Run
 from reprl.learning.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
-from reprl.mdp.access import check_model, discount_of, mask_of
+from reprl.mdp.access import check_model, discount_of, is_stationary, mask_of
+from reprl.mdp.contrast import steps_alike
+from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, redraw
 from reprl.mdp.policy import Policy
+from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
@@ -58,6 +61,31 @@ class _Look(NamedTuple):
     """What cells of which too little is known could be worth."""
     unseen: float
     """What rare outcomes that no sample has shown could cost the policy."""
+    drift: str = ""
+    """What shows that the steps of a black box are not alike, though the user said so; empty if nothing does."""
+
+
+class _Steps:
+    """The steps of a black box whose samples are pooled because the user says that they are alike, kept apart to see.
+
+    Whether they contradict the user stops a run and takes its promise away; no choice depends on it.
+    """
+
+    def __init__(self, model: Any, settings: Settings) -> None:
+        """Keep nothing where the world shows by itself that its steps are alike, or nobody says so."""
+        watched = settings.stationary and settings.access == "episodic" and not is_stationary(model)
+        self.labels = getattr(model, "labels", Labels())
+        self.counts = no_data(model).counts if watched else None
+
+    def keep(self, more: Counts) -> None:
+        """Note a batch."""
+        if self.counts is not None:
+            self.counts += more
+
+    def drift(self) -> str:
+        """Say what contradicts the user, if anything does."""
+        found = None if self.counts is None else steps_alike(self.counts)
+        return found.words(self.labels) if found is not None and found.contradicted else ""
 
 
 def run_canonical(
@@ -98,24 +126,24 @@ def run_canonical(
     check_model(model, settings.access, f"access={settings.access!r}", masked=True)
     settings = settings.pooling(model, apart=certify)
     model = _provable(model, settings) if certify else source(model, settings)
-    _check_endless(model, settings)
     rule = _rule_for(model, check_shared_key(shared_key), settings, candidate)
-    data = no_data(model, pooled=bool(settings.stationary))
+    data, steps = no_data(model, pooled=bool(settings.stationary)), _Steps(model, settings)
     weight: NDArray[np.float64] | None = None
     sizes = list(_sizes(model, settings, max_samples if spend is None else spend, certify=certify))
     with Crew(model, workers, checkpoint) as crew:
         for number, size in enumerate(sizes, 1):
             tell = None if progress is None else telling(progress, f"round {number}")
             looking = certify and number > SKIPPED
-            data, witness = _gather(model, data, number, size, settings, weight, crew, tell, planned=looking)
+            data, witness = _gather(model, data, number, size, settings, weight, crew, tell, steps, planned=looking)
             known = _known(data, model)
             proof, last = _Proof(None, None), size == sizes[-1]
             if looking or (certify and last):  # before that, a look by episodes would spend all of δ
                 proof = _prove(rule, witness, shared_key, settings, model, last=last)
-            ask = not spend and (not certify or (last and not proof.proven))
+            drift = steps.drift()
+            ask = not spend and not drift and (not certify or (last and not proof.proven))
             stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
-            look = _look(rule, known, settings, stream, crew, pairs=candidate is None)
-            if proof.proven if certify else _is_sure(look, settings):
+            look = _look(rule, known, settings, stream, crew, pairs=candidate is None)._replace(drift=drift)
+            if drift or (proof.proven if certify else _is_sure(look, settings)):
                 break
             weight = influence(rule, look.dynamics) if settings.access == "episodic" else None
     run = _finish(rule, known, _proven(look, proof), settings, witness)
@@ -124,6 +152,7 @@ def run_canonical(
 
 def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None) -> Rule:
     """Return f(ξ, ·) for a model, or the one candidate of it that a recipe has published."""
+    _check_endless(model, settings)
     discount = discount_of(model)
     shape = (1 if discount else model.horizon, model.n_states, model.n_actions)
     preference = settings.numbered((), shape[2]).preference
@@ -201,6 +230,7 @@ def _gather(
     weight: NDArray[np.float64] | None,
     crew: Crew,
     tell: Callable[[int, int], None] | None,
+    steps: _Steps,
     *,
     planned: bool,
 ) -> _Gathered:
@@ -215,7 +245,7 @@ def _gather(
     if planned:
         fresh = cover_planned(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
         return _Gathered(data + fresh, Witness(fresh, "rounds", number, fixed_start))
-    data = cover(model, data, more, weight, bearable=bearable, crew=crew, progress=tell)
+    data = cover(model, data, more, weight, bearable=bearable, crew=crew, progress=tell, keep=steps.keep)
     return _Gathered(data, Witness(data, "episodes", number, fixed_start))
 
 
@@ -333,8 +363,21 @@ def _following(run: Run) -> Run:
     return replace(run, guarantee=replace(run.guarantee, source=source), followed=True)
 
 
+def with_hint(run: Run) -> Run:
+    """Tell a user whose run is not sure, and who did not say whether a black box has steps alike, that they look so."""
+    counts = run.counts
+    if run.guarantee.status != "none" or run.rehearsal is None or counts.outcomes.horizon == 1:
+        return run
+    if steps_alike(counts).contradicted:
+        return run
+    hint = "no sample tells its steps apart: where you know that they are alike, stationary=True needs fewer"
+    return replace(run, guarantee=replace(run.guarantee, source=f"{run.guarantee.source}; {hint}"))
+
+
 def _promise(look: _Look, settings: Settings) -> Guarantee:
     """What was asked for, if the rehearsal passed; otherwise nothing, and why."""
+    if look.drift:
+        return settings.promise("none", f"the steps are not alike, as stationary=True says: {look.drift}")
     if look.rehearsal is None:
         return settings.promise("none", "the size was set by hand and nobody rehearsed it")
     if _is_sure(look, settings):

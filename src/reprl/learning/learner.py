@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
 from reprl.learning.accuracy import with_rescaled_epsilon
-from reprl.learning.canonical import run_canonical, source
+from reprl.learning.canonical import run_canonical, source, with_hint
 from reprl.learning.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
 from reprl.learning.episodic import practical_run, run_episodic
 from reprl.learning.generative import run_generative
@@ -159,7 +159,13 @@ def learn(
     ):
         limit_time(model, timeout)
         run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
-    return _result(run, model, key, world, time.perf_counter() - began)
+    return _result(_hinted(run, world, options), model, key, world, time.perf_counter() - began)
+
+
+def _hinted(run: Run, world: TabularMDP | GymnasiumModel, options: Mapping[str, Any]) -> Run:
+    """Let a run on a black box hint at pooling, where the user said nothing of it and asked for no certificate."""
+    silent = options.get("stationary") is None and run.certificate is None
+    return with_hint(run) if silent and isinstance(world, GymnasiumModel) else run
 
 
 def suited(world: TabularMDP | GymnasiumModel, rule: str, epsilon: float) -> TabularMDP | GymnasiumModel:

@@ -1,0 +1,171 @@
+"""Bets against one law: tests, valid at any time, that samples of the same cells have the same laws.
+
+Two teams in one environment (``auditing.same_world``), or the steps of one run whose samples were pooled
+(``steps_alike``). The argument is docs/proofs/audit.md §5.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from reprl.mdp.counts import Counts
+from reprl.mdp.tabular import Labels
+
+LEVEL = 1e-3
+"""The chance that samples of one law are said to contradict each other, at most."""
+BINS = 16
+"""Rewards are told apart by whether they reach each sixteenth of [0, 1]."""
+_LISTED = 6
+
+
+class Tallies(NamedTuple):
+    """How often outcomes came to one of two sides."""
+
+    cell: NDArray[np.int64]
+    next_state: NDArray[np.int32]
+    reward: NDArray[np.float64]
+    hits: NDArray[np.int64]
+    visits: NDArray[np.int64]
+    """By cell, all of them."""
+
+    @classmethod
+    def of(cls, counts: Counts) -> Tallies:
+        """Take all data, cells being (h·S + s)·A + a."""
+        return cls(*counts.rows(), counts.visits.reshape(-1))
+
+
+class Bets(NamedTuple):
+    """Events of both sides, and what was won on each."""
+
+    cell: NDArray[np.int64]
+    number: NDArray[np.int64]
+    """The next state, or −k for a reward of at least k sixteenths."""
+    hits: NDArray[np.float64]
+    """(2, events)."""
+    visits: NDArray[np.float64]
+    """(2, events): samples of their cells."""
+    log_won: NDArray[np.float64]
+    log_evidence: float
+    """Logarithm of what a bettor owns who began with 1, an equal stake on every event that there can be."""
+
+    @property
+    def loudest(self) -> int:
+        """The event on which most was won."""
+        return int(self.log_won.argmax())
+
+
+def bet(first: Tallies, second: Tallies, n_states: int) -> Bets:
+    """Bet against one law of every cell; both sides have the same cells."""
+    cell, number, hits, visits = _events((first, second), n_states)
+    log_won = win(hits, visits)
+    stakes = math.log(first.visits.size * (n_states + BINS - 1))
+    # Events that neither side saw are left out, as if their stakes were lost: that errs on the careful side.
+    total = float(special.logsumexp(log_won)) - stakes if log_won.size else -stakes
+    return Bets(cell, number, hits, visits, log_won, total)
+
+
+def _events(
+    sides: tuple[Tallies, Tallies], n_states: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """List the events that either side saw: every next state, and every sixteenth that a reward reached."""
+    size, keys, hits = n_states + BINS, [], []
+    for side in sides:
+        cell = side.cell
+        reached = np.floor(np.minimum(side.reward, 1.0) * BINS).clip(0, BINS - 1).astype(np.int64)
+        parts = [cell * size + side.next_state] + [(cell * size + n_states + k)[reached >= k] for k in range(1, BINS)]
+        keys.append(np.concatenate(parts))
+        hits.append(np.concatenate([side.hits] + [side.hits[reached >= k] for k in range(1, BINS)]))
+    seen, place = np.unique(np.concatenate(keys), return_inverse=True)
+    table = np.zeros((2, seen.size))
+    np.add.at(table[0], place[: keys[0].size], hits[0])
+    np.add.at(table[1], place[keys[0].size :], hits[1])
+    kept = table.sum(axis=0) > 0
+    cell, event = np.divmod(seen[kept], size)
+    visits = np.stack([side.visits[cell] for side in sides]).astype(np.float64)
+    return cell, np.where(event < n_states, event, n_states - event), table[:, kept], visits
+
+
+def win(hits: NDArray[np.float64], visits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log(mixture of the first · mixture of the second / best chance for both) of every event.
+
+    A mixture is that of coins whose bias is drawn from Beta(½, ½).
+    """
+    both, all_visits = hits.sum(axis=0), visits.sum(axis=0)
+    missed = all_visits - both
+    best = special.xlogy(both, both) + special.xlogy(missed, missed) - special.xlogy(all_visits, all_visits)
+    mixtures = special.betaln(hits + 0.5, visits - hits + 0.5) - special.betaln(0.5, 0.5)
+    out: NDArray[np.float64] = mixtures.sum(axis=0) - best
+    return out
+
+
+class Alike(NamedTuple):
+    """Whether the laws of a state and an action can be the same at all steps."""
+
+    log_evidence: float
+    """Logarithm of what a bettor owns who began with 1 and bets against that."""
+    digit: int
+    """Binary digit of the step by which the loudest event tells steps apart."""
+    bets: Bets | None
+    shape: tuple[int, int, int]
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the bettor owns 1/LEVEL."""
+        return self.log_evidence >= -math.log(LEVEL)
+
+    def words(self, labels: Labels) -> str:
+        """Say what parts the steps, in a sentence."""
+        if self.bets is None:
+            return "nothing tells steps apart"
+        i = self.bets.loudest
+        state, action = divmod(int(self.bets.cell[i]), self.shape[2])
+        first, second = self.bets.hits[:, i] / np.maximum(self.bets.visits[:, i], 1.0)
+        one, other = (_steps(self.shape[0], self.digit, side) for side in (0, 1))
+        place = f"in state {labels.state(state)} after action {labels.action(action)}"
+        event = event_words(int(self.bets.number[i]), labels)
+        return f"{place}, {event} followed {first:.1%} of the time at {one} and {second:.1%} at {other}"
+
+
+def event_words(number: int, labels: Labels) -> str:
+    """Name an event of ``Bets``."""
+    return f"state {labels.state(number)}" if number >= 0 else f"a reward of at least {-number / BINS}, rescaled,"
+
+
+def steps_alike(counts: Counts) -> Alike:
+    """Test whether all steps can have one law, from data that keep them apart.
+
+    Any two steps differ in a binary digit: for every digit, the steps that have it are one side and the rest the other.
+    The bets of all digits have equal stakes.
+
+    Guarantee:
+        If the law of (next state, reward) in no cell depends on the step, ``contradicted`` at any look of a run has
+        probability at most LEVEL (docs/proofs/audit.md §5). Data that contradict nothing prove nothing.
+    """
+    shape = counts.outcomes.shape
+    cells, digits = shape[1] * shape[2], (shape[0] - 1).bit_length()
+    cell, following, reward, hits = counts.rows()
+    step, visits, steps = cell // cells, counts.visits.reshape(shape[0], cells), np.arange(shape[0])
+    found = []
+    for digit in range(digits):
+        sides = []
+        for side in (0, 1):
+            here = (step >> digit) & 1 == side
+            there = visits[(steps >> digit) & 1 == side].sum(axis=0)
+            sides.append(Tallies(cell[here] % cells, following[here], reward[here], hits[here], there))
+        found.append(bet(sides[0], sides[1], shape[1]))
+    if not found or not any(one.log_won.size for one in found):
+        return Alike(-math.inf, 0, None, shape)
+    evidence = [one.log_evidence for one in found]
+    loudest = int(np.argmax(evidence))
+    return Alike(float(special.logsumexp(evidence)) - math.log(digits), loudest, found[loudest], shape)
+
+
+def _steps(horizon: int, digit: int, side: int) -> str:
+    """Name the steps on a side, the first ones if they are many; steps are counted from 1."""
+    found = [str(h + 1) for h in range(horizon) if (h >> digit) & 1 == side]
+    return f"step{'s' * (len(found) > 1)} {', '.join(found[:_LISTED])}{' …' * (len(found) > _LISTED)}"
