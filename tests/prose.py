@@ -1115,6 +1115,7 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
 
 PLAIN: dict[str, dict[str, str]] = {
     "CHANGELOG.md": {
+        "joblib 1.5 is needed": "a version",
         "where it was 65,536": "an earlier rule",
         "instead of 10⁹": "an earlier rule",
         "rich 13.8, pandas 2.2.2 (NumPy 2), matplotlib 3.11": "versions",
