@@ -163,9 +163,9 @@ def draw(data: Data, folder: Path) -> None:
     """Draw the four sweeps."""
     mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
     folder.mkdir(parents=True, exist_ok=True)
-    fits = {(fit["sweep"], fit["method"]): fit for fit in slopes(data) if not fit["least"]}
-    figure, axes = plt.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
-    for axis, (sweep, (label, _)) in zip(axes, SWEEPS.items(), strict=True):
+    fits = {(fit["sweep"], fit["method"]): fit for fit in slopes(data) if fit["least"]}
+    figure, axes = plt.subplots(2, 2, figsize=(8.5, 6.6), layout="constrained")
+    for axis, (sweep, (label, _)) in zip(axes.flat, SWEEPS.items(), strict=True):
         for method, colour in zip(METHODS, ("#0b6e99", "#4fb0d6"), strict=True):
             rows = [
                 row for row in data["measured"].values() if (row.get("sweep"), row.get("method")) == (sweep, method)
@@ -181,9 +181,13 @@ def draw(data: Data, folder: Path) -> None:
                     [row["x"] for row in rows], y, yerr=error.T, color=colour, marker="o", markersize=4, label=text
                 )
         axis.set(xscale="log", yscale="log", xlabel=label, title=f"against {label}")
+        shown = sorted({row["x"] for row in data["measured"].values() if row.get("sweep") == sweep})
+        axis.set_xticks(shown, [f"{x:g}" for x in shown])
+        axis.minorticks_off()
         axis.grid(alpha=0.25, linewidth=0.4)
-        axis.legend(frameon=False, title="slope", fontsize=8)
-    axes[0].set_ylabel("coins until two decisions differ\nwith probability ρ")
+        axis.legend(frameon=False, title=f"slope from {LATE[sweep]} on", fontsize=8)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("coins until two decisions differ\nwith probability ρ")
     figure.savefig(folder / "evidence.svg", metadata={"Date": None})
     plt.close(figure)
 
