@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.cli.outcome import exit_code, ran_out
 from reprl.explore.cover import play
 from reprl.mdp.access import EpisodicModel
 from reprl.mdp.contrast import LEVEL, steps_alike
@@ -96,18 +97,20 @@ def test_a_run_whose_steps_are_alike_is_as_it_was() -> None:
 def test_a_run_whose_steps_drift_stops_and_promises_nothing(seed: int) -> None:
     found = reprl.learn(Season, data_seed=seed, stationary=True, **OPTIONS)
     assert found.guarantee.status == "none"
-    assert found.guarantee.source.startswith("the steps are not alike, as stationary=True says: in state ")
+    assert found.guarantee.source.startswith("the steps are not alike, though stationary=True says so: in state ")
     assert "% of the time at step" in found.guarantee.source
     assert found.samples < 10**6
+    assert found.rehearsal is not None, "an answer, undecided, and no size that was set by hand"
+    assert exit_code(found) == 1
+    assert ran_out(found) == "its samples told steps apart"
 
 
-def test_a_run_that_is_not_sure_and_was_told_nothing_says_that_steps_look_alike() -> None:
+def test_a_run_that_is_not_sure_and_keeps_steps_apart_says_that_they_look_alike() -> None:
     hint = "where you know that they are alike, stationary=True needs fewer"
     few = {**OPTIONS, "max_samples": 20_000, "data_seed": 2}
     unsure = reprl.learn(Shop, **few)
     assert unsure.guarantee.status == "none"
     assert unsure.guarantee.source.endswith(hint)
-    assert hint not in reprl.learn(Shop, stationary=False, **few).guarantee.source
     assert hint not in reprl.learn(Season, **{**few, "max_samples": 400_000}).guarantee.source
 
 

@@ -135,6 +135,10 @@ def coverage_rows(result: LearnResult, names: Environment) -> list[tuple[str, ob
 
 def ran_out(result: LearnResult) -> str:
     """What came to an end before a run was sure."""
+    from reprl.learning.canonical import DRIFT
+
+    if result.guarantee.source.startswith(DRIFT):
+        return "its samples told steps apart"
     return "the samples ran out" if result.coverage is None else "the log ended"
 
 

@@ -12,6 +12,7 @@ from reprl.cli.outcome import (
     exit_code,
     is_undecided,
     promise,
+    ran_out,
     spread_words,
     ties_rows,
     undecided_words,
@@ -141,7 +142,7 @@ def _show(
         rows.append(("note", spread_words(runs[0])))
     console.print(facts([*rows, ("for comparison", plain)]))
     if is_undecided(weakest):
-        console.print("undecided: the samples ran out before a run was sure", style="yellow")
+        console.print(f"undecided: {ran_out(weakest)} before a run was sure", style="yellow")
 
 
 def _agreeing(run: LearnResult) -> str:

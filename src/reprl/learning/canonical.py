@@ -48,6 +48,9 @@ from reprl.rule.preferred import decided_cells, policy_loss, visits_of
 UNKNOWN = 0.1
 """Share of ε that cells of which too little is known may be worth when a run stops."""
 
+DRIFT = "the steps are not alike"
+"""Begins the reason of a run that promises nothing because its samples contradict the user."""
+
 
 class _Look(NamedTuple):
     """What a run knows after a round."""
@@ -140,7 +143,7 @@ def run_canonical(
             if looking or (certify and last):  # before that, a look by episodes would spend all of δ
                 proof = _prove(rule, witness, shared_key, settings, model, last=last)
             drift = steps.drift()
-            ask = not spend and not drift and (not certify or (last and not proof.proven))
+            ask = not spend and (not certify or (last and not proof.proven))
             stream = DataStream(model.data_seed, f"rehearsal/{number}") if ask else None
             look = _look(rule, known, settings, stream, crew, pairs=candidate is None)._replace(drift=drift)
             if drift or (proof.proven if certify else _is_sure(look, settings)):
@@ -292,10 +295,11 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
 def _is_sure(look: _Look, settings: Settings) -> bool:
     """Whether a run may stop.
 
-    The last rehearsal passed, cells of which too little is known could be worth at most 0.1·ε, outcomes that no sample
-    has shown could cost less than ε, and the policy loses less than ε in the model.
+    No sample contradicts what the user says of the steps, the last rehearsal passed, cells of which too little is known
+    could be worth at most 0.1·ε, outcomes that no sample has shown could cost less than ε, and the policy loses less
+    than ε in the model.
     """
-    if look.rehearsal is None or max(look.choice.loss, look.unseen) >= settings.epsilon:
+    if look.drift or look.rehearsal is None or max(look.choice.loss, look.unseen) >= settings.epsilon:
         return False
     return look.rehearsal.passed and look.unknown <= UNKNOWN * settings.epsilon
 
@@ -364,11 +368,11 @@ def _following(run: Run) -> Run:
 
 
 def with_hint(run: Run) -> Run:
-    """Tell a user whose run is not sure, and who did not say whether a black box has steps alike, that they look so."""
-    counts = run.counts
-    if run.guarantee.status != "none" or run.rehearsal is None or counts.outcomes.horizon == 1:
+    """Say of a run that is not sure, and kept the steps of a black box apart, that they look alike, if they do."""
+    apart = run.rehearsal is not None and run.certificate is None and not run.settings.stationary
+    if run.guarantee.status != "none" or not apart or run.counts.outcomes.horizon == 1:
         return run
-    if steps_alike(counts).contradicted:
+    if steps_alike(run.counts).contradicted:
         return run
     hint = "no sample tells its steps apart: where you know that they are alike, stationary=True needs fewer"
     return replace(run, guarantee=replace(run.guarantee, source=f"{run.guarantee.source}; {hint}"))
@@ -377,7 +381,7 @@ def with_hint(run: Run) -> Run:
 def _promise(look: _Look, settings: Settings) -> Guarantee:
     """What was asked for, if the rehearsal passed; otherwise nothing, and why."""
     if look.drift:
-        return settings.promise("none", f"the steps are not alike, as stationary=True says: {look.drift}")
+        return settings.promise("none", f"{DRIFT}, though stationary=True says so: {look.drift}")
     if look.rehearsal is None:
         return settings.promise("none", "the size was set by hand and nobody rehearsed it")
     if _is_sure(look, settings):

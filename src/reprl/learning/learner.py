@@ -143,8 +143,7 @@ def learn(
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
-    began = time.perf_counter()
-    workers = _checked_workers(workers, certify=certify, progress=progress)
+    began, workers = time.perf_counter(), _checked_workers(workers, certify=certify, progress=progress)
     check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
@@ -159,13 +158,8 @@ def learn(
     ):
         limit_time(model, timeout)
         run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
-    return _result(_hinted(run, world, options), model, key, world, time.perf_counter() - began)
-
-
-def _hinted(run: Run, world: TabularMDP | GymnasiumModel, options: Mapping[str, Any]) -> Run:
-    """Let a run on a black box hint at pooling, where the user said nothing of it and asked for no certificate."""
-    silent = options.get("stationary") is None and run.certificate is None
-    return with_hint(run) if silent and isinstance(world, GymnasiumModel) else run
+    run = run if isinstance(world, TabularMDP) else with_hint(run)
+    return _result(run, model, key, world, time.perf_counter() - began)
 
 
 def suited(world: TabularMDP | GymnasiumModel, rule: str, epsilon: float) -> TabularMDP | GymnasiumModel:

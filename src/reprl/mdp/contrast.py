@@ -166,6 +166,6 @@ def steps_alike(counts: Counts) -> Alike:
 
 
 def _steps(horizon: int, digit: int, side: int) -> str:
-    """Name the steps on a side, the first ones if they are many; steps are counted from 1."""
-    found = [str(h + 1) for h in range(horizon) if (h >> digit) & 1 == side]
+    """Name the steps on a side, the first ones if they are many."""
+    found = [str(h) for h in range(horizon) if (h >> digit) & 1 == side]
     return f"step{'s' * (len(found) > 1)} {', '.join(found[:_LISTED])}{' …' * (len(found) > _LISTED)}"
