@@ -111,6 +111,7 @@ def test_a_run_that_is_not_sure_and_keeps_steps_apart_says_that_they_look_alike(
     unsure = reprl.learn(Shop, **few)
     assert unsure.guarantee.status == "none"
     assert unsure.guarantee.source.endswith(hint)
+    assert hint not in reprl.learn(Shop, stationary=True, **{**few, "max_samples": 600}).guarantee.source
     assert hint not in reprl.learn(Season, **{**few, "max_samples": 400_000}).guarantee.source
 
 

@@ -369,8 +369,8 @@ def _following(run: Run) -> Run:
 
 def with_hint(run: Run) -> Run:
     """Say of a run that is not sure, and kept the steps of a black box apart, that they look alike, if they do."""
-    apart = run.rehearsal is not None and run.certificate is None and not run.settings.stationary
-    if run.guarantee.status != "none" or not apart or run.counts.outcomes.horizon == 1:
+    rehearsed = run.settings.rule == "canonical" and run.rehearsal is not None and run.certificate is None
+    if run.guarantee.status != "none" or not rehearsed or run.settings.stationary or run.counts.outcomes.horizon == 1:
         return run
     if steps_alike(run.counts).contradicted:
         return run
