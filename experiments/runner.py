@@ -7,6 +7,7 @@ that joblib is told of can change them, and each is stored as soon as it is done
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -40,6 +41,16 @@ class Experiment:
     tables: Callable[[dict[str, Any]], str]
     marks: tuple[str, str]
     """Lines of the page between which they stand."""
+    extra: str | None = None
+    """Of reprl, that measuring needs beyond what `make venv` installs."""
+    needs: tuple[str, ...] = ()
+    """Modules of that extra."""
+
+    @property
+    def lacks(self) -> str | None:
+        """Say what is missing to measure it here."""
+        missing = [name for name in self.needs if importlib.util.find_spec(name) is None]
+        return f"{self.name} needs {', '.join(missing)}: pip install 'reprl[{self.extra}]'" if missing else None
 
     def load(self, file: Path, quick: bool) -> dict[str, Any]:
         """Return what is stored, or an empty store; a store of another plan is refused."""
@@ -80,10 +91,16 @@ class Experiment:
         file = (options.out or ROOT / "experiments" / self.name) / "data.json"
         if options.draw_only:  # what was measured under another plan or stream version is still what was measured
             data = json.loads(file.read_text())
+        elif self.lacks:
+            parser.exit(2, f"{self.lacks}\n")
         else:
             with cluster(options.dask):
                 data = self.collect(file, options.quick, options.only, options.workers)
-        self.draw(data, options.out or ROOT / "docs" / "figures")
+        import matplotlib as mpl
+
+        with mpl.rc_context():  # how one experiment draws is none of the next one's
+            mpl.rcdefaults()
+            self.draw(data, options.out or ROOT / "docs" / "figures")
         if options.out is None:
             insert(ROOT / "docs" / self.page, self.marks, self.tables(data))
         else:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import pytest
 
+from experiments import __main__ as everything
 from experiments.discounted import __main__ as discounted
 from experiments.icu_sepsis import __main__ as icu
+from experiments.lower_bounds import __main__ as laboratory
 from experiments.runner import ROOT, Experiment
 
 
@@ -55,3 +60,28 @@ def test_icu_baselines_are_those_of_the_package() -> None:
     found = icu.baselines(20)
     assert found == pytest.approx(stored(icu.EXPERIMENT)["measured"]["baselines/20"])
     assert found["worst"] < found["clinicians"] < found["best admissible"]
+
+
+def test_what_cannot_be_measured_here_says_what_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = replace(discounted.EXPERIMENT, extra="agents", needs=("json", "no_such_module"))
+    words = "discounted needs no_such_module: pip install 'reprl[agents]'"
+    assert (alone.lacks, replace(alone, needs=("json",)).lacks, discounted.EXPERIMENT.lacks) == (words, None, None)
+    with pytest.raises(SystemExit) as ended:
+        alone.main(["--quick", "--out", str(tmp_path)], None)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == words + "\n"
+    # All together: the others are measured, and this is said.
+    monkeypatch.setattr(everything, "experiments", lambda: [alone])
+    monkeypatch.setattr(laboratory, "main", lambda flags: None)
+    monkeypatch.setattr("sys.argv", ["experiments", "--quick"])
+    everything.main()
+    assert capsys.readouterr().out == f"not measured: {words}\n"
+
+
+def test_a_figure_does_not_depend_on_what_was_drawn_before(tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_bytes((ROOT / "experiments" / "icu_sepsis" / "data.json").read_bytes())
+    with mpl.rc_context({"font.size": 40, "svg.fonttype": "none"}):
+        icu.EXPERIMENT.main(["--draw-only", "--out", str(tmp_path)], None)
+    assert (tmp_path / "icu-sepsis.svg").read_bytes() == (ROOT / "docs" / "figures" / "icu-sepsis.svg").read_bytes()

@@ -35,6 +35,8 @@ EXPERIMENT = Experiment(
     draw=present.draw,
     tables=present.tables,
     marks=("<!-- figures: python -m experiments.agents -->", "<!-- end of figures -->"),
+    extra="agents",
+    needs=("torch", "stable_baselines3"),
 )
 
 if __name__ == "__main__":
