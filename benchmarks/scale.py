@@ -81,11 +81,14 @@ def run() -> list[dict[str, Any]]:
         row = {"work": what, "seconds": seconds, "ms a task": 1e3 * seconds / tasks}
         rows.append(row if base is None else {**row, "× one process": seconds / base})
 
-    add("10 000 empty tasks, one process", _empty(), TASKS)
-    add("10 000 empty tasks, two threads", _empty(workers=2, threads=True), TASKS)
-    add("10 000 empty tasks, two processes", _empty(workers=2), TASKS)
-    add("10 000 empty tasks, three Dask workers", _on_dask(), TASKS)
-    add("1 000 empty tasks, each kept", _kept(), KEPT)
+    def empty(tasks: int, how: str, seconds: float) -> None:
+        add(f"{tasks:,} empty tasks, {how}".replace(",", " ", 1), seconds, tasks)
+
+    empty(TASKS, "one process", _empty())
+    empty(TASKS, "two threads", _empty(workers=2, threads=True))
+    empty(TASKS, "two processes", _empty(workers=2))
+    empty(TASKS, "three Dask workers", _on_dask())
+    empty(KEPT, "each kept", _kept())
     for what, measure, tasks in (("audit of 40 pairs", _audit, 40), ("shop, 600 000 samples", _learn, 1)):
         one, two = measure(1), measure(2)
         add(f"{what}, one process", one, tasks, one)

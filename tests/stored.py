@@ -47,7 +47,7 @@ def pairs_of(name: str, start: str) -> list[Any]:
 
 @cache
 def kept(name: str) -> Any:
-    """Return the rows that a benchmark has stored."""
+    """Return what a benchmark has stored."""
     return json.loads((ROOT / "benchmarks" / "data" / f"{name}.json").read_text("utf-8"))
 
 
@@ -342,20 +342,14 @@ def contrast(before: float, after: float, events: int) -> str:
     return f"{float(f'{least:.1e}'):,.0f}".replace(",", " ")
 
 
-@cache
-def joint_search() -> Any:
-    """Return what benchmarks.coupling stored of the joint search."""
-    return json.loads(code("benchmarks.coupling.STORED").read_text("utf-8"))
-
-
 def searched(family: str, n: int) -> int:
     """Return the median nodes of a joint search."""
-    return int({size: nodes for size, nodes, _ in joint_search()["growth"][family]}[n])
+    return int({size: nodes for size, nodes, _ in kept("joint_search")["growth"][family]}[n])
 
 
 def multiple_of_best_first() -> list[str]:
     """Return the least and the largest median of the nodes over those of best-first search, and the worst of all."""
-    found = joint_search()["best first"]
+    found = kept("joint_search")["best first"]
     least, largest = (f"{x:.1f}".removesuffix(".0") for x in (f([one["ratio"] for one in found]) for f in (min, max)))
     return [least, largest, f"{max(one['worst'] for one in found):.0f}"]
 
