@@ -6,10 +6,8 @@ import inspect
 import os
 import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -38,6 +36,7 @@ from reprl.cli.plan import plan
 from reprl.cli.play import play
 from reprl.cli.replicate import replicate
 from reprl.cli.report import report
+from reprl.cli.signals import ending_in_order
 from reprl.cli.twice import twice
 from reprl.cli.verify import verify
 from reprl.errors import ReprlError, find_foreign
@@ -112,7 +111,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code; bad input is one line, never a traceback."""
     words = sys.argv[1:] if argv is None else argv
     as_json = "--json" in words
-    with _ending_in_order() as asked:
+    with ending_in_order() as asked:
         try:
             _tolerate_any_text()
             answer = _dispatch(words)
@@ -125,49 +124,14 @@ def main(argv: list[str] | None = None) -> int:
             return _explain(error, as_json, asked)
 
 
-@contextmanager
-def _ending_in_order() -> Iterator[list[int]]:
-    """Have signals that end a process interrupt it first; a second one ends it at once.
-
-    The interrupt may come in the middle of any library's constructor. What such half-made objects complain of as
-    they are collected is of no use to anybody, and is not shown.
-
-    Yields:
-        The signals that have come.
-    """
-    asked: list[int] = []
-    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    if hasattr(signal, "SIGHUP"):
-        usual[signal.SIGHUP] = signal.SIG_DFL
-    if threading.current_thread() is not threading.main_thread():
-        usual = {}
-    ours = {number: handler for number, handler in usual.items() if signal.getsignal(number) is handler}
-
-    def end(number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        asked.append(number)
-        raise KeyboardInterrupt
-
-    complain = sys.unraisablehook
-
-    def overhear(what: sys.UnraisableHookArgs) -> None:
-        if not asked:
-            complain(what)
-
-    for number in ours:
-        signal.signal(number, end)
-    if ours:
-        sys.unraisablehook = overhear
-    try:
-        yield asked
-    finally:
-        sys.unraisablehook = complain
-        for number, handler in ours.items():
-            signal.signal(number, handler)
-
-
 def _explain(error: BaseException, as_json: bool, asked: list[int]) -> int:
-    """Say what went wrong, and return the exit code; asked are the signals that have come."""
+    """Say what went wrong, and return the exit code; asked are the signals that have come.
+
+    An error after a signal is one of its consequences, whatever it looks like.
+    """
+    if asked and not isinstance(error, BrokenPipeError):
+        by_key = asked[0] == signal.SIGINT
+        return _complain("interrupted" if by_key else "ended by a signal", as_json, ENDED + asked[0])
     foreign = find_foreign(error)
     if foreign is not None:  # of an environment's own code, whatever its kind: its frames alone
         notes = getattr(foreign.error, "__notes__", ())
@@ -177,8 +141,6 @@ def _explain(error: BaseException, as_json: bool, asked: list[int]) -> int:
         case BrokenPipeError():
             _silence()
             return BROKEN_PIPE
-        case KeyboardInterrupt() if asked and asked[0] != signal.SIGINT:
-            return _complain("ended by a signal", as_json, ENDED + asked[0])
         case KeyboardInterrupt():
             return _complain("interrupted", as_json, INTERRUPTED)
         case MemoryError():
