@@ -127,7 +127,10 @@ def coverage_rows(result: LearnResult, names: Environment) -> list[tuple[str, ob
     if found.unknown > 0.0:
         worth = scale * found.unknown
         rows.append(("hardly reached", f"states that the log hardly reaches could be worth {worth:.3g} more"))
-    left = [(found.beyond, "rows after the horizon were left out"), (found.cut, "episodes stop early, not done")]
+    left = [
+        (found.beyond, "rows at the end of the horizon, or after it, were left out"),
+        (found.cut, "episodes stop early, not done"),
+    ]
     if any(number for number, _ in left):
         rows.append(("left out", "; ".join(f"{number:,} {what}" for number, what in left if number)))
     return rows
@@ -135,10 +138,8 @@ def coverage_rows(result: LearnResult, names: Environment) -> list[tuple[str, ob
 
 def ran_out(result: LearnResult) -> str:
     """What came to an end before a run was sure."""
-    from reprl.learning.canonical import DRIFT
-
-    if result.guarantee.source.startswith(DRIFT):
-        return "its samples told steps apart"
+    if result.drift:
+        return f"{'its samples' if result.coverage is None else 'the log'} told steps apart"
     return "the samples ran out" if result.coverage is None else "the log ended"
 
 

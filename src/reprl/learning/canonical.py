@@ -48,9 +48,6 @@ from reprl.rule.preferred import decided_cells, policy_loss, visits_of
 UNKNOWN = 0.1
 """Share of ε that cells of which too little is known may be worth when a run stops."""
 
-DRIFT = "the steps are not alike"
-"""Begins the reason of a run that promises nothing because its samples contradict the user."""
-
 
 class _Look(NamedTuple):
     """What a run knows after a round."""
@@ -319,6 +316,7 @@ def _finish(rule: Rule, data: Data, look: _Look, settings: Settings, witness: Wi
         choice=look.choice,
         rehearsal=look.rehearsal,
         spread=value_spread(look.dynamics),
+        drift=look.drift,
         witness=None if rule.discount else witness.kept(),
     )
 
@@ -381,7 +379,7 @@ def with_hint(run: Run) -> Run:
 def _promise(look: _Look, settings: Settings) -> Guarantee:
     """What was asked for, if the rehearsal passed; otherwise nothing, and why."""
     if look.drift:
-        return settings.promise("none", f"{DRIFT}, though stationary=True says so: {look.drift}")
+        return settings.promise_nothing_for(look.drift)
     if look.rehearsal is None:
         return settings.promise("none", "the size was set by hand and nobody rehearsed it")
     if _is_sure(look, settings):

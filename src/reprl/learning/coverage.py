@@ -29,7 +29,8 @@ class Coverage(NamedTuple):
     rows: int
     """Transitions that counted."""
     beyond: int
-    """Rows after the horizon, or the length that was asked for, which were left out."""
+    """Rows that were left out: after the horizon, or the length that was asked for; and those at its last step, where
+    rows tell about every step and these do not say where they led."""
     cut: int
     """Episodes that stop before that without being done."""
     covered: float

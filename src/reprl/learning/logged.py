@@ -226,7 +226,8 @@ def run_logged(
 
     Guarantee:
         Status "rehearsed" if the rehearsal passed and the policy loses less than ε in the model, with what hardly known
-        states could be worth added to ε; otherwise "none". ε speaks of policies that keep to supported actions.
+        states could be worth added to ε; otherwise "none", as also if steps were pooled and the log contradicts it.
+        ε speaks of policies that keep to supported actions.
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` and ``draw_thresholds`` say. Data: streams (data seed,
@@ -247,9 +248,14 @@ def run_logged(
     decided &= found.known > 0.0
     decided[:, spec.ended] = False
     unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
+    promise = _promise(choice, rehearsal, unknown, settings, log.blocks.number, followed=candidate is not None)
+    drift = _drift(log, spec)
+    if drift:
+        told = "stationary=True" if spec.discount is None else "a discount"
+        promise = settings.promise_nothing_for(drift, told)
     return Run(
         policy=choice.policy,
-        guarantee=_promise(choice, rehearsal, unknown, settings, log.blocks.number, followed=candidate is not None),
+        guarantee=promise,
         settings=settings,
         tiers=Tiers.from_levels(np.where(decided, 1, 2), 2),
         counts=log.data.counts,
@@ -258,8 +264,15 @@ def run_logged(
         rehearsal=rehearsal,
         spread=value_spread(found.dynamics._replace(tried=found.full)),  # a price is nothing that a policy loses
         followed=candidate is not None,
+        drift=drift,
         coverage=find_coverage(log, choice.policy, decided, mine.policy, unknown=unknown, stream=stream),
     )
+
+
+def _drift(log: Log, spec: LogSpec) -> str:
+    """Say what contradicts that the log's steps are alike, where they were pooled, if anything does."""
+    found = None if log.steps is None else log.steps.judge()
+    return found.words(spec.environment({}).labels) if found is not None and found.contradicted else ""
 
 
 def _rule(key: SharedKey, spec: LogSpec, settings: Settings) -> Rule:

@@ -72,6 +72,8 @@ class Run:
     ballots: tuple[Ballot, ...] = ()
     """What the learners printed that were boosted, seed by seed. Tiers, counts, values, induction and what was explored
     are then those of the first learner that printed the policy."""
+    drift: str = ""
+    """What shows that steps are not alike, though the run was told so, and so that it promises nothing."""
     coverage: Coverage | None = None
     """How far a log speaks of the policy; None where samples were drawn."""
 

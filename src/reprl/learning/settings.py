@@ -232,6 +232,10 @@ class Settings:
         """Return the asked figures with a status."""
         return Guarantee(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status=status, source=source)
 
+    def promise_nothing_for(self, drift: str, told: str = "stationary=True") -> Guarantee:
+        """Promise nothing, as data contradict what a run was told of its steps."""
+        return self.promise("none", f"the steps are not alike, though {told} says so: {drift}")
+
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, for recipes; functions of one's own as they are."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

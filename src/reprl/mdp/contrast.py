@@ -1,12 +1,14 @@
 """Bets against one law: tests, valid at any time, that samples of the same cells have the same laws.
 
-Two teams in one environment (``auditing.same_world``), or the steps of one run whose samples were pooled
+Two teams in one environment (``auditing.same_world``), or the steps of one run or log whose samples were pooled
 (``steps_alike``). The argument is docs/proofs/audit.md §5.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -136,36 +138,61 @@ def event_words(number: int, labels: Labels) -> str:
     return f"state {labels.state(number)}" if number >= 0 else f"a reward of at least {-number / BINS}, rescaled,"
 
 
+class StepCounts(NamedTuple):
+    """How often outcomes of cells (s, a) came, and how often at steps that have a binary digit."""
+
+    cell: NDArray[np.int64]
+    next_state: NDArray[np.int32]
+    reward: NDArray[np.float64]
+    hits: NDArray[np.int64]
+    with_digit: Iterable[NDArray[np.int64]]
+    """For each digit, from the lowest: those of the hits at steps in which it is 1."""
+    digits: int
+    """How many there can be, whatever was seen."""
+    shape: tuple[int, int, int]
+    """(steps, S, A)."""
+
+    @classmethod
+    def of(cls, counts: Counts) -> StepCounts:
+        """Take data that keep steps apart."""
+        shape = counts.outcomes.shape
+        cell, following, reward, hits = counts.rows()
+        step, place = np.divmod(cell, shape[1] * shape[2])
+        digits = (shape[0] - 1).bit_length()
+        with_digit = (hits * (step >> digit & 1) for digit in range(digits))
+        return cls(place, following, reward, hits, with_digit, digits, shape)
+
+    def side(self, hits: NDArray[np.int64]) -> Tallies:
+        """Return some of the hits as one of two sides."""
+        seen, visits = hits > 0, np.zeros(self.shape[1] * self.shape[2], dtype=np.int64)
+        np.add.at(visits, self.cell, hits)
+        return Tallies(self.cell[seen], self.next_state[seen], self.reward[seen], hits[seen], visits)
+
+    def judge(self) -> Alike:
+        """Bet against one law of all steps; see ``steps_alike``."""
+        bets = [bet(self.side(self.hits - ones), self.side(ones), self.shape[1]) for ones in self.with_digit]
+        if not any(one.log_won.size for one in bets):
+            return Alike(-math.inf, 0, None, self.shape)
+        evidence = [one.log_evidence for one in bets]
+        loudest = int(np.argmax(evidence))
+        total = float(special.logsumexp(evidence)) - math.log(self.digits)
+        return Alike(total, loudest, bets[loudest], self.shape)
+
+
 def steps_alike(counts: Counts) -> Alike:
     """Test whether all steps can have one law, from data that keep them apart.
 
     Any two steps differ in a binary digit: for every digit, the steps that have it are one side and the rest the other.
-    The bets of all digits have equal stakes.
+    The bets of all digits that there can be have equal stakes.
 
     Guarantee:
         If the law of (next state, reward) in no cell depends on the step, ``contradicted`` at any look of a run has
         probability at most LEVEL (docs/proofs/audit.md §5). Data that contradict nothing prove nothing.
     """
-    shape = counts.outcomes.shape
-    cells, digits = shape[1] * shape[2], (shape[0] - 1).bit_length()
-    cell, following, reward, hits = counts.rows()
-    step, visits, steps = cell // cells, counts.visits.reshape(shape[0], cells), np.arange(shape[0])
-    found = []
-    for digit in range(digits):
-        sides = []
-        for side in (0, 1):
-            here = (step >> digit) & 1 == side
-            there = visits[(steps >> digit) & 1 == side].sum(axis=0)
-            sides.append(Tallies(cell[here] % cells, following[here], reward[here], hits[here], there))
-        found.append(bet(sides[0], sides[1], shape[1]))
-    if not found or not any(one.log_won.size for one in found):
-        return Alike(-math.inf, 0, None, shape)
-    evidence = [one.log_evidence for one in found]
-    loudest = int(np.argmax(evidence))
-    return Alike(float(special.logsumexp(evidence)) - math.log(digits), loudest, found[loudest], shape)
+    return StepCounts.of(counts).judge()
 
 
 def _steps(horizon: int, digit: int, side: int) -> str:
     """Name the steps on a side, the first ones if they are many."""
-    found = [str(h) for h in range(horizon) if (h >> digit) & 1 == side]
+    found = [str(h) for h in islice((h for h in range(horizon) if (h >> digit) & 1 == side), _LISTED + 1)]
     return f"step{'s' * (len(found) > 1)} {', '.join(found[:_LISTED])}{' …' * (len(found) > _LISTED)}"

@@ -204,6 +204,46 @@ class Tally:
         return Sparse(first, thing, hits.astype(np.int32) if small else hits.copy())
 
 
+class Digits:
+    """How often each thing came, and how often at steps that have each binary digit."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._hits = np.zeros((1, 0), dtype=np.int64)
+        self.steps = 0
+        """The last of them, and 1."""
+
+    def add(self, step: NDArray[np.int64], thing: NDArray[np.int64]) -> None:
+        """Count things, each at its step."""
+        self.steps = max(self.steps, int(step.max(initial=-1)) + 1)
+        rows, room = 1 + max(self.steps - 1, 0).bit_length(), int(thing.max(initial=-1)) + 1
+        old = self._hits
+        if rows > old.shape[0] or room > old.shape[1]:
+            larger = room + room // 4 if room > old.shape[1] else old.shape[1]
+            self._hits = np.zeros((max(rows, old.shape[0]), larger), dtype=np.int64)
+            self._hits[: old.shape[0], : old.shape[1]] = old
+        _count_digits(step, thing, self._hits)
+
+    def named(self, names: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the counts by the names of things: all in the first row, then those with digit 0, 1 …."""
+        out = np.zeros((self._hits.shape[0], names.size), dtype=np.int64)
+        room = min(names.size, self._hits.shape[1])
+        out[:, names[:room]] = self._hits[:, :room]
+        return out
+
+
+@njit(cache=True, nogil=True)
+def _count_digits(step: NDArray[np.int64], thing: NDArray[np.int64], hits: NDArray[np.int64]) -> None:
+    for i in range(step.size):
+        hits[0, thing[i]] += 1
+        left, row = step[i], 1
+        while left:
+            if left & 1:
+                hits[row, thing[i]] += 1
+            left >>= 1
+            row += 1
+
+
 @njit(cache=True, nogil=True)
 def _name(pairs: NDArray[np.int64], names: NDArray[np.int64], thing: NDArray[np.int32]) -> None:
     """Fill thing with that of every pair, by its name where there are names."""

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
+from reprl.mdp.contrast import StepCounts
 from reprl.mdp.dynamics import Data
-from reprl.mdp.logs.blocks import BLOCKS, FEWEST, MOST_PAIRS, Blocks, Numbering, Tally
+from reprl.mdp.logs.blocks import BLOCKS, FEWEST, MOST_PAIRS, Blocks, Digits, Numbering, Tally
 from reprl.mdp.logs.spec import LogSpec
 from reprl.mdp.logs.tables import Table
 from reprl.mdp.logs.words import Episodes, Words, read_rewards, read_truths
@@ -26,10 +27,13 @@ class Log(NamedTuple):
     """Transitions that count."""
     episodes: int
     beyond: int
-    """Rows that were left out, as they come after the horizon."""
+    """Rows that were left out: after the horizon, or at its last step where such a row tells about every step and does
+    not say where it led."""
     cut: int
     """Episodes that stop, before the horizon if there is one, without being done: what followed is not known, and not
     made up."""
+    steps: StepCounts | None = None
+    """Which steps outcomes came at, where rows tell about all of them."""
 
 
 class _Rows(NamedTuple):
@@ -62,12 +66,14 @@ def read_log(table: Table, spec: LogSpec, *, pooled: bool = False) -> Log:
     Args:
         table: its rows; those of an episode stand together, in order.
         spec: the world that it is a log of.
-        pooled: whether a row tells about every step, not only its own.
+        pooled: whether a row tells about every step, not only its own. One at the last step then counts only where the
+            log has a column of next states: else it does not say where it led, which is of account to the others.
 
     Guarantee:
         Every row is checked, and counted or refused by an error that names file, row and column. Memory is bounded by a
         chunk, 8 bytes an episode unless they are numbered one after the other, and 28 bytes for each of MOST_PAIRS, or
-        of FEWEST times the number of outcomes where that is more.
+        of FEWEST times the number of outcomes where that is more; if pooled, 8 bytes for each outcome and binary digit
+        of a step.
     """
     counting = _Counting(table, spec, pooled=pooled)
     held: _Rows | None = None
@@ -120,7 +126,16 @@ class _Counting:
 
     def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:
         self._table, self._spec, self._pooled, self._mask = table, spec, pooled, spec.mask()
-        self._outcomes, self._slots, self._starts = Numbering(), Tally(), Tally()
+        self._outcomes, self._slots, self._starts, self._digits = Numbering(), Tally(), Tally(), Digits()
+        self._given = "next_state" in table.columns
+        if spec.discount is not None and not self._given and "done" not in table.columns:
+            raise ReprlError(
+                f"{table.name} must have a column next_state or done for a discount, as nothing else says whether an "
+                f"episode ended with its last row, got {', '.join(table.columns.values())}"
+            )
+        self._kept = spec.kept  # rows of an episode that count, from the first
+        if pooled and not self._given and spec.discount is None and spec.horizon > 1:
+            self._kept -= 1
         self._episodes = self._pieces = self._rows = self._beyond = self._cut = 0
         self._blocks = BLOCKS
 
@@ -131,7 +146,7 @@ class _Counting:
         last = np.ones(1, dtype=np.bool_) if after is None else after.fresh
         following = self._following(rows, after, last, base)
         self._check_allowed(rows, base)
-        spec, kept = self._spec, rows.h < self._spec.kept
+        spec, kept = self._spec, rows.h < self._kept
         begins = kept & (rows.h % spec.piece == 0)
         block = (self._pieces + np.cumsum(begins) - 1) % self._blocks
         self._pieces += int(begins.sum())
@@ -141,7 +156,10 @@ class _Counting:
         self._cut += int((last & (following != spec.ended) & (rows.h < spec.kept - 1)).sum())
         cell = (rows.h * (not self._pooled) * spec.n_states + rows.s) * spec.n_actions + rows.a
         key = (cell * spec.n_states + following) * (spec.reward_steps + 1) + rows.reward
-        self._slots.add(block[kept], self._outcomes.number(key[kept]))
+        numbers = self._outcomes.number(key[kept])
+        self._slots.add(block[kept], numbers)
+        if self._pooled:
+            self._digits.add(rows.h[kept], numbers)
         self._starts.add(block[rows.fresh], rows.s[rows.fresh])
         while self._blocks >= 2 * FEWEST and self._slots.exceeds(MOST_PAIRS):
             self._blocks //= 2
@@ -166,8 +184,7 @@ class _Counting:
             row = base + int(np.argmax(goes_on)) + 1
             raise fault(row, "episode", "must change after a row that is done, got the same episode again")
         found = rows.following.copy()
-        given = "next_state" in self._table.columns
-        final = rows.h >= (spec.kept if spec.discount else spec.kept - 1)  # whose successor is of no account
+        final = rows.h >= self._least_final()  # whose successor is of no account
         if after is not None:
             found[~last & (found < 0)] = after.s[~last & (found < 0)]
             apart = ~last & (found != after.s)
@@ -179,13 +196,20 @@ class _Counting:
                 raise fault(base + row, "next_state", message)
         found[rows.done == 1] = spec.ended
         unknown = (found < 0) & ~final
-        if unknown.any() and (given or "done" in self._table.columns):
+        if unknown.any() and (self._given or "done" in self._table.columns):
             role, what = "done", "must be true in the last row of an episode, as no column says what comes next"
-            if given:
+            if self._given:
                 role, what = "next_state", "must say where the last row of an episode leads"
             raise fault(base + int(np.argmax(unknown)), role, f"{what}, got none")
         found[found < 0] = spec.ended
         return found
+
+    def _least_final(self) -> int:
+        """Return the first step whose rows need not say where they lead."""
+        spec = self._spec
+        if spec.discount is not None:
+            return spec.kept
+        return spec.kept if self._pooled and self._given and spec.horizon > 1 else spec.kept - 1
 
     def log(self) -> Log:
         """Return what was counted."""
@@ -206,4 +230,11 @@ class _Counting:
         number = min(self._blocks, self._pieces)
         slots, starts = self._slots.sparse(number, ranks), self._starts.sparse(number)
         blocks = Blocks(number, table, slots, starts, ranks[known], self._mask, spec.discount or 0.0)
-        return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut)
+        apart = self._at_steps(cell, table, ranks) if self._pooled else None
+        return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut, apart)
+
+    def _at_steps(self, cell: NDArray[np.int64], table: Outcomes, ranks: NDArray[np.int64]) -> StepCounts:
+        """Return which steps the outcomes of a pooled table came at."""
+        hits, digits = self._digits.named(ranks), (self._kept - 1).bit_length()
+        shape = (self._digits.steps, table.n_states, table.n_actions)
+        return StepCounts(cell, table.next_state, table.reward, hits[0], hits[1:], digits, shape)
