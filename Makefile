@@ -57,7 +57,7 @@ format: venv  ## apply ruff's fixes and formatting
 	$(BIN)/ruff format .
 
 test: venv lint  ## lint, then the tests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-long: venv  ## the tests that take a minute or so each: faults, the site, the tutorial, the slowest pairs
 	$(BIN)/python -m pytest -n $(WORKERS) -m long

@@ -29,7 +29,16 @@ class Shop(gymnasium.Env[Any, Any]):
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Order, sell, keep."""
-        stock = min(6, self.stock + int(action))
-        sold = min(stock, int(self.np_random.binomial(3, 0.5)))
-        self.stock = stock - sold
-        return self.stock, 3.0 * sold - 1.0 * action - 0.3 * self.stock, False, False, {}
+        self.stock, reward = self.trade(self.stock, int(action), self.customers())
+        return self.stock, reward, False, False, {}
+
+    def customers(self) -> int:
+        """Draw how many come."""
+        return int(self.np_random.binomial(3, 0.5))
+
+    @staticmethod
+    def trade(stock: int, order: int, customers: int) -> tuple[int, float]:
+        """Return what a day leaves in stock, and what it earns."""
+        full = min(6, stock + order)
+        sold = min(full, customers)
+        return full - sold, 3.0 * sold - 1.0 * order - 0.3 * (full - sold)

@@ -33,12 +33,9 @@ class Season(Shop):
         self.day = 0
         return super().reset(seed=seed, options=options)
 
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+    def customers(self) -> int:
         self.day += 1
-        stock = min(6, self.stock + int(action))
-        sold = min(stock, int(self.np_random.binomial(3, 0.4 if self.day <= 5 else 0.6)))
-        self.stock = stock - sold
-        return self.stock, 3.0 * sold - 1.0 * action - 0.3 * self.stock, False, False, {}
+        return int(self.np_random.binomial(3, 0.4 if self.day <= 5 else 0.6))
 
 
 def random_rows(rng: np.random.Generator, shape: tuple[int, int, int], n: int) -> list[tuple[float, ...]]:

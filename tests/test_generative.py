@@ -192,7 +192,9 @@ def hostile(id: str) -> reprl.TabularMDP:
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("id", ["every gap a window", "sixteen arms at 0.85 of the window"])
+@pytest.mark.parametrize(
+    "id", [pytest.param("every gap a window", marks=pytest.mark.long), "sixteen arms at 0.85 of the window"]
+)
 def test_runs_agree_on_worlds_that_nobody_calibrated_on(id: str) -> None:
     """40 pairs at their own sizes; false alarm 1e-6, power 0.92 at a disagreement of one half. Control: 16 calls."""
     mdp, pairs = hostile(id), 40

@@ -146,11 +146,8 @@ def test_data_of_another_shape_are_refused() -> None:
 BUSY = """
 from tests.shop import Shop
 class Busy(Shop):
-    def step(self, action):
-        stock = min(6, self.stock + int(action))
-        sold = min(stock, int(self.np_random.binomial(3, {chance})))
-        self.stock = stock - sold
-        return self.stock, 3.0 * sold - 1.0 * action - 0.3 * self.stock, False, False, {{}}
+    def customers(self):
+        return int(self.np_random.binomial(3, {chance}))
 """
 
 

@@ -206,17 +206,13 @@ def box(world: str) -> Found:
 
 def shop_table(stationary: bool) -> Found:
     """What the shop would take of steps, as a table whose episodes cost no time: ten shared seeds."""
-    paid: dict[tuple[int, int, int, float], float] = {}
-    for stock in range(7):
-        for order in range(4):
-            for customers in range(4):
-                full = min(6, stock + order)
-                sold = min(full, customers)
-                low, high = Shop.REWARDS
-                reward = (3.0 * sold - 1.0 * order - 0.3 * (full - sold) - low) / (high - low)
-                outcome = (stock, order, full - sold, reward)
-                paid[outcome] = paid.get(outcome, 0.0) + math.comb(3, customers) / 8.0
-    rows = [(s, a, z, p, r) for (s, a, z, r), p in paid.items()]
+    low, high = Shop.REWARDS
+    chances: dict[tuple[int, int, int, float], float] = {}
+    for stock, order, customers in np.ndindex(7, 4, 4):
+        left, earned = Shop.trade(stock, order, customers)
+        outcome = (stock, order, left, (earned - low) / (high - low))
+        chances[outcome] = chances.get(outcome, 0.0) + math.comb(3, customers) / 8.0
+    rows = [(s, a, z, p, r) for (s, a, z, r), p in chances.items()]
     mdp = TabularMDP.from_outcomes(rows, n_states=7, n_actions=4, horizon=10, initial=0)
     runs = [
         reprl.learn(mdp, epsilon=EPSILON, rho=RHO, shared_seed=seed, data_seed=seed, stationary=stationary)
