@@ -17,6 +17,7 @@ from tests.stored import (
     JOINT,
     LOOKS,
     PRODUCT,
+    UNTUNED,
     WORDS,
     LookUp,
     agree,
@@ -51,7 +52,6 @@ from tests.stored import (
     grade_pairs,
     grade_slopes,
     heavy,
-    held_out,
     icu,
     icu_loss,
     icu_runs,
@@ -69,6 +69,7 @@ from tests.stored import (
     mean_loss,
     measured,
     median_margins,
+    most_apart,
     multiple_of_best_first,
     needed,
     nicer,
@@ -85,13 +86,14 @@ from tests.stored import (
     percents,
     pessimism,
     points,
-    pooled_words,
+    pooled,
     power,
     preset_margins,
     proven_ratio,
     proven_signs,
     ratios,
     real_runs,
+    rejected,
     requirement_constant,
     rival,
     rivals,
@@ -120,10 +122,13 @@ from tests.stored import (
     theorem_over_needed,
     tied,
     ties,
+    traps,
     unseen_calls,
+    untuned,
     upper,
     votes,
     whole,
+    worlds_of,
 )
 
 FIT = r"(\S+ \([^)]*\))"
@@ -152,8 +157,9 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             ),
         ),
         (
-            r"about (\d+ %) of the pairs on held-out worlds part, ρ = 0.1 is rejected on (\w+) of the (twenty)",
-            lambda: [*pooled_words(), {20: "twenty"}.get(held_out()[0], "")],
+            r"about (\d+ %) of the pairs on (\d+) worlds that nothing was tuned on part, and ρ = 0.1 is rejected on "
+            r"(\w+) of them; on one most runs are not sure after (\S+) samples",
+            lambda: [*untuned(), short(float(np.median([one[1:3] for one in traps()])))],
         ),
     ],
     "website/index.md": [
@@ -274,8 +280,23 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
         (r"takes (\d+) samples of a cell, ([\d.]+) times", lambda: lock_bound()[3:]),
         (
-            r"none of the (\d+) held-out worlds, which stand in (\d+) rows. About (\d+ %) of",
-            lambda: [*map(str, held_out()), pooled_words()[0]],
+            r"on (\w+) of the (\d+) held-out worlds, which stand in (\d+) rows, and on (\w+) of the (\d+) that "
+            r"were made last, in (\d+) rows. About (\d+ %) of the held-out pairs part, and (\d+ %) of .*?; the most "
+            r"in any row are (\d+) of (\d+) \((.*?)\)",
+            lambda: [
+                *(str(x) for group in UNTUNED for x in (rejected(group), *worlds_of(group))),
+                *(percent(pooled(group)) for group in UNTUNED),
+                *most_apart(),
+            ],
+        ),
+        (
+            r"with (\d+) pairs or more, and nothing was changed",
+            lambda: [str(code("experiments.canonical.plan.FEWEST"))],
+        ),
+        (r"first pairs were apart have (\d+) pairs", lambda: [str(code("experiments.canonical.plan.MORE"))]),
+        (
+            r"most runs, (\d+) of (\d+), were not sure",
+            lambda: [str(sum(2 - one[6] - one[7] for one in traps())), str(2 * len(traps()))],
         ),
         (
             r"a tolerance of about ([\d.]+) it prefers .*? by ([\d.]+) at most: .*? together it costs ([\d.]+) of",
@@ -286,12 +307,13 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             ],
         ),
         (
-            r"(\d+) pairs can reject ρ = 0.1 only when (\d+) or more are apart, (\d+) pairs when (\d+) or more",
-            lambda: [str(n) for pairs in (40, 20) for n in (pairs, least_rejected(pairs))],
+            r"(\d+) pairs can reject ρ = 0.1 only when (\d+) or more are apart, (\d+) pairs when (\d+) or more.*?(\d+) "
+            r"pairs can when (\d+) or more",
+            lambda: [str(n) for pairs in (40, 20, 200) for n in (pairs, least_rejected(pairs))],
         ),
         (
             r"rare states\) have (\d+) pairs",
-            lambda: sorted({str(n) for n in code("experiments.canonical.plan.SLOW").values()}),
+            lambda: sorted({str(n) for n in code("experiments.canonical.plan.PAIRS").values()}),
         ),
         (r"searched with (\d+) pairs at each", lambda: [str(stored("canonical")["effort"]["rival_pairs"])]),
         (r"(\d+) teams are asked even", lambda: [str(code("reprl.learning.rehearsal.asked_for")(0.1) // 2)]),
@@ -464,8 +486,8 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         (r"chi-square at (\S+) ", lambda: [short(code("tests.statistics.FALSE_ALARM"), 0)]),
         (r"(\d+ of \d+) pairs of the default", lambda: [f"{sum(own('disagreements'))} of {sum(own('pairs'))}"]),
         (
-            r"on held-out worlds about (\d+ %), and ρ is rejected on (\w+) ",
-            pooled_words,
+            r"on (\d+) worlds that nothing was tuned on about (\d+ %), and ρ is rejected on (\w+) ",
+            lambda: [untuned()[1], untuned()[0], untuned()[2]],
         ),
         (
             r"every exponent, from (\d+) states, (\d+) arms, ε ≤ ([\d.]+) and ρ ≤ ([\d.]+) on",
@@ -1128,6 +1150,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "bold below 0.05": "a level",
         "The first showed that 20 teams": "an earlier rule",
         "a disagreement of 0.15": "an example",
+        "at 0.15 they mostly do": "the example again; 0.68 by the binomial law",
     },
     "docs/certificates.md": {
         "0.0005 of one reward": "its worlds",

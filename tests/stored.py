@@ -203,15 +203,47 @@ def by_episodes() -> list[Any]:
     return [one for name, one in found.items() if name.rpartition("/")[2].startswith("reprl")]
 
 
-def pooled(group: str) -> float:
-    """Return the share of sure pairs apart in a group of worlds of experiments.canonical."""
-    apart, pairs = row("canonical", group)[2].split("/")
-    return int(apart) / int(pairs)
+UNTUNED = ("held out", "made last")
+"""Groups of worlds of experiments.canonical that nothing was tuned on."""
 
 
-def pooled_words() -> list[str]:
-    """Return the share of held-out pairs apart, and on how many worlds ρ is rejected."""
-    return [percent(pooled("held out")), "none" if row("canonical", "held out")[5] == "0" else "some"]
+def pooled(*groups: str) -> float:
+    """Return the share of sure pairs apart in groups of worlds of experiments.canonical."""
+    found = [tuple(map(int, row("canonical", group)[2].split("/"))) for group in groups]
+    return sum(apart for apart, _ in found) / sum(pairs for _, pairs in found)
+
+
+def rejected(*groups: str) -> str:
+    """Return on how many of their rows ρ is rejected."""
+    return "some" if any(row("canonical", group)[5] != "0" for group in groups) else "none"
+
+
+def worlds_of(group: str) -> tuple[int, int]:
+    """Return how many worlds a group has, and how many rows they stand in."""
+    rows = {name.partition("#")[0] for name in measured("canonical", f"{group}/")}
+    return len({name.partition("/")[2].removesuffix(", steps apart") for name in rows}), len(rows)
+
+
+def untuned() -> list[str]:
+    """Return of such worlds the share of pairs apart, how many there are, and on how many ρ is rejected."""
+    return [percent(pooled(*UNTUNED)), str(sum(worlds_of(group)[0] for group in UNTUNED)), rejected(*UNTUNED)]
+
+
+def most_apart() -> tuple[str, str, str]:
+    """Return how many are apart, of how many, where the largest share is, of worlds that nothing was tuned on."""
+    shares: dict[str, list[int]] = {}
+    for group in UNTUNED:
+        for name, chunk in measured("canonical", f"{group}/").items():
+            found = shares.setdefault(name.partition("#")[0], [0, 0])
+            found[0] += sum(one[3] for one in chunk["rows"] if one[6] and one[7])
+            found[1] += sum(one[6] and one[7] for one in chunk["rows"])
+    name, (apart, pairs) = max(shares.items(), key=lambda item: item[1][0] / item[1][1])
+    return str(apart), str(pairs), name.partition("/")[2]
+
+
+def traps() -> list[Any]:
+    """Return every pair of runs on the world in which most give up."""
+    return [one for way in ("generative", "episodic") for one in pairs_of("canonical", f"made last/{way}/traps, H=25#")]
 
 
 def steps_apart() -> list[float]:
@@ -270,12 +302,6 @@ def seeds_cost() -> list[str]:
     worlds = [f"random-mdp(10,3,4) seed {seed}" for seed in range(4)]
     found = [float(row("canonical", world, "episodes")[2]) for world in worlds]
     return [power(min(found)), power(max(found))]
-
-
-def held_out() -> tuple[int, int]:
-    """Return how many held-out worlds there are, and how many rows they stand in."""
-    rows = {name.partition("#")[0] for name in measured("canonical", "held out/")}
-    return len({name.partition("/")[2].removesuffix(", steps apart") for name in rows}), len(rows)
 
 
 def least_rejected(pairs: int) -> int:

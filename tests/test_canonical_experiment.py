@@ -11,8 +11,10 @@ import pytest
 
 from experiments.canonical import __main__ as experiment
 from experiments.canonical import measure, plan, present
+from experiments.canonical.last import LAST, traps
 from experiments.canonical.worlds import BY_EPISODES, HELD_OUT
 from experiments.runner import store
+from reprl.mdp.policy import Policy
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "experiments" / "canonical" / "data.json"
@@ -44,11 +46,26 @@ def test_the_worlds_are_those_that_were_measured(data: Any) -> None:
 def test_there_is_as_much_evidence_as_was_asked_for(data: Any) -> None:
     assert len(HELD_OUT) >= 15
     assert len(BY_EPISODES) >= 5
-    for group, least in (("targets", 40), ("catalogue", 40), ("held out", 20)):
+    assert len(LAST) >= 15
+    for group, least in (("targets", 40), ("catalogue", 40), ("held out", 20), ("made last", 60)):
         assert all(one.pairs >= least for one in present.summaries(data, group))
     points = present.rehearsals(data)
     assert len({point["world"] for point in points}) >= 6
     assert len({point["calls"] for point in points}) >= 4
+
+
+def test_in_the_traps_every_policy_that_keeps_to_one_action_loses_too_much() -> None:
+    """Why runs give up there: all 3**10 of them, by their values."""
+    mdp = traps()
+    choices = np.stack(np.meshgrid(*[range(3)] * 10, indexing="ij"), axis=-1).reshape(-1, 10)
+    actions = np.pad(choices, ((0, 0), (0, 1)))  # in the trap nothing matters
+    states, value = np.arange(11), np.zeros(actions.shape)
+    law, pay = mdp.transition[0][states, actions], mdp.reward[0][states, actions]
+    for _ in range(mdp.horizon):
+        value = pay + np.einsum("psy,py->ps", law, value)
+    steady = Policy(np.tile(actions[value[:, 0].argmax()], (mdp.horizon, 1)))
+    assert value[:, 0].max() == pytest.approx(mdp.evaluate(steady))
+    assert float(mdp.initial @ mdp.solve().values[0]) - value[:, 0].max() > plan.EPSILON
 
 
 def test_summaries_follow_from_rows() -> None:

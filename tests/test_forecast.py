@@ -83,7 +83,7 @@ def test_a_limit_bounds_the_range() -> None:
     found = forecast(mdp, seconds=0.0, max_samples=5000)
     assert max(found.samples) <= 5000
     assert found.seconds is None
-    assert "no pilot; stored runs on 15 worlds" in found.basis
+    assert "no pilot; stored runs on 31 worlds" in found.basis
 
 
 def test_what_nothing_bounds_is_said_so() -> None:

@@ -19,9 +19,10 @@ def jobs(quick: bool) -> dict[str, Job]:
     """Return every measurement by the name it is stored under; a chunk of a case's pairs has its number after "#"."""
     effort = plan.QUICK if quick else plan.FULL
     out: dict[str, Job] = {}
-    for first in range(0, effort.pairs, effort.chunk):
-        for case in plan.cases(quick):
-            numbers = range(first, min(first + effort.chunk, case.pairs or effort.pairs))
+    pairs = {case: effort.pairs if quick else case.pairs or effort.pairs for case in plan.cases(quick)}
+    for first in range(0, max(pairs.values()), effort.chunk):
+        for case, number in pairs.items():
+            numbers = range(first, min(first + effort.chunk, number))
             if numbers:
                 out[f"{case.name}#{first}"] = partial(measure.pairs, case, numbers)
     for label in plan.RIVALS:

@@ -48,7 +48,7 @@ def _draw_rehearsals(found: list[Data], path: Path) -> None:
 
 
 def _draw_costs(data: Data, path: Path) -> None:
-    found = [one for group in ("targets", "catalogue", "held out") for one in summaries(data, group)]
+    found = [one for group in ("targets", "catalogue", "held out", "made last") for one in summaries(data, group)]
     figure, axis = plt.subplots(figsize=(8, 0.22 * len(found) + 1.5), layout="constrained")
     for y, one in enumerate(found):
         axis.plot([one.median, one.high], [y, y], color=COLOURS[0], linewidth=1)

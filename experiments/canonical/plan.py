@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from experiments.canonical.last import LAST, SMALLER
 from experiments.canonical.worlds import BY_EPISODES, HELD_OUT, TINY
 from reprl.mdp.catalogue import catalogue, make
 from reprl.mdp.tabular import TabularMDP
@@ -20,7 +21,7 @@ class Case(NamedTuple):
     """Pairs of runs on one world."""
 
     group: str
-    """"targets", "catalogue" or "held out"."""
+    """"targets", "catalogue", "held out" or "made last"."""
     world: str
     access: str
     build: Callable[[], TabularMDP]
@@ -30,7 +31,7 @@ class Case(NamedTuple):
     target: float | None = None
     """Samples that the design asks for, in the mean."""
     pairs: int | None = None
-    """Fewer than the effort's, where a pair is slow."""
+    """Fewer than the effort's, where a pair is slow; more, where pairs had come apart."""
     stationary: bool | None = None
     """False where steps are not pooled although the world shows that they could be."""
 
@@ -90,12 +91,50 @@ def _targets() -> list[Case]:
 
 
 def _catalogue() -> list[Case]:
-    return [Case("catalogue", name, GENERATIVE, partial(make, name)) for name in CATALOGUE]
+    return [
+        Case("catalogue", name, GENERATIVE, partial(make, name), pairs=_pairs(name, GENERATIVE)) for name in CATALOGUE
+    ]
 
 
 APART = ("near ties at many scales", "chain with rare rooms", "duplicated actions", "absorbing states")
 """Worlds that are measured without pooling as well."""
-SLOW = {"sparse S=200": 20, "sparse S=100": 20, "hub, 100 rare states": 20}
+PAIRS = {"sparse S=200": 20, "sparse S=100": 20, "hub, 100 rare states": 20}
+"""Fewer pairs than the effort's, as these are slow."""
+FEWEST, MORE = 60, 200
+"""Pairs on worlds made last, and where some of the first were apart."""
+PARTED = {
+    GENERATIVE: (
+        "all gaps ε/H, S=20 A=4 H=5",
+        "8 arms around ε/H",
+        "absorbing states",
+        "law changes every step",
+        "rare jackpots",
+        "chain with rare rooms, steps apart",
+        "absorbing states, steps apart",
+        "gambler-v0",
+        "ladder of 24 arms",
+        "ladder of 60 arms",
+        "twins",
+        "casino, ε = 0.005",
+        "two laws in turn",
+        "pay that grows",
+        "two queues",
+    ),
+    EPISODIC: (
+        "ladder of 24 arms",
+        "ladder of 60 arms",
+        "twins",
+        "casino, ε = 0.005",
+        "two laws in turn",
+        "pay that grows",
+        "two queues",
+    ),
+}
+"""Which these are."""
+
+
+def _pairs(world: str, access: str) -> int | None:
+    return MORE if world in PARTED[access] else PAIRS.get(world)
 
 
 def _held_out() -> list[Case]:
@@ -103,16 +142,34 @@ def _held_out() -> list[Case]:
     for access in (GENERATIVE, EPISODIC):
         for world in HELD_OUT if access == GENERATIVE else BY_EPISODES:
             epsilon = TINY if world == "tiny ε" else EPSILON
-            out.append(Case("held out", world, access, HELD_OUT[world], epsilon, 2**36, pairs=SLOW.get(world)))
+            pairs = _pairs(world, access)
+            out.append(Case("held out", world, access, HELD_OUT[world], epsilon, 2**36, pairs=pairs))
     for world in APART:
         name = f"{world}, steps apart"
-        out.append(Case("held out", name, GENERATIVE, HELD_OUT[world], most=2**36, stationary=False))
+        pairs = _pairs(name, GENERATIVE)
+        out.append(Case("held out", name, GENERATIVE, HELD_OUT[world], most=2**36, stationary=False, pairs=pairs))
     return out
+
+
+def _made_last() -> list[Case]:
+    return [
+        Case(
+            "made last",
+            world,
+            access,
+            build,
+            SMALLER.get(world, EPSILON),
+            2**36,
+            pairs=_pairs(world, access) or FEWEST,
+        )
+        for access in (GENERATIVE, EPISODIC)
+        for world, build in LAST.items()
+    ]
 
 
 def cases(quick: bool = False) -> list[Case]:
     """Return every case, what matters most first."""
-    out = [*_targets(), *_held_out(), *_catalogue()]
+    out = [*_targets(), *_held_out(), *_made_last(), *_catalogue()]
     return [case for case in out if case.world in QUICK_WORLDS] if quick else out
 
 

@@ -102,6 +102,7 @@ def tables(data: Data) -> str:
     parts = {
         "Targets": _cost_table(summaries(data, "targets"), data),
         "Held-out worlds": _cost_table(summaries(data, "held out"), data),
+        "Worlds made last": _cost_table(summaries(data, "made last"), data),
         "The catalogue, parallel sampling": _cost_table(summaries(data, "catalogue"), data),
         "All pairs together": _pooled(data),
         "Against the best rival in hindsight": _ratios(data),
@@ -178,7 +179,7 @@ def _pooled(data: Data) -> str:
         "ε missed",
     ]
     lines = [_line(head), "|---" * len(head) + "|"]
-    for group in ("targets", "held out", "catalogue"):
+    for group in ("targets", "held out", "made last", "catalogue"):
         found = [one for one in summaries(data, group) if one.sure_pairs]
         if not found:
             continue

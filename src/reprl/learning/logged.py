@@ -244,15 +244,13 @@ def run_logged(
 
     stream, afresh = DataStream(data_seed, "rehearsal/log"), candidate is None
     rehearsal = rehearse(team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=afresh)
-    decided = decided_cells(visits_of(found.dynamics, choice.policy.table), rule.floor, choice.kind)
-    decided &= found.known > 0.0
+    decided = decided_cells(visits_of(found.dynamics, choice.policy.table), rule.floor, choice.kind) & (found.known > 0)
     decided[:, spec.ended] = False
     unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
-    promise = _promise(choice, rehearsal, unknown, settings, log.blocks.number, followed=candidate is not None)
-    drift = _drift(log, spec)
+    followed, drift = candidate is not None, _drift(log, spec)
+    promise = _promise(choice, rehearsal, unknown, settings, log.blocks.number, followed=followed)
     if drift:
-        told = "stationary=True" if spec.discount is None else "a discount"
-        promise = settings.promise_nothing_for(drift, told)
+        promise = settings.promise_nothing_for(drift, "stationary=True" if spec.discount is None else "a discount")
     return Run(
         policy=choice.policy,
         guarantee=promise,
@@ -263,7 +261,7 @@ def run_logged(
         choice=choice,
         rehearsal=rehearsal,
         spread=value_spread(found.dynamics._replace(tried=found.full)),  # a price is nothing that a policy loses
-        followed=candidate is not None,
+        followed=followed,
         drift=drift,
         coverage=find_coverage(log, choice.policy, decided, mine.policy, unknown=unknown, stream=stream),
     )
