@@ -91,7 +91,8 @@ def test_a_product_that_is_rounded_otherwise_is_seen(monkeypatch: pytest.MonkeyP
 
 
 def test_the_cpu_fuses_no_product_with_a_sum() -> None:
-    kernel: Any = njit(qagent.update.py_func)
+    update: Any = qagent.update
+    kernel: Any = njit(update.py_func)
     agent = qagent.make_agent(2, 2, 2)
     kernel(agent, RunSettings(episodes=10).schedule(2, 2, 2), 0, 0, 4, 1.0)
     (text,) = kernel.inspect_asm().values()

@@ -25,10 +25,10 @@ import secrets
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, check_int, quote
+from reprl.kernels import njit
 
 STREAM_VERSION = 2
 """Raised by one whenever fixed seeds begin to give other results."""

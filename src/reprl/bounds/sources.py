@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_distribution, check_int, quote
+from reprl.kernels import njit
 from reprl.mdp.draws import multinomial
 from reprl.randomness import DataStream
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numba import njit
+from reprl.kernels import njit
 
 GRID = 14
 """K: values of λ, each half of the one before."""

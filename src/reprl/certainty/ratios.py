@@ -11,13 +11,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.certainty.known import Values
 from reprl.certainty.radius import ROUND
 from reprl.certainty.reach import Visits
 from reprl.certainty.spreads import Spreads
+from reprl.kernels import njit
 from reprl.rule.preferred import CLEAR
 
 Floats = NDArray[np.float64]

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.certainty.known import Sample
 from reprl.certainty.radius import GRID, STEEP, Levels, psi, share_radius
 from reprl.certainty.spreads import successors
 from reprl.certainty.weights import spread_mass
+from reprl.kernels import njit
 
 Floats = NDArray[np.float64]
 

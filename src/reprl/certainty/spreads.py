@@ -10,11 +10,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.certainty.known import Sample, Values
 from reprl.certainty.radius import share_radius
+from reprl.kernels import njit
 
 Floats = NDArray[np.float64]
 

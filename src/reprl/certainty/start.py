@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from reprl.certainty.known import Sample, Values
 from reprl.certainty.radius import GRID, TOP, mean_radius, psi
 from reprl.certainty.weights import follow, radius_of, rate_of, spread_mass
+from reprl.kernels import njit
 
 WIDER = 32.0
 """How much larger λ may be for values from the start."""

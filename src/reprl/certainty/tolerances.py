@@ -10,13 +10,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.certainty.known import Sample, Values
 from reprl.certainty.radius import ROUND, share_radius
 from reprl.certainty.reach import Visits
 from reprl.certainty.spreads import Spreads, successors
+from reprl.kernels import njit
 from reprl.rule.preferred import CLEAR
 from reprl.rule.sampled import TURN, plateau_weight
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.certainty.known import Floats, Sample, Values
 from reprl.certainty.radius import GRID, ROUND, TOP, mean_radius, psi
 from reprl.certainty.start import begin
 from reprl.certainty.weights import divert, follow, pair_norms, pour, radius_of, rate_of
+from reprl.kernels import njit
 from reprl.rule.gaps import TIE
 
 

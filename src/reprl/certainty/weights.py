@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.certainty.known import Floats, Sample, Values
 from reprl.certainty.radius import GRID, TOP
+from reprl.kernels import njit
 
 
 @njit(cache=True, nogil=True)

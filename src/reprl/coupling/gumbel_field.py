@@ -20,9 +20,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reprl.kernels import njit
 from reprl.randomness import philox, unit
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)

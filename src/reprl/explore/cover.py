@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.checkpoints import Content, Kept
@@ -23,6 +22,7 @@ from reprl.errors import ReprlError
 from reprl.explore.blackbox import Records, as_counts, known_records, seeds
 from reprl.explore.crew import Crew
 from reprl.explore.unknown import find_unknown
+from reprl.kernels import njit
 from reprl.mdp.access import Episodic, Model, mask_of, walk
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics

@@ -17,9 +17,9 @@ import math
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reprl.kernels import njit
 from reprl.mdp.access import EpisodeArrays
 from reprl.mdp.draws import draw_outcome
 from reprl.randomness import philox

@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, check_int, quote
+from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import AliasTable, alias_table, cumulate, draw_outcome, multinomial
 from reprl.mdp.outcomes import Outcomes

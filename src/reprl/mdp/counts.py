@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_int, quote
 from reprl.files import read_bounded, write_atomic
+from reprl.kernels import njit
 from reprl.mdp.outcomes import Outcomes, expected_return
 
 _MAGIC = b"reprl-counts 1\n"

@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reprl.kernels import njit
 from reprl.randomness import philox, unit
 
 _INVERSION_LIMIT = 10.0

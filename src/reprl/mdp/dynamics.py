@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, quote
 from reprl.files import read_bounded, write_atomic
+from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import multinomial
 from reprl.mdp.outcomes import Outcomes

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, check_real, quote
+from reprl.kernels import njit
 from reprl.mdp.outcomes import Outcomes
 
 MOST = 0.9999

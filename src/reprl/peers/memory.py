@@ -10,10 +10,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
+from reprl.kernels import njit
 from reprl.mdp.access import EpisodeArrays, Episodic
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.outcomes import Outcomes

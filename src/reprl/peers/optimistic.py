@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
 from reprl.explore.qagent import Agent, Schedule, make_schedule, update
+from reprl.kernels import njit
 from reprl.mdp.access import EpisodeArrays, Episodic
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.policy import Policy

@@ -6,11 +6,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.coupling.rounding import round_vector
 from reprl.errors import ReprlError
+from reprl.kernels import njit
 from reprl.mdp.access import Episodic, walk
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy

@@ -11,9 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.forever import best_values, deviations
 from reprl.mdp.outcomes import Outcomes

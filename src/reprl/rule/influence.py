@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.forever import discounted_visits, one_hot
 from reprl.rule.choice import Rule, weigh_candidates

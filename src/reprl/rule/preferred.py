@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.forever import discounted_visits, one_hot, policy_values
 from reprl.mdp.outcomes import step_forward

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.forever import discounted_visits
 from reprl.rule.gaps import Gaps

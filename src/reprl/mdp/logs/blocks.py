@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
+from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data
 from reprl.mdp.outcomes import Outcomes

@@ -1,0 +1,156 @@
+"""The cache of compiled kernels: processes share it, and what is filed under a wrong name is not run."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import reprl
+
+SOURCE = Path(reprl.__file__).parent
+
+KERNELS = """
+from {home} import njit
+@njit(cache=True)
+def double(x):
+    return x + x
+"""
+CALLS = """
+import sys
+sys.path.insert(0, {folder!r})
+from kernels_to_try import double
+for word in sys.argv[1:]:
+    x = {{"int": 3, "float": 1.25, "complex": 2j, "bool": True}}[word]
+    try:
+        print(repr(double(x)))
+    except Exception as error:
+        print(type(error).__name__)
+print(sum(double.stats.cache_hits.values()))
+"""
+
+
+def start(folder: Path, *words: str, home: str = "reprl.kernels", before: str = "") -> subprocess.Popen[str]:
+    file = folder / "kernels_to_try.py"
+    if not file.exists():
+        file.write_text(KERNELS.format(home=home))
+    script = before + CALLS.format(folder=str(folder))
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    return subprocess.Popen([sys.executable, "-c", script, *words], stdout=subprocess.PIPE, text=True, env=env)
+
+
+def call(folder: Path, *words: str, home: str = "reprl.kernels", before: str = "") -> list[str]:
+    return start(folder, *words, home=home, before=before).communicate(timeout=120)[0].split()
+
+
+def swap(folder: Path) -> None:
+    """Put the codes of two signatures in each other's place, as two processes can that save at once."""
+    first, second = sorted((folder / "cache").rglob("*.nbc"))
+    between = first.with_suffix(".swapped")
+    first.rename(between)
+    second.rename(first)
+    between.rename(second)
+
+
+def test_what_is_compiled_is_kept(tmp_path: Path) -> None:
+    assert call(tmp_path, "int", "float") == ["6", "2.5", "0"]
+    assert call(tmp_path, "int", "float") == ["6", "2.5", "2"]
+
+
+def test_code_under_a_wrong_name_is_not_run_and_is_replaced(tmp_path: Path) -> None:
+    call(tmp_path, "int", "float")
+    swap(tmp_path)
+    assert call(tmp_path, "int", "float") == ["6", "2.5", "0"]
+    assert call(tmp_path, "int", "float") == ["6", "2.5", "2"]
+
+
+def test_by_itself_numba_runs_it(tmp_path: Path) -> None:
+    """The control: the danger is real."""
+    call(tmp_path, "int", "float", home="numba")
+    swap(tmp_path)
+    assert call(tmp_path, "int", "float", home="numba")[:2] != ["6", "2.5"]
+
+
+def test_code_that_was_made_from_other_sources_is_not_run(tmp_path: Path) -> None:
+    call(tmp_path, "int")
+    other = "import reprl.kernels\nreprl.kernels._sources = lambda: 'of another version'\n"
+    assert call(tmp_path, "int", before=other) == ["6", "0"]
+    assert call(tmp_path, "int", before=other) == ["6", "1"]
+    assert call(tmp_path, "int") == ["6", "0"]
+
+
+def test_code_that_numba_filed_by_itself_is_not_taken_for_ours(tmp_path: Path) -> None:
+    file, ours, plain = tmp_path / "kernels_to_try.py", "from reprl.kernels import njit", "from numba import njit"
+    file.write_text(KERNELS.format(home="numba").replace(plain, plain.ljust(len(ours))))
+    before = file.stat()
+    assert call(tmp_path, "int") == ["6", "0"]
+    file.write_text(KERNELS.format(home="reprl.kernels"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # to Numba it is the file that it was
+    assert file.stat().st_size == before.st_size
+    assert call(tmp_path, "int") == ["6", "0"]
+    assert call(tmp_path, "int") == ["6", "1"]
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_once_all_come_to_the_right_code(tmp_path: Path) -> None:
+    answers = {"int": "6", "float": "2.5", "complex": "4j", "bool": "2"}
+    running = [start(tmp_path, *words.split()) for words in ("int float", "float int", "complex int", "bool complex")]
+    for words, child in zip(("int float", "float int", "complex int", "bool complex"), running, strict=True):
+        assert child.communicate(timeout=120)[0].split()[:2] == [answers[word] for word in words.split()]
+    for _ in range(2):
+        assert call(tmp_path, *answers)[:4] == list(answers.values())
+    assert call(tmp_path, *answers) == [*answers.values(), "4"]
+
+
+def test_every_kernel_is_compiled_in_this_way() -> None:
+    found = []
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            if "numba" in names or (module or "").partition(".")[0] == "numba":
+                found.append(path.name)
+    assert set(found) == {"kernels.py"}
+
+
+def test_without_a_compiler_kernels_are_functions(tmp_path: Path) -> None:
+    before = "import os\nos.environ['NUMBA_DISABLE_JIT'] = '1'\n"
+    script = before + KERNELS.format(home="reprl.kernels") + "print(double(4))"
+    (tmp_path / "plain.py").write_text(script)
+    done = subprocess.run([sys.executable, tmp_path / "plain.py"], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "8\n", done.stderr
+
+
+def names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def taken_from_elsewhere(source: str, files: set[str]) -> list[tuple[str, str]]:
+    """Names that kernels read and that come, directly or by a constant, from files of ours that have no kernels."""
+    tree = ast.parse(source)
+    foreign: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("reprl."):
+            file = "/".join((node.module or "").split(".")[1:]) + ".py"
+            foreign |= {alias.asname or alias.name for alias in node.names if file not in files}
+        if isinstance(node, ast.Assign) and names_in(node.value) & foreign:
+            foreign |= set().union(*map(names_in, node.targets))
+    kernels = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(mark) for mark in node.decorator_list)
+    ]
+    return [(one.name, name) for one in kernels for part in one.body for name in sorted(names_in(part) & foreign)]
+
+
+def test_all_that_kernels_take_in_is_hashed() -> None:
+    texts = {str(path.relative_to(SOURCE)): path.read_text() for path in SOURCE.rglob("*.py")}
+    files = {name for name, text in texts.items() if "@njit(" in text}
+    assert [(name, *found) for name in sorted(files) for found in taken_from_elsewhere(texts[name], files)] == []
+    # The control: a constant that comes from a file without kernels, and another that is made of it.
+    source = "from reprl.errors import MOST\nTWICE = 2 * MOST\n@njit(cache=True)\ndef f(x):\n    return x + TWICE\n"
+    assert taken_from_elsewhere(source, files) == [("f", "TWICE")]
