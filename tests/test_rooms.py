@@ -14,7 +14,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src"
 
 STOREYS = (
-    ("errors",),
+    ("errors", "kernels"),
     ("files", "frames", "guarantee", "progress", "randomness", "tasks", "terminal"),
     ("documents",),
     ("coupling", "checkpoints"),
