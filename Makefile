@@ -24,13 +24,12 @@ help:  ## list the targets
 venv: $(STAMP)  ## create .venv with the pinned versions
 
 # The stamp goes first and comes back last, so a failed or interrupted install is never taken for a finished one.
-# Python compiles what it imports by itself; compiling all of it beforehand takes a third of the time.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "reprl needs Python 3.11 or newer; $(PYTHON) is missing or older. Try: make PYTHON=python3.12 venv" >&2; exit 1; }
 	@rm -f $(STAMP)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev,gym,logs]' -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,gym,logs]' -c constraints.txt
 	@touch $(STAMP)
 
 # Exit code 1 says that the policies differ (probability at most rho) or that a run was undecided: an answer, no failure.
@@ -57,7 +56,9 @@ format: venv  ## apply ruff's fixes and formatting
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
 
-# Each worker begins with its half of the files, so that fewer kernels are compiled by both at once, and helps out at the end.
+# Tests start many processes: Python may keep what it compiles of their sources. Each worker begins with its half of the files, so that
+# fewer kernels are compiled by both at once, and helps out at the end.
+test test-long: export PYTHONDONTWRITEBYTECODE :=
 test: venv lint  ## lint, then the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
