@@ -77,10 +77,20 @@ def test_by_itself_numba_runs_it(tmp_path: Path) -> None:
 
 def test_code_that_was_made_from_other_sources_is_not_run(tmp_path: Path) -> None:
     call(tmp_path, "int")
-    other = "import reprl.kernels\nreprl.kernels._sources = lambda: 'of another version'\n"
+    other = (
+        "import reprl.kernels\nreprl.kernels._SOURCES = 'of another version'\n"
+        "reprl.kernels._hash_sources = lambda: 'of another version'\n"
+    )
     assert call(tmp_path, "int", before=other) == ["6", "0"]
     assert call(tmp_path, "int", before=other) == ["6", "1"]
     assert call(tmp_path, "int") == ["6", "0"]
+
+
+def test_code_of_sources_that_have_changed_since_is_not_kept(tmp_path: Path) -> None:
+    changed = "import reprl.kernels\nreprl.kernels._hash_sources = lambda: 'edited meanwhile'\n"
+    assert call(tmp_path, "int", before=changed) == ["6", "0"]
+    assert call(tmp_path, "int") == ["6", "0"]
+    assert call(tmp_path, "int") == ["6", "1"]
 
 
 def test_code_that_numba_filed_by_itself_is_not_taken_for_ours(tmp_path: Path) -> None:
@@ -144,13 +154,18 @@ def taken_from_elsewhere(source: str, files: set[str]) -> list[tuple[str, str]]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(mark) for mark in node.decorator_list)
     ]
-    return [(one.name, name) for one in kernels for part in one.body for name in sorted(names_in(part) & foreign)]
+    return [
+        (one.name, name)
+        for one in kernels
+        for part in (one.args, *one.body)
+        for name in sorted(names_in(part) & foreign)
+    ]
 
 
 def test_all_that_kernels_take_in_is_hashed() -> None:
     texts = {str(path.relative_to(SOURCE)): path.read_text() for path in SOURCE.rglob("*.py")}
-    files = {name for name, text in texts.items() if "@njit(" in text}
+    files = {name for name, text in texts.items() if "@njit(" in text or "(NamedTuple)" in text}
     assert [(name, *found) for name in sorted(files) for found in taken_from_elsewhere(texts[name], files)] == []
     # The control: a constant that comes from a file without kernels, and another that is made of it.
-    source = "from reprl.errors import MOST\nTWICE = 2 * MOST\n@njit(cache=True)\ndef f(x):\n    return x + TWICE\n"
+    source = "from reprl.nowhere import MOST\nTWICE = 2 * MOST\n@njit(cache=True)\ndef f(x):\n    return x + TWICE\n"
     assert taken_from_elsewhere(source, files) == [("f", "TWICE")]

@@ -37,8 +37,10 @@ def work():
 {body}
 
 app._dispatch = lambda words: work() or 0
-sys.exit(app.main([]))
+{call}
 """
+PLAINLY = "sys.exit(app.main([]))"
+IN_A_HANDLER = "try:\n    raise KeyError\nexcept KeyError:\n    sys.exit(app.main([]))"
 
 TERM, INT = (143, "", "reprl: ended by a signal\n"), (130, "", "reprl: interrupted\n")
 CASES = {
@@ -70,6 +72,18 @@ CASES = {
         "exec('def compile():\\n    ask()\\n    ask()\\n    wait()', space)\nspace['compile']()",
         (-signal.SIGTERM, "", ""),
     ),
+    "a wait without an end": (
+        "import threading\nlock = threading.Lock()\ncalled_from_c(ask); lock.acquire(); lock.acquire()",
+        TERM,
+    ),
+    "a command that is called while an error is handled": (
+        "called_from_c(ask); wait()",
+        TERM,
+    ),
+    "another signal while it ends": (
+        "try:\n    ask(); wait()\nfinally:\n    ask(signal.SIGHUP); wait(0.1)",
+        (143, "went on\n", "reprl: ended by a signal\n"),
+    ),
     "too late": ("called_from_c(ask)", (0, "", "")),  # nothing is left to interrupt
 }
 
@@ -78,13 +92,34 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_signal_ends_a_command_in_order(name: str) -> None:
     body, expected = CASES[name]
-    script = FRAME.format(body="\n".join(f"    {line}" for line in body.splitlines()))
+    way = IN_A_HANDLER if "an error is handled" in name else PLAINLY
+    script = FRAME.format(body="\n".join(f"    {line}" for line in body.splitlines()), call=way)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == expected
 
 
 def test_complaints_of_collected_objects_are_shown_while_nobody_has_asked() -> None:
-    script = FRAME.format(body="    class Sick:\n        def __del__(self): raise ValueError('sick')\n    Sick()")
+    script = FRAME.format(
+        body="    class Sick:\n        def __del__(self): raise ValueError('sick')\n    Sick()", call=PLAINLY
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0
     assert "ValueError: sick" in done.stderr
+
+
+def test_a_signal_that_comes_when_all_is_done_meets_the_handler_of_before() -> None:
+    """Placed between the end of the work and the return of the handlers."""
+    script = """
+import os, signal
+from reprl.cli import signals
+close = signals._Ending.close
+def late(self):
+    close(self)
+    os.kill(os.getpid(), signal.SIGTERM)
+signals._Ending.close = late
+with signals.ending_in_order():
+    pass
+print("lost")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")

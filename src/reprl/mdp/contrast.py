@@ -7,7 +7,7 @@ Two teams in one environment (``auditing.same_world``), or the steps of one run 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -75,21 +75,27 @@ def _events(
     sides: tuple[Tallies, Tallies], n_states: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """List the events that either side saw: every next state, and every sixteenth that a reward reached."""
-    size, keys, hits = n_states + BINS, [], []
-    for side in sides:
-        cell = side.cell
-        reached = np.floor(np.minimum(side.reward, 1.0) * BINS).clip(0, BINS - 1).astype(np.int64)
-        parts = [cell * size + side.next_state] + [(cell * size + n_states + k)[reached >= k] for k in range(1, BINS)]
-        keys.append(np.concatenate(parts))
-        hits.append(np.concatenate([side.hits] + [side.hits[reached >= k] for k in range(1, BINS)]))
-    seen, place = np.unique(np.concatenate(keys), return_inverse=True)
-    table = np.zeros((2, seen.size))
-    np.add.at(table[0], place[: keys[0].size], hits[0])
-    np.add.at(table[1], place[keys[0].size :], hits[1])
-    kept = table.sum(axis=0) > 0
-    cell, event = np.divmod(seen[kept], size)
+    size, found = n_states + BINS, [_events_of(side, n_states) for side in sides]
+    seen, place = np.unique(np.concatenate([keys for keys, _ in found]), return_inverse=True)
+    table, first = np.zeros((2, seen.size)), found[0][0].size
+    table[0, place[:first]], table[1, place[first:]] = found[0][1], found[1][1]
+    cell, event = np.divmod(seen, size)
     visits = np.stack([side.visits[cell] for side in sides]).astype(np.float64)
-    return cell, np.where(event < n_states, event, n_states - event), table[:, kept], visits
+    return cell, np.where(event < n_states, event, n_states - event), table, visits
+
+
+def _events_of(side: Tallies, n_states: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the events that a side saw, each once, as cell·(S + BINS) + event, and how often it saw each."""
+    size, hits = n_states + BINS, side.hits.astype(np.float64)  # whole numbers below 2**53, whose sums are exact
+    following, place = np.unique(side.cell * size + side.next_state, return_inverse=True)
+    led = np.bincount(place, hits, minlength=following.size)
+    cells, place = np.unique(side.cell, return_inverse=True)
+    reached = np.floor(np.minimum(side.reward, 1.0) * BINS).clip(0, BINS - 1).astype(np.int64)
+    table = np.bincount(place * BINS + reached, hits, minlength=cells.size * BINS).reshape(-1, BINS)
+    above = table[:, ::-1].cumsum(axis=1)[:, -2::-1]  # at least 1, 2 … sixteenths
+    rewards = cells[:, None] * size + n_states + np.arange(1, BINS)
+    keys, times = np.concatenate([following, rewards.ravel()]), np.concatenate([led, above.ravel()])
+    return keys[times > 0], times[times > 0]
 
 
 def win(hits: NDArray[np.float64], visits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -145,7 +151,7 @@ class StepCounts(NamedTuple):
     next_state: NDArray[np.int32]
     reward: NDArray[np.float64]
     hits: NDArray[np.int64]
-    with_digit: Iterable[NDArray[np.int64]]
+    with_digit: Sequence[NDArray[np.int64]] | NDArray[np.int64]
     """For each digit, from the lowest: those of the hits at steps in which it is 1."""
     digits: int
     """How many there can be, whatever was seen."""
@@ -159,7 +165,7 @@ class StepCounts(NamedTuple):
         cell, following, reward, hits = counts.rows()
         step, place = np.divmod(cell, shape[1] * shape[2])
         digits = (shape[0] - 1).bit_length()
-        with_digit = (hits * (step >> digit & 1) for digit in range(digits))
+        with_digit = tuple(hits * (step >> digit & 1) for digit in range(digits))
         return cls(place, following, reward, hits, with_digit, digits, shape)
 
     def side(self, hits: NDArray[np.int64]) -> Tallies:

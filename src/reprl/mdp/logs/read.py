@@ -72,8 +72,8 @@ def read_log(table: Table, spec: LogSpec, *, pooled: bool = False) -> Log:
     Guarantee:
         Every row is checked, and counted or refused by an error that names file, row and column. Memory is bounded by a
         chunk, 8 bytes an episode unless they are numbered one after the other, and 28 bytes for each of MOST_PAIRS, or
-        of FEWEST times the number of outcomes where that is more; if pooled, 8 bytes for each outcome and binary digit
-        of a step.
+        of FEWEST times the number of outcomes where that is more; if pooled, 20 bytes for each outcome and binary
+        digit of a step, and some 100 for each outcome.
     """
     counting = _Counting(table, spec, pooled=pooled)
     held: _Rows | None = None
