@@ -48,18 +48,27 @@ def _draw_rehearsals(found: list[Data], path: Path) -> None:
 
 
 def _draw_costs(data: Data, path: Path) -> None:
+    """A line for each world: parallel samples above, steps by episodes below."""
     found = [one for group in ("targets", "catalogue", "held out", "made last") for one in summaries(data, group)]
-    figure, axis = plt.subplots(figsize=(8, 0.22 * len(found) + 1.5), layout="constrained")
-    for y, one in enumerate(found):
-        axis.plot([one.median, one.high], [y, y], color=COLOURS[0], linewidth=1)
-        axis.plot(one.median, y, "o", color=COLOURS[0], markersize=4)
-        axis.plot(one.mean, y, "|", color=COLOURS[1], markersize=8)
-        if one.case.target:
-            axis.plot(one.case.target, y, "<", color="0.4", markersize=5, markerfacecolor="none")
+    worlds = list(dict.fromkeys((one.case.group, one.case.world) for one in found))
+    figure, axis = plt.subplots(figsize=(8, 0.22 * len(worlds) + 1.5), layout="constrained")
+    for access, (lower, colour, marker) in {
+        "generative": (-0.17, COLOURS[0], "o"),
+        "episodic": (0.17, COLOURS[1], "s"),
+    }.items():
+        for one in (one for one in found if one.case.access == access):
+            y = worlds.index((one.case.group, one.case.world)) + lower
+            axis.plot([one.median, one.high], [y, y], color=colour, linewidth=1)
+            axis.plot(one.median, y, marker, color=colour, markersize=3.5)
+            axis.plot(one.mean, y, "|", color=colour, markersize=7)
+            if one.case.target:
+                axis.plot(one.case.target, y, "<", color=colour, markersize=5, markerfacecolor="none")
+        axis.plot([], [], marker, color=colour, markersize=3.5, label=WAYS[access])
     axis.set(xscale="log", xlabel="samples a run: median (dot) to 90 % quantile, mean (bar), target (hollow)")
-    axis.set_yticks(range(len(found)), [f"{one.case.world}, {WAYS[one.case.access]}" for one in found], fontsize=7)
-    axis.invert_yaxis()
+    axis.set_yticks(range(len(worlds)), [world for _, world in worlds], fontsize=7)
+    axis.set_ylim(len(worlds) - 0.4, -0.6)
     axis.grid(alpha=0.25, linewidth=0.4, axis="x")
+    axis.legend(frameon=False, fontsize=7, loc="upper right")
     _save(figure, path)
 
 
