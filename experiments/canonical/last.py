@@ -6,31 +6,23 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from experiments.canonical.worlds import EPSILON
+from experiments.canonical.worlds import EPSILON, own_random, uniform_walk
 from reprl.mdp.tabular import TabularMDP
 
-Array = NDArray[np.float64]
 SEED = 51_770_926
-
-
-def _random(name: str) -> np.random.Generator:
-    """A generator of the world's own, so that no world moves another."""
-    return np.random.default_rng([SEED, *name.encode()])
 
 
 def ladder(n_states: int = 8, n_actions: int = 24, horizon: int = 3) -> TabularMDP:
     """A uniform walk whose arms stand on a ladder from 0 to 2ε/H, so that there is a gap near any tolerance."""
-    rng, gap = _random("ladder"), 2.0 * EPSILON / horizon * np.linspace(0.0, 1.0, n_actions)
+    rng, gap = own_random("ladder", SEED), 2.0 * EPSILON / horizon * np.linspace(0.0, 1.0, n_actions)
     reward = 0.8 - np.stack([rng.permutation(gap) for _ in range(n_states)])
-    kernel = np.full((n_states, n_actions, n_states), 1.0 / n_states)
-    return TabularMDP(kernel, reward, 0, horizon)
+    return TabularMDP(uniform_walk(n_states, n_actions), reward, 0, horizon)
 
 
 def tree(depth: int = 6) -> TabularMDP:
     """A binary tree with leaves that pay by coins of nearly one bias: all the way down nearly a tie."""
-    rng, inner = _random("tree"), 2**depth - 1
+    rng, inner = own_random("tree", SEED), 2**depth - 1
     n = 2 ** (depth + 1) - 1
     kernel, reward = np.zeros((n, 2, n)), np.zeros((n, 2))
     for s in range(inner):
@@ -43,7 +35,7 @@ def tree(depth: int = 6) -> TabularMDP:
 
 def maze(size: int = 5, horizon: int = 15, slip: float = 0.3) -> TabularMDP:
     """A maze with walls and slippery ground, every room with a wage of its own."""
-    rng, n = _random("maze"), size * size
+    rng, n = own_random("maze", SEED), size * size
     wall = rng.random((n, 4)) < 0.2
     kernel = np.zeros((n, 4, n))
     for s, a in np.ndindex(n, 4):
@@ -60,7 +52,7 @@ def maze(size: int = 5, horizon: int = 15, slip: float = 0.3) -> TabularMDP:
 
 def corridors(number: int = 10, length: int = 5) -> TabularMDP:
     """Ten corridors to choose from at the start, each worth the same up to a tenth of ε."""
-    rng = _random("corridors")
+    rng = own_random("corridors", SEED)
     n = 1 + number * length
     kernel, reward = np.zeros((n, number, n)), np.zeros((n, number))
     for i in range(number):
@@ -75,7 +67,7 @@ def corridors(number: int = 10, length: int = 5) -> TabularMDP:
 
 def twins(n_states: int = 8, n_actions: int = 3, horizon: int = 5) -> TabularMDP:
     """A random world and its twin, whose laws are a little off; the first action says which of them is entered."""
-    rng = _random("twins")
+    rng = own_random("twins", SEED)
     half = rng.dirichlet(np.full(n_states, 0.7), (n_states, n_actions))
     other = 0.99 * half + 0.01 * rng.dirichlet(np.full(n_states, 0.7), (n_states, n_actions))
     pay = rng.uniform(0.0, 1.0, (n_states, n_actions))
@@ -91,7 +83,7 @@ def twins(n_states: int = 8, n_actions: int = 3, horizon: int = 5) -> TabularMDP
 
 def casino(n_states: int = 6, n_actions: int = 4) -> TabularMDP:
     """Machines that hardly ever pay, one of them a little more often."""
-    rng = _random("casino")
+    rng = own_random("casino", SEED)
     kernel = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
     share = rng.uniform(0.0, 1.0, (n_states, n_actions))
     reward = 0.01 + 0.02 * share * share * share  # no power, whose last bit depends on the machine
@@ -100,7 +92,7 @@ def casino(n_states: int = 6, n_actions: int = 4) -> TabularMDP:
 
 def periodic(n_states: int = 8, n_actions: int = 3, horizon: int = 8) -> TabularMDP:
     """Two laws in turn, by even and odd steps."""
-    rng = _random("periodic")
+    rng = own_random("periodic", SEED)
     laws = rng.dirichlet(np.full(n_states, 0.5), (2, n_states, n_actions))
     pays = rng.uniform(0.0, 1.0, (2, n_states, n_actions))
     steps = np.arange(horizon) % 2
@@ -109,7 +101,7 @@ def periodic(n_states: int = 8, n_actions: int = 3, horizon: int = 8) -> Tabular
 
 def crescendo(n_states: int = 10, n_actions: int = 3, horizon: int = 6) -> TabularMDP:
     """Pay that grows with the step, under one law."""
-    rng = _random("crescendo")
+    rng = own_random("crescendo", SEED)
     law = rng.dirichlet(np.full(n_states, 0.5), (n_states, n_actions))
     pay = rng.uniform(0.0, 1.0, (n_states, n_actions))
     grown = pay[None] * ((1.0 + np.arange(horizon)) / horizon)[:, None, None]
@@ -118,7 +110,7 @@ def crescendo(n_states: int = 10, n_actions: int = 3, horizon: int = 6) -> Tabul
 
 def traps(n_states: int = 10, horizon: int = 25) -> TabularMDP:
     """Three ways on that pay the more, the more often they lead into a trap for good."""
-    rng = _random("traps")
+    rng = own_random("traps", SEED)
     n, risk = n_states + 1, np.array((0.002, 0.01, 0.03))
     kernel, reward = np.zeros((n, 3, n)), np.zeros((n, 3))
     law = rng.dirichlet(np.ones(n_states), (n_states, 3))
@@ -147,22 +139,22 @@ def two_queues(room: int = 4, horizon: int = 10) -> TabularMDP:
 
 def needle(n_states: int = 5, n_actions: int = 40) -> TabularMDP:
     """Forty actions, all alike but one in each state, which is better by half of ε."""
-    rng = _random("needle")
+    rng = own_random("needle", SEED)
     reward = np.full((n_states, n_actions), 0.4)
     reward[np.arange(n_states), rng.integers(n_actions, size=n_states)] += EPSILON / 2
-    return TabularMDP(np.full((n_states, n_actions, n_states), 1.0 / n_states), reward, 0, 2)
+    return TabularMDP(uniform_walk(n_states, n_actions), reward, 0, 2)
 
 
 def graph(n_states: int = 40, n_actions: int = 4, horizon: int = 10) -> TabularMDP:
     """A random graph on which every move succeeds, and coins are tossed for pay."""
-    rng = _random("graph")
+    rng = own_random("graph", SEED)
     kernel = np.eye(n_states)[rng.integers(n_states, size=(n_states, n_actions))]
     return TabularMDP(kernel, rng.uniform(0.0, 1.0, (n_states, n_actions)), 0, horizon)
 
 
 def ring(n_states: int = 30, horizon: int = 12) -> TabularMDP:
     """A ring walked left, right or not at all, with tolls everywhere and starts anywhere."""
-    rng = _random("ring")
+    rng = own_random("ring", SEED)
     kernel, s = np.zeros((n_states, 3, n_states)), np.arange(n_states)
     for a, way in enumerate((-1, 0, 1)):
         kernel[s, a, (s + way) % n_states] += 0.8

@@ -16,30 +16,30 @@ TINY = 0.001
 SEED = 88_310_457
 
 
-def _random(name: str) -> np.random.Generator:
+def own_random(name: str, seed: int = SEED) -> np.random.Generator:
     """A generator of the world's own, so that no world moves another."""
-    return np.random.default_rng([SEED, *name.encode()])
+    return np.random.default_rng([seed, *name.encode()])
 
 
 def equal_gaps(n_states: int, n_actions: int, horizon: int) -> TabularMDP:
     """A uniform walk in which every action but one is exactly ε/H worse."""
-    rng = _random(f"equal{n_states}")
+    rng = own_random(f"equal{n_states}")
     reward = np.full((n_states, n_actions), 0.5 - EPSILON / horizon / 2)
     reward[np.arange(n_states), rng.integers(n_actions, size=n_states)] += EPSILON / horizon
-    return TabularMDP(_uniform(n_states, n_actions), reward, np.full(n_states, 1 / n_states), horizon)
+    return TabularMDP(uniform_walk(n_states, n_actions), reward, np.full(n_states, 1 / n_states), horizon)
 
 
 def near_window(n_states: int, n_actions: int, horizon: int, low: float, high: float) -> TabularMDP:
     """A uniform walk in which the gaps lie around ε/H, one action of each state being the best."""
-    rng = _random(f"window{n_actions}")
+    rng = own_random(f"window{n_actions}")
     gap = EPSILON / horizon * rng.uniform(low, high, (n_states, n_actions))
     gap[np.arange(n_states), rng.integers(n_actions, size=n_states)] = 0.0
-    return TabularMDP(_uniform(n_states, n_actions), 0.7 - gap, np.full(n_states, 1 / n_states), horizon)
+    return TabularMDP(uniform_walk(n_states, n_actions), 0.7 - gap, np.full(n_states, 1 / n_states), horizon)
 
 
 def heaven_or_hell(horizon: int, n_states: int = 9) -> TabularMDP:
     """States that lead to heaven or hell for good, with chances whose values are 0.8·ε/H apart."""
-    rng = _random(f"heaven{horizon}")
+    rng = own_random(f"heaven{horizon}")
     size = n_states + 2
     kernel, reward = np.zeros((horizon, size, 2, size)), np.zeros((horizon, size, 2))
     kernel[:, -2, :, -2] = kernel[:, -1, :, -1] = 1.0
@@ -55,7 +55,7 @@ def heaven_or_hell(horizon: int, n_states: int = 9) -> TabularMDP:
 
 def hub(n_states: int, chance: float) -> TabularMDP:
     """A hub that leads to many states, each with a small chance, in which the actions differ at random."""
-    rng = _random(f"hub{n_states}")
+    rng = own_random(f"hub{n_states}")
     rare = n_states - 2
     kernel, reward = np.zeros((n_states, 2, n_states)), np.zeros((n_states, 2))
     kernel[0, :, 2:] = chance
@@ -68,7 +68,7 @@ def hub(n_states: int, chance: float) -> TabularMDP:
 
 def funnel(width: int = 12) -> TabularMDP:
     """Ten and more states whose better action depends on one uncertain bottleneck that they all share."""
-    rng = _random("funnel")
+    rng = own_random("funnel")
     n = width + 5
     gate, pay, heaven, hell = width + 1, width + 2, width + 3, width + 4
     kernel, reward = np.zeros((n, 2, n)), np.zeros((n, 2))
@@ -84,7 +84,7 @@ def funnel(width: int = 12) -> TabularMDP:
 
 def tiny_gaps() -> TabularMDP:
     """Five states and two actions that are one to three of a tiny ε apart."""
-    rng = _random("tiny")
+    rng = own_random("tiny")
     kernel = np.repeat(rng.dirichlet(np.full(5, 2.0), 5)[:, None], 2, axis=1)
     shift = TINY * np.linspace(1.0, 3.0, 5) * rng.choice((-1.0, 1.0), 5)
     kernel[:, 1, 0] += shift
@@ -97,7 +97,7 @@ def tiny_gaps() -> TabularMDP:
 
 def duplicated(n_states: int = 10, n_actions: int = 3, copies: int = 2, horizon: int = 4) -> TabularMDP:
     """A Dirichlet world whose actions come several times, in another order in every state."""
-    rng = _random("duplicated")
+    rng = own_random("duplicated")
     kernel = np.tile(rng.dirichlet(np.ones(n_states), (n_states, n_actions)), (1, copies, 1))
     reward = np.tile(rng.uniform(0.0, 1.0, (n_states, n_actions)), (1, copies))
     for s in range(n_states):
@@ -110,7 +110,7 @@ def dirichlet(
     name: str, shape: tuple[int, int, int], *, alpha: float = 1.0, starts: int = 1, absorbing: int = 0
 ) -> TabularMDP:
     """Random rows and rewards; several starts or absorbing states where asked for. shape is (S, A, H)."""
-    rng = _random(name)
+    rng = own_random(name)
     n_states, n_actions, horizon = shape
     kernel = rng.dirichlet(np.full(n_states, alpha), (n_states, n_actions))
     kernel = np.where(kernel < 1e-6, 0.0, kernel)
@@ -125,7 +125,7 @@ def dirichlet(
 
 def sparse(name: str, shape: tuple[int, int, int], support: int) -> TabularMDP:
     """Every cell leads to a few random states. shape is (S, A, H)."""
-    rng = _random(name)
+    rng = own_random(name)
     n_states, n_actions, horizon = shape
     kernel = np.zeros((n_states, n_actions, n_states))
     for s, a in np.ndindex(n_states, n_actions):
@@ -135,22 +135,22 @@ def sparse(name: str, shape: tuple[int, int, int], support: int) -> TabularMDP:
 
 def changing(n_states: int = 10, n_actions: int = 3, horizon: int = 4) -> TabularMDP:
     """A random world whose law is another one at every step."""
-    rng = _random("changing")
+    rng = own_random("changing")
     kernel = rng.dirichlet(np.ones(n_states), (horizon, n_states, n_actions))
     return TabularMDP(kernel, rng.uniform(0.0, 1.0, (horizon, n_states, n_actions)), 0)
 
 
 def many_scales(n_states: int = 12, n_actions: int = 3, horizon: int = 4) -> TabularMDP:
     """A uniform walk whose gaps are powers of two, from 0.4 to 0.0002."""
-    rng = _random("scales")
+    rng = own_random("scales")
     gap = 0.4 * 2.0 ** -rng.uniform(0.0, 11.0, (n_states, n_actions))
     gap[np.arange(n_states), rng.integers(n_actions, size=n_states)] = 0.0
-    return TabularMDP(_uniform(n_states, n_actions), 0.8 - gap, 0, horizon)
+    return TabularMDP(uniform_walk(n_states, n_actions), 0.8 - gap, 0, horizon)
 
 
 def chain(length: int = 12, horizon: int = 16) -> TabularMDP:
     """A slow chain to a prize, beside which every state has a rare side room with a choice of its own."""
-    rng = _random("chain")
+    rng = own_random("chain")
     n = 2 * length
     kernel, reward = np.zeros((n, 2, n)), np.zeros((n, 2))
     for s in range(length):
@@ -166,7 +166,7 @@ def chain(length: int = 12, horizon: int = 16) -> TabularMDP:
 
 def jackpots(n_states: int = 10, horizon: int = 5) -> TabularMDP:
     """Safe pay, or rare tickets to a state that pays well; about the same in the mean."""
-    rng = _random("jackpots")
+    rng = own_random("jackpots")
     n = n_states + 1
     kernel, reward = np.zeros((n, 3, n)), np.zeros((n, 3))
     kernel[:n_states, :, :n_states] = 1 / n_states
@@ -179,7 +179,8 @@ def jackpots(n_states: int = 10, horizon: int = 5) -> TabularMDP:
     return TabularMDP(kernel, reward, 0, horizon)
 
 
-def _uniform(n_states: int, n_actions: int) -> Array:
+def uniform_walk(n_states: int, n_actions: int) -> Array:
+    """Whatever is done, every state is as likely to follow as the others."""
     return np.full((n_states, n_actions, n_states), 1.0 / n_states)
 
 

@@ -84,8 +84,7 @@ class _Steps:
 
     def drift(self) -> str:
         """Say what contradicts the user, if anything does."""
-        found = None if self.counts is None else steps_alike(self.counts)
-        return found.words(self.labels) if found is not None and found.contradicted else ""
+        return "" if self.counts is None else steps_alike(self.counts).drift(self.labels)
 
 
 def run_canonical(

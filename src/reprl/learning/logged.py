@@ -269,8 +269,7 @@ def run_logged(
 
 def _drift(log: Log, spec: LogSpec) -> str:
     """Say what contradicts that the log's steps are alike, where they were pooled, if anything does."""
-    found = None if log.steps is None else log.steps.judge()
-    return found.words(spec.environment({}).labels) if found is not None and found.contradicted else ""
+    return "" if log.steps is None else log.steps.judge().drift(spec.environment({}).labels)
 
 
 def _rule(key: SharedKey, spec: LogSpec, settings: Settings) -> Rule:

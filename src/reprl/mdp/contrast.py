@@ -126,6 +126,10 @@ class Alike(NamedTuple):
         """Whether the bettor owns 1/LEVEL."""
         return self.log_evidence >= -math.log(LEVEL)
 
+    def drift(self, labels: Labels) -> str:
+        """Say what contradicts that steps are alike; nothing where nothing does."""
+        return self.words(labels) if self.contradicted else ""
+
     def words(self, labels: Labels) -> str:
         """Say what parts the steps, in a sentence."""
         if self.bets is None:

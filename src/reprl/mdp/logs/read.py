@@ -133,9 +133,11 @@ class _Counting:
                 f"{table.name} must have a column next_state or done for a discount, as nothing else says whether an "
                 f"episode ended with its last row, got {', '.join(table.columns.values())}"
             )
-        self._kept = spec.kept  # rows of an episode that count, from the first
-        if pooled and not self._given and spec.discount is None and spec.horizon > 1:
-            self._kept -= 1
+        # Whether every row that counts has to say where it leads: there is no last step, or it tells about the others.
+        must_say = spec.discount is not None or (pooled and spec.horizon > 1)
+        unsaid = must_say and spec.discount is None and not self._given
+        self._kept = spec.kept - unsaid  # rows of an episode that count, from the first
+        self._final = self._kept if must_say else self._kept - 1  # the first whose successor is of no account
         self._episodes = self._pieces = self._rows = self._beyond = self._cut = 0
         self._blocks = BLOCKS
 
@@ -184,7 +186,7 @@ class _Counting:
             row = base + int(np.argmax(goes_on)) + 1
             raise fault(row, "episode", "must change after a row that is done, got the same episode again")
         found = rows.following.copy()
-        final = rows.h >= self._least_final()  # whose successor is of no account
+        final = rows.h >= self._final
         if after is not None:
             found[~last & (found < 0)] = after.s[~last & (found < 0)]
             apart = ~last & (found != after.s)
@@ -203,13 +205,6 @@ class _Counting:
             raise fault(base + int(np.argmax(unknown)), role, f"{what}, got none")
         found[found < 0] = spec.ended
         return found
-
-    def _least_final(self) -> int:
-        """Return the first step whose rows need not say where they lead."""
-        spec = self._spec
-        if spec.discount is not None:
-            return spec.kept
-        return spec.kept if self._pooled and self._given and spec.horizon > 1 else spec.kept - 1
 
     def log(self) -> Log:
         """Return what was counted."""
