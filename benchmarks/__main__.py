@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import table
 from experiments.runner import ROOT, insert
-from reprl.files import write_atomic
+from reprl.storage.files import write_atomic
 
 DATA = Path(__file__).parent / "data"
 

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.coupling.correlated import Draw, draw
-from reprl.coupling.grade import METHODS, PRODUCT, Grade
 from reprl.coupling.gumbel_field import child_address
+from reprl.coupling.spec import METHODS, PRODUCT, Grade
 from reprl.errors import ReprlError
 from reprl.randomness import SharedKey, philox
 

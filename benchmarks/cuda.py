@@ -15,10 +15,10 @@ from typing import Any
 
 from benchmarks.explore import BONUS, GUIDE, SIZES, world
 from reprl.errors import ReprlError
-from reprl.explore.gpu import find_gpu, on_gpu
-from reprl.explore.qexplore import explore
-from reprl.explore.runs import Exploration, RunSettings
-from reprl.mdp.access import EpisodicModel
+from reprl.paper.gpu import find_gpu, on_gpu
+from reprl.paper.q_explore import explore
+from reprl.paper.runs import Exploration, RunSettings
+from reprl.sources.models import EpisodicModel
 
 PAGE = "scale.md"
 EPISODES = 50_000

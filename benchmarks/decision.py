@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import reprl
-from reprl.decide.induction import Accuracy, tiered_induction
+from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
 
 KEYS = 7
 EPSILON = 0.3

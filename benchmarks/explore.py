@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.explore.qagent import Agent, Schedule, explore_episodes, make_agent, make_schedule, restart
-from reprl.explore.qexplore import explore
-from reprl.explore.runs import RunSettings
-from reprl.mdp.access import EpisodeArrays, EpisodicModel
 from reprl.mdp.catalogue import make
 from reprl.mdp.tabular import TabularMDP
+from reprl.paper.q_agent import Agent, Schedule, explore_episodes, make_agent, make_schedule, restart
+from reprl.paper.q_explore import explore
+from reprl.paper.runs import RunSettings
+from reprl.sources.models import EpisodeArrays, EpisodicModel
 
 Row = dict[str, Any]
 

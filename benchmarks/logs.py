@@ -56,9 +56,9 @@ def _peak() -> int:
 
 def _child(path: str) -> None:
     """Read a log here and print what it took."""
-    from reprl.mdp.logs.read import read_log
-    from reprl.mdp.logs.spec import LogSpec
-    from reprl.mdp.logs.tables import open_table
+    from reprl.sources.logs.read import read_log
+    from reprl.sources.logs.spec import LogSpec
+    from reprl.sources.logs.tables import open_table
 
     spec = LogSpec(horizon=STEPS, states=tuple(map(str, range(N_STATES))), actions=tuple(map(str, range(N_ACTIONS))))
     small = {"episode": [1, 2], "state": [1, 2], "action": [1, 2], "reward": [0.0, 1.0]}

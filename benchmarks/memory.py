@@ -50,8 +50,8 @@ def audit(pairs: int, workers: int) -> None:
 
 
 def explore(n_states: int, n_actions: int, horizon: int, runs: int, workers: int) -> None:
-    from reprl.explore.qexplore import explore as make_runs
-    from reprl.explore.runs import RunSettings
+    from reprl.paper.q_explore import explore as make_runs
+    from reprl.paper.runs import RunSettings
 
     model = reprl.EpisodicModel(sparse_world(n_states, n_actions, horizon), 1)
     _note("world")

@@ -1,4 +1,4 @@
-/* The exploration kernel of reprl.explore.qagent in plain C: same words, same tables, same ties, same bits.
+/* The exploration kernel of reprl.paper.q_agent in plain C: same words, same tables, same ties, same bits.
  *
  * Build: cc -O3 -march=native -ffp-contract=off -shared -fPIC. Contraction is off because a fused multiply-add rounds once
  * where the kernel rounds twice.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import reprl
-from reprl.checkpoints import Content, Kept, open_checkpoint
-from reprl.tasks import cluster, count_hands, run_tasks
+from reprl.execution.tasks import cluster, count_hands, run_tasks
+from reprl.storage.checkpoints import Content, Kept, open_checkpoint
 from tests.loopback import Cluster, wait_for
 from tests.shop import Shop
 

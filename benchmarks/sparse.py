@@ -16,9 +16,9 @@ import numpy as np
 import scipy.sparse
 
 import reprl
+from reprl.canonical.choice import choose, make_rule
 from reprl.learning.rounds import call
 from reprl.mdp.dynamics import empirical_dynamics, redraw_data, without_unseen
-from reprl.rule.choice import choose, make_rule
 
 N_STATES, WIDTH, HORIZON = 10**5, 20, 10
 

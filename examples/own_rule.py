@@ -9,7 +9,7 @@ it replicates.
 import numpy as np
 
 import reprl
-from reprl.peers import empirical_values
+from reprl.lab.baselines import empirical_values
 
 
 def rounded(model, shared_key, calls=10**8, width=0.2):

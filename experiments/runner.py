@@ -1,6 +1,6 @@
 """How an experiment is run: measure what is missing, store each measurement as it is done, draw figures and tables.
 
-A run that was stopped goes on where it was. Measurements are tasks (``reprl.tasks``): neither processes nor the cluster
+A run that was stopped goes on where it was. Measurements are tasks (``reprl.execution.tasks``): neither processes nor the cluster
 that joblib is told of can change them, and each is stored as soon as it is done, whatever its turn.
 """
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from reprl.errors import ReprlError
-from reprl.files import write_atomic
+from reprl.execution.tasks import cluster, run_tasks
 from reprl.randomness import STREAM_VERSION
-from reprl.tasks import cluster, run_tasks
+from reprl.storage.files import write_atomic
 
 ROOT = Path(__file__).parent.parent
 Job = Callable[[], dict[str, Any]]

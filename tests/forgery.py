@@ -7,7 +7,7 @@ import json
 import random
 from typing import Any
 
-from reprl.documents import digest
+from reprl.storage.documents import digest
 
 _RAW = "@raw@"
 """Begins a text that is put into the file without its quotation marks."""

@@ -23,7 +23,7 @@ from unittest import mock
 import numpy as np
 
 import reprl
-from reprl.explore import qexplore
+from reprl.paper import q_explore as qexplore
 
 PAIRS = 24
 

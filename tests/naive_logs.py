@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reprl.mdp.logs.blocks import BLOCKS
+from reprl.sources.logs.block_bootstrap import BLOCKS
 
 
 def count_rows(

@@ -15,7 +15,7 @@ import numpy as np
 
 import reprl
 from reprl.coupling.correlated import correlated_sample
-from reprl.coupling.grade import Grade
+from reprl.coupling.spec import Grade
 from tests import naive
 
 TIE = 1e-12

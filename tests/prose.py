@@ -133,7 +133,7 @@ from tests.stored import (
 
 FIT = r"(\S+ \([^)]*\))"
 TEAMS = r"wenty teams came to (\d+) policy with reprl(?:,| and) to (\d+)"
-REHEARSED = code("reprl.learning.rehearsal.asked_for")(0.1), code("reprl.learning.rehearsal.QUARTER")
+REHEARSED = code("reprl.assurance.rehearsal.asked_for")(0.1), code("reprl.assurance.rehearsal.QUARTER")
 FORMER = 20, 2
 """Teams, and this run's data over theirs: today at ρ = 0.1, and of an earlier rule."""
 DISTANCES, NEAREST = (0.2, 0.3, 0.5, 0.8), 0.001
@@ -316,19 +316,19 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             lambda: sorted({str(n) for n in code("experiments.canonical.plan.PAIRS").values()}),
         ),
         (r"searched with (\d+) pairs at each", lambda: [str(stored("canonical")["effort"]["rival_pairs"])]),
-        (r"(\d+) teams are asked even", lambda: [str(code("reprl.learning.rehearsal.asked_for")(0.1) // 2)]),
+        (r"(\d+) teams are asked even", lambda: [str(code("reprl.assurance.rehearsal.asked_for")(0.1) // 2)]),
     ],
     "docs/logs.md": [
         (
             r"⌈log (\S+)/log γ⌉ rows, after which what follows counts less than (\d+ %)",
-            lambda: [f"{(least := code('reprl.mdp.forever.LENGTH'))}", percent(least)],
+            lambda: [f"{(least := code('reprl.mdp.discounted.LENGTH'))}", percent(least)],
         ),
-        (r"each of up to (\d+) blocks", lambda: [str(code("reprl.mdp.logs.blocks.BLOCKS"))]),
+        (r"each of up to (\d+) blocks", lambda: [str(code("reprl.sources.logs.block_bootstrap.BLOCKS"))]),
         (r"- \*\*support\*\* \(([\d.]+)\)", lambda: [f"{default(reprl.learn_log, 'support')}"]),
         (r"- \*\*reach\*\* \(([\d.]+)\)", lambda: [f"{default(reprl.learn_log, 'reach')}"]),
         (
             r"Up to (\d+) episodes each is drawn on its own, beyond, episodes are dealt to (\d+) blocks",
-            lambda: [str(code("reprl.mdp.logs.blocks.BLOCKS"))] * 2,
+            lambda: [str(code("reprl.sources.logs.block_bootstrap.BLOCKS"))] * 2,
         ),
         (r"A log of fewer than (\d+) episodes", lambda: [str(code("reprl.learning.logged.LEAST"))]),
         (
@@ -471,11 +471,11 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             lambda: [*{f"{certified(world)[1]:,.0f}" for world in ("gridworld-v0", "two-goals-v0")}],
         ),
         (r"give up after (\S+) nodes", lambda: [power(code("reprl.coupling.correlated.DEFAULT_MAX_NODES"))]),
-        (r"a share of ε in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.rule.choice.ROOM")]),
+        (r"a share of ε in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.canonical.choice.ROOM")]),
         (r"A log of fewer than (\d+) episodes", lambda: [str(code("reprl.learning.logged.LEAST"))]),
         (
             r"logs of some (\S+) rows and more",
-            lambda: [power(10 ** round(math.log10(code("reprl.mdp.logs.blocks.MOST_PAIRS"))))],
+            lambda: [power(10 ** round(math.log10(code("reprl.sources.logs.block_bootstrap.MOST_PAIRS"))))],
         ),
     ],
     "CONTRIBUTING.md": [
@@ -716,11 +716,11 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         (r"A stake of at most (\S+), the", lambda: [power(code("reprl.auditing.facts.TIE"))]),
         (
             r"at least k/(\d+)\", k = 1 … (\d+): E = H·S·A·\(S \+ (\d+)\)",
-            lambda: [str(bins := code("reprl.auditing.same_world.BINS")), *[str(bins - 1)] * 2],
+            lambda: [str(bins := code("reprl.auditing.two_sample.BINS")), *[str(bins - 1)] * 2],
         ),
         (
             r"n ≈ (\d \d+) for 0.3 → 0.4, E = 10⁴ and level (\S+)\.",
-            lambda: [contrast(0.3, 0.4, 10**4), f"{code('reprl.auditing.same_world.LEVEL')}"],
+            lambda: [contrast(0.3, 0.4, 10**4), f"{code('reprl.auditing.two_sample.LEVEL')}"],
         ),
         (r"n·kl\(X̄, m\) ≤ log (\d+) contains μ", lambda: [odds(2)]),
         (
@@ -745,7 +745,7 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
     "docs/proofs/decision.md": [
         (r"Σ 1/m_s ≤ ρ²ε²/\((\d+)·Λ³\)", lambda: [requirement_constant()]),
         (r"requirement is m = ⌈(\d+)·S·B", lambda: [calls_constant()]),
-        (r"induction at ρ = (\S+) and boosts", lambda: [f"{code('reprl.learning.constants.BASE_RHO')}"]),
+        (r"induction at ρ = (\S+) and boosts", lambda: [f"{code('reprl.paper.constants.BASE_RHO')}"]),
         (
             r"it gave (\S+) without and (\S+) with vector rounding at \(S, A, H\) = \(2, 4, 20\), (\S+) and (\S+) at "
             r"\(2, 4, 40\), and (\S+) and (\S+) at \(2, 400, 2\)",
@@ -753,7 +753,7 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
         (
             r"\(ν, τ, ρ', δ'\) = \((\S+), (\S+), ρ/2k, δ/3k\)",
-            lambda: [f"{code(f'reprl.learning.constants.{name}')}" for name in ("THRESHOLD", "TOLERANCE")],
+            lambda: [f"{code(f'reprl.paper.constants.{name}')}" for name in ("THRESHOLD", "TOLERANCE")],
         ),
         (r"cannot both have probability above (\S+)\.", lambda: [f"{heavy(-1):.2f}"]),
         (r"c ≥ (\S+) and is ε/2-optimal", lambda: [f"{heavy(1):.2f}"]),
@@ -770,29 +770,29 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
     ],
     "docs/proofs/lower-bounds.md": [
-        (r"κ = min\(1, (\S+) \+ √", lambda: [f"{code('reprl.bounds.solvers.MEAN_LOSS')}"]),
+        (r"κ = min\(1, (\S+) \+ √", lambda: [f"{code('reprl.lab.lower_bounds.solvers.MEAN_LOSS')}"]),
         (
             r"u·w\(u\) ≤ ([\d.]+)g \(the maximum is (\S+)…, at u ≈ (\S+)\)",
             lambda: [
-                f"{code('reprl.bounds.solvers.MEAN_LOSS')}",
+                f"{code('reprl.lab.lower_bounds.solvers.MEAN_LOSS')}",
                 f"{math.floor(1e5 * mean_loss()[0]) / 1e5}",
                 f"{mean_loss()[1]:.2f}",
             ],
         ),
         (
             r"m → 8π²·([\d.]+)²·n/\(ρε\)² ≈ ([\d.]+)·n",
-            lambda: [f"{code('reprl.bounds.solvers.MEAN_LOSS')}", f"{proven_signs('average'):.1f}"],
+            lambda: [f"{code('reprl.lab.lower_bounds.solvers.MEAN_LOSS')}", f"{proven_signs('average'):.1f}"],
         ),
         (
             r"T ≥ log\(n/δ\)/KL\(½‖(\S+) \+ .*?/\|I₊\| < (\S+); .*? at most (\S+) \+ δ₀, .*?T·KL\(½‖(\S+) \+",
-            lambda: [f"{code('reprl.bounds.reductions.WRONG_SHARE')}"] * 4,
+            lambda: [f"{code('reprl.lab.lower_bounds.reductions.WRONG_SHARE')}"] * 4,
         ),
         (r"For δ₀ = 0.01 this is T ≈ (\S+)·log", lambda: [votes()]),
     ],
     "docs/proofs/logs.md": [
         (
             r"about √\(2/B\), (\d+ %) for B = 1024",
-            lambda: [percent(math.sqrt(2 / code("reprl.mdp.logs.blocks.BLOCKS")))],
+            lambda: [percent(math.sqrt(2 / code("reprl.sources.logs.block_bootstrap.BLOCKS")))],
         ),
     ],
     "docs/proofs/whole.md": [
@@ -851,18 +851,23 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         (r"its returns are of (\d+) steps", lambda: [str(stored("agents")["table"]["horizon"])]),
     ],
     "docs/discounting.md": [
-        (r"γ is at most (\S+)\.", lambda: [f"{code('reprl.mdp.forever.MOST')}"]),
-        (r"moves by more than (\S+);", lambda: [power(code("reprl.mdp.forever.STILL"))]),
-        (r"counts less than (\d+ %) of all", lambda: [percent(code("reprl.mdp.forever.LENGTH"))]),
+        (r"γ is at most (\S+)\.", lambda: [f"{code('reprl.mdp.discounted.MOST')}"]),
+        (r"moves by more than (\S+);", lambda: [power(code("reprl.mdp.discounted.STILL"))]),
+        (r"counts less than (\d+ %) of all", lambda: [percent(code("reprl.mdp.discounted.LENGTH"))]),
     ],
     "docs/sampled.md": [
-        (r"decision runs at least (\d+) times", lambda: [str(code("reprl.learning.rehearsal.asked_for")(1.0))]),
-        (r"length plays (\d+) episodes per", lambda: [str(code("reprl.learning.episodic.EPISODES_PER_CELL"))]),
+        (r"decision runs at least (\d+) times", lambda: [str(code("reprl.assurance.rehearsal.asked_for")(1.0))]),
+        (
+            r"length plays (\d+) episodes per",
+            lambda: [str(code("reprl.learning.practical_episodic.EPISODES_PER_CELL"))],
+        ),
     ],
     "docs/peers.md": [
         (
             r"Every rival takes `epsilon` \(([\d.]+)\), `delta` \(([\d.]+)\), .*? take `rho` \(([\d.]+)\)",
-            lambda: [f"{default(code('reprl.peers.generative.rpvi'), name)}" for name in ("epsilon", "delta", "rho")],
+            lambda: [
+                f"{default(code('reprl.lab.baselines.generative.rpvi'), name)}" for name in ("epsilon", "delta", "rho")
+            ],
         ),
         (r"stopped after ([\d.]+)·N to ([\d.]+)·N rounds", rmax_rounds),
         (
@@ -914,10 +919,10 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
     ],
     "docs/rehearsal.md": [
-        (r"of (\d+), from far below ε/H to H", lambda: [str(code("reprl.rule.choice.TOLERANCES"))]),
+        (r"of (\d+), from far below ε/H to H", lambda: [str(code("reprl.canonical.choice.TOLERANCES"))]),
         (
             r"share of ε, between ([\d.]+) and ([\d.]+), in",
-            lambda: [f"{x}" for x in code("reprl.rule.choice.ROOM")],
+            lambda: [f"{x}" for x in code("reprl.canonical.choice.ROOM")],
         ),
         (r"could be worth ([\d.]+)·ε", lambda: [f"{code('reprl.learning.canonical.UNKNOWN')}"]),
         (
@@ -945,19 +950,22 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
                 f"{code('benchmarks.cuda.EPISODES'):,}",
             ],
         ),
-        (r"larger than (\d+ kB), and each unpacks", lambda: [f"{code('reprl.tasks._INLINE') >> 10} kB"]),
-        (r"More than (\d+) runs for each multiprocessor", lambda: [str(code("reprl.explore.gpu._PER_CORE"))]),
+        (r"larger than (\d+ kB), and each unpacks", lambda: [f"{code('reprl.execution.tasks._INLINE') >> 10} kB"]),
+        (r"More than (\d+) runs for each multiprocessor", lambda: [str(code("reprl.paper.gpu._PER_CORE"))]),
     ],
     "docs/security.md": [
         (r"gives up after (\S+) nodes", lambda: [power(code("reprl.coupling.correlated.DEFAULT_MAX_NODES"))]),
         (
             r"at most (\d+) MiB of text and (\d+) GiB of values",
-            lambda: [str(code("reprl.documents.MAX_BYTES") >> 20), str(code("reprl.documents._MAX_MEMORY") >> 30)],
+            lambda: [
+                str(code("reprl.storage.documents.MAX_BYTES") >> 20),
+                str(code("reprl.storage.documents._MAX_MEMORY") >> 30),
+            ],
         ),
     ],
     "docs/randomness.md": [
-        (r"a candidate may lose, in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.rule.choice.ROOM")]),
-        (r"must weigh more, in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.rule.choice.HANDICAP")]),
+        (r"a candidate may lose, in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.canonical.choice.ROOM")]),
+        (r"must weigh more, in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.canonical.choice.HANDICAP")]),
         (
             r"a million runs of (\S+) draws each, some two of the (\S+) pairs overlap almost surely, each doing so "
             r"with probability about (\S+)/2⁶⁴ ≈ (\S+)\.\)",
@@ -965,30 +973,30 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
     ],
     "docs/proofs/canonical.md": [
-        (r"τ = 2\^\{−U\}·ε/\((\d+)HS\), U", lambda: [f"{1 / code('reprl.rule.choice.FLOOR'):g}"]),
+        (r"τ = 2\^\{−U\}·ε/\((\d+)HS\), U", lambda: [f"{1 / code('reprl.canonical.choice.FLOOR'):g}"]),
         (
             r"share of ε in \[([\d.]+), ([\d.]+)\]\.",
-            lambda: [f"{x}" for x in code("reprl.rule.choice.ROOM")],
+            lambda: [f"{x}" for x in code("reprl.canonical.choice.ROOM")],
         ),
         (
             r"grid, \(2⁷H²/ε\)\^\{1/(\d+)\}\. So H·u ≤ \(2⁷H²/ε\)\^\{1/(\d+)\}·ε/128 and .*? plus ε·\(H\+1\)/(\d) "
             r"is: for H ≤ (\d) and ε ≥ 10⁻⁶ .*? \(room ≥ ([\d.]+)·ε\)",
             lambda: [
                 *constants("rule.choice", "TOLERANCES", "TOLERANCES"),
-                f"{2 / code('reprl.rule.choice.FLOOR'):g}",
+                f"{2 / code('reprl.canonical.choice.FLOOR'):g}",
                 str(surely_room(1e-6)),
-                f"{code('reprl.rule.choice.ROOM')[0]}",
+                f"{code('reprl.canonical.choice.ROOM')[0]}",
             ],
         ),
-        (r"at most CLEAR = (\S+)\)", lambda: [power(code("reprl.rule.preferred.CLEAR"))]),
+        (r"at most CLEAR = (\S+)\)", lambda: [power(code("reprl.canonical.preferred.CLEAR"))]),
         (r"p = POOL = (\d),", lambda: constants("rule.choice", "POOL")),
         (
             r"uniform in \[([\d.]+), ([\d.]+)\]\. What laws draw \(§5\) has DRAWN = ([\d.]+) less",
-            lambda: [*(f"{x}" for x in code("reprl.rule.choice.HANDICAP")), *constants("rule.choice", "DRAWN")],
+            lambda: [*(f"{x}" for x in code("reprl.canonical.choice.HANDICAP")), *constants("rule.choice", "DRAWN")],
         ),
         (
             r"≈ (\d) for a single one\. TURN = ([\d.]+) is",
-            lambda: [f"{math.pi / 4 / code('reprl.rule.sampled.TURN'):.0f}", *constants("rule.sampled", "TURN")],
+            lambda: [f"{math.pi / 4 / code('reprl.canonical.plateau.TURN'):.0f}", *constants("rule.sampled", "TURN")],
         ),
         (
             r"with probability ([\d.]+)\. With m/(\d) and (\d+) teams it is \(1 − Φ\(−z/2\)\)⁴⁰, on average ([\d.]+)\.",
@@ -1011,11 +1019,11 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             r"max\((\d+), 4/ρ\) teams must all agree: .*? ≈ e\^\{−4\} \(([\d.]+) at ρ = 0.1\)\. max\((\d+), 4/ρ\) "
             r"pairs, at most (\d) apart: ≈ 5e\^\{−4\} \(([\d.]+) at ρ = 0.1\)",
             lambda: [
-                str(code("reprl.learning.rehearsal.asked_for")(1.0)),
+                str(code("reprl.assurance.rehearsal.asked_for")(1.0)),
                 f"{binom.cdf(0, REHEARSED[0], 0.1):.3f}",
-                str(code("reprl.learning.rehearsal.asked_for")(1.0)),
-                str(code("reprl.learning.rehearsal.APART")),
-                f"{binom.cdf(code('reprl.learning.rehearsal.APART'), REHEARSED[0], 0.1):.2f}",
+                str(code("reprl.assurance.rehearsal.asked_for")(1.0)),
+                str(code("reprl.assurance.rehearsal.APART")),
+                f"{binom.cdf(code('reprl.assurance.rehearsal.APART'), REHEARSED[0], 0.1):.2f}",
             ],
         ),
         (
@@ -1046,15 +1054,15 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
         (
             r"τ ≤ ε\(1 − γ\)/\((\d)·S\), .*? at most ε/(\d)\.",
-            lambda: [f"{1 / code('reprl.rule.choice.FLOOR'):g}"] * 2,
+            lambda: [f"{1 / code('reprl.canonical.choice.FLOOR'):g}"] * 2,
         ),
         (
             r"by more than (\S+) the error is at most ([^γ]+)γ/\(1 − γ\), rounding apart, and at γ ≤ ([\d.]+) "
             r"below (\S+)\. ",
             lambda: [
-                *[power(code("reprl.mdp.forever.STILL"))] * 2,
-                f"{code('reprl.mdp.forever.MOST')}",
-                power(code("reprl.mdp.forever.STILL") / (1 - code("reprl.mdp.forever.MOST"))),
+                *[power(code("reprl.mdp.discounted.STILL"))] * 2,
+                f"{code('reprl.mdp.discounted.MOST')}",
+                power(code("reprl.mdp.discounted.STILL") / (1 - code("reprl.mdp.discounted.MOST"))),
             ],
         ),
         (
@@ -1067,7 +1075,7 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         (r"J = (\d+) tolerances", lambda: constants("rule.choice", "TOLERANCES")),
         (
             r"`ROUND` = (\S+) is kept .*? its TIE = (\S+), can do",
-            lambda: [power(code("reprl.certainty.radius.ROUND")), power(code("reprl.rule.gaps.TIE"))],
+            lambda: [power(code("reprl.assurance.concentration.ROUND")), power(code("reprl.canonical.gaps.TIE"))],
         ),
         (
             r"from round (\d+) on, .*? as well \((\d+), (\d+), (\d+), (\d+), …\); .*? Look k = r − (\d+) spends "
@@ -1116,19 +1124,28 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
         (
             r"fail with \((\d+)/(\d+)\)·share·δ/events",
-            lambda: [f"{code('reprl.certainty.radius.LESS') + more:g}" for more in (0, 1)],
+            lambda: [f"{code('reprl.assurance.concentration.LESS') + more:g}" for more in (0, 1)],
         ),
         (r"norm with p = (\d) that f pools by", lambda: constants("rule.choice", "POOL")),
         (
             r"as `SHARES` says: (.*?); together 1\.",
-            lambda: [", ".join(f"{kind} {share}" for kind, share in code("reprl.certainty.radius.SHARES").items())],
+            lambda: [
+                ", ".join(f"{kind} {share}" for kind, share in code("reprl.assurance.concentration.SHARES").items())
+            ],
         ),
         (
             r"smallest λ is about ([\d.]+)·2(\S+)·N, so that beyond about (\S+)·L/v̂",
             lambda: [
                 *constants("certainty.radius", "TOP"),
-                power(10.0 ** (1 - code("reprl.certainty.radius.GRID")))[2:],
-                power(2 / (code("reprl.certainty.radius.TOP") / 2 ** (code("reprl.certainty.radius.GRID") - 1)) ** 2),
+                power(10.0 ** (1 - code("reprl.assurance.concentration.GRID")))[2:],
+                power(
+                    2
+                    / (
+                        code("reprl.assurance.concentration.TOP")
+                        / 2 ** (code("reprl.assurance.concentration.GRID") - 1)
+                    )
+                    ** 2
+                ),
             ],
         ),
     ],

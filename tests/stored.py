@@ -360,7 +360,7 @@ def odds(sides: int) -> str:
 
 def contrast(before: float, after: float, events: int) -> str:
     """Return the visits at which two teams' mean counts of an event contradict each other, to two digits."""
-    from reprl.mdp.contrast import LEVEL, win
+    from reprl.mdp.homogeneity import LEVEL, win
 
     n = np.arange(100.0, 10**4)
     won = win(np.array([before * n, after * n]), np.array([n, n]))
@@ -382,17 +382,17 @@ def multiple_of_best_first() -> list[str]:
 
 def requirement_constant() -> str:
     """Return the constant of the paper's requirement on sizes."""
-    from reprl.decide.best_arm import paper_requirement
+    from reprl.paper.rep_var_bandit import paper_requirement
 
-    bound = paper_requirement(2, 2, epsilon=1.0, rho=1.0, delta=0.1, grade=code("reprl.coupling.grade.JOINT"))
+    bound = paper_requirement(2, 2, epsilon=1.0, rho=1.0, delta=0.1, grade=code("reprl.coupling.spec.JOINT"))
     return f"{math.log(120.0) ** -3 / bound:.0f}"
 
 
 def calls_constant() -> str:
     """Return the constant of the paper's parallel calls, for (S, A, H) = (2, 2, 3)."""
-    from reprl.learning.constants import paper_calls
+    from reprl.paper.constants import paper_calls
 
-    calls = paper_calls(2, 2, 3, epsilon=0.1, rho=0.1, delta=0.1, grade=code("reprl.coupling.grade.JOINT"))
+    calls = paper_calls(2, 2, 3, epsilon=0.1, rho=0.1, delta=0.1, grade=code("reprl.coupling.spec.JOINT"))
     return f"{calls / (2 * math.log(360.0) ** 3 * 360.0**2 * 30.0**2):.0f}"
 
 
@@ -418,7 +418,7 @@ def computed_rho(n_states: int, n_actions: int, horizon: int) -> list[str]:
 
 def heavy(sign: int) -> float:
     """Return ν ± τ of boosting."""
-    return float(code("reprl.learning.constants.THRESHOLD") + sign * code("reprl.learning.constants.TOLERANCE"))
+    return float(code("reprl.paper.constants.THRESHOLD") + sign * code("reprl.paper.constants.TOLERANCE"))
 
 
 def parted() -> float:
@@ -436,12 +436,12 @@ def mean_loss() -> tuple[float, float]:
 
 def votes() -> str:
     """Return T over log(n/δ) of RepInftyEstimate with δ₀ = 0.01."""
-    return f"{code('reprl.bounds.reductions.infinity_calls')(10**6, delta=1e-300) / math.log(1e306):.2f}"
+    return f"{code('reprl.lab.lower_bounds.reductions.infinity_calls')(10**6, delta=1e-300) / math.log(1e306):.2f}"
 
 
 def surely_room(epsilon: float) -> int:
     """Return up to which H the smallest tolerance loses less than its room in every world."""
-    tolerances, floor, room = (code(f"reprl.rule.choice.{name}") for name in ("TOLERANCES", "FLOOR", "ROOM"))
+    tolerances, floor, room = (code(f"reprl.canonical.choice.{name}") for name in ("TOLERANCES", "FLOOR", "ROOM"))
 
     def loss(steps: int) -> float:
         return float((2**7 * steps**2 / epsilon) ** (1 / tolerances) / 2**7 + floor * (steps + 1) / 2)
@@ -498,8 +498,8 @@ def lake_margins(keys: int) -> list[str]:
     """Return the median margins of FrozenLake's policies, by steps and steady."""
     pytest.importorskip("gymnasium")
     from experiments.canonical.plan import FROZEN
+    from reprl.canonical.choice import choose, make_rule
     from reprl.mdp.dynamics import true_dynamics
-    from reprl.rule.choice import choose, make_rule
 
     mdp, found = FROZEN(), []
     for steady in (False, True):
@@ -610,7 +610,7 @@ def early_slope() -> str:
 
 def proven_signs(target: str) -> float:
     """Return the constant before n/(ρ²ε²) of a solver's proof, for large n (docs/proofs/lower-bounds.md §1)."""
-    return 8 * math.pi**2 * (1.0 if target == "every" else float(code("reprl.bounds.solvers.MEAN_LOSS"))) ** 2
+    return 8 * math.pi**2 * (1.0 if target == "every" else float(code("reprl.lab.lower_bounds.solvers.MEAN_LOSS"))) ** 2
 
 
 def real_runs() -> tuple[int, int]:
@@ -682,7 +682,7 @@ def grade_slopes(grade: str) -> tuple[str, list[float]]:
 
 def sharp(epsilon: float, rho: float) -> float:
     """Return the fewest episodes that are proven to do for two states, actions and steps."""
-    return float(code("reprl.bounds.sharp.sharp_episodes")(2, 2, 2, epsilon=epsilon, rho=rho, delta=rho).episodes)
+    return float(code("reprl.lab.sharp.sharp_episodes")(2, 2, 2, epsilon=epsilon, rho=rho, delta=rho).episodes)
 
 
 def paper_whole(n_states: int, n_actions: int, horizon: int) -> Any:
@@ -806,7 +806,7 @@ def false_alone() -> tuple[int, int]:
 
 def certificate(name: str) -> Any:
     """Return a constant of certificates."""
-    return code(f"reprl.learning.certificate.{name}")
+    return code(f"reprl.assurance.certificate.{name}")
 
 
 def asked_calls() -> dict[str, float]:
@@ -819,7 +819,7 @@ def unseen_calls() -> list[str]:
     from experiments.certificates import plan
 
     mdp = plan.WORLDS["gridworld-v0"]()
-    floor = code("reprl.rule.choice.FLOOR") * plan.EPSILON / (mdp.horizon * mdp.n_states)
+    floor = code("reprl.canonical.choice.FLOOR") * plan.EPSILON / (mdp.horizon * mdp.n_states)
     return [power(16 / floor), power(32 / floor)]
 
 

@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 import reprl
-from reprl.mdp.access import Ledger
 from reprl.mdp.draws import draw_outcome
+from reprl.sources.models import Ledger
 from tests import naive
 from tests.statistics import FALSE_ALARM, chi_square, chi_square_of
 

@@ -14,10 +14,10 @@ from gymnasium import spaces
 
 import reprl
 from reprl.cli.app import main
-from reprl.mdp.gymnasium.model import GymnasiumModel
-from reprl.mdp.gymnasium.play import open_to_play, play
-from reprl.mdp.gymnasium.spaces import Codec, read_space, space_document
 from reprl.mdp.interface import Interface
+from reprl.mdp.spaces import Codec, read_space, space_document
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.gymnasium.play import open_to_play, play
 
 SPACES = [
     spaces.Discrete(4),

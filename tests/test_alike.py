@@ -10,11 +10,11 @@ import pytest
 
 import reprl
 from reprl.cli.outcome import exit_code, ran_out
-from reprl.explore.cover import play
-from reprl.mdp.access import EpisodicModel
-from reprl.mdp.contrast import LEVEL, steps_alike
 from reprl.mdp.counts import tally
+from reprl.mdp.homogeneity import LEVEL, steps_alike
 from reprl.mdp.tabular import Labels
+from reprl.sources.exploration import play
+from reprl.sources.models import EpisodicModel
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 from tests.test_same_world import naive

@@ -24,12 +24,12 @@ from reprl.artifacts.folder import load_run, open_folder
 from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.verify import compare_policies, load_evidence
-from reprl.documents import canonical
 from reprl.errors import ReprlError
 from reprl.learning.learner import LearnResult
 from reprl.learning.settings import Settings
-from reprl.mdp.environment import describe
 from reprl.mdp.policy import Policy
+from reprl.sources.environment import describe
+from reprl.storage.documents import canonical
 
 OPTIONS: dict[str, Any] = {"rule": "sampled", "access": "generative", "calls": 2000}
 
@@ -707,7 +707,7 @@ from pathlib import Path
 import numpy as np
 from tests.test_artifacts import put, run
 from reprl.artifacts.folder import load_run
-from reprl.documents import canonical
+from reprl.storage.documents import canonical
 from reprl.errors import ReprlError
 
 folder = Path(sys.argv[1])
@@ -802,7 +802,7 @@ import resource, sys
 from pathlib import Path
 from tests.test_artifacts import put, run
 from reprl.artifacts.folder import load_run
-from reprl.documents import canonical
+from reprl.storage.documents import canonical
 from reprl.errors import ReprlError
 
 folder, old, new = Path(sys.argv[1]), run(), run(data_seed=2)

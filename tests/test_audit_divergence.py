@@ -11,8 +11,8 @@ import pytest
 import reprl
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
 from reprl.auditing.facts import optimal_scores
-from reprl.mdp.environment import describe
 from reprl.mdp.tiers import Tiers
+from reprl.sources.environment import describe
 
 MDP = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=3)
 WORLD = describe(MDP)

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl import documents
 from reprl.cli.app import main
 from reprl.errors import ReprlError
 from reprl.mdp.counts import tally
 from reprl.report.charts import Axis
 from reprl.report.page import counted, number
+from reprl.storage import documents
 from tests.report_samples import audit_document, comparison_document, run_documents
 
 GRID = reprl.make("gridworld-v0", horizon=2, size=2)

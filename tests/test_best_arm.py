@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import reprl
-from reprl.coupling.grade import JOINT, Grade
-from reprl.decide.best_arm import ROUNDINGS, BestArms, paper_requirement, plan_best_arm
+from reprl.coupling.spec import JOINT, Grade
+from reprl.paper.rep_var_bandit import ROUNDINGS, BestArms, paper_requirement, plan_best_arm
 from tests import naive_decision
 from tests.naive_decision import Rule
 from tests.statistics import FALSE_ALARM, exceeds, keeps

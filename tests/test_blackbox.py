@@ -16,19 +16,19 @@ import pytest
 from gymnasium import spaces
 
 import reprl
-from reprl.coupling.grade import JOINT
+from reprl.coupling.spec import JOINT
 from reprl.errors import ReprlError
-from reprl.explore.blackbox import explore_runs
-from reprl.explore.qexplore import explore
-from reprl.explore.rep_explore import Stage, find_partition
-from reprl.explore.runs import Exploration, Orders, RunSettings
-from reprl.mdp.access import EpisodicModel, Ledger, Observation
+from reprl.execution.progress import progress_bar
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import draw_outcome
-from reprl.mdp.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.mdp.tabular import TabularMDP
-from reprl.progress import progress_bar
+from reprl.paper.q_explore import explore
+from reprl.paper.rep_explore import Stage, find_partition
+from reprl.paper.runs import Exploration, Orders, RunSettings
 from reprl.randomness import DataStream
+from reprl.sources.black_box import explore_runs
+from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
+from reprl.sources.models import EpisodicModel, Ledger, Observation
 from tests.statistics import FALSE_ALARM, chi_square
 from tests.test_qexplore import dependence, fork
 
@@ -446,9 +446,9 @@ def test_a_factory_that_cannot_travel_needs_one_worker() -> None:
 
 _LONG_RUN = """
 import gymnasium
-from reprl.explore.qexplore import explore
-from reprl.explore.runs import RunSettings
-from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.paper.q_explore import explore
+from reprl.paper.runs import RunSettings
+from reprl.sources.gymnasium.model import GymnasiumModel
 
 model = GymnasiumModel("FrozenLake-v1", 4, data_seed=1)
 told = []

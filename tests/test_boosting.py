@@ -16,8 +16,8 @@ from scipy import stats
 
 import reprl
 from reprl.coupling.heavy_hitters import plan_heavy_hitters
-from reprl.decide.best_arm import plan_best_arm
-from reprl.peers import make_learner
+from reprl.lab.baselines import make_learner
+from reprl.paper.rep_var_bandit import plan_best_arm
 from tests import naive, naive_decision
 from tests.statistics import FALSE_ALARM, chi_square_of, exceeds, keeps
 

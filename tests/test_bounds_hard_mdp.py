@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reprl.bounds import hard_mdp as hard
-from reprl.bounds.problems import cube_instance, sign_excess
-from reprl.bounds.simulation import SimulatedEpisodes, SimulatedParallel, episode_vectors
-from reprl.bounds.sources import rademacher
 from reprl.errors import ReprlError
 from reprl.guarantee import Guarantee
-from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.lab.lower_bounds import hard_mdp as hard
+from reprl.lab.lower_bounds.problems import cube_instance, sign_excess
+from reprl.lab.lower_bounds.simulation import SimulatedEpisodes, SimulatedParallel, episode_vectors
+from reprl.lab.lower_bounds.sources import rademacher
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.models import EpisodicModel, GenerativeModel
 from tests import naive
 from tests.statistics import FALSE_ALARM, chi_square, chi_square_of, exceeds, keeps
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reprl.bounds import hard_mdp as hard
-from reprl.bounds import problems, reductions, solvers, sources
-from reprl.bounds.problems import Algorithm
-from reprl.bounds.simulation import PaddedSource
 from reprl.errors import ReprlError
 from reprl.guarantee import Guarantee
+from reprl.lab.lower_bounds import hard_mdp as hard
+from reprl.lab.lower_bounds import problems, reductions, solvers, sources
+from reprl.lab.lower_bounds.problems import Algorithm
+from reprl.lab.lower_bounds.simulation import PaddedSource
 from reprl.learning.learner import learner
 from reprl.randomness import SharedKey
 from tests.statistics import FALSE_ALARM, exceeds, keeps

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reprl.bounds import problems, solvers, sources
-from reprl.bounds.disagreement import race_disagreement
-from reprl.bounds.problems import Algorithm
 from reprl.coupling.correlated import correlated_sample, disagreement_bound
-from reprl.coupling.grade import Grade
 from reprl.coupling.mechanisms import compact
+from reprl.coupling.spec import Grade
 from reprl.errors import ReprlError
+from reprl.lab.lower_bounds import problems, solvers, sources
+from reprl.lab.lower_bounds.disagreement import race_disagreement
+from reprl.lab.lower_bounds.problems import Algorithm
 from reprl.randomness import DataStream, SharedKey
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 

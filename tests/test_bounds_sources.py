@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reprl.bounds import problems, sources
-from reprl.bounds.simulation import PaddedSource, SignExamples
 from reprl.errors import ReprlError
+from reprl.lab.lower_bounds import problems, sources
+from reprl.lab.lower_bounds.simulation import PaddedSource, SignExamples
 from reprl.randomness import SharedKey
 from tests.statistics import FALSE_ALARM, chi_square
 

@@ -14,9 +14,9 @@ from reprl.guarantee import STATUSES, Guarantee
 from reprl.learning.canonical import run_canonical
 from reprl.learning.rounds import FIRST, LIMITS
 from reprl.learning.settings import SAMPLED_ONLY, Settings
-from reprl.mdp.access import EpisodicModel, GenerativeModel
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.models import EpisodicModel, GenerativeModel
 from tests import adversaries
 from tests.adversaries import Adversary
 from tests.statistics import FALSE_ALARM, exceeds, keeps

@@ -12,15 +12,15 @@ from scipy import stats
 
 import reprl
 from reprl import SharedKey
+from reprl.canonical import choice
+from reprl.canonical.choice import NOISE, choose, follow, make_rule
+from reprl.canonical.gaps import Gaps, find_gaps
+from reprl.canonical.plateau import TURN, plateau_laws
+from reprl.canonical.preferred import CLEAR, policy_loss, visits_of, weigh_tolerances
 from reprl.learning.canonical import run_canonical
 from reprl.learning.settings import Settings
-from reprl.mdp.access import GenerativeModel
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
-from reprl.rule import choice
-from reprl.rule.choice import NOISE, choose, follow, make_rule
-from reprl.rule.gaps import Gaps, find_gaps
-from reprl.rule.preferred import CLEAR, policy_loss, visits_of, weigh_tolerances
-from reprl.rule.sampled import TURN, plateau_laws
+from reprl.sources.models import GenerativeModel
 
 FALSE_ALARM = 1e-6
 

@@ -14,8 +14,8 @@ import pytest
 
 import reprl
 from reprl.artifacts.verify import compare_policies
+from reprl.execution.progress import progress_bar
 from reprl.mdp.tabular import Labels
-from reprl.progress import progress_bar
 from tests.report_samples import comparison_document
 
 
@@ -113,7 +113,7 @@ def test_without_pandas_the_error_says_what_to_install(
 
 NOTEBOOK = (
     "import reprl\n"
-    "from reprl.progress import progress_bar\n"
+    "from reprl.execution.progress import progress_bar\n"
     "with progress_bar(True, 'episodes') as tell:\n"
     "    tell('explore', 5, 10)\n"
     "    tell('explore', 10, 10)",

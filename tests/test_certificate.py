@@ -18,23 +18,23 @@ from experiments.certificates import measure, present
 from reprl import ReprlError
 from reprl.artifacts.certify import certify_folder, check_certificate
 from reprl.artifacts.receipt import Receipt
-from reprl.certainty.radius import GRID, SHARES, TOP, levels, mean_radius, psi
-from reprl.certainty.ratios import Side, compare_margins
-from reprl.certainty.reach import bound_visits
-from reprl.certainty.spreads import bound_spreads
-from reprl.certainty.tolerances import bound_margin, law_margin, open_actions
-from reprl.certainty.values import bound_best, bound_policy
-from reprl.certainty.verdict import judge, prepare
+from reprl.assurance.certificate import Witness, make_certificate, witness_of
+from reprl.assurance.concentration import GRID, SHARES, TOP, levels, mean_radius, psi
+from reprl.assurance.deviation_bounds import bound_spreads
+from reprl.assurance.margin_ratios import Side, compare_margins
+from reprl.assurance.occupancy_bounds import bound_visits
+from reprl.assurance.tolerances import bound_margin, law_margin, open_actions
+from reprl.assurance.value_bounds import bound_best, bound_policy
+from reprl.assurance.verdict import judge, prepare
+from reprl.canonical.choice import choose, make_rule
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.preferred import CLEAR, visits_of, weigh_tolerances
 from reprl.cli.app import main
-from reprl.explore import cover as cover_module
-from reprl.explore.cover import cover_planned, no_data, play
-from reprl.learning.certificate import Witness, make_certificate, witness_of
 from reprl.learning.rounds import call
-from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.dynamics import Data, true_dynamics
-from reprl.rule.choice import choose, make_rule
-from reprl.rule.gaps import find_gaps
-from reprl.rule.preferred import CLEAR, visits_of, weigh_tolerances
+from reprl.sources import exploration as cover_module
+from reprl.sources.exploration import cover_planned, no_data, play
+from reprl.sources.models import EpisodicModel, GenerativeModel
 from tests.naive_certainty import naive_mean_radius, naive_policy_bounds, naive_visits
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.lab.baselines import learners, make_learner
 from reprl.learning.protocol import name_of
 from reprl.learning.settings import RULES
-from reprl.peers import learners, make_learner
 
 OURS = [
     (entry.name, access, {"access": access, "rule": rule} if rule else {})

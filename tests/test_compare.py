@@ -21,8 +21,8 @@ from reprl.auditing.comparison import Comparison
 from reprl.auditing.search import Tried, crossing, smallest_budget
 from reprl.errors import ReprlError
 from reprl.mdp.catalogue import make
-from reprl.mdp.gymnasium.model import make_gymnasium
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.gymnasium.model import make_gymnasium
 
 ROOT = Path(__file__).parent.parent
 WORLD = make("combination-lock-v0", 4, n_states=4, n_actions=3)

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, disagreement_bound, draw
-from reprl.coupling.grade import METHODS, PRODUCT, Grade
 from reprl.coupling.gumbel_field import SLICE, begin, child_address, find_winner, make_search
 from reprl.coupling.rounding import round_vector
+from reprl.coupling.spec import METHODS, PRODUCT, Grade
 from reprl.errors import ReprlError
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey

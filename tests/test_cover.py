@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 
 import reprl
 from reprl.errors import ReprlError
-from reprl.explore.blackbox import as_counts, known_records
-from reprl.explore.cover import cover, no_data, plan_visits, play, play_episodes
-from reprl.explore.crew import Crew
-from reprl.explore.unknown import weigh_unknown
-from reprl.mdp.access import EpisodicModel, Ledger
+from reprl.execution.pool import Crew
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics
-from reprl.mdp.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
+from reprl.sources.black_box import as_counts, known_records
+from reprl.sources.exploration import cover, no_data, plan_visits, play, play_episodes
+from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
+from reprl.sources.models import EpisodicModel, Ledger
+from reprl.sources.optimism import weigh_unknown
 from tests import naive_cover
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, chi_square_of
@@ -271,9 +271,9 @@ def test_an_open_environment_is_played_by_this_process_alone() -> None:
 
 _LONG_RUN = """
 import reprl
-from reprl.explore.cover import no_data, play
-from reprl.explore.crew import Crew
-from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.sources.exploration import no_data, play
+from reprl.execution.pool import Crew
+from reprl.sources.gymnasium.model import GymnasiumModel
 import numpy as np
 
 model = GymnasiumModel("FrozenLake-v1", 4, data_seed=1)

@@ -14,15 +14,15 @@ from scipy.optimize import linprog
 
 import reprl
 from reprl import Policy, ReprlError, TabularMDP
+from reprl.canonical.choice import choose, make_rule
+from reprl.canonical.gaps import find_gaps, value_spread
+from reprl.canonical.preferred import policy_loss, visits_of, weigh_tolerances
 from reprl.cli.app import main
 from reprl.learning.learner import ReprlLearner, suited
-from reprl.mdp.access import EpisodicModel, GenerativeModel
+from reprl.mdp.discounted import MOST, check_discount, episode_length, reduced_horizon
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
-from reprl.mdp.forever import MOST, check_discount, episode_length, reduced_horizon
 from reprl.randomness import SharedKey
-from reprl.rule.choice import choose, make_rule
-from reprl.rule.gaps import find_gaps, value_spread
-from reprl.rule.preferred import policy_loss, visits_of, weigh_tolerances
+from reprl.sources.models import EpisodicModel, GenerativeModel
 
 DISCOUNTS = (0.3, 0.9, 0.99)
 

@@ -14,11 +14,11 @@ import pytest
 import reprl
 from reprl.artifacts.folder import StoredRun
 from reprl.auditing.comparison import Comparison
-from reprl.documents import Reader, decode, plain
 from reprl.errors import ReprlError, hint
-from reprl.mdp.environment import Environment, describe
 from reprl.mdp.policy import check_policy
 from reprl.mdp.tabular import Labels
+from reprl.sources.environment import Environment, describe
+from reprl.storage.documents import Reader, decode, plain
 
 STORED = Path(__file__).parent / "data" / "documents"
 KINDS: dict[str, Any] = {

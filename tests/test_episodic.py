@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.decide.loss import ignoring_cost
-from reprl.explore.qexplore import explore
-from reprl.explore.runs import Exploration, RunSettings, join, resample_missed
-from reprl.learning import episodic
-from reprl.learning.sampled import decide
+from reprl.learning import practical_episodic as episodic
+from reprl.learning.practical import decide
 from reprl.mdp.dynamics import Data
+from reprl.paper.loss import ignoring_cost
+from reprl.paper.q_explore import explore
+from reprl.paper.runs import Exploration, RunSettings, join, resample_missed
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 RHO = 0.1

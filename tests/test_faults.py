@@ -132,7 +132,7 @@ def test_a_process_that_is_killed_is_replaced_and_cannot_be_told(
         documents.append(document)
     assert mark.exists()
     assert documents[0] == documents[1]
-    monkeypatch.setattr("reprl.explore.mates._ATTEMPTS", 2)
+    monkeypatch.setattr("reprl.execution.workers._ATTEMPTS", 2)
     assert learn(box("os.kill(os.getpid(), signal.SIGKILL)", 1), "--workers", "2") == 2
     assert "got 2 in a row that did not: the last was ended by signal 9" in capsys.readouterr().err
 

@@ -13,9 +13,9 @@ import pytest
 
 import reprl
 from experiments.canonical import present
-from reprl.bounds.forecast import APART, STORED, WORLDS, Forecast, _Pilot, forecast, stored_range
 from reprl.cli import announce
 from reprl.cli.app import main
+from reprl.lab.forecast import APART, STORED, WORLDS, Forecast, _Pilot, forecast, stored_range
 from reprl.learning.settings import Settings
 
 FILE = Path(__file__).parent.parent / "experiments" / "canonical" / "data.json"
@@ -106,7 +106,7 @@ def test_plan_has_rows_for_the_default_learner() -> None:
 
 
 def test_plan_forecasts_an_environment(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("reprl.bounds.forecast.PILOT", 0.01)
+    monkeypatch.setattr("reprl.lab.forecast.PILOT", 0.01)
     assert main(["plan", "gridworld-v0", "-H", "2", "--env-option", "size=2", "--epsilon", "1.0", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["access"] for one in found["forecasts"]] == ["episodic", "generative"]

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.decide.induction import Induction
-from reprl.learning.generative import plan_calls
-from reprl.learning.sampled import decide
+from reprl.learning.practical import decide
+from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import Settings
+from reprl.paper.rep_rl_bandit import Induction
 from tests import naive_decision
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
@@ -170,7 +170,7 @@ def test_calls_set_by_hand_are_not_rehearsed_and_promise_nothing() -> None:
 
 def test_a_loss_that_stays_above_epsilon_ends_a_run_without_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agreement alone is not enough, and more data would not help."""
-    monkeypatch.setattr("reprl.learning.generative.policy_loss_bound", lambda *_: EPSILON + 2.5)
+    monkeypatch.setattr("reprl.learning.practical_parallel.policy_loss_bound", lambda *_: EPSILON + 2.5)
     result = learn(world("random"), epsilon=EPSILON, shared_seed=1, data_seed=2)
     assert result.rehearsal is not None
     assert result.rehearsal.passed

@@ -13,11 +13,12 @@ from numba import njit
 
 import reprl
 from reprl.errors import ReprlError
-from reprl.explore import gpu, qagent
-from reprl.explore.gpu import Machine, find_gpu, on_gpu, port_bodies
-from reprl.explore.qexplore import explore
-from reprl.explore.runs import RunSettings
-from reprl.mdp.access import EpisodicModel, Ledger
+from reprl.paper import gpu
+from reprl.paper import q_agent as qagent
+from reprl.paper.gpu import Machine, find_gpu, on_gpu, port_bodies
+from reprl.paper.q_explore import explore
+from reprl.paper.runs import RunSettings
+from reprl.sources.models import EpisodicModel, Ledger
 from tests.shop import Shop
 from tests.test_qexplore import world
 

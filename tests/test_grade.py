@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.coupling.grade import COUPLINGS, JOINT, METHODS, PRODUCT, Grade
+from reprl.coupling.spec import COUPLINGS, JOINT, METHODS, PRODUCT, Grade
 from reprl.errors import ReprlError
 from reprl.learning.settings import Settings
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from reprl.errors import ReprlError
-from reprl.mdp.access import EpisodicModel
 from reprl.mdp.catalogue import catalogue, make
 from reprl.mdp.counts import Counts, tally
-from reprl.mdp.gymnasium.model import GymnasiumModel, from_gymnasium, to_gymnasium
-from reprl.mdp.gymnasium.spaces import Codec
+from reprl.mdp.spaces import Codec
 from reprl.mdp.tabular import RewardMap, TabularMDP
 from reprl.randomness import DataStream
+from reprl.sources.gymnasium.model import GymnasiumModel, from_gymnasium, to_gymnasium
+from reprl.sources.models import EpisodicModel
 
 PUBLISHED: list[tuple[str, dict[str, Any]]] = [
     ("FrozenLake-v1", {}),

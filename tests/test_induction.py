@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import reprl
-from reprl.decide.induction import Accuracy, Induction, tiered_induction
 from reprl.mdp.counts import tally
+from reprl.paper.rep_rl_bandit import Accuracy, Induction, tiered_induction
 from tests import naive, naive_decision
 from tests.naive_decision import Rule
 

@@ -16,18 +16,19 @@ from scipy.stats import binomtest
 
 import reprl
 from reprl.artifacts.recipe import Recipe
-from reprl.learning.coverage import value_of_practice
+from reprl.assurance.coverage import value_of_practice
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
+from reprl.lab.baselines import empirical_values, greedy_policy
 from reprl.learning.logged import seed_of
 from reprl.mdp.dynamics import empirical_dynamics
-from reprl.mdp.environment import describe
-from reprl.mdp.logs import blocks, tables
-from reprl.mdp.logs.read import Log, read_log
-from reprl.mdp.logs.spec import ENDED, LogSpec
-from reprl.mdp.logs.tables import open_table
-from reprl.mdp.logs.words import find_labels
-from reprl.peers import empirical_values, greedy_policy
-from reprl.rule.gaps import find_gaps
-from reprl.rule.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
+from reprl.sources.environment import describe
+from reprl.sources.logs import block_bootstrap as blocks
+from reprl.sources.logs import tables
+from reprl.sources.logs.label_encoding import find_labels
+from reprl.sources.logs.read import Log, read_log
+from reprl.sources.logs.spec import ENDED, LogSpec
+from reprl.sources.logs.tables import open_table
 from tests import naive_logs
 from tests.clinic_log import ACTIONS, HABIT, HORIZON, STATES, make_log, world
 
@@ -171,8 +172,8 @@ def test_counting_is_the_plain_loop(episodes: Any, horizon: int, ends: bool, few
     log = {name: [row[name] for row in rows] for name in rows[0]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "CHUNK", few)
-        for module in ("blocks", "read"):
-            patch.setattr(f"reprl.mdp.logs.{module}.BLOCKS", 2)
+        for module in ("block_bootstrap", "read"):
+            patch.setattr(f"reprl.sources.logs.{module}.BLOCKS", 2)
         patch.setattr(naive_logs, "BLOCKS", 2)
         spec = LogSpec(horizon=horizon, states=tuple("xyz"), actions=tuple("ab"))
         found = read_log(open_table(log), spec)
@@ -343,9 +344,9 @@ def test_nothing_but_numpy_is_needed_for_arrays() -> None:
     program = (
         "import sys\nfor name in ('pandas', 'pyarrow', 'minari'): sys.modules[name] = None\n"
         "import reprl\nfrom tests.clinic_log import make_log\n"
-        "from reprl.mdp.logs import read, spec, tables, words\n"
+        "from reprl.sources.logs import label_encoding, read, spec, tables\n"
         "table = tables.open_table(make_log(50, 1))\n"
-        "print(read.read_log(table, spec.LogSpec(horizon=3, **words.find_labels(table))).episodes)\n"
+        "print(read.read_log(table, spec.LogSpec(horizon=3, **label_encoding.find_labels(table))).episodes)\n"
         "try: reprl.learn_log('README.csv', horizon=3)\nexcept reprl.ReprlError as error: print(error)\n"
         "open(sys.argv[1], 'w').write('x')\n"
         "try: reprl.learn_log(sys.argv[1], horizon=3)\nexcept reprl.ReprlError as error: print(error)\n"
@@ -421,7 +422,7 @@ def test_a_tally_is_a_counter_whatever_waits_and_folds(chunks: Any, folds: int, 
 
 def test_how_far_blocks_are_put_together_does_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(2000, 4)
-    monkeypatch.setattr("reprl.mdp.logs.read.MOST_PAIRS", 5600)
+    monkeypatch.setattr("reprl.sources.logs.read.MOST_PAIRS", 5600)
     numbers = set()
     for size in (17, 500, 10_000):
         monkeypatch.setattr(tables, "CHUNK", size)
@@ -470,7 +471,7 @@ def test_blocks_are_put_together_where_memory_asks_for_it(monkeypatch: pytest.Mo
     log = make_log(2000, 4)
     whole = read(log, **CLINIC)
     monkeypatch.setattr(tables, "CHUNK", 500)
-    monkeypatch.setattr("reprl.mdp.logs.read.MOST_PAIRS", 400)
+    monkeypatch.setattr("reprl.sources.logs.read.MOST_PAIRS", 400)
     found = read(log, **CLINIC)
     assert (whole.blocks.number, found.blocks.number) == (1024, 128)
     assert found.data.counts == whole.data.counts
@@ -484,7 +485,7 @@ def test_blocks_are_put_together_where_memory_asks_for_it(monkeypatch: pytest.Mo
 
 def test_blocks_have_the_variance_of_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variance of a redrawn sum, by 64 blocks of 32 episodes, against the episodes' own; ±6 standard deviations."""
-    monkeypatch.setattr("reprl.mdp.logs.read.BLOCKS", 64)
+    monkeypatch.setattr("reprl.sources.logs.read.BLOCKS", 64)
     found = read(make_log(2048, 5), **CLINIC)
     sums = [found.blocks.redraw(1, key).counts.reward_sum[:, :3].sum() for key in range(400)]
     returns = make_log(2048, 5)["reward"].reshape(-1, HORIZON).sum(axis=1)
@@ -673,7 +674,7 @@ def test_the_interval_covers_the_value() -> None:
     """120 logs: an interval that covers with probability 0.9 at least; false alarm 1e-6, power 0.99 at 0.65."""
     truth = world().evaluate(np.tile([0, 1, 1], (HORIZON, 1)))
     policy = reprl.Policy(np.tile([0, 1, 1, 0], (HORIZON, 1)))
-    from reprl.learning.coverage import find_coverage
+    from reprl.assurance.coverage import find_coverage
 
     inside = narrow = 0
     for number in range(120):

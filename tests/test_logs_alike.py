@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 import reprl
 from reprl.cli.app import main
 from reprl.cli.outcome import exit_code, ran_out
-from reprl.mdp.logs.blocks import Digits
-from reprl.mdp.logs.read import Log, read_log
-from reprl.mdp.logs.spec import LogSpec
-from reprl.mdp.logs.tables import open_table
+from reprl.sources.logs.block_bootstrap import Digits
+from reprl.sources.logs.read import Log, read_log
+from reprl.sources.logs.spec import LogSpec
+from reprl.sources.logs.tables import open_table
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 from tests.test_same_world import naive
 

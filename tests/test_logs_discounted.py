@@ -16,15 +16,15 @@ from scipy.optimize import linprog
 
 import reprl
 from reprl.artifacts.recipe import Recipe
+from reprl.assurance.coverage import find_coverage, value_of_practice
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.supported import Thresholds, find_supported, weigh_unknown_states
 from reprl.cli.app import main
-from reprl.learning.coverage import find_coverage, value_of_practice
 from reprl.mdp.dynamics import empirical_dynamics
-from reprl.mdp.logs import tables
-from reprl.mdp.logs.read import Log, read_log
-from reprl.mdp.logs.spec import LogSpec
-from reprl.mdp.logs.tables import open_table
-from reprl.rule.gaps import find_gaps
-from reprl.rule.supported import Thresholds, find_supported, weigh_unknown_states
+from reprl.sources.logs import tables
+from reprl.sources.logs.read import Log, read_log
+from reprl.sources.logs.spec import LogSpec
+from reprl.sources.logs.tables import open_table
 from tests import naive_logs
 from tests.statistics import keeps
 from tests.test_logs import EPISODES, outcomes_of
@@ -87,7 +87,7 @@ def test_counting_by_pieces_is_the_plain_loop(episodes: Any, piece: int, length:
     log = {name: [row[name] for row in rows] for name in rows[0]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "CHUNK", few)
-        patch.setattr("reprl.mdp.logs.read.BLOCKS", 2)
+        patch.setattr("reprl.sources.logs.read.BLOCKS", 2)
         patch.setattr(naive_logs, "BLOCKS", 2)
         patch.setattr(LogSpec, "piece", piece)
         spec = LogSpec(horizon=1, discount=GAMMA, length=length, states=tuple("xyz"), actions=tuple("ab"))

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import reprl
-from reprl.mdp.logs.read import read_log
-from reprl.mdp.logs.spec import LogSpec
-from reprl.mdp.logs.tables import open_table
-from reprl.mdp.logs.words import find_labels
+from reprl.sources.logs.label_encoding import find_labels
+from reprl.sources.logs.read import read_log
+from reprl.sources.logs.spec import LogSpec
+from reprl.sources.logs.tables import open_table
 from tests.clinic_log import make_log
 
 MUTATED = int(os.environ.get("REPRL_MUTATED", "600"))

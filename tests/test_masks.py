@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
+from reprl.canonical.choice import choose, make_rule
 from reprl.errors import ReprlError
-from reprl.explore.cover import cover, no_data, plan_visits
-from reprl.explore.unknown import find_unknown
-from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
-from reprl.rule.choice import choose, make_rule
+from reprl.sources.exploration import cover, no_data, plan_visits
+from reprl.sources.models import EpisodicModel, GenerativeModel
+from reprl.sources.optimism import find_unknown
 
 SHAPE = (4, 5, 3)
 
@@ -201,8 +201,8 @@ def test_two_runs_agree_on_an_allowed_policy(access: str) -> None:
     [
         lambda mdp: reprl.learn(mdp, rule="sampled"),
         lambda mdp: reprl.learn(mdp, rule="sampled", access="generative"),
-        lambda mdp: reprl.peers.make_learner("greedy")(GenerativeModel(mdp, 1), SharedKey(1)),
-        lambda mdp: reprl.peers.make_learner("ucbvi")(EpisodicModel(mdp, 1), SharedKey(1)),
+        lambda mdp: reprl.lab.baselines.make_learner("greedy")(GenerativeModel(mdp, 1), SharedKey(1)),
+        lambda mdp: reprl.lab.baselines.make_learner("ucbvi")(EpisodicModel(mdp, 1), SharedKey(1)),
     ],
 )
 def test_others_refuse_a_mask(learn: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import reprl
 from reprl.coupling.mechanisms import Selection, compact
-from reprl.decide.best_arm import Decision, multi_best_arm
+from reprl.paper.rep_var_bandit import Decision, multi_best_arm
 
 KEY = reprl.SharedKey(5)
 MEANS = np.array([[0.5, 0.52, 0.1], [0.2, 0.9, 0.9]])

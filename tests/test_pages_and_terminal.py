@@ -14,13 +14,13 @@ import pytest
 
 import reprl
 from reprl.cli.app import main
-from reprl.mdp.environment import Environment
+from reprl.execution.terminal import LIKE_ASCII
 from reprl.mdp.tabular import Labels
 from reprl.report.listing import policy_listing
 from reprl.report.maps import Maps
 from reprl.report.names import axes, short_names
 from reprl.report.worth import worth_of
-from reprl.terminal import LIKE_ASCII
+from reprl.sources.environment import Environment
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.lab.baselines import LearnerEntry, learners, make_learner
 from reprl.learning.learner import ReprlLearner
 from reprl.learning.settings import RULES, Settings
 from reprl.mdp.policy import Policy
-from reprl.peers import LearnerEntry, learners, make_learner
 
 NAMES = [entry.name for entry in learners()]
 RIVALS = [name for name in NAMES if name != "reprl"]

@@ -15,8 +15,8 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 import reprl
-from reprl.peers import empirical_values, generative, greedy_policy, list_robust, make_learner
-from reprl.peers.generative import argmax_laws
+from reprl.lab.baselines import empirical_values, generative, greedy_policy, list_robust, make_learner
+from reprl.lab.baselines.generative import argmax_laws
 from tests import naive_peers
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.peers import empirical_values, make_learner
-from reprl.peers.memory import Optimism, explore, plain, replan
+from reprl.lab.baselines import empirical_values, make_learner
+from reprl.lab.baselines.memory import Optimism, explore, plain, replan
 
 PYTHON = os.environ.get("RLBERRY_PYTHON")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PYTHON, reason="RLBERRY_PYTHON is not set")]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.coupling.grade import JOINT, Grade
-from reprl.learning.constants import paper_calls
+from reprl.coupling.spec import JOINT, Grade
+from reprl.paper.constants import paper_calls
 
 GOOD: dict[str, Any] = {"n_states": 6, "n_actions": 3, "horizon": 4, "epsilon": 0.3, "rho": 0.1, "delta": 0.05}
 EXACT = ["reprl joint, paper", "reprl product, paper"]

@@ -244,6 +244,6 @@ def test_loading_what_is_no_file_is_refused(tmp_path):
 
 def test_loading_a_file_beyond_the_limit_is_refused_unread(tmp_path, monkeypatch):
     path = reprl.Policy([[0]]).save(tmp_path / "policy.json")
-    monkeypatch.setattr("reprl.documents.MAX_BYTES", 10)
+    monkeypatch.setattr("reprl.storage.documents.MAX_BYTES", 10)
     with pytest.raises(reprl.ReprlError, match=r"a file of at most 10 bytes is expected, got \d+\Z"):
         reprl.Policy.load(path)

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 import reprl
 from reprl.artifacts.recipe import Recipe
 from reprl.errors import ReprlError
-from reprl.explore.cover import cover, no_data, plan_visits
-from reprl.explore.unknown import UNSURE, find_unknown
 from reprl.learning.canonical import run_canonical
 from reprl.learning.learner import learner
 from reprl.learning.settings import Settings
-from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.randomness import SharedKey
+from reprl.sources.exploration import cover, no_data, plan_visits
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.models import EpisodicModel, GenerativeModel
+from reprl.sources.optimism import UNSURE, find_unknown
 from tests.statistics import FALSE_ALARM, exceeds
 from tests.test_blackbox import Stairs
 

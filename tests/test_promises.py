@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.canonical.gaps import value_spread
 from reprl.cli import app
 from reprl.cli.app import main
-from reprl.decide.induction import Accuracy, tiered_induction
 from reprl.mdp.dynamics import true_dynamics
-from reprl.rule.gaps import value_spread
+from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
 
 GRID = reprl.make("gridworld-v0", 2, size=2)
 

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import reprl
-from reprl.explore.qagent import Agent, explore_episodes, make_agent, make_schedule, restart, update
-from reprl.mdp.access import EpisodicModel
 from reprl.mdp.tabular import TabularMDP
+from reprl.paper.q_agent import Agent, explore_episodes, make_agent, make_schedule, restart, update
+from reprl.sources.models import EpisodicModel
 from tests import naive_explore
 
 KEY, RUN = 0x1234_5678_9ABC_DEF0, 5

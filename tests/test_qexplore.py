@@ -18,13 +18,13 @@ from scipy import stats
 
 import reprl
 from reprl.errors import ReprlError
-from reprl.explore import qexplore
-from reprl.explore.qagent import explore_episodes, make_agent, make_schedule, restart
-from reprl.explore.qexplore import explore
-from reprl.explore.runs import Exploration, RunSettings
-from reprl.mdp.access import EpisodicModel
 from reprl.mdp.tabular import TabularMDP
+from reprl.paper import q_explore as qexplore
+from reprl.paper.q_agent import explore_episodes, make_agent, make_schedule, restart
+from reprl.paper.q_explore import explore
+from reprl.paper.runs import Exploration, RunSettings
 from reprl.randomness import DataStream
+from reprl.sources.models import EpisodicModel
 from tests import naive_explore
 from tests.statistics import FALSE_ALARM, chi_square, exceeds, keeps
 
@@ -160,9 +160,9 @@ def test_an_exception_in_progress_stops_everything_and_is_charged() -> None:
 _LONG_RUN = """
 import threading
 import reprl
-from reprl.explore.qexplore import explore
-from reprl.explore.runs import RunSettings
-from reprl.mdp.access import EpisodicModel
+from reprl.paper.q_explore import explore
+from reprl.paper.runs import RunSettings
+from reprl.sources.models import EpisodicModel
 
 model = EpisodicModel(reprl.make("random-mdp-v0", horizon=4), 1)
 explore(model, RunSettings(episodes=10), 1, quotas=(4,), purpose="warm")

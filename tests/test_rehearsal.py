@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.learning.rehearsal import APART, HALF, QUARTER, Answer, Rehearsal, asked_for, rehearse
-from reprl.mdp.access import GenerativeModel
+from reprl.assurance.rehearsal import APART, HALF, QUARTER, Answer, Rehearsal, asked_for, rehearse
+from reprl.canonical.choice import Choice, Rule, choose, make_rule, with_key
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import Choice, Rule, choose, make_rule, with_key
+from reprl.sources.models import GenerativeModel
 from tests import naive_rule
 from tests.statistics import FALSE_ALARM, chi_square_of
 from tests.test_rule import random_data

@@ -14,16 +14,16 @@ from scipy import stats
 
 import reprl
 from reprl.coupling.correlated import disagreement_bound
-from reprl.coupling.grade import JOINT, METHODS, PRODUCT, Grade
+from reprl.coupling.spec import JOINT, METHODS, PRODUCT, Grade
 from reprl.errors import ReprlError
-from reprl.explore.qexplore import explore
-from reprl.explore.rep_explore import Explored, Stage, collect_data, draw_ignored, find_partition, stack_tiers
-from reprl.explore.runs import Exploration, RunSettings
-from reprl.mdp.access import EpisodicModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.tiers import Tiers
+from reprl.paper.q_explore import explore
+from reprl.paper.rep_explore import Explored, Stage, collect_data, draw_ignored, find_partition, stack_tiers
+from reprl.paper.runs import Exploration, RunSettings
 from reprl.randomness import SharedKey
+from reprl.sources.models import EpisodicModel
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 BLOCK = 16

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.mdp.environment import Environment
 from reprl.mdp.tabular import Labels
 from reprl.report import write_report
 from reprl.report.charts import Axis
 from reprl.report.names import short_names
 from reprl.report.page import number
 from reprl.report.shades import BLANK, NONE, cells, ranks, shade
+from reprl.sources.environment import Environment
 from tests import report_samples
 
 SIX_MEGABYTES = 6_000_000

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reprl.coupling.correlated import disagreement_bound
-from reprl.coupling.grade import Grade
 from reprl.coupling.rounding import ROUNDINGS, round_vector, rounding_bound
+from reprl.coupling.spec import Grade
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream, SharedKey
 from tests import naive_coupling as naive

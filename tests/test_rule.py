@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
+from reprl.canonical.allocation import influence
+from reprl.canonical.choice import WIDTHS, Rule, choose, follow, make_rule, with_key
+from reprl.canonical.gaps import average_gaps, find_gaps, value_spread
+from reprl.canonical.plateau import plateau_laws
+from reprl.canonical.preferred import visits_of, weigh_tolerances
 from reprl.errors import ReprlError
-from reprl.explore.unknown import weigh_unknown, weigh_unseen
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import WIDTHS, Rule, choose, follow, make_rule, with_key
-from reprl.rule.gaps import average_gaps, find_gaps, value_spread
-from reprl.rule.influence import influence
-from reprl.rule.preferred import visits_of, weigh_tolerances
-from reprl.rule.sampled import plateau_laws
+from reprl.sources.optimism import weigh_unknown, weigh_unseen
 from tests import naive, naive_rule
 
 SEEDS = st.integers(0, 2**32)

@@ -12,10 +12,10 @@ import pytest
 from scipy import special
 
 import reprl
-from reprl.auditing.same_world import same_world
+from reprl.auditing.two_sample import same_world
 from reprl.cli.app import main
-from reprl.mdp.contrast import BINS, LEVEL
 from reprl.mdp.counts import tally
+from reprl.mdp.homogeneity import BINS, LEVEL
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import reprl
-from reprl.tasks import cluster, count_hands
+from reprl.execution.tasks import cluster, count_hands
 from tests import kills
 from tests.loopback import PATH, ROOT, Cluster, wait_for
 from tests.shop import Shop
@@ -30,7 +30,7 @@ COMPARED: dict[str, Any] = {"horizon": 3, "access": "generative", "pairs": 6, "l
 CLIENT = """
 import sys
 from pathlib import Path
-from reprl.tasks import cluster
+from reprl.execution.tasks import cluster
 from tests.kills import Noting, audit
 with cluster(sys.argv[1]):
     print(audit(Noting(sys.argv[2], 0.02), Path(sys.argv[3]), 60), end="")

@@ -24,8 +24,8 @@ from reprl.artifacts.recipe import Recipe
 from reprl.auditing.record import AuditReport
 from reprl.cli.app import main
 from reprl.errors import ReprlError
-from reprl.files import open_output, read_bounded, try_lock, write_atomic
-from reprl.terminal import Visible, visible
+from reprl.execution.terminal import Visible, visible
+from reprl.storage.files import open_output, read_bounded, try_lock, write_atomic
 from tests import report_samples
 
 EVIL = "reprl_evil_marker"

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
+from reprl.canonical.choice import choose, make_rule
+from reprl.canonical.gaps import find_gaps
 from reprl.errors import ReprlError
 from reprl.mdp.dynamics import Data, empirical_dynamics, without_unseen
 from reprl.mdp.icu import icu_sepsis, read_numbers
-from reprl.rule.choice import choose, make_rule
-from reprl.rule.gaps import find_gaps
 
 needs_icu = pytest.mark.skipif(util.find_spec("icu_sepsis") is None, reason="the extra icu is not installed")
 

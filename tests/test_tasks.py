@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.checkpoints import WORK, Checkpoint, Content, Kept, discard, open_checkpoint, recall
 from reprl.errors import ReprlError
-from reprl.tasks import WINDOW, cluster, count_hands, run_tasks
+from reprl.execution.tasks import WINDOW, cluster, count_hands, run_tasks
+from reprl.storage.checkpoints import WORK, Checkpoint, Content, Kept, discard, open_checkpoint, recall
 from tests.faults import alive
 from tests.loopback import wait_for
 
@@ -307,7 +307,7 @@ def test_a_run_of_the_rule_sampled_goes_on_where_it_was(tmp_path):
 
 BEGUN_LATE = """
 import os, subprocess, sys
-words = "import sys, time; from reprl.tasks import _begin; _begin(int(sys.argv[1])); print('works', flush=True); "
+words = "import sys, time; from reprl.execution.tasks import _begin; _begin(int(sys.argv[1])); print('works', flush=True); "
 words += "time.sleep(60)"
 child = subprocess.Popen([sys.executable, "-c", words, str(os.getpid() + int(sys.argv[1]))], stdout=subprocess.PIPE)
 print(child.stdout.readline().decode().strip(), child.pid, flush=True)

@@ -17,16 +17,16 @@ import reprl
 from experiments.whole import __main__ as experiment
 from experiments.whole import plan as plan_of
 from experiments.whole import present
-from reprl.bounds import sharp
-from reprl.bounds.planner import plan
-from reprl.coupling.grade import Grade
-from reprl.decide.best_arm import plan_best_arm
-from reprl.explore.qagent import explore_episodes, make_agent, make_schedule, restart
-from reprl.learning.constants import Constants, Task, paper_calls
+from reprl.coupling.spec import Grade
+from reprl.lab import sharp
+from reprl.lab.planner import plan
 from reprl.learning.settings import Settings
-from reprl.learning.whole import run_whole, settle
 from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
+from reprl.paper.constants import Constants, Task, paper_calls
+from reprl.paper.full import run_whole, settle
+from reprl.paper.q_agent import explore_episodes, make_agent, make_schedule, restart
+from reprl.paper.rep_var_bandit import plan_best_arm
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 ROOT = Path(__file__).parent.parent

@@ -18,8 +18,8 @@ import pytest
 
 import reprl
 from reprl.learning.settings import Settings
-from reprl.learning.whole import run_whole
 from reprl.mdp.counts import Counts
+from reprl.paper.full import run_whole
 
 S, A, H = 3, 2, 2
 RHO, DELTA, EPSILON = 0.1, 0.1, 0.5

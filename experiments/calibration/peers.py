@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reprl
-from reprl.peers import generative, list_robust, make_learner, optimistic, rmax
-from reprl.peers.registry import Rival
+from reprl.lab.baselines import generative, list_robust, make_learner, optimistic, rmax
+from reprl.lab.baselines.registry import Rival
 
 RHO, DELTA, SEED = 0.1, 0.1, 0
 PAIRS = {True: 60, False: 10}

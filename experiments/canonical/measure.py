@@ -26,16 +26,16 @@ from experiments.canonical.plan import (
     Case,
     Effort,
 )
+from reprl.assurance.rehearsal import Answer, Rehearsal, rehearse
 from reprl.auditing.compare import Contender, contenders, run_row
-from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
-from reprl.mdp.access import GenerativeModel
+from reprl.canonical.choice import Choice, Rule, choose, make_rule, with_key
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.preferred import visits_of
 from reprl.mdp.catalogue import make
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw, true_dynamics
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import Choice, Rule, choose, make_rule, with_key
-from reprl.rule.gaps import find_gaps
-from reprl.rule.preferred import visits_of
+from reprl.sources.models import GenerativeModel
 from tests.shop import Shop
 
 Found = dict[str, Any]

@@ -84,7 +84,7 @@ class Need(NamedTuple):
 
 
 def per_cell(data: Data) -> list[Need]:
-    """Return what ``reprl.bounds.forecast`` is based on."""
+    """Return what ``reprl.lab.forecast`` is based on."""
     out = []
     for case in cases():
         found = [found for name, found in data["measured"].items() if name.partition("#")[0] == case.name]

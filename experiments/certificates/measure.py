@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from experiments.certificates import plan
-from reprl.certainty.verdict import judge, prepare
-from reprl.learning.certificate import HALFWAY, make_certificate, witness_of
+from reprl.assurance.certificate import HALFWAY, make_certificate, witness_of
+from reprl.assurance.verdict import judge, prepare
+from reprl.canonical.choice import Rule, choose, follow, make_rule
 from reprl.learning.learner import learn
 from reprl.learning.rounds import call, doubling
-from reprl.mdp.access import GenerativeModel
 from reprl.mdp.dynamics import true_dynamics
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.rule.choice import Rule, choose, follow, make_rule
+from reprl.sources.models import GenerativeModel
 
 
 def _rule(mdp: TabularMDP, shared_seed: int) -> Rule:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from experiments.certificates import plan
-from reprl.bounds.planner import plan as size_plan
+from reprl.lab.planner import plan as size_plan
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.certificates -->\n", "<!-- end of tables -->\n"

@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 
 import reprl
 from experiments.runner import Experiment, Job
-from reprl.peers import greedy_policy
-from reprl.peers.generative import phased_values
+from reprl.lab.baselines import greedy_policy
+from reprl.lab.baselines.generative import phased_values
 from reprl.randomness import DataStream
 
 EPSILON, DELTA, RHO = 0.02, 0.001, 0.2

@@ -23,9 +23,9 @@ from experiments.lower_bounds.measure import where_parted
 from experiments.lower_bounds.sweep import Effort
 from experiments.runner import Experiment, Job
 from reprl.auditing.evidence import exact_interval
-from reprl.bounds.disagreement import race_disagreement
-from reprl.coupling.grade import Grade
-from reprl.decide.best_arm import select
+from reprl.coupling.spec import Grade
+from reprl.lab.lower_bounds.disagreement import race_disagreement
+from reprl.paper.rep_var_bandit import select
 from reprl.randomness import DataStream
 from tests import naive_explore
 from tests.test_qexplore import dependence, fork, kernel_hits, naive_hits, small

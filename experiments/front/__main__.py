@@ -11,7 +11,7 @@ from typing import Any
 import reprl
 from experiments.front import pictures
 from experiments.runner import Experiment, Job
-from reprl.peers import empirical_values, greedy_policy
+from reprl.lab.baselines import empirical_values, greedy_policy
 
 ENV, OPTIONS, SHARED_SEED = "gridworld-v0", {"horizon": 6, "size": 4}, 7
 EPSILON, RHO = 0.3, 0.1

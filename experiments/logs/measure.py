@@ -12,9 +12,9 @@ from experiments.logs import plan
 from reprl.learning.learner import LearnResult
 from reprl.learning.logged import learn_log
 from reprl.mdp.counts import Counts
+from reprl.mdp.planning import empirical_values, greedy_policy
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
-from reprl.peers.planning import empirical_values, greedy_policy
 
 RIDGE = 1.0
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from experiments.lower_bounds.sweep import DELTA, LEARNER_HORIZON, REAL_LIMIT, Effort, Point
-from reprl.bounds.disagreement import race_disagreement
-from reprl.bounds.hard_mdp import signs_from_reprl
-from reprl.bounds.problems import cube_instance, sign_excess
-from reprl.bounds.solvers import plan_signs, sign_scores, sign_solver
-from reprl.bounds.sources import rademacher
 from reprl.coupling.correlated import correlated_sample
-from reprl.coupling.grade import Grade
 from reprl.coupling.mechanisms import compact
+from reprl.coupling.spec import Grade
+from reprl.lab.lower_bounds.disagreement import race_disagreement
+from reprl.lab.lower_bounds.hard_mdp import signs_from_reprl
+from reprl.lab.lower_bounds.problems import cube_instance, sign_excess
+from reprl.lab.lower_bounds.solvers import plan_signs, sign_scores, sign_solver
+from reprl.lab.lower_bounds.sources import rademacher
 from reprl.learning.learner import learner
 from reprl.learning.settings import LearnOptions
 from reprl.randomness import DataStream, SharedKey

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.whole import plan
-from reprl.decide.induction import Induction, tiered_induction
 from reprl.errors import ReprlError
-from reprl.learning.constants import Constants
 from reprl.learning.learner import make_settings
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
-from reprl.learning.whole import explore_tiers, run_whole, settle
-from reprl.mdp.access import EpisodicModel, GenerativeModel
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.tiers import Tiers, check_niceness
+from reprl.paper.constants import Constants
+from reprl.paper.full import explore_tiers, run_whole, settle
+from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.models import EpisodicModel, GenerativeModel
 
 Array = NDArray[np.float64]
 

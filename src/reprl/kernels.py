@@ -10,7 +10,9 @@ counts as none.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -26,7 +28,10 @@ def njit(**options: Any) -> Callable[[F], F]:
     def compiled(function: F) -> F:
         found: Any = numba.njit(**options)(function)
         if options.get("cache") and found is not function:  # it is where compiling is switched off
-            found._cache._cache_file.__class__ = _Signed
+            file = found._cache._cache_file
+            file.__class__ = _Signed
+            file.module = function.__module__
+            file.sources = hash_sources(function.__module__)
         return cast(F, found)
 
     return compiled
@@ -35,24 +40,54 @@ def njit(**options: Any) -> Callable[[F], F]:
 class _Signed(IndexDataCacheFile):
     """Numba's file of compiled signatures, in which every entry names its sources and its signature."""
 
+    module: str
+    sources: str
+    """As they were when the module was imported."""
+
     def save(self, key: Any, data: Any, *rest: Any) -> None:
-        if _hash_sources() == _SOURCES:  # else they have changed since they were imported
-            super().save(key, (_SOURCES, key, data), *rest)  # type: ignore[no-untyped-call]
+        hash_sources.cache_clear()
+        if hash_sources(self.module) == self.sources:  # else they have changed since they were imported
+            super().save(key, (self.sources, key, data), *rest)  # type: ignore[no-untyped-call]
 
     def load(self, key: Any) -> Any:
         found = super().load(key)  # type: ignore[no-untyped-call]
-        signed = isinstance(found, tuple) and len(found) == 3 and found[:2] == (_SOURCES, key)
+        signed = isinstance(found, tuple) and len(found) == 3 and found[:2] == (self.sources, key)
         return found[2] if signed else None
 
 
-def _hash_sources() -> str:
-    """Hash every file of this package that has kernels, or tuples whose fields they may read by name."""
+@cache
+def hash_sources(module: str) -> str:
+    """Hash a module and all that it imports of this package, directly or not: where its kernels and tuples come from.
+
+    Imports count wherever they stand, those for type checkers too: a kernel's arguments are annotated, so the tuples
+    that it reads by name come from a module that is imported.
+    """
+    found: dict[str, bytes] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _path_of(name)
+        if name in found or path is None:
+            continue
+        found[name] = path.read_bytes()
+        waiting += _imported(found[name])
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        text = path.read_bytes()
+    for name, text in sorted(found.items()):
         if b"@njit(" in text or b"(NamedTuple)" in text:
-            digest.update(text)
+            digest.update(name.encode() + b"\n" + text)
     return digest.hexdigest()
 
 
-_SOURCES = _hash_sources()
+def _path_of(module: str) -> Path | None:
+    """The file of a module of this package; None for anything else."""
+    path = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    return path if module.startswith("reprl.") and path.is_file() else None
+
+
+def _imported(text: bytes) -> list[str]:
+    """What a source imports, as modules: `from a import b` may name a.b or a."""
+    return [
+        name
+        for base, names in re.findall(r"^[ \t]*from (reprl[\w.]*) import \(?([^)#]*?)(?:\)|$)", text.decode(), re.M)
+        for name in (base, *(f"{base}.{part.split()[0]}" for part in names.split(",") if part.strip()))
+    ]

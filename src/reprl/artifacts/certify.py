@@ -10,8 +10,7 @@ import numpy as np
 from reprl.artifacts.choices import certificate_document
 from reprl.artifacts.folder import COUNTS, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
-from reprl.errors import ReprlError, check_probability
-from reprl.learning.certificate import (
+from reprl.assurance.certificate import (
     Certificate,
     Witness,
     certified_delta,
@@ -20,6 +19,7 @@ from reprl.learning.certificate import (
     rule_of,
     witness_of,
 )
+from reprl.errors import ReprlError, check_probability
 from reprl.mdp.dynamics import Data
 
 

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.documents import Reader, plain
+from reprl.assurance.certificate import SOURCES, Certificate, Witness, make_certificate, rule_of
+from reprl.assurance.rehearsal import Rehearsal
+from reprl.canonical.choice import KINDS, candidates_of, make_rule
 from reprl.errors import ReprlError, quote
-from reprl.learning.certificate import SOURCES, Certificate, Witness, make_certificate, rule_of
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data
 from reprl.randomness import SharedKey
-from reprl.rule.choice import KINDS, candidates_of, make_rule
+from reprl.storage.documents import Reader, plain
 
 MOST = 2**16
 """Candidates of a kind, and teams of a rehearsal, that a document may speak of."""
@@ -27,7 +27,7 @@ class Candidate(NamedTuple):
     """One candidate of the rule, which a second team may follow."""
 
     kind: str
-    """One of ``reprl.rule.choice.KINDS``."""
+    """One of ``reprl.canonical.choice.KINDS``."""
     number: int
     tolerance: float
     """u, or the width of the laws."""
@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a run chose among the candidates, and how firmly; the fields are those of ``reprl.rule.choice.Choice``."""
+    """What a run chose among the candidates, and how firmly; the fields are those of ``reprl.canonical.choice.Choice``."""
 
     kind: str
     candidate: int

@@ -20,9 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
-from reprl.documents import naming
 from reprl.errors import ReprlError
-from reprl.files import (
+from reprl.execution.terminal import visible
+from reprl.learning.learner import LearnResult
+from reprl.mdp.policy import Policy, check_policy
+from reprl.sources.environment import Environment
+from reprl.storage.documents import naming
+from reprl.storage.files import (
     check_replaceable,
     fill,
     make_folders,
@@ -32,10 +36,6 @@ from reprl.files import (
     sync_folder,
     try_lock,
 )
-from reprl.learning.learner import LearnResult
-from reprl.mdp.environment import Environment
-from reprl.mdp.policy import Policy, check_policy
-from reprl.terminal import visible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.choices import CERTIFIED, Certified, Chosen, read_rehearsal, rehearsal_document, undecided_document
 from reprl.artifacts.recipe import package_version
-from reprl.documents import Reader, check_printable, decode, digest, load, naming, pretty
+from reprl.assurance.coverage import Coverage
+from reprl.assurance.rehearsal import Rehearsal
 from reprl.errors import ReprlError, quote
-from reprl.files import write_atomic
 from reprl.guarantee import Guarantee
-from reprl.learning.coverage import Coverage
 from reprl.learning.learner import LearnResult
-from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import RULES
 from reprl.mdp.counts import Counts
-from reprl.mdp.environment import labels_document, printable_labels, read_labels
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
+from reprl.sources.environment import labels_document, printable_labels, read_labels
+from reprl.storage.documents import Reader, check_printable, decode, digest, load, naming, pretty
+from reprl.storage.files import write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reprl.artifacts.choices import Candidate, Chosen
-from reprl.coupling.grade import Grade
-from reprl.coupling.own import own_name
-from reprl.documents import Reader, digest, load, naming, plain, pretty
+from reprl.coupling.custom import own_name
+from reprl.coupling.spec import Grade
 from reprl.errors import ReprlError, check_int, quote
-from reprl.files import write_atomic
-from reprl.learning.constants import DEFAULT_SCALE
 from reprl.learning.learner import LearnResult, learn
 from reprl.learning.logged import learn_spec
 from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import PREFIX, make
-from reprl.mdp.environment import SIZES, Environment, describe
-from reprl.mdp.forever import MOST
-from reprl.mdp.gymnasium.model import would_import
-from reprl.mdp.logs.spec import ID, LogSpec
+from reprl.mdp.discounted import MOST
 from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.paper.constants import DEFAULT_SCALE
 from reprl.randomness import STREAM_VERSION
+from reprl.sources.environment import SIZES, Environment, describe
+from reprl.sources.gymnasium.model import would_import
+from reprl.sources.logs.spec import ID, LogSpec
+from reprl.storage.documents import Reader, digest, load, naming, plain, pretty
+from reprl.storage.files import write_atomic
 
 if TYPE_CHECKING:
-    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 _FORMAT = "reprl-recipe"
 _VERSION = 2

@@ -13,13 +13,13 @@ import numpy as np
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.documents import decode, stated_format
 from reprl.errors import ReprlError, quote
-from reprl.files import read_bounded
-from reprl.mdp.environment import describe
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.sources.environment import describe
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.storage.documents import decode, stated_format
+from reprl.storage.files import read_bounded
 
 SAME_DATA = "both runs used one data seed: equal policies show determinism, not replicability"
 SAME_LOG = "both runs read one log: equal policies show determinism, not replicability"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reprl.auditing.evidence import VERDICTS, Estimate
-from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, check_real, quote
-from reprl.files import write_atomic
-from reprl.frames import frame
-from reprl.terminal import Visible, visible
+from reprl.execution.terminal import Visible, visible
+from reprl.storage.documents import Reader, dump, load, plain
+from reprl.storage.files import write_atomic
+from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,16 +16,16 @@ from reprl.auditing.agent_record import AgentPair, AgentReport, Place
 from reprl.auditing.evidence import Estimate, bounded_interval, exact_interval, p_value, student
 from reprl.auditing.pairs import resolve_learner
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.execution.progress import progress_bar
 from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_of
 from reprl.learning.protocol import name_of
-from reprl.mdp.environment import fresh_model, open_environment
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
-from reprl.progress import progress_bar
 from reprl.randomness import DataStream, SharedKey, fresh_seed
+from reprl.sources.environment import fresh_model, open_environment
 
 if TYPE_CHECKING:
-    from reprl.mdp.gymnasium.learner_env import Arena
+    from reprl.sources.gymnasium.learner_env import Arena
 
 _PROBES, _SHOWN, _TEXT = 20, 12, 120
 """States of each pair that all agents are asked about, states that a report lists, and characters of each."""
@@ -148,7 +148,7 @@ class _Bench(NamedTuple):
 def _bench(
     env: Any, learner: Any, horizon: int | None, bounds: tuple[float, float] | None, options: dict[str, Any]
 ) -> _Bench:
-    from reprl.mdp.gymnasium.learner_env import Arena, LearnerEnv
+    from reprl.sources.gymnasium.learner_env import Arena, LearnerEnv
 
     trainer = as_learner(learner)
     if isinstance(trainer, EnvLearner):
@@ -205,7 +205,7 @@ class _Met(NamedTuple):
 
 def _meet(bench: _Bench, number: int, seed: int, episodes: int, same: Callable[[Any, Any], bool]) -> _Met:
     """Train two agents under one key and let each play while the other is asked."""
-    from reprl.mdp.gymnasium.learner_env import LearnerEnv
+    from reprl.sources.gymnasium.learner_env import LearnerEnv
 
     shared = SharedKey(int(DataStream(seed, "audit/shared").integers(1, number)[0]) >> 1)
     words = DataStream(seed, "audit/data", number).integers(2)

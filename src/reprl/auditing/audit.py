@@ -13,17 +13,17 @@ from reprl.auditing.facts import largest_reach, optimal_scores, reachable
 from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys
 from reprl.auditing.record import AuditReport
 from reprl.auditing.tally import Tally, loss_of, spread_of
-from reprl.checkpoints import open_checkpoint, recall
-from reprl.documents import plain
 from reprl.errors import ReprlError, check_int, check_probability, quote
+from reprl.execution.progress import progress_bar
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.learner import ReprlLearner, suited
 from reprl.learning.settings import LearnerOptions, Settings
-from reprl.mdp.environment import describe, open_environment
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
-from reprl.progress import progress_bar
 from reprl.randomness import fresh_seed
+from reprl.sources.environment import describe, open_environment
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.storage.checkpoints import open_checkpoint, recall
+from reprl.storage.documents import plain
 
 Tell = Callable[[int, int], None]
 
@@ -64,7 +64,7 @@ def audit(
 
     Args:
         env: as in ``reprl.learn``.
-        learner: a name in ``reprl.peers.learners()``; any ``learner(model, shared_key, **learn_options)``, whose
+        learner: a name in ``reprl.lab.baselines.learners()``; any ``learner(model, shared_key, **learn_options)``, whose
             ``access`` attribute, if any, says which model it needs; or a ``train(env, **learn_options)`` of a
             gymnasium.Env. What either may return: ``reprl.env_learner``.
         pairs: shared keys to try.

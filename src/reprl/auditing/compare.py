@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
-from reprl.checkpoints import Checkpoint, open_checkpoint, recall
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.accuracy import rescale_epsilon
 from reprl.learning.adapters import EnvLearner, as_learner, takes
 from reprl.learning.protocol import Learner, access_of, least_budget, name_of
 from reprl.learning.settings import ACCESSES
-from reprl.mdp.environment import check_access, describe, fresh_model, open_environment
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
+from reprl.sources.environment import check_access, describe, fresh_model, open_environment
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
 LIMITS = {"generative": 2**34, "episodic": 2**22}
 """Largest budgets of `compare`: parallel samples cost no time, episodes do."""
@@ -48,7 +48,7 @@ class Contender(NamedTuple):
 
     label: str
     name: str
-    """In ``reprl.peers.learners()``."""
+    """In ``reprl.lab.baselines.learners()``."""
     access: str
     options: Mapping[str, Any]
     own: Learner | None = None
@@ -56,7 +56,7 @@ class Contender(NamedTuple):
 
     def make(self, budget: int | None = None) -> Learner:
         """Return the learner that spends at most a budget."""
-        from reprl.peers import make_learner
+        from reprl.lab.baselines import make_learner
 
         if self.own is not None:
             return partial(self.own, samples=budget)
@@ -78,7 +78,7 @@ def contenders(
     rho: float = 0.1,
 ) -> list[Contender]:
     """Return who takes part: the named learners and one's own, under every access they have (or the one asked for)."""
-    from reprl.peers import learners as list_learners
+    from reprl.lab.baselines import learners as list_learners
 
     known = {entry.name: entry for entry in list_learners()}
     if learners is not None and (isinstance(learners, str) or not isinstance(learners, Sequence) or not learners):
@@ -135,7 +135,7 @@ def compare(
 
     Args:
         env: whatever ``reprl.learn`` takes. In a black box disagreement alone is asked for, beside what policies earn.
-        learners: names in ``reprl.peers.learners()``, or your own, which are given `samples`; None for all with a name.
+        learners: names in ``reprl.lab.baselines.learners()``, or your own, which are given `samples`; None for all with a name.
         horizon: as in ``reprl.learn``.
         reward_range: as in ``reprl.learn``.
         epsilon: accepted mean suboptimality; also what the learners are asked for.

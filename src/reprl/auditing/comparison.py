@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from reprl.auditing.evidence import Estimate
 from reprl.auditing.search import Crossing, Tried
-from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, quote
-from reprl.files import write_atomic
-from reprl.frames import frame
-from reprl.mdp.environment import Environment
-from reprl.terminal import Visible, visible
+from reprl.execution.terminal import Visible, visible
+from reprl.sources.environment import Environment
+from reprl.storage.documents import Reader, dump, load, plain
+from reprl.storage.files import write_atomic
+from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
     import pandas as pd

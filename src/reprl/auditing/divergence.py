@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.facts import TIE
-from reprl.decide.induction import Induction
+from reprl.canonical.choice import Choice
 from reprl.learning.protocol import Run
-from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy
-from reprl.rule.choice import Choice
+from reprl.paper.rep_rl_bandit import Induction
+from reprl.sources.environment import Environment
 
 STAGES = ("choice", "comparison", "length", "partition", "arms", "rounding", "policy")
 """In the order in which a run passes them: the first two of the rule "canonical", then those of "sampled"; "policy" for

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
 from reprl.auditing.record import read_divergence
-from reprl.checkpoints import Checkpoint, Content, Kept
-from reprl.documents import Reader
 from reprl.errors import ReprlError, check_choice, quote
+from reprl.execution.tasks import count_hands, run_tasks
 from reprl.learning.adapters import as_learner, policy_of
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import Learner, Run, access_of, name_of
 from reprl.learning.settings import ACCESSES
-from reprl.mdp.environment import Environment, check_access, describe, fresh_model
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.tasks import count_hands, run_tasks
+from reprl.sources.environment import Environment, check_access, describe, fresh_model
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.storage.checkpoints import Checkpoint, Content, Kept
+from reprl.storage.documents import Reader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def _named(env: TabularMDP | GymnasiumModel, rho: float, access: str | None, opt
 def _rival(
     name: str, env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]
 ) -> Subject:
-    from reprl.peers import learners, make_learner
+    from reprl.lab.baselines import learners, make_learner
 
     known = {entry.name: entry.options for entry in learners()}
     bound = {**({"rho": rho} if "rho" in known.get(name, ()) else {}), **options}

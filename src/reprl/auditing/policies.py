@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.evidence import Estimate, student
-from reprl.documents import Reader
-from reprl.mdp.environment import Environment
+from reprl.sources.environment import Environment
+from reprl.storage.documents import Reader
 
 if TYPE_CHECKING:
     from reprl.auditing.record import AuditReport

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
-from reprl.documents import Reader, dump, load, plain
 from reprl.errors import ReprlError, check_int, check_real, quote
-from reprl.files import write_atomic
-from reprl.frames import cell_columns, frame
+from reprl.execution.terminal import Visible, visible
 from reprl.learning.settings import ACCESSES
-from reprl.mdp.environment import Environment
-from reprl.terminal import Visible, visible
+from reprl.sources.environment import Environment
+from reprl.storage.documents import Reader, dump, load, plain
+from reprl.storage.files import write_atomic
+from reprl.storage.frames import cell_columns, frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,14 +11,14 @@ import numpy as np
 
 from reprl.auditing.evidence import Estimate, SequentialTest, student
 from reprl.auditing.pairs import KeyRuns, Subject, Trial, run_keys
-from reprl.checkpoints import Checkpoint
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import ACCESSES
-from reprl.mdp.environment import describe
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
+from reprl.sources.environment import describe
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.storage.checkpoints import Checkpoint
 
 LEVEL = 0.05
 """Chance of each of the two errors of a judgement."""

@@ -8,8 +8,8 @@ from reprl.cli.answer import progress_wanted
 
 if TYPE_CHECKING:
     from reprl.learning.settings import Settings
-    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 LONG = 10.0
 """Seconds from which on work is long."""
@@ -27,8 +27,8 @@ def announce(
         return
     from rich.console import Console
 
-    from reprl.bounds.forecast import forecast
     from reprl.errors import ReprlError
+    from reprl.lab.forecast import forecast
 
     options = settings.as_dict()
     try:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reprl.terminal import Visible, visible
+from reprl.execution.terminal import Visible, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

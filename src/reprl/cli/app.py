@@ -40,7 +40,7 @@ from reprl.cli.signals import ending_in_order
 from reprl.cli.twice import twice
 from reprl.cli.verify import verify
 from reprl.errors import ReprlError, find_foreign
-from reprl.terminal import LIKE_ASCII, visible
+from reprl.execution.terminal import LIKE_ASCII, visible
 
 HELP = """
 Reinforcement learning whose policies replicate on fresh data.

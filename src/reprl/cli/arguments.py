@@ -19,9 +19,9 @@ from reprl.errors import ReprlError, quote
 
 if TYPE_CHECKING:
     from reprl.artifacts.recipe import Recipe
-    from reprl.mdp.environment import Environment
-    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.environment import Environment
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 
 @cache
@@ -81,7 +81,7 @@ def complete_env(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_learner(incomplete: str) -> list[tuple[str, str]]:
     """What a shell may offer for the name of a learner."""
-    from reprl.peers.registry import learners
+    from reprl.lab.baselines.registry import learners
 
     return [(entry.name, entry.description) for entry in learners() if entry.name.startswith(incomplete)]
 
@@ -295,7 +295,7 @@ def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, A
 @contextmanager
 def open_out(out: Path | None) -> Iterator[Callable[[str | bytes], str]]:
     """Open an output before work begins; yield what writes a text or bytes there and says why not, if it cannot."""
-    from reprl.files import open_output
+    from reprl.storage.files import open_output
 
     if out is None:
         yield lambda _: ""
@@ -374,8 +374,8 @@ def plan_recipe(
     from reprl.artifacts.recipe import Recipe
     from reprl.cli.environment import open_named
     from reprl.learning.learner import check_options, limit_time, make_settings, suited
-    from reprl.mdp.environment import describe
     from reprl.randomness import fresh_seed
+    from reprl.sources.environment import describe
 
     options = {"stationary": False, **options} if by_steps else options
     check_options(options)

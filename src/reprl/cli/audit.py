@@ -11,8 +11,8 @@ from reprl.cli import arguments as args
 from reprl.cli.answer import BAD_INPUT, DIFFERENT, FINE, Answer, progress_wanted
 
 if TYPE_CHECKING:
-    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 Learner = Annotated[
     str,
@@ -82,7 +82,7 @@ def audit(
     """
     from reprl.auditing.audit import audit as run_audit
     from reprl.cli.environment import names_object, open_named, read_object
-    from reprl.tasks import cluster
+    from reprl.execution.tasks import cluster
 
     given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
     given |= {"access": access, "rule": rule, "preference": preference, "constants": constants, "scale": scale}

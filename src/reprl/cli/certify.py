@@ -14,7 +14,7 @@ from reprl.errors import ReprlError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.learning.certificate import Certificate
+    from reprl.assurance.certificate import Certificate
 
 
 def certify(
@@ -88,7 +88,7 @@ def _show(console: Console, found: Certificate, remarks: list[str]) -> None:
 
 def certificate_rows(found: Certificate) -> list[tuple[str, object]]:
     """Rows for people."""
-    from reprl.learning.certificate import CONFIDENCE, SOURCES
+    from reprl.assurance.certificate import CONFIDENCE, SOURCES
 
     rows: list[tuple[str, object]] = [("certificate", str(found))]
     if found.fingerprint is not None:

@@ -51,7 +51,7 @@ def compare(
     """
     from reprl.auditing.compare import compare as run_comparison
     from reprl.cli.environment import names_object, open_named, read_object
-    from reprl.tasks import cluster
+    from reprl.execution.tasks import cluster
 
     asked = {
         "epsilon": epsilon,

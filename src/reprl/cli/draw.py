@@ -15,8 +15,8 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from reprl.artifacts.verify import Verification
-    from reprl.mdp.environment import Environment
     from reprl.mdp.policy import Policy
+    from reprl.sources.environment import Environment
 
 MAX_STEPS = 12
 MAX_STATES = 24

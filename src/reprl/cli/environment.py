@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from reprl.errors import ReprlError, quote
 from reprl.mdp.catalogue import PREFIX, make
-from reprl.mdp.environment import open_environment
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import open_environment
+from reprl.sources.gymnasium.model import GymnasiumModel
 
 
 def open_named(

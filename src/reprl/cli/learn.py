@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from reprl.artifacts.folder import StoredRun
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import LearnResult
-    from reprl.mdp.environment import Environment
-    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.environment import Environment
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 
 def learn(
@@ -106,7 +106,7 @@ def _learn_from(
 ) -> Answer:
     """Learn once from an environment, and keep the data in sums where that was asked for; finished work is shown."""
     from reprl.artifacts.folder import find_finished
-    from reprl.tasks import cluster
+    from reprl.execution.tasks import cluster
 
     if out is not None and counts is None and not force:
         done = find_finished(out, recipe, drawn["data_seed"], certify=drawn["certify"])
@@ -152,7 +152,7 @@ def _seed(out: Path | None, shared_seed: int | None) -> int | None:
     """The shared seed that is given, or that of the run in a folder, finished or not."""
     from reprl.artifacts.folder import RECIPE, TASKS, find_file
     from reprl.artifacts.recipe import Recipe
-    from reprl.checkpoints import recall
+    from reprl.storage.checkpoints import recall
 
     if out is None or shared_seed is not None:
         return shared_seed
@@ -207,9 +207,9 @@ def run_recipe(
         The run, and why it could not be written: empty if it could, or was not to be.
     """
     from reprl.artifacts.folder import TASKS, open_folder
-    from reprl.checkpoints import discard
     from reprl.cli.announce import announce
-    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.sources.gymnasium.model import GymnasiumModel
+    from reprl.storage.checkpoints import discard
 
     box = isinstance(world, GymnasiumModel)  # samples of an MDP in memory cost next to nothing
     kept = out / TASKS if out is not None and box else None
@@ -258,7 +258,7 @@ def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
 
 def idle_cells(result: LearnResult, world: TabularMDP | GymnasiumModel) -> NDArray[np.bool_]:
     """(H, S): where a run decided nothing, because a state is ignored or the episode is over."""
-    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
     idle = result.tiers.ignorable.copy()
     if isinstance(world, GymnasiumModel):
@@ -275,7 +275,7 @@ def effort(result: LearnResult) -> str:
 def _show(
     console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None, own: str
 ) -> None:
-    from reprl.mdp.environment import describe
+    from reprl.sources.environment import describe
 
     keep = f"the data seed {result.data_seed}: a second team draws its own"
     team = f"reprl replicate {out}/recipe.json{own}"

@@ -10,7 +10,7 @@ from reprl.cli.answer import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.peers.registry import LearnerEntry
+    from reprl.lab.baselines.registry import LearnerEntry
 
 
 def learners(json: args.Json = False) -> Answer:
@@ -18,7 +18,7 @@ def learners(json: args.Json = False) -> Answer:
 
     reprl audit gridworld-v0 --learner ucbvi -o samples=100000
     """
-    from reprl.peers.registry import learners as every
+    from reprl.lab.baselines.registry import learners as every
 
     entries = every()
     document = {

@@ -26,8 +26,8 @@ def learn_from_log(
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import check_options, make_settings
     from reprl.learning.logged import end_of, specify
-    from reprl.mdp.logs.tables import open_table
     from reprl.randomness import fresh_seed
+    from reprl.sources.logs.tables import open_table
 
     world = {name: value for name, value in given.items() if value is not None}
     columns = args.read_columns(world.pop("column", None))

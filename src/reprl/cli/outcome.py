@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reprl.learning.learner import LearnResult
-    from reprl.mdp.environment import Environment
+    from reprl.sources.environment import Environment
 
 NAMED = 5
 """Undecided cells that are named."""

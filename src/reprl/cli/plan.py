@@ -13,10 +13,10 @@ from reprl.errors import ReprlError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reprl.bounds.forecast import Forecast
-    from reprl.bounds.planner import Plan
-    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.lab.forecast import Forecast
+    from reprl.lab.planner import Plan
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 PlanEnv = Annotated[
     str | None,
@@ -53,7 +53,7 @@ def plan(
 
     reprl plan gridworld-v0 --horizon 6
     """
-    from reprl.bounds.planner import plan as tabulate
+    from reprl.lab.planner import plan as tabulate
     from reprl.learning.accuracy import with_rescaled_epsilon
     from reprl.learning.settings import Settings
 
@@ -86,7 +86,7 @@ def plan(
 
 def _forecasts(world: TabularMDP | GymnasiumModel, workers: int, figures: dict[str, float]) -> list[Forecast]:
     """Forecast a run by every access that the environment has."""
-    from reprl.bounds.forecast import forecast
+    from reprl.lab.forecast import forecast
     from reprl.mdp.tabular import TabularMDP
 
     ways = ("episodic", "generative") if isinstance(world, TabularMDP) else ("episodic",)

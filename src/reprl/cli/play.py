@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.folder import StoredRun
-    from reprl.mdp.gymnasium.model import GymnasiumModel
-    from reprl.mdp.gymnasium.play import Episode
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.gymnasium.model import GymnasiumModel
+    from reprl.sources.gymnasium.play import Episode
 
 _SHOWN = 3
 """Episodes that are shown step by step."""
@@ -45,10 +45,10 @@ def play(
     reprl play run --episodes 100 --seed 1 --json
     """
     from reprl.artifacts.folder import load_run
-    from reprl.mdp.environment import episode_steps
-    from reprl.mdp.gymnasium.play import open_to_play
-    from reprl.mdp.gymnasium.play import play as play_once
     from reprl.randomness import DataStream, fresh_seed
+    from reprl.sources.environment import episode_steps
+    from reprl.sources.gymnasium.play import open_to_play
+    from reprl.sources.gymnasium.play import play as play_once
 
     check_int("--episodes", episodes, 1, 10**6)
     stored = load_run(run)
@@ -69,8 +69,8 @@ def play(
 def _document(
     stored: StoredRun, world: TabularMDP | GymnasiumModel, seed: int, played: list[Episode]
 ) -> dict[str, Any]:
-    from reprl.documents import plain
     from reprl.mdp.tabular import TabularMDP
+    from reprl.storage.documents import plain
 
     totals = [_own_units(world, episode) for episode in played]
     expected = None
@@ -91,8 +91,8 @@ def _document(
 
 def _own_units(world: TabularMDP | GymnasiumModel, episode: Episode) -> float:
     """The return in the rewards' own units; what plays a table pays from 0 to 1."""
-    from reprl.mdp.environment import episode_steps
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.environment import episode_steps
 
     if isinstance(world, TabularMDP) and (world.origin is None or not world.origin.id.startswith("gym:")):
         steps = sum((world.discount or 1.0) ** h for h in range(episode_steps(world)))

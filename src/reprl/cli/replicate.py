@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.recipe import Recipe
     from reprl.artifacts.verify import Evidence, Verification
-    from reprl.auditing.same_world import SameWorld
+    from reprl.auditing.two_sample import SameWorld
     from reprl.learning.learner import LearnResult
     from reprl.mdp.counts import Counts
-    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 
 Allow = Annotated[
@@ -101,7 +101,7 @@ def _answer(
     unsaved: str,
 ) -> Answer:
     """Compare the policies of both teams, and their data where the first has left them."""
-    from reprl.auditing.same_world import same_world
+    from reprl.auditing.two_sample import same_world
 
     comparison, remark = _compare(first, result, world, remark)
     tested = None if kept is None else same_world(kept, result.counts)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.verify import Verification
     from reprl.learning.learner import LearnResult
-    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 DataSeeds = Annotated[
     list[int] | None,
@@ -76,7 +76,7 @@ def twice(
         for seed, ahead in zip(seeds, (2, 0), strict=True)
     ]
     from reprl.artifacts.verify import compare_policies
-    from reprl.peers import empirical_values, greedy_policy
+    from reprl.lab.baselines import empirical_values, greedy_policy
 
     comparison = compare_policies(runs[0].policy, runs[1].policy, world)
     plain = [greedy_policy(empirical_values(run.counts, run.environment.discount or 0.0)) for run in runs]
@@ -111,8 +111,8 @@ def _show(
     from rich.text import Text
 
     from reprl.cli.draw import facts, print_comparison, print_policies, table_of
-    from reprl.mdp.environment import describe
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.environment import describe
 
     names = describe(world)
     console.print(f"{names.labels.name}: {names.labels.description}".rstrip(": "))

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.verify import Evidence, Verification
-    from reprl.mdp.environment import Environment
-    from reprl.mdp.gymnasium.model import GymnasiumModel
     from reprl.mdp.tabular import Labels, TabularMDP
+    from reprl.sources.environment import Environment
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 
 def verify(
@@ -62,7 +62,7 @@ def verify(
 
 def _place(sides: tuple[Evidence, Evidence]) -> Environment | None:
     """What is known of the environment: all that a recipe says, or the horizon of a policy."""
-    from reprl.mdp.environment import Environment
+    from reprl.sources.environment import Environment
 
     for side in sides:
         if side.recipe is not None:

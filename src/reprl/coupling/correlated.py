@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.grade import COUPLINGS, DEFAULT_BLOCK, JOINT, Grade
+from reprl.coupling.custom import OWN, Coupling, check_choices, check_own, function_of
 from reprl.coupling.gumbel_field import find_winners, make_search
-from reprl.coupling.own import OWN, Coupling, check_choices, check_own, function_of
+from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, JOINT, Grade
 from reprl.errors import ReprlError, check_array, check_distribution, check_int, rounding_of
 from reprl.kernels import njit
 from reprl.randomness import SharedKey, check_shared_key, philox, unit

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.own import Mechanism, function_of, own_name
+from reprl.coupling.custom import Mechanism, function_of, own_name
 from reprl.errors import ReprlError, check_array, check_distribution, check_probability, check_real
 
 MECHANISMS = ("compact", "exponential")

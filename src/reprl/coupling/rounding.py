@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, draw
-from reprl.coupling.grade import DEFAULT_BLOCK, METHODS, Grade
+from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, Grade
 from reprl.errors import ReprlError, check_array, check_choice, check_real
 from reprl.randomness import SharedKey, check_shared_key
 

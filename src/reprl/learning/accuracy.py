@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reprl.canonical.gaps import TIE, value_spread
 from reprl.errors import ReprlError, check_choice, check_real, quote
 from reprl.mdp.dynamics import true_dynamics
-from reprl.mdp.environment import Environment, describe
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import TabularMDP
-from reprl.rule.gaps import TIE, value_spread
+from reprl.sources.environment import Environment, describe
+from reprl.sources.gymnasium.model import GymnasiumModel
 
 EPSILON_UNITS = ("rescaled", "original", "spread")
 """Values, of rewards in [0, 1]; the rewards' own units; a share of the way from the worst policy to the best."""

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, check_int, quote
 from reprl.learning.protocol import Run, name_of
-from reprl.mdp.access import Model, mask_of
 from reprl.mdp.catalogue import PREFIX
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy, check_policy
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.models import Model, mask_of
 
 _OFFERED = ("shared_key", "seed", "samples")
 """What a function of an environment is given, besides, if it has a parameter of that name."""
@@ -68,7 +68,7 @@ class EnvLearner:
 
     def __call__(self, model: Any, shared_key: SharedKey, *, samples: int | None = None, **options: Any) -> Any:
         """Open the environment behind a model, train in it, and return whatever training returned."""
-        from reprl.mdp.gymnasium.learner_env import open_for_learner
+        from reprl.sources.gymnasium.learner_env import open_for_learner
 
         budget = self.samples if samples is None else check_int("samples", samples, 1)
         with open_for_learner(model, budget) as env:

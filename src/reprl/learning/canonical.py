@@ -13,13 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.checkpoints import Checkpoint
-from reprl.errors import ReprlError
-from reprl.explore.cover import cover, cover_planned, no_data
-from reprl.explore.crew import Crew
-from reprl.explore.unknown import find_unknown, weigh_unseen
-from reprl.guarantee import Guarantee
-from reprl.learning.certificate import (
+from reprl.assurance.certificate import (
     HALFWAY,
     SKIPPED,
     Certificate,
@@ -28,22 +22,28 @@ from reprl.learning.certificate import (
     make_certificate,
     witness_of,
 )
+from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
+from reprl.canonical.allocation import influence
+from reprl.canonical.choice import Choice, Rule, choose, follow, make_rule, with_key
+from reprl.canonical.gaps import find_gaps, value_spread
+from reprl.canonical.preferred import decided_cells, policy_loss, visits_of
+from reprl.errors import ReprlError
+from reprl.execution.pool import Crew
+from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
-from reprl.mdp.access import check_model, discount_of, is_stationary, mask_of
-from reprl.mdp.contrast import steps_alike
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, redraw
+from reprl.mdp.homogeneity import steps_alike
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
-from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
-from reprl.rule.gaps import find_gaps, value_spread
-from reprl.rule.influence import influence
-from reprl.rule.preferred import decided_cells, policy_loss, visits_of
+from reprl.sources.exploration import cover, cover_planned, no_data
+from reprl.sources.models import check_model, discount_of, is_stationary, mask_of
+from reprl.sources.optimism import find_unknown, weigh_unseen
+from reprl.storage.checkpoints import Checkpoint
 
 UNKNOWN = 0.1
 """Share of ε that cells of which too little is known may be worth when a run stops."""

@@ -10,27 +10,27 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from reprl.checkpoints import Checkpoint, open_checkpoint, recall
+from reprl.assurance.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.execution.progress import progress_bar
+from reprl.execution.terminal import visible
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import run_canonical, source, with_hint
-from reprl.learning.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
-from reprl.learning.episodic import practical_run, run_episodic
-from reprl.learning.generative import run_generative
+from reprl.learning.practical_episodic import practical_run, run_episodic
+from reprl.learning.practical_parallel import run_generative
 from reprl.learning.protocol import Run, number_within
 from reprl.learning.settings import LearnOptions, Settings
-from reprl.learning.whole import run_whole
-from reprl.mdp.access import check_model
 from reprl.mdp.catalogue import truncate
-from reprl.mdp.environment import Environment, describe, fresh_model, open_environment
-from reprl.mdp.forever import reduced_horizon
-from reprl.mdp.gymnasium.model import GymnasiumModel
+from reprl.mdp.discounted import reduced_horizon
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
-from reprl.progress import progress_bar
+from reprl.paper.full import run_whole
 from reprl.randomness import SharedKey, fresh_seed
-from reprl.terminal import visible
+from reprl.sources.environment import Environment, describe, fresh_model, open_environment
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.models import check_model
+from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,29 +11,29 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from reprl.assurance.coverage import find_coverage
+from reprl.assurance.rehearsal import Answer, Rehearsal, rehearse
+from reprl.canonical.choice import Choice, Rule, choose, follow, make_rule, with_key
+from reprl.canonical.gaps import find_gaps, value_spread
+from reprl.canonical.preferred import decided_cells, visits_of
+from reprl.canonical.supported import Supported, Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from reprl.errors import ReprlError, check_int
 from reprl.guarantee import Guarantee
-from reprl.learning.coverage import find_coverage
 from reprl.learning.learner import LearnResult, check_options, make_settings
 from reprl.learning.protocol import Run
-from reprl.learning.rehearsal import Answer, Rehearsal, rehearse
 from reprl.learning.settings import LearnOptions, Settings
+from reprl.mdp.discounted import check_discount
 from reprl.mdp.dynamics import Data
-from reprl.mdp.environment import printable_labels
-from reprl.mdp.forever import check_discount
-from reprl.mdp.gymnasium.model import REWARD_STEP
 from reprl.mdp.interface import Interface
-from reprl.mdp.logs.read import Log, read_log
-from reprl.mdp.logs.spec import LogSpec, check_labels, labels_allowed
-from reprl.mdp.logs.tables import Table, open_table
-from reprl.mdp.logs.words import find_labels, read_allowed
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key, fresh_seed
-from reprl.rule.choice import Choice, Rule, choose, follow, make_rule, with_key
-from reprl.rule.gaps import find_gaps, value_spread
-from reprl.rule.preferred import decided_cells, visits_of
-from reprl.rule.supported import Supported, Thresholds, draw_thresholds, find_supported, weigh_unknown_states
+from reprl.sources.environment import printable_labels
+from reprl.sources.gymnasium.model import REWARD_STEP
+from reprl.sources.logs.label_encoding import find_labels, read_allowed
+from reprl.sources.logs.read import Log, read_log
+from reprl.sources.logs.spec import LogSpec, check_labels, labels_allowed
+from reprl.sources.logs.tables import Table, open_table
 
 LEAST = 100
 """Episodes, or pieces of them where there is no last step, from which on a rehearsal says anything: redrawn logs of one

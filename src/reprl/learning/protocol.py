@@ -13,20 +13,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.decide.induction import Induction
+from reprl.assurance.certificate import Certificate, Witness
+from reprl.assurance.coverage import Coverage
+from reprl.assurance.rehearsal import Rehearsal
+from reprl.canonical.choice import Choice
 from reprl.errors import ReprlError
-from reprl.explore.rep_explore import Explored
 from reprl.guarantee import Guarantee
-from reprl.learning.certificate import Certificate, Witness
-from reprl.learning.constants import Constants
-from reprl.learning.coverage import Coverage
-from reprl.learning.rehearsal import Rehearsal
 from reprl.learning.settings import ACCESSES, Settings
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
+from reprl.paper.constants import Constants
+from reprl.paper.rep_explore import Explored
+from reprl.paper.rep_rl_bandit import Induction
 from reprl.randomness import SharedKey
-from reprl.rule.choice import Choice
 
 
 class Ballot(NamedTuple):

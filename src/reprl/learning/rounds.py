@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from reprl.errors import ReprlError, check_int
-from reprl.mdp.access import Parallel, mask_of
 from reprl.mdp.dynamics import Data
+from reprl.sources.models import Parallel, mask_of
 
 FIRST = 32
 """Parallel calls of the first round; by episodes, episodes per state and action."""

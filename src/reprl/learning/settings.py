@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict
 
-from reprl.coupling.grade import COUPLINGS, DEFAULT_BLOCK, Grade
+from reprl.coupling.custom import Coupling, Mechanism, check_own
 from reprl.coupling.mechanisms import MECHANISMS
-from reprl.coupling.own import Coupling, Mechanism, check_own
-from reprl.decide.best_arm import ROUNDINGS, Decision
-from reprl.decide.induction import Accuracy
+from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, Grade
 from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.guarantee import Guarantee
-from reprl.learning.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
-from reprl.mdp.access import is_stationary
-from reprl.mdp.forever import whole
+from reprl.mdp.discounted import whole
 from reprl.mdp.tiers import Tiers
+from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
+from reprl.paper.rep_rl_bandit import Accuracy
+from reprl.paper.rep_var_bandit import ROUNDINGS, Decision
+from reprl.sources.models import is_stationary
 
 ACCESSES = ("episodic", "generative")
 RULES = ("canonical", "sampled")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from reprl.errors import ReprlError, check_int, hint, quote
 from reprl.mdp import icu, worlds
-from reprl.mdp.forever import check_discount, episode_length
+from reprl.mdp.discounted import check_discount, episode_length
 from reprl.mdp.tabular import Origin, TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
 
 if TYPE_CHECKING:
-    from reprl.mdp.gymnasium.model import GymnasiumModel
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
 PREFIX = "gym:"
 """What an id begins with when Gymnasium builds the environment."""
@@ -114,7 +114,7 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
     if "discount" in options or "length" in options:
         return _discounted(id, horizon, options)
     if isinstance(id, str) and id.startswith(PREFIX):
-        from reprl.mdp.gymnasium.model import make_gymnasium
+        from reprl.sources.gymnasium.model import make_gymnasium
 
         made = make_gymnasium(id.removeprefix(PREFIX), horizon, **options)
         made.origin = Origin(id, {name: value for name, value in options.items() if name != "data_seed"})

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_int, quote
-from reprl.files import read_bounded, write_atomic
 from reprl.kernels import njit
 from reprl.mdp.outcomes import Outcomes, expected_return
+from reprl.storage.files import read_bounded, write_atomic
 
 _MAGIC = b"reprl-counts 1\n"
 _LAYOUT = (("first", "<i8"), ("next_state", "<i4"), ("reward", "<f8"), ("hits", "<i8"))

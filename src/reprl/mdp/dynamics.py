@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError, quote
-from reprl.files import read_bounded, write_atomic
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import multinomial
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.tabular import TabularMDP
+from reprl.storage.files import read_bounded, write_atomic
 
 _MAGIC = b"reprl-data 1\n"
 _SEAL = hashlib.sha256().digest_size

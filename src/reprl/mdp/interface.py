@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from reprl.documents import Reader, check_printable
 from reprl.errors import ReprlError, check_int, quote
-from reprl.mdp.environment import Environment, describe, labels_document, printable_labels, read_labels
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.sources.environment import Environment, describe, labels_document, printable_labels, read_labels
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.storage.documents import Reader, check_printable
 
 if TYPE_CHECKING:
-    from reprl.mdp.gymnasium.spaces import Codec
+    from reprl.mdp.spaces import Codec
 
 _NO_NAMES = Labels()
 _NAMES = ("labels", "observation", "action")
@@ -39,7 +39,7 @@ class Interface:
         labels = printable_labels(describe(env).labels)
         if isinstance(env, TabularMDP):
             return cls(labels)
-        from reprl.mdp.gymnasium.spaces import space_document
+        from reprl.mdp.spaces import space_document
 
         return cls(labels, space_document(env.observations.space), space_document(env.actions.space))
 
@@ -94,7 +94,7 @@ class Interface:
         given = {}
         for name in ("observation", "action"):
             if part[name] is not None:
-                from reprl.mdp.gymnasium.spaces import read_space  # Gymnasium, where a policy has its spaces
+                from reprl.mdp.spaces import read_space  # Gymnasium, where a policy has its spaces
 
                 read_space(part.where(name), part[name])
                 given[name] = part[name]
@@ -110,6 +110,6 @@ class Interface:
 
 
 def _codec(space: Mapping[str, Any], role: str) -> Codec:
-    from reprl.mdp.gymnasium.spaces import Codec, read_space
+    from reprl.mdp.spaces import Codec, read_space
 
     return Codec(read_space(role, space), role)

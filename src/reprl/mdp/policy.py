@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.documents import Reader, dump, load
 from reprl.errors import ReprlError, check_int, quote
-from reprl.files import write_atomic
-from reprl.frames import cell_columns, frame
+from reprl.storage.documents import Reader, dump, load
+from reprl.storage.files import write_atomic
+from reprl.storage.frames import cell_columns, frame
 
 if TYPE_CHECKING:
     import pandas as pd

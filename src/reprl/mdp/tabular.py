@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote, rounding_of
-from reprl.mdp.forever import (
+from reprl.mdp.discounted import (
     best_values,
     check_discount,
     discounted_visits,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from reprl.auditing.agent_record import GRADE, AgentReport
-from reprl.documents import digest
 from reprl.report.charts import Axis, Bar, bars, interval
 from reprl.report.page import (
     badge,
@@ -18,6 +17,7 @@ from reprl.report.page import (
     table,
     tiles,
 )
+from reprl.storage.documents import digest
 
 
 def agents_page(report: AgentReport) -> bytes:

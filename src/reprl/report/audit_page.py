@@ -8,7 +8,6 @@ import numpy as np
 
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.record import AuditReport
-from reprl.documents import digest, plain
 from reprl.report.charts import interval, tally
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, state_name
@@ -28,6 +27,7 @@ from reprl.report.page import (
 )
 from reprl.report.run_page import ARROW, lead
 from reprl.report.shades import shade
+from reprl.storage.documents import digest, plain
 
 _TONES = {"rejected": "bad", "not rejected": "plain", "undecided": "warn"}
 _SHOWN, _MOST = 6, 100

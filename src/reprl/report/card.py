@@ -16,12 +16,12 @@ from reprl.auditing.policies import policy_lines
 from reprl.auditing.record import AuditReport, Cell
 from reprl.errors import ReprlError, quote
 from reprl.learning.learner import LearnResult
-from reprl.mdp.environment import Environment
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.report.names import action_name, directions, short_names, state_name
 from reprl.report.page import escape, number, percent
 from reprl.report.theme import HUES
+from reprl.sources.environment import Environment
 
 _STEPS, _STATES, _ROWS = 12, 16, 6
 """Steps and states of a map, and rows of a table, that a card shows."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from reprl.auditing.comparison import Comparison, Row, worth_words
 from reprl.auditing.search import Tried
-from reprl.documents import digest, plain
 from reprl.report.charts import Axis, Bar, Line, bars, curves
 from reprl.report.page import badge, escape, facts, figure, fingerprint, number, page, promises, table
 from reprl.report.run_page import lead
+from reprl.storage.documents import digest, plain
 
 Reading = Callable[[Row, Tried], tuple[float, float, float, float, str]]
 

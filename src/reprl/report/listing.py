@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.environment import Environment
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, state_name
 from reprl.report.page import escape, number
+from reprl.sources.environment import Environment
 
 _MOST = 5_000
 """States that a page lists."""

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.environment import Environment
 from reprl.report.names import Axes, action_name, axes, directions, short_names, state_name, unnamed
 from reprl.report.page import escape, figure
 from reprl.report.shades import BLANK, NONE, Levels, Scale, cells
 from reprl.report.theme import CATEGORIES
+from reprl.sources.environment import Environment
 
 MAX_CELLS = 12_000
 """Cells that a page draws at most; of a larger table it draws the part that matters most, and says so."""

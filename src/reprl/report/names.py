@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reprl.mdp.environment import Environment
+from reprl.sources.environment import Environment
 
 _DIRECTIONS = {
     **dict.fromkeys(("→", "right", "east"), 0),

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
-from reprl.documents import plain
-from reprl.learning.certificate import SOURCES
+from reprl.assurance.certificate import SOURCES
 from reprl.learning.settings import SAMPLED_ONLY
-from reprl.mdp.environment import Environment
 from reprl.report.listing import policy_listing
 from reprl.report.maps import Maps
 from reprl.report.names import action_name
 from reprl.report.page import badge, counted, escape, facts, figure, fingerprint, number, page, percent, promises, tiles
 from reprl.report.shades import ranks, shade
 from reprl.report.worth import Worth
+from reprl.sources.environment import Environment
+from reprl.storage.documents import plain
 
 
 def run_page(run: StoredRun, worth: Worth | None = None) -> bytes:

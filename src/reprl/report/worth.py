@@ -7,9 +7,9 @@ from typing import NamedTuple
 from reprl.artifacts.folder import StoredRun
 from reprl.errors import ReprlError
 from reprl.mdp.catalogue import PREFIX
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import check_policy
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.gymnasium.model import GymnasiumModel
 
 
 class Worth(NamedTuple):

@@ -16,10 +16,7 @@ from reprl.auditing.agent_record import FORMAT as AGENTS
 from reprl.auditing.agent_record import AgentReport
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
-from reprl.documents import decode, load, plain, stated_format
 from reprl.errors import ReprlError, quote
-from reprl.files import open_output
-from reprl.mdp.gymnasium.model import GymnasiumModel
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.report.agents_page import agents_page
@@ -28,6 +25,9 @@ from reprl.report.comparison_page import comparison_page
 from reprl.report.pair_page import pair_page
 from reprl.report.run_page import run_page
 from reprl.report.worth import worth_of
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.storage.documents import decode, load, plain, stated_format
+from reprl.storage.files import open_output
 
 Source = StoredRun | AuditReport | AgentReport | Comparison
 

@@ -1,0 +1,1 @@
+"""Assurance: why two runs will agree; rehearsal (bootstrap) and certificates (concentration)."""

@@ -1,0 +1,252 @@
+"""Certificates: what one run's own data prove, whoever gathered them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from reprl.assurance.concentration import GRID
+from reprl.assurance.verdict import Verdict, judge, prepare
+from reprl.canonical.choice import Rule, follow, make_rule
+from reprl.errors import ReprlError, check_choice, check_int, check_probability, quote
+from reprl.learning.rounds import FIRST, doubling
+from reprl.learning.settings import Settings
+from reprl.mdp.counts import Counts
+from reprl.mdp.dynamics import Data
+from reprl.mdp.policy import Policy
+from reprl.randomness import SharedKey
+
+SOURCES = {
+    "calls": "parallel calls, one martingale for each comparison",
+    "rounds": "episodes of policies that were fixed before the round, one martingale for each comparison",
+    "log": "a log of a fixed behaviour, one martingale for each comparison",
+    "episodes": "episodes of policies that changed with the data, cell by cell",
+}
+"""Where data come from, and the confidence statements that go with it (docs/proofs/certificate.md §1)."""
+SKIPPED = 6
+"""Rounds without a look: they are too small to prove anything."""
+HALFWAY = FIRST << SKIPPED
+"""Parallel calls from which on a run that is to be certified also looks half way between two doublings."""
+EVEN = 16
+"""Looks that spend the same."""
+LATER = 0.2
+"""Share of δ for those after them."""
+CONFIDENCE = f"Fan's inequality, {GRID} rates, both sides"
+FURTHEST = 24
+"""Doublings of the data that a forecast tries."""
+
+
+class Witness(NamedTuple):
+    """Data that a certificate can be made from, with what must be known of them."""
+
+    data: Data
+    source: str
+    """One of SOURCES."""
+    round: int
+    """Of the run, from 1: how often it may have looked before."""
+    fixed_start: bool
+    """Whether the environment says that every episode begins in one state; otherwise the start is estimated too."""
+
+    def kept(self) -> Witness | None:
+        """Return the witness if a proof could be made of it: none covers masks."""
+        return self if self.data.allowed is None else None
+
+    def check(self) -> Witness:
+        """Return the witness if its round can be true."""
+        check_choice("witness source", self.source, tuple(SOURCES))
+        check_int("witness round", self.round, 1, 2**16)
+        if self.fixed_start and np.count_nonzero(self.data.starts) != 1:
+            raise ReprlError(f"witness starts must be in one state if that is known, got {quote(self.data.starts)}")
+        least = _least_round(self.data, self.source)
+        if self.round < least:
+            raise ReprlError(f"witness round must be at least {least} for so many {self.source}, got {self.round}")
+        return self
+
+    def spends(self, delta: float) -> float:
+        """Return what this look may spend of δ: all looks of a run together spend no more than it."""
+        if self.source in ("log", "episodes"):  # there is but one
+            return delta
+        look = self.round - SKIPPED
+        if look <= 0:
+            return 0.0
+        later = look - EVEN
+        return delta * ((1.0 - LATER) / EVEN if later <= 0 else LATER / (later * (later + 1)))
+
+
+def witness_of(data: Data, source: str, *, fixed_start: bool = False) -> Witness:
+    """Return data as a witness of the round that their size says.
+
+    Args:
+        data: all of a run's for "calls" and "episodes", a whole log for "log".
+        source: one of SOURCES but "rounds", of which size does not tell the round: the last one may have been cut.
+        fixed_start: whether the environment says that the start is one state.
+    """
+    check_choice("source", source, tuple(name for name in SOURCES if name != "rounds"))
+    return Witness(data, source, _least_round(data, source), fixed_start).check()
+
+
+def _least_round(data: Data, source: str) -> int:
+    """The first round that can have so many data; of parallel calls, as if every look had been taken."""
+    size = int(data.starts.sum())
+    if source == "calls":
+        return len(list(doubling(FIRST, size, HALFWAY)))
+    if source == "rounds":
+        _, n_states, n_actions = data.counts.outcomes.shape
+        return 1 + max(0, math.ceil(math.log2(size / (FIRST * n_states * n_actions / 2)) - 1e-9))
+    return 1
+
+
+class Certificate(NamedTuple):
+    """What a run's data prove about f(ξ, M), or how far they are from it."""
+
+    proven: bool
+    """Whether the policy below is f(ξ, M) and loses at most `loss`, with probability 1 − δ over the data."""
+    delta: float
+    spent: float
+    """What this look spends of δ; the other looks have the rest."""
+    source: str
+    """Where the data came from: one of SOURCES."""
+    round: int
+    fixed_start: bool
+    shared_seed: int
+    epsilon: float
+    preference: str | tuple[int | str, ...] | None
+    followed: tuple[str, int] | None
+    """The candidate of a recipe, if the rule was that one candidate."""
+    fingerprint: str | None
+    """Of the policy: proven, or ahead; None if no policy is."""
+    loss: float
+    """V* − V^π is at most this; infinite if nothing is known."""
+    lead: float
+    """By how much the policy's least log weight exceeds the largest of any other; negative if it is not proven."""
+    candidate: int
+    """Number of the tolerance with the widest proven margin; −1 without a policy."""
+    tolerance: float
+    margin: float
+    """Its proven margin."""
+    tightest: tuple[int, int, int] | None
+    """The comparison (h, s, a) that it is of."""
+    reason: str
+    """What is missing; empty if proven."""
+    undecided: tuple[tuple[int, int], ...]
+    """Cells (h, s) where the heaviest undecided tolerance is open."""
+    more: int | None
+    """About how many more samples it would take, if frequencies stay; 0 if proven, None if no forecast was made or
+    FURTHEST doublings would not do."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+        if self.proven:
+            return f"loses at most {self.loss:.3g}, the world's own policy with probability ≥ {1 - self.delta:g}"
+        more = "" if self.more is None else f"; about {self.more:.2g} more samples would do"
+        return f"not proven: {self.reason}{more}"
+
+
+def make_certificate(
+    rule: Rule, witness: Witness, shared_seed: int, delta: float, *, samples: int | None = None
+) -> tuple[Certificate, Policy | None]:
+    """Say what data prove, and of which policy.
+
+    Args:
+        rule: f(ξ, ·), as ``rule_of`` makes it.
+        witness: the data.
+        shared_seed: ξ, for the record.
+        delta: probability of a false certificate, all looks together.
+        samples: what the data cost, for a forecast of how many more it would take; None for no forecast.
+
+    Guarantee:
+        A pure function of its arguments. docs/proofs/certificate.md.
+    """
+    check_probability("delta", delta)
+    spent = witness.check().spends(delta)
+    verdict = _judge(rule, witness, spent)
+    more = 0 if verdict.proven else None if samples is None else _forecast(rule, witness, delta, samples)
+    known = verdict.policy is not None
+    certificate = Certificate(
+        proven=verdict.proven,
+        delta=delta,
+        spent=spent,
+        source=witness.source,
+        round=witness.round,
+        fixed_start=witness.fixed_start,
+        shared_seed=shared_seed,
+        epsilon=rule.epsilon,
+        preference=rule.preference,
+        followed=followed_by(rule),
+        fingerprint=verdict.policy.fingerprint if verdict.policy is not None else None,
+        loss=verdict.loss,
+        lead=verdict.lead,
+        candidate=rule.first + verdict.tolerance if known else -1,
+        tolerance=float(rule.tolerances[verdict.tolerance]) if known else 0.0,
+        margin=verdict.margin,
+        tightest=verdict.tightest,
+        reason=verdict.reason,
+        undecided=tuple(verdict.undecided),
+        more=more,
+    )
+    return certificate, verdict.policy
+
+
+def rule_of(
+    shape: tuple[int, int, int],
+    shared_seed: int,
+    epsilon: float,
+    preference: str | tuple[int | str, ...] | None,
+    followed: tuple[str, int] | None = None,
+) -> Rule:
+    """Return f(ξ, ·), or the one candidate of it that a run has followed."""
+    settings = Settings(epsilon=epsilon, preference=preference).numbered((), shape[2])
+    settings.check_horizon(shape[0])
+    rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=epsilon, preference=settings.preference)
+    return rule if followed is None else follow(rule, *followed)
+
+
+def check_apart(settings: Settings, name: str) -> None:
+    """Refuse a run that pooled its steps: its rule has steady candidates, which no certificate covers."""
+    if settings.stationary:
+        raise ReprlError(
+            f"{name} must have kept its steps apart to be certified (certify=True, or stationary=False), got a run "
+            "that pooled them"
+        )
+
+
+def followed_by(rule: Rule) -> tuple[str, int] | None:
+    """Return the candidate that is all that a rule has; None for a whole one."""
+    if rule.tolerances.size and rule.widths.size:
+        return None
+    kind = "preferred" if rule.tolerances.size else "steady" if rule.steady.size else "sampled"
+    return (kind, rule.first)
+
+
+def _judge(rule: Rule, witness: Witness, spent: float) -> Verdict:
+    if spent <= 0.0:
+        reason = f"a run looks at its data from round {SKIPPED + 1} on, and this is round {witness.round}"
+        return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, -1, 0.0, None, [])
+    if not rule.tolerances.size:
+        reason = "the candidate draws from laws, which this proof does not cover"
+        return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, -1, 0.0, None, [])
+    by_steps = witness.source != "episodes"
+    return judge(rule, prepare(witness.data, by_steps=by_steps, fixed_start=witness.fixed_start), spent)
+
+
+def _forecast(rule: Rule, witness: Witness, delta: float, samples: int) -> int | None:
+    """Return how many more samples would do, if frequencies stay what they are."""
+    for doublings in range(1, FURTHEST + 1):
+        factor = 1 << doublings
+        if int(witness.data.starts.sum()) * factor >= 2**60 or int(witness.data.counts.visits.max()) * factor >= 2**60:
+            return None
+        counts = Counts(witness.data.counts.outcomes, witness.data.counts.hits * factor)
+        data = Data(counts, witness.data.starts * factor)
+        number = max(witness.round + doublings, _least_round(data, witness.source))
+        later = Witness(data, witness.source, number, witness.fixed_start)
+        spent = later.spends(delta)
+        if _judge(rule, later, spent).proven:
+            return samples * (factor - 1)
+    return None
+
+
+def certified_delta(settings: Settings) -> float:
+    """Return the δ of a certificate that keeps both promises: accuracy with δ, and agreement of two with ρ = 2δ."""
+    return min(settings.delta, settings.rho / 2.0)

@@ -1,0 +1,162 @@
+"""Coverage: how far a log speaks of a policy, and what the policy is worth by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from reprl.canonical.preferred import policy_loss, visits_of
+from reprl.mdp.discounted import discounted_visits, whole
+from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.outcomes import expected_return
+from reprl.mdp.policy import Policy
+from reprl.randomness import DataStream
+from reprl.sources.logs.read import Log
+
+LEVEL = 0.95
+"""Of the intervals."""
+REDRAWN = 100
+"""Logs that are redrawn for them; on each of them the rule is applied anew."""
+
+
+class Coverage(NamedTuple):
+    """What a log says of a policy; values are sums of rescaled rewards, discounted or not, from the start."""
+
+    rows: int
+    """Transitions that counted."""
+    beyond: int
+    """Rows that were left out: after the horizon, or the length that was asked for; and those at its last step, where
+    rows tell about every step and these do not say where they led."""
+    cut: int
+    """Episodes that stop before that without being done."""
+    covered: float
+    """Share of the log's visits that are in cells where the policy decides by data, not by default."""
+    alike: float
+    """Share of the log's visits in which it did what the policy says."""
+    unknown: float
+    """What states that the log hardly reaches could be worth to a policy that keeps to supported actions."""
+    unseen: float
+    """What the policy could earn in addition where the log has never done what it says; taken as nothing."""
+    value: float
+    """V^π in the model that the log shows, less what it owes to having been chosen by that log."""
+    value_low: float
+    value_high: float
+    practice: float
+    """What those who made the log earn, in the same model."""
+    gain_low: float
+    """Of value − practice."""
+    gain_high: float
+
+
+def find_coverage(
+    log: Log,
+    policy: Policy,
+    decided: NDArray[np.bool_],
+    decide: Callable[[Data], Policy],
+    *,
+    unknown: float,
+    stream: DataStream,
+) -> Coverage:
+    """Measure a policy by a log.
+
+    Args:
+        log: as it was read.
+        policy: of the rule.
+        decided: (H, S): where it decides by data.
+        decide: the rule, from data to a policy.
+        unknown: as ``weigh_unknown_states`` says.
+        stream: private.
+
+    Guarantee:
+        The estimator is the plug-in: V^π in the model of relative frequencies. Among estimators for tabular models none
+        has less variance asymptotically, and no product of H ratios enters, as in importance sampling. It is right if
+        states are Markov. It errs by noise and, as the same data chose the policy, by optimism; both are seen on logs
+        redrawn by whole episodes, to which the rule is applied anew: what a redrawn log says of its own policy, less
+        what this log says of that one. Its mean is taken off, and intervals are Student's, of its deviation.
+
+    Randomness:
+        Data streams (data seed, the stream's purpose + "/NUMBER").
+    """
+    actions = policy.table
+    visits = log.data.counts.visits.copy()
+    visits[:, -1] = 0  # episodes that are over
+    here = visits.sum(axis=2)
+    done = np.take_along_axis(visits, actions[:, :, None], axis=2)[:, :, 0]
+    total = max(1, int(here.sum()))
+    plain = empirical_dynamics(log.data)
+    value, practice = _worth(log.data, actions)
+    errors = np.array([_errors(log, decide, practice, stream, number) for number in range(REDRAWN)])
+    (value, gain), wide = np.array([value, value - practice]) - errors.mean(axis=0), _half_width(errors)
+    return Coverage(
+        rows=log.rows,
+        beyond=log.beyond,
+        cut=log.cut,
+        covered=float(here[decided].sum() / total),
+        alike=float(done.sum() / total),
+        unknown=unknown,
+        unseen=_unseen(plain, actions),
+        value=float(value),
+        value_low=float(value - wide[0]),
+        value_high=float(value + wide[0]),
+        practice=practice,
+        gain_low=float(gain - wide[1]),
+        gain_high=float(gain + wide[1]),
+    )
+
+
+def _errors(
+    log: Log, decide: Callable[[Data], Policy], practice: float, stream: DataStream, number: int
+) -> tuple[float, float]:
+    """How far a redrawn log is off with the policy that it leads to: its value, and its gain over practice."""
+    own = _redrawn(log, stream, number)
+    actions = decide(own).table
+    value, theirs = _worth(own, actions)
+    error = value - _worth(log.data, actions)[0]
+    return error, error - (theirs - practice)
+
+
+def _half_width(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of Student's intervals for what errors, (n, 2), are redrawn from."""
+    n = len(errors)
+    quantile = float(stdtrit(n - 1, 0.5 * (1.0 + LEVEL)))
+    wide: NDArray[np.float64] = quantile * errors.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / n)
+    return wide
+
+
+def _redrawn(log: Log, stream: DataStream, number: int) -> Data:
+    return log.blocks.redraw(1, DataStream(stream.data_seed, f"{stream.purpose}/{number}").key)
+
+
+def _worth(data: Data, actions: NDArray[np.int64]) -> tuple[float, float]:
+    """Values of a policy, and of those who made the log."""
+    dynamics = empirical_dynamics(data)
+    return -policy_loss(dynamics, np.zeros(data.starts.size), actions), value_of_practice(data)
+
+
+def value_of_practice(data: Data) -> float:
+    """Return what those who made a log earn, by the mean of reward plus next value over the rows of every state."""
+    outcomes, hits = data.counts.outcomes, data.counts.hits
+    horizon, n_states, n_actions = outcomes.shape
+    value, out = np.zeros(n_states), np.empty((n_states, n_actions))
+    visits = data.counts.visits.sum(axis=2)
+    if data.discount:
+        here, started = np.maximum(visits[0], 1), data.starts / data.starts.sum()
+        play, law = data.counts.visits[0] / here[:, None], empirical_dynamics(data).probability
+        expected_return(outcomes, hits, outcomes.slot_shift, 0, value, out)
+        return float(discounted_visits(outcomes, law, play, started, data.discount) @ (out.sum(axis=1) / here))
+    for h in range(horizon - 1, -1, -1):
+        expected_return(outcomes, hits, outcomes.slot_shift, h, value, out)
+        value = np.divide(out.sum(axis=1), visits[h], out=np.zeros(n_states), where=visits[h] > 0)
+    return float(data.starts @ value / data.starts.sum())
+
+
+def _unseen(plain: Dynamics, actions: NDArray[np.int64]) -> float:
+    """Σ over steps of the chance to come first where nobody did what the policy says, times what is left."""
+    visits = visits_of(plain, actions)
+    tried = np.take_along_axis(plain.tried, actions[:, :, None], axis=2)[:, :, 0]
+    left = np.array([whole(plain.discount)]) if plain.discount else actions.shape[0] - np.arange(actions.shape[0])
+    return float((np.where(tried, 0.0, visits).sum(axis=1) * left).sum())

@@ -1,0 +1,142 @@
+"""Ratios: how many times firmer one candidate is than another, at least, whatever the spreads are.
+
+Margins are smallest distances over spreads, and with few samples spreads are known to a factor of three only. Two
+candidates that make the same comparison divide by the same spread, so that their ratio is one of distances alone, of
+which far more is known (docs/proofs/certificate.md §6).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.assurance.concentration import ROUND
+from reprl.assurance.confidence import Values
+from reprl.assurance.deviation_bounds import Spreads
+from reprl.assurance.occupancy_bounds import Visits
+from reprl.canonical.preferred import CLEAR
+from reprl.kernels import njit
+
+Floats = NDArray[np.float64]
+
+
+class Side(NamedTuple):
+    """A tolerance, as far as it is known."""
+
+    tolerance: float
+    chosen: NDArray[np.bool_]
+    """(H, S, A): open actions."""
+    visits: Visits
+    high: float
+    """Upper bound on its margin."""
+
+
+@njit(cache=True, nogil=True)
+def compare_margins(
+    values: Values, spreads: Spreads, order: NDArray[np.int64], floor: float, decided: Side, other: Side
+) -> float:
+    """Return how many times the other's margin a decided tolerance's margin is, at least."""
+    ratio = CLEAR / other.high if other.high > 0.0 else math.inf
+    for h in range(decided.chosen.shape[0]):
+        for s in range(decided.chosen.shape[1]):
+            if decided.visits.high[h, s] < floor - ROUND:
+                continue
+            shared = other.visits.low[h, s] >= floor + ROUND
+            for best in range(order.size):
+                if values.plausible[h, s, best]:
+                    ratio = min(ratio, _cell_ratio(values, spreads, order, decided, other, h, s, best, shared))
+    return ratio
+
+
+@njit(cache=True, nogil=True)
+def _cell_ratio(
+    values: Values,
+    spreads: Spreads,
+    order: NDArray[np.int64],
+    decided: Side,
+    other: Side,
+    h: int,
+    s: int,
+    best: int,
+    shared: bool,
+) -> float:
+    """Return the least ratio over the comparisons that the decided one makes in a cell, if one action is the best.
+
+    What it chooses does not come after the best action. Up to there it compares gaps with its tolerance, beyond the
+    best action only if it chooses that. So does the other, surely as far as the first action that it may choose.
+    """
+    ratio, low, high = math.inf, values.gap_low[h, s], values.gap_high[h, s]
+    sure = shared  # the other surely makes this comparison
+    mine, its = decided.tolerance, other.tolerance
+    for i in range(order.size):
+        a = order[i]
+        chosen = decided.chosen[h, s, a]
+        if a != best and spreads.high[h, s, a] > 0.0:
+            sign = 1.0 if chosen else -1.0
+            least, most = sign * (mine - low[a]), sign * (mine - high[a])
+            share = min(_divide(least, abs(low[a] - its)), _divide(most, abs(high[a] - its))) if sure else 0.0
+            ratio = min(ratio, max(share, _divide(min(least, most) / spreads.high[h, s, a], other.high)))
+        if other.chosen[h, s, a]:
+            sure = sure and a == best
+        if not chosen:
+            continue
+        if a != best:
+            return ratio
+        mine, its = -mine, -its  # beyond the best action distances are gap + tolerance
+        for k in range(i + 1, order.size):
+            a = order[k]
+            if spreads.high[h, s, a] > 0.0:
+                share = min(_divide(low[a] - mine, low[a] - its), _divide(high[a] - mine, high[a] - its))
+                by_spread = _divide((low[a] - mine) / spreads.high[h, s, a], other.high)
+                ratio = min(ratio, max(share if sure else 0.0, by_spread))
+        return ratio
+    return ratio
+
+
+@njit(cache=True, nogil=True)
+def _divide(part: float, whole: float) -> float:
+    """Return part/whole, and not less than 0."""
+    if part <= 0.0:
+        return 0.0
+    return part / whole if whole > 0.0 else math.inf
+
+
+@njit(cache=True, nogil=True)
+def least_ratio(
+    values: Values,
+    visits: Visits,
+    chosen: NDArray[np.bool_],
+    order: NDArray[np.int64],
+    tolerance: float,
+    floor: float,
+    cover: Floats,
+) -> float:
+    """Return what share of the margin of laws a decided tolerance's margin is at least, whatever the spreads.
+
+    Both are smallest distances over the same spreads, as far as every comparison of the tolerance is covered.
+    """
+    ratio = 1.0
+    for h in range(chosen.shape[0]):
+        for s in range(chosen.shape[1]):
+            if visits.high[h, s] < floor - ROUND:
+                continue
+            passed, best = False, False
+            for i in range(order.size):
+                a = order[i]
+                low, high = values.gap_low[h, s, a], values.gap_high[h, s, a]
+                if chosen[h, s, a]:
+                    passed, best = True, values.plausible[h, s, a]
+                    if high <= 0.0:
+                        continue
+                    distance = tolerance - high
+                elif not passed:
+                    distance = low - tolerance
+                elif best:
+                    distance = low + tolerance
+                else:
+                    break
+                ratio = min(ratio, max(0.0, distance) / cover[h, s, a])
+    return ratio

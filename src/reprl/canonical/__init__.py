@@ -1,0 +1,1 @@
+"""The canonical rule f(ξ, M): gaps, candidates, choice; where to sample next."""

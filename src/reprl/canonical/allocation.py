@@ -1,0 +1,94 @@
+"""Influence: whose samples the tightest comparisons wait for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.canonical.choice import Rule, weigh_candidates
+from reprl.canonical.gaps import Gaps, average_gaps, find_gaps
+from reprl.kernels import njit
+from reprl.mdp.discounted import discounted_visits, one_hot
+from reprl.mdp.dynamics import Dynamics
+
+NEAR = 8.0
+"""Candidates whose margin is at most so many times smaller than the widest may still win."""
+ASIDE = 0.02
+"""Weight of what no comparison waits for, relative to the largest."""
+
+
+def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
+    """Return how much a sample of each cell would help to tell what the rule's policy is.
+
+    Args:
+        rule: f(ξ, ·).
+        dynamics: what is known so far.
+
+    Returns:
+        (H, S, A), at most about 1. For the tightest comparison of every candidate that may still win: its relative
+        variance is Σ (ν/distance)²·(variance of the cell)/n, with ν the difference of where the best action and the
+        other lead under the best policy; the coefficients of 1/n are added up. Elsewhere a little of the cell's own
+        variance.
+    """
+    gaps = find_gaps(dynamics, rule.order)
+    weighed = weigh_candidates(rule, dynamics, gaps)
+    may_win = {kind: (found.loss < rule.room) & (found.tightest[:, 0] >= 0) for kind, found in weighed.items()}
+    widest = max((float(weighed[kind].margin[may].max()) for kind, may in may_win.items() if may.any()), default=0.0)
+    out = np.zeros(dynamics.outcomes.shape)
+    for kind, found in weighed.items():
+        compared = average_gaps(dynamics, gaps, rule.order) if kind == "steady" else gaps
+        for j in np.flatnonzero(may_win[kind] & (found.margin * NEAR > widest)):
+            h, s, a = (int(i) for i in found.tightest[j])
+            row = 0 if kind == "steady" else h
+            distance = max(float(found.margin[j]), 1e-6) * float(compared.spread[row, s, a])
+            best, steps = int(compared.best[row, s]), range(out.shape[0]) if kind == "steady" else (h,)
+            for step in steps:  # of an average: the mean of squares is at least the square of the mean
+                scale = 1.0 / (distance**2 * len(steps))
+                if dynamics.discount > 0.0:
+                    _add_forever(dynamics, gaps, step, s, a, scale, out)
+                elif best != a:
+                    _add(dynamics, gaps, step, s, best, a, scale, out)
+    largest = out.max()
+    return out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own
+
+
+def _add_forever(
+    dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int, scale: float, out: NDArray[np.float64]
+) -> None:
+    """As ``_add``, with all later visits of a cell together: its error is one."""
+    outcomes, law, best = dynamics.outcomes, dynamics.probability, gaps.best[0]
+    leads = np.zeros(outcomes.n_states)
+    for action, sign in ((int(best[s]), 1.0), (a, -1.0)):
+        here, slots = outcomes.slots(h, s, action)
+        np.add.at(leads, outcomes.next_state[here], sign * dynamics.discount * law[slots])
+    play = one_hot(best, outcomes.n_actions)
+    weight = play * discounted_visits(outcomes, law, play, leads, dynamics.discount)[:, None]
+    weight[s, best[s]] += 1.0
+    weight[s, a] -= 1.0
+    out[h] += scale * weight**2 * gaps.own[h]
+
+
+@njit(cache=True, nogil=True)
+def _add(
+    dynamics: Dynamics, gaps: Gaps, h: int, s: int, best: int, a: int, scale: float, out: NDArray[np.float64]
+) -> None:
+    """Add the influence on one comparison of two actions, following both forward under the best policy."""
+    outcomes = dynamics.outcomes
+    here = np.zeros(outcomes.n_states)
+    there = np.zeros(outcomes.n_states)
+    for action, sign in ((best, 1.0), (a, -1.0)):
+        out[h, s, action] += scale * gaps.own[h, s, action]
+        row = h * outcomes.row_shift + s * outcomes.n_actions + action
+        for e in range(outcomes.first[row], outcomes.first[row + 1]):
+            here[outcomes.next_state[e]] += sign * dynamics.probability[e + h * outcomes.slot_shift]
+    for step in range(h + 1, outcomes.horizon):
+        there[:] = 0.0
+        for y in range(outcomes.n_states):
+            if here[y] == 0.0:
+                continue
+            action = gaps.best[step, y]
+            out[step, y, action] += scale * here[y] * here[y] * gaps.own[step, y, action]
+            row = step * outcomes.row_shift + y * outcomes.n_actions + action
+            for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                there[outcomes.next_state[e]] += here[y] * dynamics.probability[e + step * outcomes.slot_shift]
+        here[:] = there

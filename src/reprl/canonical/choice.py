@@ -1,0 +1,322 @@
+"""The choice among candidates: the rule whole, f(ξ, M).
+
+Every tolerance prints a policy and, where the law does not depend on the step, a steady one. Candidates that print the
+same one need no separation, so it is policies that are compared: a policy's weight is the POOL-norm of its candidates'
+weights, which are margins less what is lost. Policies drawn from laws compete by the same ruler. The heaviest, up to a
+little shared noise of its own, is the world's policy; one that changes with the step must weigh more than a steady one
+by a shared handicap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.canonical.gaps import Gaps, common_actions, find_gaps
+from reprl.canonical.plateau import plateau_laws
+from reprl.canonical.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
+from reprl.coupling.correlated import correlated_sample
+from reprl.coupling.spec import Grade
+from reprl.errors import ReprlError, check_choice, check_int, quote
+from reprl.mdp.discounted import whole
+from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.policy import Policy
+from reprl.randomness import SharedKey
+
+KINDS = ("preferred", "steady", "sampled")
+TOLERANCES = 24
+"""J: tolerances on a log grid with a shared offset, from 2⁻⁷·ε/H to H."""
+WIDTHS = (1.0, 2.0, 4.0)
+"""Widths of plateau laws, in ε/H times a shared factor in [1, 2)."""
+NOISE = 0.3
+"""Shared noise of a policy's log weight, uniform in [0, NOISE]."""
+LEAST_MARGIN = 1e-9
+"""Smaller margins count as this one."""
+POOL = 3.0
+"""The norm that pools weights of candidates. A sum, 1, would let many small margins outweigh a large one, and small
+ones look smaller than they are until much data is in; the largest alone moves with the tolerances' shared offset."""
+HANDICAP = (0.3, 0.7)
+"""What is taken from the log weight of a policy that changes with the step, where there are steady candidates: shared,
+uniform between these. Greedy policies with and without steps often hang on one comparison and are equally firm."""
+DRAWN = 0.7
+"""What is taken from the log weight of a policy that laws draw, whose margin rests on a fitted exchange rate."""
+FLOOR = 0.25
+"""τ in units of ε/(H·S), times a shared factor in (½, 1]."""
+ROOM = (0.75, 0.95)
+"""A candidate's loss must stay below a shared random share of ε, uniform between these: no world is at the edge for
+every key."""
+
+
+class Rule(NamedTuple):
+    """f(ξ, ·): everything about the rule that no data enter."""
+
+    key: SharedKey
+    """ξ, at the address of the rule."""
+    shape: tuple[int, int, int]
+    """(H, S, A)."""
+    epsilon: float
+    preference: str | tuple[int | str, ...] | None
+    order: NDArray[np.int64]
+    """(A,): actions, the most preferred first."""
+    tolerances: NDArray[np.float64]
+    """(J,), rising: candidates of the kind "preferred"."""
+    steady: NDArray[np.float64]
+    """The same for the kind "steady"; empty unless the law is said not to depend on the step, of which there are
+    several."""
+    widths: NDArray[np.float64]
+    """Candidates of the kind "sampled"."""
+    first: int
+    """Number of the first candidate: 0, unless only one that a recipe has published is left."""
+    room: float
+    """What a candidate may lose, less than ε."""
+    floor: float
+    """τ: where a policy comes with a smaller probability, it says the most preferred action."""
+    handicap: float = 0.0
+    """What is taken from the log weight of a policy that changes with the step."""
+    discount: float = 0.0
+    """γ of a discounted world, whose shape is (1, S, A); 0 where there is a horizon."""
+
+    def policy(self, table: NDArray[np.int64]) -> Policy:
+        """Return a table, (H, S), as a policy: stationary if the world is discounted."""
+        return Policy(table[0] if self.discount else table)
+
+
+class Choice(NamedTuple):
+    """What the rule makes of a model."""
+
+    policy: Policy
+    kind: str
+    """One of KINDS."""
+    candidate: int
+    """Number of the tolerance, or of the width, in the rule."""
+    tolerance: float
+    """u: of the tolerances that print this policy, the one with the widest margin; the width of a sampled one."""
+    margin: float
+    """Its margin: (z/margin)² samples of every cell put z standard deviations between the world and a boundary."""
+    lead: float
+    """How far its log weight is ahead of the next policy's that was weighed; infinite if there is no other."""
+    loss: float
+    """V* − V^π in the model."""
+    value: float
+    """V^π in the model."""
+    tightest: tuple[int, int, int] | None
+    """The comparison (h, s, a) that the margin is of, of a steady one at the step with the most visits; None where none
+    is near, or for a sampled one."""
+
+
+def make_rule(
+    key: SharedKey,
+    shape: tuple[int, int, int],
+    *,
+    epsilon: float,
+    preference: str | Sequence[int | str] | None = None,
+    steady: bool = False,
+    discount: float = 0.0,
+) -> Rule:
+    """Draw the rule's shared parts.
+
+    Args:
+        key: ξ.
+        shape: (H, S, A).
+        epsilon: accuracy, in units of value.
+        preference: None by index, "shared" for a random order, or the actions, best first.
+        steady: whether the law is said not to depend on the step, so that policies without steps may compete.
+        discount: γ of a discounted world, for which 1/(1 − γ) takes the place of H; 0 where there is a horizon.
+
+    Randomness:
+        Shared, at key.derive("tolerance"), ("width"), ("room"), ("floor"), ("handicap") and ("preference"); ``choose``
+        reads ("policy", fingerprint) and ("sampled", number).
+    """
+    _, n_states, n_actions = shape
+    horizon = whole(discount) if discount else shape[0]
+    asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
+    low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
+    names = ("tolerance", "width", "room", "floor", "handicap")
+    offset, factor, share, part, less = (float(key.derive(name).uniforms(1)[0]) for name in names)
+    tolerances = np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset))
+    several = steady and shape[0] > 1
+    return Rule(
+        key=key,
+        shape=shape,
+        epsilon=epsilon,
+        preference=asked,
+        order=preference_order(key, n_actions, asked),
+        tolerances=tolerances,
+        steady=tolerances if several else np.empty(0),
+        widths=np.array(WIDTHS) * (epsilon / horizon * 2.0**factor),
+        first=0,
+        room=epsilon * (ROOM[0] + (ROOM[1] - ROOM[0]) * share),
+        floor=FLOOR * epsilon / (horizon * n_states) * 2.0**-part,
+        handicap=HANDICAP[0] + (HANDICAP[1] - HANDICAP[0]) * less if several else 0.0,
+        discount=discount,
+    )
+
+
+def with_key(rule: Rule, key: SharedKey) -> Rule:
+    """Return the same rule under another key."""
+    steady = rule.steady.size > 0
+    return make_rule(
+        key, rule.shape, epsilon=rule.epsilon, preference=rule.preference, steady=steady, discount=rule.discount
+    )
+
+
+def follow(rule: Rule, kind: str, candidate: int) -> Rule:
+    """Return the rule with one candidate only, which a recipe has published: what is left needs far less data."""
+    allowed = candidates_of(rule, kind)
+    check_int("candidate", candidate, 0, allowed.size - 1)
+    keep, none = allowed[candidate : candidate + 1], np.empty(0)
+    return rule._replace(
+        tolerances=keep if kind == "preferred" else none,
+        steady=keep if kind == "steady" else none,
+        widths=keep if kind == "sampled" else none,
+        first=candidate,
+    )
+
+
+_FIELDS = {"preferred": "tolerances", "steady": "steady", "sampled": "widths"}
+
+
+def candidates_of(rule: Rule, kind: str) -> NDArray[np.float64]:
+    """Return the tolerances, or widths, of the candidates of a kind."""
+    found: NDArray[np.float64] = getattr(rule, _FIELDS[check_choice("kind", kind, KINDS)])
+    if not found.size:
+        raise ReprlError(f"kind must be one that the rule has candidates of, got {quote(kind)}")
+    return found
+
+
+def preference_order(key: SharedKey, n_actions: int, preference: str | Sequence[int | str] | None) -> NDArray[np.int64]:
+    """Return the actions, the most preferred first."""
+    if preference is None:
+        return np.arange(n_actions)
+    if isinstance(preference, str):
+        if preference != "shared":
+            raise ReprlError(f"preference must be None, 'shared' or a list of all actions, got {quote(preference)}")
+        return np.argsort(key.derive("preference").uniforms(n_actions), kind="stable")
+    if sorted(map(str, preference)) != sorted(map(str, range(n_actions))):
+        raise ReprlError(f"preference must name each of the {n_actions} actions once, got {quote(list(preference))}")
+    return np.array(preference, dtype=np.int64)
+
+
+class _Entry(NamedTuple):
+    """A policy that may be chosen, with the candidate of the largest weight that prints it."""
+
+    score: float
+    policy: Policy
+    kind: str
+    candidate: int
+    margin: float
+    loss: float
+    tightest: tuple[int, int, int] | None
+
+
+def choose(rule: Rule, dynamics: Dynamics) -> Choice:
+    """Return f(ξ, M).
+
+    Args:
+        rule: f(ξ, ·).
+        dynamics: M, true or estimated.
+
+    Guarantee:
+        A pure function of both. The policy loses less than rule.room ≤ 0.95·ε in M whenever some candidate does; the
+        smallest tolerance does unless the floor costs that much.
+
+    Randomness:
+        Shared, at rule.key.derive("policy", fingerprint), whose address is the policy and not how it was found, and at
+        rule.key.derive("sampled", number of the width).
+    """
+    gaps = find_gaps(dynamics, rule.order)
+    entries = _printed(rule, weigh_candidates(rule, dynamics, gaps))
+    entries += _sampled(rule, dynamics, gaps, max((entry.score for entry in entries), default=-math.inf))
+    entries.sort(key=lambda entry: -entry.score)  # stable: equal scores keep the order of candidates
+    first = entries[0]
+    other = next((entry.score for entry in entries if entry.policy != first.policy), -math.inf)
+    return Choice(
+        policy=first.policy,
+        kind=first.kind,
+        candidate=rule.first + first.candidate,
+        tolerance=float(candidates_of(rule, first.kind)[first.candidate]),
+        margin=first.margin,
+        lead=first.score - other if math.isfinite(other) else math.inf,
+        loss=first.loss,
+        value=float(dynamics.initial @ gaps.value[0]) - first.loss,
+        tightest=first.tightest,
+    )
+
+
+def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Candidates]:
+    """Apply the rule with every tolerance, by kind.
+
+    Steady candidates need an action that may be taken at every step, in every state: a matter of the mask alone.
+    """
+    out = {}
+    if rule.tolerances.size:
+        out["preferred"] = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
+    if rule.steady.size and np.any(common_actions(dynamics), axis=2).all():
+        out["steady"] = weigh_tolerances(dynamics, gaps, rule.order, rule.steady, rule.floor, steady=True)
+    return out
+
+
+def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log weights of candidates: log margin + ½·log(1 − loss/room)."""
+    left = 1.0 - loss / rule.room
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight: NDArray[np.float64] = np.where(
+            left > 0.0, np.log(np.clip(margin, LEAST_MARGIN, CLEAR)) + 0.5 * np.log(left), -np.inf
+        )
+    return weight
+
+
+def noise_of(rule: Rule, policy: Policy) -> float:
+    """Return what is added to a policy's log weight: shared noise, less the handicap if it changes with the step."""
+    noise = NOISE * float(rule.key.derive("policy", policy.fingerprint).uniforms(1)[0])
+    return noise - rule.handicap if bool((policy.table != policy.table[0]).any()) else noise
+
+
+def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
+    """The policies that tolerances print, each with the candidate of the largest weight, but for some that come third.
+
+    The heaviest are asked for their noise first; the others no more once none of them can be among the first two.
+    """
+    weights = {kind: _weight(rule, weighed.margin, weighed.loss) for kind, weighed in found.items()}
+    printed: dict[bytes, list[tuple[str, int]]] = {}
+    for kind, weighed in found.items():
+        for j in range(weighed.margin.size):
+            printed.setdefault(weighed.actions[j].tobytes(), []).append((kind, j))
+    groups = [(group, np.array([weights[kind][j] for kind, j in group])) for group in printed.values()]
+    pooled = [float(np.logaddexp.reduce(POOL * each)) / POOL for _, each in groups]
+    entries: dict[int, _Entry] = {}
+    best = second = -math.inf
+    for number in sorted(range(len(groups)), key=lambda i: -pooled[i]):
+        if pooled[number] + NOISE < second:
+            break
+        group, each = groups[number]
+        kind, j = group[int(np.argmax(each))]
+        policy, (h, s, a) = rule.policy(found[kind].actions[j]), (int(i) for i in found[kind].tightest[j])
+        score = pooled[number] + noise_of(rule, policy)
+        margin, loss = float(found[kind].margin[j]), float(found[kind].loss[j])
+        entries[number] = _Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a))
+        best, second = max(best, score), max(second, min(best, score))
+    return [entries[number] for number in sorted(entries)]
+
+
+def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_Entry]:
+    """The policies drawn from plateau laws; a width that cannot beat the rival's score is not drawn from at all."""
+    horizon, n_states, n_actions = rule.shape
+    grade = Grade.auto(horizon * n_states, n_actions)
+    entries = []
+    for number, width in enumerate(rule.widths):
+        laws, firm = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
+        margin = np.array([firm])
+        if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE - DRAWN <= rival:
+            continue
+        key = rule.key.derive("sampled", rule.first + number)
+        drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
+        policy = rule.policy(drawn.reshape(horizon, n_states))
+        loss = policy_loss(dynamics, gaps.value[0], policy.table)
+        score = float(_weight(rule, margin, np.array([loss]))[0]) + noise_of(rule, policy) - DRAWN
+        entries.append(_Entry(score, policy, "sampled", number, firm, loss, None))
+    return entries

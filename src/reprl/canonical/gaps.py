@@ -1,0 +1,248 @@
+"""Gaps: how far every action is from the best one, and how much one sample per cell tells about it.
+
+Q* and V* by plain dynamic programming; no choice enters them, so they are Lipschitz in the model. The spread of a gap
+bounds the standard deviation of its estimate times √n, when every cell has n samples: a property of the world that no
+sample size enters (docs/proofs/canonical.md §3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.kernels import njit
+from reprl.mdp.discounted import best_values, deviations
+from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.outcomes import Outcomes
+
+TIE = 1e-12
+"""Gaps and variances below this are rounding: exact ties."""
+
+
+class Gaps(NamedTuple):
+    """V*, the gaps V* − Q*, and their spreads."""
+
+    value: NDArray[np.float64]
+    """(H+1, S): 0 where nothing was tried; discounted, (2, S), the second row γ times the first."""
+    gap: NDArray[np.float64]
+    """(H, S, A): V* − Q*; infinite for an action that nobody has tried."""
+    spread: NDArray[np.float64]
+    """(H, S, A): of the gap, for one sample in every cell."""
+    own: NDArray[np.float64]
+    """(H, S, A): variance of reward plus next value in one sample."""
+    best: NDArray[np.int64]
+    """(H, S): the first best action in the order of preference."""
+    default: NDArray[np.int64]
+    """(H, S): the most preferred action that may be taken."""
+    deviation: NDArray[np.float64]
+    """(H+1, S): of V*, for one sample in every cell."""
+
+
+def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
+    """Solve a model.
+
+    Args:
+        dynamics: the model.
+        order: (A,) actions, the most preferred first; it breaks exact ties and nothing else.
+    """
+    horizon, n_states, n_actions = dynamics.outcomes.shape
+    shape = (horizon, n_states, n_actions)
+    gaps = Gaps(
+        np.zeros((horizon + 1, n_states)),
+        np.empty(shape),
+        np.zeros(shape),
+        np.zeros(shape),
+        np.zeros((horizon, n_states), dtype=np.int64),
+        order[dynamics.allowed[:, :, order].argmax(axis=2)],
+        np.zeros((horizon + 1, n_states)),
+    )
+    if dynamics.discount > 0.0:
+        outcomes, law, discount = dynamics.outcomes, dynamics.probability, dynamics.discount
+        gaps.value[1] = discount * best_values(outcomes, law, dynamics.tried, discount, 1.0)
+        _solve(dynamics, order, gaps, np.zeros(n_states))  # for best actions and variances
+        gaps.deviation[1] = discount * deviations(outcomes, law, gaps.best[0], gaps.own[0], discount)
+    _solve(dynamics, order, gaps, np.zeros(n_states))
+    return gaps
+
+
+@njit(cache=True, nogil=True)
+def _solve(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, scratch: NDArray[np.float64]) -> None:
+    """Fill gaps from the last step back; values and deviations behind it are there already."""
+    outcomes, deviation = dynamics.outcomes, gaps.deviation
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            best = -1
+            for i in range(order.size):
+                a = order[i]
+                gaps.gap[h, s, a] = math.inf
+                if dynamics.tried[h, s, a]:
+                    mean = _moments(dynamics, gaps, h, s, a)
+                    gaps.gap[h, s, a] = mean
+                    if best < 0 or mean > gaps.gap[h, s, best] + TIE:
+                        best = a
+            if best < 0:
+                gaps.best[h, s] = gaps.default[h, s]
+                continue
+            top = gaps.gap[h, s, best]
+            gaps.best[h, s] = best
+            gaps.value[h, s] = top
+            for a in range(order.size):
+                if dynamics.tried[h, s, a]:
+                    apart = top - gaps.gap[h, s, a]
+                    gaps.gap[h, s, a] = apart if apart > TIE else 0.0
+                    if a != best:
+                        passed = _passed(outcomes, dynamics.probability, h, s, best, a, deviation[h + 1], scratch)
+                        variance = gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed
+                        gaps.spread[h, s, a] = math.sqrt(variance)
+            passed = 0.0
+            row = h * outcomes.row_shift + s * outcomes.n_actions + best
+            for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                passed += dynamics.probability[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
+            deviation[h, s] = math.sqrt(gaps.own[h, s, best] + passed * passed)
+
+
+@njit(cache=True, nogil=True)
+def _moments(dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int) -> float:
+    """Return the mean of reward plus next value in a cell and store the variance."""
+    outcomes = dynamics.outcomes
+    row = h * outcomes.row_shift + s * outcomes.n_actions + a
+    mean = 0.0
+    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+        weight = dynamics.probability[e + h * outcomes.slot_shift]
+        mean += weight * (outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]])
+    variance = 0.0  # about the mean: the difference of two large squares would leave rounding of the size of TIE
+    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+        weight = dynamics.probability[e + h * outcomes.slot_shift]
+        x = outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]] - mean
+        variance += weight * x * x
+    gaps.own[h, s, a] = variance if variance > TIE else 0.0
+    return mean
+
+
+@njit(cache=True, nogil=True)
+def _passed(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    h: int,
+    s: int,
+    best: int,
+    other: int,
+    deviation: NDArray[np.float64],
+    scratch: NDArray[np.float64],
+) -> float:
+    """Return Σ_y |P(y | best) − P(y | other)|·deviation(y); scratch is zeros, and stays so."""
+    total = 0.0
+    for sign in (1.0, -1.0):
+        row = h * outcomes.row_shift + s * outcomes.n_actions + (best if sign > 0 else other)
+        for e in range(outcomes.first[row], outcomes.first[row + 1]):
+            scratch[outcomes.next_state[e]] += sign * law[e + h * outcomes.slot_shift]
+    for a in (best, other):
+        row = h * outcomes.row_shift + s * outcomes.n_actions + a
+        for e in range(outcomes.first[row], outcomes.first[row + 1]):
+            y = outcomes.next_state[e]
+            total += abs(scratch[y]) * deviation[y]
+            scratch[y] = 0.0
+    return total
+
+
+def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64]) -> Gaps:
+    """Return the gaps of Q* averaged over the steps, as those of one step: what a policy without steps is chosen by.
+
+    Args:
+        dynamics: the model, whose law does not depend on the step.
+        gaps: its gaps.
+        order: (A,) actions, the most preferred first; it breaks exact ties and nothing else.
+
+    Returns:
+        gap, spread, best and default of one step: (1, S, A) and (1, S). An action counts if it was tried at every step;
+        a spread is the average of what it is at the steps, as for errors that all have one sign (docs/proofs/
+        canonical.md §10).
+    """
+    n_states, n_actions = dynamics.outcomes.n_states, dynamics.outcomes.n_actions
+    shape = (1, n_states, n_actions)
+    default = order[common_actions(dynamics)[:, :, order].argmax(axis=2)]
+    out = gaps._replace(gap=np.full(shape, math.inf), spread=np.zeros(shape), best=default.copy(), default=default)
+    _average(dynamics, order, gaps, out, np.zeros(n_states))
+    return out
+
+
+def common_actions(dynamics: Dynamics) -> NDArray[np.bool_]:
+    """Return the actions that may be taken at every step, (1, S, A)."""
+    return np.asarray(dynamics.allowed.all(axis=0))[None]
+
+
+@njit(cache=True, nogil=True)
+def _average(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, out: Gaps, scratch: NDArray[np.float64]) -> None:
+    """Fill out; scratch is zeros, and stays so."""
+    outcomes = dynamics.outcomes
+    share = 1.0 / outcomes.horizon
+    for s in range(outcomes.n_states):
+        best = -1
+        for i in range(order.size):
+            a = order[i]
+            total = 0.0
+            for h in range(outcomes.horizon):
+                total += gaps.gap[h, s, a]
+            out.gap[0, s, a] = share * total
+            if math.isfinite(total) and (best < 0 or share * total < out.gap[0, s, best] - TIE):
+                best = a
+        if best < 0:
+            continue
+        out.best[0, s] = best
+        least = out.gap[0, s, best]
+        for a in range(order.size):
+            if not math.isfinite(out.gap[0, s, a]):
+                continue
+            apart = out.gap[0, s, a] - least
+            out.gap[0, s, a] = apart if apart > TIE else 0.0
+            total = 0.0
+            for h in range(outcomes.horizon if a != best else 0):
+                passed = _passed(outcomes, dynamics.probability, h, s, best, a, gaps.deviation[h + 1], scratch)
+                total += math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
+            out.spread[0, s, a] = share * total
+
+
+def value_spread(dynamics: Dynamics) -> float:
+    """Return how much the best policy is worth more than the worst, from the start; untried actions do not count.
+
+    Args:
+        dynamics: the model. An ε of at least this is met by every policy in it.
+    """
+    ends = np.zeros((2, dynamics.outcomes.n_states))
+    if dynamics.discount > 0.0:
+        for row, sign in zip(ends, (1.0, -1.0), strict=True):
+            row[:] = best_values(dynamics.outcomes, dynamics.probability, dynamics.tried, dynamics.discount, sign)
+    else:
+        _extremes(dynamics, ends[0], ends[1])
+    return float(dynamics.initial @ (ends[0] - ends[1]))
+
+
+@njit(cache=True, nogil=True)
+def _extremes(dynamics: Dynamics, best: NDArray[np.float64], worst: NDArray[np.float64]) -> None:
+    """Fill best and worst, (S,), with the extreme values of the first step; both hold zeros."""
+    outcomes = dynamics.outcomes
+    up = np.zeros(outcomes.n_states)
+    down = np.zeros(outcomes.n_states)
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            up[s] = -math.inf
+            down[s] = math.inf
+            for a in range(outcomes.n_actions):
+                if not dynamics.tried[h, s, a]:
+                    continue
+                row = h * outcomes.row_shift + s * outcomes.n_actions + a
+                high = 0.0
+                low = 0.0
+                for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                    weight = dynamics.probability[e + h * outcomes.slot_shift]
+                    high += weight * (outcomes.reward[e] + best[outcomes.next_state[e]])
+                    low += weight * (outcomes.reward[e] + worst[outcomes.next_state[e]])
+                up[s] = max(up[s], high)
+                down[s] = min(down[s], low)
+            if up[s] < down[s]:  # nothing was tried here
+                up[s] = down[s] = 0.0
+        best[:] = up
+        worst[:] = down

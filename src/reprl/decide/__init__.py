@@ -1,1 +1,0 @@
-"""From tiers and data to a policy."""

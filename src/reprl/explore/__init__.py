@@ -1,1 +1,0 @@
-"""From an environment to tiers and data."""

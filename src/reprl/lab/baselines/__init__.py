@@ -1,0 +1,8 @@
+"""Rival learners behind one protocol: a callable from (model, shared key) to a policy."""
+
+from reprl.lab.baselines.registry import LearnerEntry as LearnerEntry
+from reprl.lab.baselines.registry import Rival as Rival
+from reprl.lab.baselines.registry import learners as learners
+from reprl.lab.baselines.registry import make_learner as make_learner
+from reprl.mdp.planning import empirical_values as empirical_values
+from reprl.mdp.planning import greedy_policy as greedy_policy

@@ -1,0 +1,277 @@
+"""forecast: what a run will cost, before it is made, as a range that says what it is based on.
+
+How many samples the default learner needs depends on how close the world's closest calls are, which nobody knows
+beforehand. Two things are known: what it needed elsewhere (STORED, from experiments/canonical), and what a pilot shows,
+the learner's own first rounds on the environment in question, timed on this machine.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from reprl.errors import check_real
+from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, suited
+from reprl.learning.practical_parallel import plan_calls
+from reprl.learning.rounds import FIRST
+from reprl.learning.settings import LearnOptions, Settings
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import SharedKey, fresh_seed
+from reprl.sources.environment import check_access, episode_steps, fresh_model, open_environment
+from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.models import GenerativeModel
+
+STORED = {
+    "generative": (
+        *(46.6, 128.0, 256.0, 512.0, 1.02e3, 1.02e3, 1.07e3, 2.05e3, 2.05e3, 4.1e3),
+        *(8.19e3, 9.32e3, 1.72e4, 3.32e4, 1.31e5, 2.62e5, 5.24e5, 1.05e6, 4.19e6, 3.36e7),
+    ),
+    "episodic": (
+        *(128.0, 292.0, 518.0, 1.02e3, 1.04e3, 2.05e3, 2.25e3, 4.1e3, 4.1e3, 4.66e3),
+        *(8.2e3, 1.64e4, 1.77e4, 3.29e4, 6.55e4, 1.31e5, 1.49e5, 5.24e5, 1.05e6, 2.08e9),
+    ),
+}
+"""Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), brought to ε = 0.3: twenty
+quantiles over the worlds in experiments/canonical, each of which weighs the same (``present.per_cell`` there)."""
+WORLDS = {"generative": 52, "episodic": 31}
+"""How many worlds those are."""
+STORED_EPSILON = 0.3
+"""What the stored runs asked for; samples grow with 1/ε², as comparisons at a tolerance do."""
+SHARES = (0.1, 0.5, 0.9)
+"""Quantiles that a range states: eight of ten runs lie between its ends."""
+APART = 4.0
+"""91 % of the stored pairs of runs on one world used numbers of samples within this factor of each other."""
+TABLE_SIZES = (2**19, 2**22)
+"""Samples by which the time of one is measured where a kernel plays: fewer say nothing of it."""
+PILOT = 2.0
+"""Seconds that a pilot takes, about."""
+
+
+class Forecast(NamedTuple):
+    """A range for one run."""
+
+    access: str
+    samples: tuple[float, float, float]
+    """Low, typical, high; the last is infinite where nothing bounds it."""
+    seconds: tuple[float, float, float] | None
+    """The same for the time on this machine; None where nothing was timed."""
+    basis: str
+    """What the range rests on."""
+
+    def times(self, runs: float) -> Forecast:
+        """Return the range for several runs, one after the other."""
+        seconds = None if self.seconds is None else tuple(runs * x for x in self.seconds)
+        return self._replace(samples=tuple(runs * x for x in self.samples), seconds=seconds)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        """One line for people."""
+        low, typical, high = self.samples
+        words = f"{_count(typical)} samples" if low == high else f"{_count(low)} to {_count(high)} samples"
+        if low != high:
+            words += f", {_count(typical)} typically"
+        if self.seconds is not None:
+            words += f"; {_duration(self.seconds[0])} to {_duration(self.seconds[2])} on this machine"
+        return f"{words} ({self.basis})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a JSON document; what nothing bounds is null."""
+        return {
+            "access": self.access,
+            "samples": [_finite(x) for x in self.samples],
+            "seconds": None if self.seconds is None else [_finite(x) for x in self.seconds],
+            "basis": self.basis,
+        }
+
+
+def forecast(
+    env: TabularMDP | GymnasiumModel | str | Any,
+    *,
+    horizon: int | None = None,
+    discount: float | None = None,
+    reward_range: tuple[float, float] | None = None,
+    max_samples: int | None = None,
+    workers: int = 1,
+    seconds: float = PILOT,
+    **options: Unpack[LearnOptions],
+) -> Forecast:
+    """Say what ``learn`` would cost with these arguments, from a pilot of about so many seconds.
+
+    Args:
+        env: as for ``learn``.
+        horizon: as for ``learn``.
+        discount: as for ``learn``.
+        reward_range: as for ``learn``.
+        max_samples: as for ``learn``; it bounds the range.
+        workers: as for ``learn``.
+        seconds: what the pilot may take; 0 for none. It plays the environment, on samples of its own.
+        options: the fields of ``Settings``.
+
+    Guarantee:
+        None: of runs like those stored, about eight of ten end within the range. A size that the settings fix is exact.
+
+    Randomness:
+        A fresh shared seed and fresh data seeds, which no run reads again.
+    """
+    check_options(options)
+    world = open_environment(env, horizon, reward_range, discount)
+    settings = make_settings(options, world)
+    world = suited(world, settings.rule, settings.epsilon)
+    check_access(world, settings.access, "a forecast")
+    seconds = check_real("seconds", seconds, 0.0, 3600.0, open_low=False, open_high=False)
+    fixed = _fixed(world, settings)
+    if fixed is not None:
+        return Forecast(settings.access, (fixed, fixed, fixed), None, "the settings fix it")
+    # An environment that came open is one of a kind: a pilot would play with what the run shall have.
+    reopens = isinstance(world, TabularMDP) or world.reopens
+    timed = _pilot(world, settings, workers, seconds, max_samples) if seconds and reopens else None
+    samples, basis = _range(world, settings, timed)
+    if max_samples is not None:
+        samples = tuple(min(x, float(max_samples)) for x in samples)  # type: ignore[assignment]
+    times = None if timed is None else tuple(timed.at(x) for x in samples)
+    return Forecast(settings.access, samples, times, basis)  # type: ignore[arg-type]
+
+
+def stored_range(settings: Settings, cells: int, beyond: float = 0.0) -> tuple[float, float, float]:
+    """Return what stored runs of the canonical learner needed, for so many cells and this ε.
+
+    Args:
+        settings: access and ε.
+        cells: H·S·A.
+        beyond: samples that were not enough: only stored runs that needed more count.
+    """
+    unit = cells * (STORED_EPSILON / settings.epsilon) ** 2
+    table = np.array(STORED[settings.access]) * unit
+    left = table[table > beyond]
+    if not left.size:
+        return (beyond, 2.0 * beyond, math.inf)
+    low, typical, high = np.quantile(left, SHARES, method="nearest")
+    return (max(float(low), float(cells * FIRST)), max(float(typical), float(cells * FIRST)), float(high))
+
+
+class _Pilot(NamedTuple):
+    """Rounds of the learner that were timed: samples of all rounds so far, seconds of them."""
+
+    samples: list[int]
+    seconds: list[float]
+    sure: bool
+    """Whether the last of them was enough."""
+    each: float
+    """Seconds of a sample, without a look at the data."""
+
+    def at(self, samples: float) -> float:
+        """Extrapolate: a round costs a look at the data, whose size does not grow with them, and its samples."""
+        if math.isinf(samples):
+            return math.inf
+        looks = max(0.0, self.seconds[-1] - self.each * self.samples[-1])
+        rounds = [1.0 + math.log2(max(1.0, size / self.samples[0])) for size in (self.samples[-1], samples)]
+        return looks * rounds[1] / rounds[0] + self.each * samples
+
+
+def _pilot(
+    world: TabularMDP | GymnasiumModel, settings: Settings, workers: int, seconds: float, most: int | None
+) -> _Pilot:
+    """Make the learner's first rounds, one more each time, until it is sure or the time is over."""
+    options: Any = settings.as_dict()
+    done: list[int] = []
+    spent: list[float] = []
+    began = time.perf_counter()
+    for number, size in enumerate(_sizes(world, settings, most)):
+        if number == 0:  # the first call also loads and compiles what two rounds need
+            learn(world, max_samples=2 * size, workers=workers, **options)
+            began = time.perf_counter()
+        start = time.perf_counter()
+        found = learn(world, max_samples=size, workers=workers, **options)
+        done.append(max(1, found.samples))
+        spent.append(time.perf_counter() - start)
+        sure = found.guarantee.status != "none"
+        if sure or time.perf_counter() - began + 2.0 * spent[-1] > seconds:
+            break
+    each = 0.0 if sure else _sampling(world, settings, workers, done[-1], seconds)
+    return _Pilot(done, spent, sure, each)
+
+
+def _sampling(
+    world: TabularMDP | GymnasiumModel, settings: Settings, workers: int, samples: int, seconds: float
+) -> float:
+    """Time samples alone, by runs of two sizes that ask no simulated teams; parallel ones come as counts, at once."""
+    if settings.access == "generative" or settings.rule != "canonical":
+        return 0.0
+    spent = []
+    for size in TABLE_SIZES if isinstance(world, TabularMDP) else (samples, 8 * samples):
+        start = time.perf_counter()
+        with fresh_model(world, settings.access, fresh_seed()) as model:
+            ReprlLearner(settings, size).run(model, SharedKey(fresh_seed()), workers=workers)
+            drawn = model.ledger.samples
+        spent.append((drawn, time.perf_counter() - start))
+        if not isinstance(world, TabularMDP) and 8.0 * spent[0][1] > seconds:
+            return spent[0][1] / drawn  # slow enough for one size to tell
+    (few, fast), (many, slow) = spent
+    return max(0.0, slow - fast) / max(1, many - few)
+
+
+def _sizes(world: TabularMDP | GymnasiumModel, settings: Settings, most: int | None) -> Iterator[int]:
+    """Limits on samples under which the learner makes one, two, three … rounds."""
+    starts = 0 if isinstance(world, TabularMDP) and world.fixed_start else 1
+    per_cell = FIRST * world.n_states * world.n_actions
+    steps = episode_steps(world) + starts
+    if settings.access == "generative":
+        steps = world.horizon
+    size = per_cell * steps + (FIRST if settings.access == "generative" else 0)
+    while most is None or size < most:
+        yield size
+        size *= 2
+    yield most
+
+
+def _range(
+    world: TabularMDP | GymnasiumModel, settings: Settings, pilot: _Pilot | None
+) -> tuple[tuple[float, float, float], str]:
+    """Return the range of samples and what it rests on."""
+    pooled = settings.pooling(world).stationary
+    cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
+    if pilot is not None and pilot.sure:
+        found = float(pilot.samples[-1])
+        return (found / APART, found, found * APART), f"a pilot was sure after {_count(found)} samples"
+    spent = 0.0 if pilot is None else float(pilot.samples[-1])
+    tried = f"a pilot was not sure after {_count(spent)} samples" if pilot is not None else "no pilot"
+    if settings.rule != "canonical":
+        return (max(1.0, spent), max(1.0, 2.0 * spent), math.inf), f"{tried}; nothing is stored of this rule"
+    stored = f"stored runs on {WORLDS[settings.access]} worlds, eight of ten of those that needed more"
+    return stored_range(settings, cells, spent), f"{tried}; {stored}"
+
+
+def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | None:
+    """Return the samples that the settings themselves fix, if they do."""
+    if settings.rule != "canonical" and settings.whole:
+        constants = settings.constants_for(world.n_states, world.n_actions, world.horizon)
+        cells = world.n_states * world.n_actions if settings.access == "generative" else 1
+        return float(constants.total) * cells * world.horizon
+    if settings.rule == "canonical" or settings.access == "episodic" or not isinstance(world, TabularMDP):
+        return None
+    if settings.calls is None and settings.constants != "paper":
+        return None
+    model = GenerativeModel(world, 0)
+    return float(plan_calls(model, settings) * model.samples_per_call)
+
+
+def _count(number: float) -> str:
+    if math.isinf(number):
+        return "any number of"
+    return f"{number:,.0f}" if number < 1e6 else f"{number:.2g}"
+
+
+def _duration(seconds: float) -> str:
+    if math.isinf(seconds):
+        return "any time"
+    for size, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.2g} {name}" if seconds < 100.0 * size else f"{seconds / size:.0f} {name}"
+    return f"{seconds:.2g} s"
+
+
+def _finite(number: float) -> float | None:
+    return None if math.isinf(number) else number

@@ -1,0 +1,150 @@
+"""The rule "sampled" from parallel samples: Theorem 4.13 of the paper, or as many as a rehearsal asks for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
+from reprl.canonical.gaps import value_spread
+from reprl.errors import ReprlError
+from reprl.guarantee import Guarantee
+from reprl.learning.practical import Verdict, by_hand, decide, may_stop, rehearsed_promise
+from reprl.learning.protocol import Run
+from reprl.learning.rounds import FIRST, call, check_limit, doubling, most_of
+from reprl.learning.settings import Settings
+from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
+from reprl.mdp.tiers import Tiers
+from reprl.paper.constants import paper_calls
+from reprl.paper.loss import best_value, policy_loss_bound
+from reprl.paper.rep_rl_bandit import Induction
+from reprl.randomness import DataStream, SharedKey, check_shared_key
+from reprl.sources.exploration import no_data
+from reprl.sources.models import Parallel, check_model
+from reprl.storage.checkpoints import Checkpoint
+
+
+def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = None) -> int:
+    """Return the parallel calls set by hand, or those of the paper, refusing a number that would pass max_samples."""
+    settings.check_horizon(model.horizon)
+    try:
+        calls = settings.calls or paper_calls(
+            model.n_states,
+            model.n_actions,
+            model.horizon,
+            epsilon=settings.epsilon,
+            rho=settings.rho,
+            delta=settings.delta,
+            grade=settings.grade(model.n_states, model.n_actions),
+        )
+    except (OverflowError, ZeroDivisionError):
+        raise ReprlError(
+            f"these settings need more parallel calls than a float can hold: relax epsilon={settings.epsilon:g}, "
+            f"rho={settings.rho:g} or delta={settings.delta:g}"
+        ) from None
+    if calls > 2**62:
+        raise ReprlError(
+            f"these settings need {calls:.3g} parallel calls; at most 2**62 can be drawn: relax epsilon or rho"
+        )
+    check_limit(max_samples, calls * model.samples_per_call)
+    return calls
+
+
+def run_generative(
+    model: Parallel,
+    shared_key: SharedKey,
+    settings: Settings,
+    max_samples: int | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Run:
+    """Draw parallel samples and decide; with ``practical``, again with twice the data while a rehearsal says so.
+
+    Args:
+        model: where samples come from.
+        shared_key: ξ.
+        settings: accuracy, replicability and how to decide.
+        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a number of calls that
+            is fixed beforehand, by hand or by the paper, is refused.
+        checkpoint: where rehearsals are kept.
+
+    Guarantee:
+        ``practical``: "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data
+        is at most ε; "none" otherwise. A fixed number of calls: proven if the figures that the induction computes from
+        it meet the asked ones, as they do with ``paper`` (for very long horizons or many actions with rounding="vector"
+        or mechanism="exponential"); otherwise nothing for one set by hand, and heuristic for the paper's.
+
+    Randomness:
+        Shared, at shared_key.derive("decide"). Data: batches of the model, and streams (data seed,
+        "rehearsal/ROUND/…").
+    """
+    check_model(model, "generative", "access='generative'")
+    key = check_shared_key(shared_key)
+    tiers = Tiers.single(model.horizon, model.n_states)
+    if settings.calls is not None or settings.constants == "paper":
+        data = call(model, plan_calls(model, settings, max_samples))
+        induction = decide(key, data.counts, tiers, settings)
+        return _finish(settings, data, induction, None, promise(settings, induction.guarantee))
+    settings.check_horizon(model.horizon)
+    unit = model.samples_per_call
+    data = no_data(model)
+    for number, size in enumerate(doubling(FIRST, most_of(model, "generative", max_samples, unit) // unit), 1):
+        data += call(model, size - int(data.starts.sum()))
+        induction = decide(key, data.counts, tiers, settings)
+        stream = DataStream(model.data_seed, f"rehearsal/{number}")
+        verdict = _rehearse(key, data, induction, settings, stream, checkpoint)
+        if may_stop(verdict, settings.epsilon):
+            break
+    return _finish(settings, data, induction, verdict.rehearsal, rehearsed_promise(settings, verdict))
+
+
+def _rehearse(
+    key: SharedKey,
+    data: Data,
+    induction: Induction,
+    settings: Settings,
+    stream: DataStream,
+    checkpoint: Checkpoint | None,
+) -> Verdict:
+    """Ask simulated second teams, and the data about the loss."""
+    tiers = Tiers.single(*induction.policy.actions.shape)
+
+    def team(fresh: SharedKey | None, share: int, draw: int) -> Answer:
+        own = redraw_data(data, share, draw)
+        return Answer(decide(fresh or key, own.counts, tiers, settings).policy, best_value(own))
+
+    make = partial(rehearse, team, induction.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
+    rehearsal = kept_rehearsal(checkpoint, stream, make)
+    return Verdict(rehearsal, policy_loss_bound(data, induction.policy))
+
+
+def _finish(
+    settings: Settings, data: Data, induction: Induction, rehearsal: Rehearsal | None, guarantee: Guarantee
+) -> Run:
+    """Put the result together."""
+    return Run(
+        policy=induction.policy,
+        guarantee=guarantee,
+        settings=settings,
+        tiers=Tiers.single(*induction.policy.actions.shape),
+        counts=data.counts,
+        values=induction.values,
+        rehearsal=rehearsal,
+        spread=value_spread(empirical_dynamics(data)),
+        induction=induction,
+    )
+
+
+def promise(settings: Settings, computed: Guarantee) -> Guarantee:
+    """Return the asked figures, proven, where the computed ones meet them all; a weaker status where they do not."""
+    proven = (
+        computed.status == "proven"
+        and computed.rho <= settings.rho
+        and computed.delta <= settings.delta
+        and computed.epsilon <= settings.epsilon
+    )
+    if proven:
+        return settings.promise("proven", computed.source)
+    if settings.calls is not None:
+        return by_hand(settings, "parallel calls")
+    if computed.status == "none":
+        return settings.promise("none", computed.source)
+    return settings.promise("heuristic", "the paper's rate, whose computed figures miss what was asked for")

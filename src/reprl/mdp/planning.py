@@ -1,0 +1,35 @@
+"""Backward induction on data: what every model-based rival ends with."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.mdp.counts import Counts
+from reprl.mdp.discounted import best_values
+from reprl.mdp.dynamics import Data, empirical_dynamics
+from reprl.mdp.policy import Policy
+
+
+def empirical_values(counts: Counts, discount: float = 0.0) -> NDArray[np.float64]:
+    """Return the optimal action values of the empirical MDP, (H, S, A); 0 in cells without samples.
+
+    Args:
+        counts: the data.
+        discount: γ of a discounted world, whose counts are of one step; 0 where there is a horizon.
+    """
+    horizon, n_states, _ = counts.outcomes.shape
+    scores = np.empty(counts.outcomes.shape)
+    value = np.zeros(n_states)
+    if discount:
+        plain = empirical_dynamics(Data(counts, np.ones(n_states, dtype=np.int64)))
+        value = discount * best_values(plain.outcomes, plain.probability, plain.tried, discount, 1.0)
+    for h in reversed(range(horizon)):
+        scores[h] = np.nan_to_num(counts.mean_return(h, value), nan=0.0)
+        value = scores[h].max(axis=1)
+    return scores
+
+
+def greedy_policy(scores: NDArray[np.float64]) -> Policy:
+    """Return the policy that is greedy for scores (H, S, A), lowest action on ties."""
+    return Policy(scores.argmax(axis=2))

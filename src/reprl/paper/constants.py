@@ -1,0 +1,300 @@
+"""Constants of the rule "sampled": every one of the paper's learner as a named field of one value, `Constants`.
+
+Three presets. "practical" stops by rehearsal and has none of these. "paper" uses every constant that the paper pins as
+it stands, and sets to 1 those that it leaves as Θ(1) or "sufficiently large" and that a formula needs: that of
+ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), of m, M and K (Lemmas 5.10–5.14), the polylogarithms hidden in Õ (Theorems 4.13,
+6.1, A.5). "scaled" is the same algorithm, line by line, at sizes that a machine can play.
+
+A size of the paper is a *core*, which says how it grows with S, A, the number of blocks of the coupling and the tier (K
+also with H: an episode records one sample, and there are S·A·H cells), times a *slack*, which pays for certainty:
+logarithms, powers of H, 1/κ, 1/ε, 1/ρ. Slacks of one setting go from 10 to 10^15, so no single factor could shrink them
+all: what tames the largest leaves nothing of the smallest. `scaled(f)` raises every slack to the power f instead: each
+keeps the share f of its digits, and how sizes grow with S and A, and from tier to tier, stays the paper's. f = 1 is the
+paper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from reprl.coupling.heavy_hitters import plan_heavy_hitters
+from reprl.coupling.spec import Grade
+from reprl.errors import ReprlError, check_int, check_real
+from reprl.paper.rep_explore import Stage
+from reprl.paper.rep_rl_bandit import Accuracy
+from reprl.paper.rep_var_bandit import paper_requirement, plan_best_arm
+from reprl.paper.runs import RunSettings
+
+PRESETS = ("practical", "paper", "scaled")
+SHAPES = ("auto", "direct", "boosted")
+DEFAULT_SCALE = 0.1
+THRESHOLD = 0.6
+"""ν of boosting's heavy hitters (Lemma 4.1)."""
+TOLERANCE = 0.05
+"""τ of boosting's heavy hitters."""
+BASE_RHO = 0.01
+"""ρ of each half of the learner that is boosted: exploration, and induction (Theorems 4.5 and 6.1)."""
+BASE_DELTA = 0.1
+"""δ of the learner by episodes that is boosted (Lemma 4.1); from parallel samples it is 0.01."""
+LEAST_TIERS = 3
+"""Tiers of a scaled run, at least: two that are decided, and what is ignored."""
+MOST = 2**62
+
+
+class Task(NamedTuple):
+    """What constants are computed for."""
+
+    n_states: int
+    n_actions: int
+    horizon: int
+    epsilon: float
+    rho: float
+    delta: float
+    """At most ρ."""
+    access: str
+    """"episodic" or "generative"."""
+    partition: Grade
+    """Coupling of the sets of ignored states, S·H coordinates."""
+    arms: Grade
+    """Coupling of the actions of a step, S coordinates."""
+    boosted: bool
+    """Whether a learner of ρ = 0.01 is boosted (Lemma 4.1), or ρ is asked of the learner itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """Every constant of one run of the paper's algorithm."""
+
+    scale: float
+    """f: the share of its digits that every slack keeps; 1 is the paper."""
+    epsilon: float
+    """Accuracy of one learner: ε, or ε/2 where learners are boosted."""
+    delta: float
+    """Failure probability of one induction."""
+    zeta: float
+    """ζ: how nice the data shall be (Definition 4.4); 0 for parallel sampling."""
+    tiers: int
+    """L, the ignored tier among them; 1 for parallel sampling."""
+    kappa: float
+    """κ of RepExplore; 0 for parallel sampling."""
+    calls: int
+    """Parallel calls of one learner; 0 for episodes."""
+    partition_runs: int
+    """m: exploration runs that settle a tier's set."""
+    data_runs: tuple[int, ...]
+    """M of tiers 1 … L−1: fresh runs that collect data."""
+    episodes: tuple[int, ...]
+    """K of tiers 1 … L−1: episodes of one exploration run."""
+    failure: float
+    """ι of one exploration run."""
+    bonus: tuple[float, ...]
+    """c of tiers 1 … L−1, of the optimistic bonus c·√(H³ℓ/t), ℓ = log(S·2A·K·H/ι): 2 in the paper. Its slack is all of
+    c·√(H³ℓ): a bonus far above H, for runs as short as scaled ones are, would lead nowhere but to the last step."""
+    guide: float = 1.0
+    """Bonus of real actions relative to that of phantoms."""
+    quota: int
+    """Records of every action below which a state is under-explored: H."""
+    keep_records: bool = False
+    """Whether records of the m runs are data too; the paper collects them afresh."""
+    by_tier: tuple[float, ...]
+    """ε_ℓ: accuracy of the best-arm problems of tiers 1 … L−1."""
+    pessimism: float = 1.0
+    """What is subtracted from every value, as a fraction of ε_ℓ."""
+    seeds: int
+    """k of boosting; 0 where nothing is boosted."""
+    threshold: float = THRESHOLD
+    """ν of its heavy hitters."""
+    tolerance: float = TOLERANCE
+    """τ of its heavy hitters."""
+    candidates: int
+    """Learners per seed that name its heavy hitters."""
+    frequencies: int
+    """Fresh learners per seed that measure how often they come."""
+    pulls: int
+    """Episodes of every candidate, by which the best one is found."""
+
+    @classmethod
+    def paper(cls, task: Task) -> Constants:
+        """The paper's own, constants that it leaves open set to 1."""
+        return cls._at(1.0, task)
+
+    @classmethod
+    def scaled(cls, scale: float, task: Task, *, least_tiers: int = LEAST_TIERS) -> Constants:
+        """The paper's with every slack to the power `scale`, in (0, 1], and so many tiers at least (below 1)."""
+        least = check_int("least_tiers", least_tiers, 2, 32)
+        return cls._at(check_real("scale", scale, 0.0, 1.0, open_high=False), task, least)
+
+    @classmethod
+    def _at(cls, scale: float, task: Task, least_tiers: int = LEAST_TIERS) -> Constants:
+        epsilon = task.epsilon / 2.0 if task.boosted else task.epsilon
+        base = BASE_RHO if task.access == "generative" else BASE_DELTA  # the proofs of Theorems 4.13 and 6.1
+        delta = base if task.boosted else task.delta
+        part = replace(_EMPTY, scale=scale, epsilon=epsilon, delta=delta)
+        part = _parallel(part, task) if task.access == "generative" else _episodic(part, task, least_tiers)
+        return _boosting(part, task) if task.boosted else part
+
+    @property
+    def learners(self) -> int:
+        """Learners that one run makes: k·(candidates + frequencies), or one."""
+        return max(1, self.seeds * (self.candidates + self.frequencies))
+
+    @property
+    def each(self) -> int:
+        """Episodes, or parallel calls, of one learner."""
+        runs = zip(self.data_runs, self.episodes, strict=True)
+        return self.calls + sum((self.partition_runs + more) * length for more, length in runs)
+
+    @property
+    def total(self) -> int:
+        """Episodes, or parallel calls, of the whole run at most: fewer candidates than k need fewer pulls."""
+        return self.learners * self.each + self.seeds * self.pulls
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """How ε is shared out over tiers."""
+        return Accuracy(by_tier=self.by_tier, pessimism=self.pessimism)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """RepLevelExplore's stages (Algorithm 6), one per tier that is decided; sizes beyond counting are refused."""
+        self.check()
+        return tuple(
+            Stage(
+                run=RunSettings(episodes=length, bonus=bonus, guide=self.guide, failure=self.failure),
+                partition_runs=self.partition_runs,
+                data_runs=more,
+                quotas=((self.quota,),),
+            )
+            for length, more, bonus in zip(self.episodes, self.data_runs, self.bonus, strict=True)
+        )
+
+    def check(self) -> Constants:
+        """Return the constants if a machine could count what they ask for."""
+        whose = "the paper's constants" if self.scale == 1.0 else f"constants at scale={self.scale:g}"
+        if self.total <= MOST and max((self.partition_runs, *self.data_runs)) < 2**31:
+            return self
+        unit, one = "parallel calls", ""
+        if self.episodes:
+            first = (self.partition_runs + self.data_runs[0]) * self.episodes[0]
+            unit, one = "episodes", f"{first:.3g} episodes in tier 1 alone, "
+        raise ReprlError(
+            f"{whose} ask for {one}{self.total:.3g} {unit} in all; at most 2**62 can be counted: use "
+            f"constants='practical' or 'scaled' with a smaller scale"
+        )
+
+
+_EMPTY = Constants(
+    scale=1.0,
+    epsilon=0.0,
+    delta=0.0,
+    zeta=0.0,
+    tiers=1,
+    kappa=0.0,
+    calls=0,
+    partition_runs=0,
+    data_runs=(),
+    episodes=(),
+    failure=0.0,
+    bonus=(),
+    quota=0,
+    by_tier=(),
+    seeds=0,
+    candidates=0,
+    frequencies=0,
+    pulls=0,
+)
+"""Constants of nothing; every constructor fills in what its access and shape have."""
+
+
+def _shares(part: Constants, horizon: int) -> tuple[float, ...]:
+    """ε_ℓ = 2^ℓ·(ε/H)·(8L)^−f: the paper's at f = 1 (Algorithm 2)."""
+    unit = part.epsilon / horizon * (8.0 * part.tiers) ** -part.scale
+    return tuple(2.0**tier * unit for tier in range(1, max(part.tiers, 2)))
+
+
+def _parallel(part: Constants, task: Task) -> Constants:
+    """Calls of one learner: blocks·S is their core (Theorem 4.13)."""
+    share = BASE_RHO if task.boosted else task.rho
+    sizes = (task.n_states, task.n_actions, task.horizon)
+    calls = paper_calls(*sizes, epsilon=part.epsilon, rho=share, delta=part.delta, grade=task.arms)
+    core = task.n_states * task.arms.count(task.n_states)
+    part = replace(part, calls=math.ceil(core * (calls / core) ** part.scale) if part.scale < 1.0 else calls)
+    return replace(part, by_tier=_shares(part, task.horizon))
+
+
+def _episodic(part: Constants, task: Task, least_tiers: int) -> Constants:
+    """ζ, κ, ι and the sizes m, M, K of RepLevelExplore (Algorithms 5 and 6).
+
+    κ and ζ are the paper's for a learner of two halves with ρ = 0.01 each, and in proportion where ρ is asked directly.
+    ι is κ/m², an inverse polynomial. The number of blocks multiplies m and M: by S·H for "product" (Lemma A.1).
+    """
+    s, a, h, f = task.n_states, task.n_actions, task.horizon, part.scale
+    asked = 1.0 if task.boosted else task.rho / (2.0 * BASE_RHO)
+    zeta = asked * part.epsilon / (h**2 * math.log(s * a * h / (part.epsilon * part.delta)) ** 5)
+    if zeta > 0.5:
+        raise ReprlError(f"epsilon must be small enough for two tiers (ζ ≤ 1/2) at these sizes, got ζ = {zeta:.3g}")
+    kappa = asked * BASE_RHO / math.log2(1.0 / zeta)
+    log = math.log(max(3.0, s * h / kappa))
+    cells = s * task.partition.count(s * h)
+    iota = kappa / (cells * h * log / kappa**2) ** 2
+    nice = zeta if f == 1.0 else min(2.0**-least_tiers, zeta**f)
+    tiers = max(2, math.ceil(math.log2(1.0 / nice)))
+    runs = math.ceil(cells * (h * log / kappa**2) ** f)
+    spread = cells * (h * log / kappa**4) ** f / nice**2
+    length = s * 2 * a * h * (h**4 * math.log(s * a * h / iota) / kappa**2) ** f
+    episodes = tuple(math.ceil(length * 4.0**tier) for tier in range(1, tiers))
+    bonuses = [math.sqrt(h**3 * math.log(2.0 * s * a * count * h / iota**f)) for count in episodes]
+    part = replace(
+        part,
+        zeta=nice,
+        tiers=tiers,
+        kappa=kappa**f,
+        partition_runs=runs,
+        data_runs=tuple(math.ceil(log ** (2.0 * f) * runs + spread / 4.0**tier) for tier in range(1, tiers)),
+        episodes=episodes,
+        failure=iota**f,
+        bonus=tuple((2.0 * size) ** f / size for size in bonuses),
+        quota=h,
+    )
+    return replace(part, by_tier=_shares(part, h))
+
+
+def _boosting(part: Constants, task: Task) -> Constants:
+    """k, and the sizes of heavy hitters and best arm (Lemma 4.1); cores are 1/(ν − τ) learners and 1/ε² pulls."""
+    rho, delta, f = task.rho, task.delta, part.scale
+    seeds = boosting_seeds(delta)
+    plan = plan_heavy_hitters(
+        threshold=THRESHOLD, tolerance=TOLERANCE, rho=rho / (2 * seeds), delta=delta / (3 * seeds)
+    )
+    few = 1.0 / (THRESHOLD - TOLERANCE)
+    accuracy = min(1.0, task.epsilon / (2.0 * task.horizon))
+    pulls = plan_best_arm(seeds, epsilon=accuracy, rho=rho / 2.0, delta=delta / 3.0).pulls
+    core = accuracy**-2
+    return replace(
+        part,
+        seeds=seeds,
+        candidates=math.ceil(few * (plan.candidates / few) ** f) if f < 1.0 else plan.candidates,
+        frequencies=math.ceil(few * (plan.frequencies / few) ** f) if f < 1.0 else plan.frequencies,
+        pulls=math.ceil(core * (pulls / core) ** f) if f < 1.0 else pulls,
+    )
+
+
+def boosting_seeds(delta: float) -> int:
+    """Return k = ⌈log(3/δ)/log 3⌉: one of so many seeds is good with probability at least 1 − δ/3."""
+    return math.ceil(math.log(3.0 / delta) / math.log(3.0))
+
+
+def paper_calls(
+    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float, delta: float, grade: Grade
+) -> int:
+    """Return the parallel calls m at which the paper's induction is ρ-replicable and ε-optimal with probability 1 − δ.
+
+    Each of the H steps solves S best-arm problems with utilities in [0, H]: accuracy ε/(4H) (one tier), that is ε/(4H²)
+    after scaling to [0, 1], replicability ρ/H, failure min(δ, ρ)/H; m is the smallest with S/m at most what
+    Proposition 3.6 asks.
+    """
+    accuracy = Accuracy.paper(epsilon, horizon, 1).by_tier[0] / horizon
+    share, failure = rho / horizon, min(delta, rho) / horizon
+    bound = paper_requirement(n_states, n_actions, epsilon=accuracy, rho=share, delta=failure, grade=grade)
+    return math.ceil(n_states / bound)

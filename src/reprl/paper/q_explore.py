@@ -1,0 +1,184 @@
+"""QExplore: many independent runs of reward-free exploration (Algorithm 4), over threads where the MDP is in memory.
+
+Every run restarts its agent and reads its own lane of the data stream. Tallies are whole numbers, added up, so
+neither the split of runs over workers nor their order can change a result.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+
+import numpy as np
+
+from reprl.errors import check_int
+from reprl.mdp.counts import Counts
+from reprl.mdp.outcomes import Outcomes
+from reprl.paper import gpu
+from reprl.paper.q_agent import Agent, explore_episodes, make_agent, mark_short, restart, zeros_apart
+from reprl.paper.runs import Batch, Exploration, Orders, RunSettings, keep_batches
+from reprl.sources.black_box import explore_black_box
+from reprl.sources.models import EpisodeArrays, Episodic
+from reprl.storage.checkpoints import Checkpoint
+
+_SLICE = 2_000_000
+"""Samples after which a run looks up: what bounds the wait after Ctrl-C."""
+
+
+def explore(
+    model: Episodic,
+    settings: RunSettings,
+    runs: int,
+    *,
+    quotas: tuple[int, ...],
+    purpose: str,
+    workers: int = 1,
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Exploration:
+    """Make independent exploration runs.
+
+    Args:
+        model: where samples come from, an MDP in memory or a black box; its ledger is charged.
+        settings: episodes per run, bonus.
+        runs: how many.
+        quotas: records that every action of a state needs, one or several numbers.
+        purpose: name of the data stream, for people: every batch of a model reads a fresh one.
+        workers: threads, or processes for a black box; a GPU, if `reprl.paper.gpu.on_gpu` is in force, needs none.
+        checkpoint: where the batch is kept when it is done, or is already.
+        progress: called from this thread now and then with the episodes done and the episodes of the batch.
+
+    Guarantee:
+        Given the numbers of records, the records of all cells are independent draws from the cells' laws (Corollary
+        5.7). Bytes do not depend on workers, nor on a GPU.
+
+    Randomness:
+        Data stream (data seed, "explore/" + purpose + number of the model's batch), lane = run. A black box is seeded
+        with one word of it per episode.
+    """
+    runs = check_int("runs", runs, 1, 2**31)
+    workers = check_int("workers", workers, 1, 1024)
+    needed = np.array([check_int("quota", q, 1, 2**62) for q in quotas], dtype=np.int64)
+    stream = model.fresh_stream(f"explore/{purpose}")
+    orders = Orders(settings, needed, stream.key)
+    if checkpoint is None:
+        return _explore(model, orders, runs, workers, progress)
+    kept, ledger = keep_batches(checkpoint), model.ledger
+    batch = kept.get(stream.purpose)
+    if batch is None:
+        before = ledger.episodes, ledger.samples
+        found = _explore(model, orders, runs, workers, progress)
+        kept.put(stream.purpose, Batch(found, ledger.episodes - before[0], ledger.samples - before[1]))
+        return found
+    ledger.episodes += batch.episodes
+    ledger.samples += batch.samples
+    return batch.found
+
+
+def _explore(
+    model: Episodic, orders: Orders, runs: int, workers: int, progress: Callable[[int, int], None] | None
+) -> Exploration:
+    """Make the runs of a batch, and charge for them."""
+    world = model.arrays
+    if world is None:
+        gpu.refuse("a black box")
+        return explore_black_box(model, orders, runs, workers, progress)
+    crew: _Crew | gpu.Flight
+    crew = gpu.Flight(gpu.find_gpu(), world, orders, runs) if gpu.is_wanted() else _Crew(world, orders, runs, workers)
+    try:
+        return crew.work(progress)
+    finally:  # what an interrupted batch has drawn is spent too
+        model.ledger.episodes += crew.episodes
+        model.ledger.samples += crew.samples
+
+
+class _Desk:
+    """One worker's tables."""
+
+    def __init__(self, outcomes: Outcomes, n_quotas: int) -> None:
+        horizon, n_states, n_actions = outcomes.shape
+        self.agent: Agent = make_agent(n_states, n_actions, horizon)
+        self.hits = zeros_apart(outcomes.n_slots, np.int64)
+        self.short = np.zeros((n_quotas, horizon, n_states), dtype=np.int64)
+        self.starts = np.zeros(n_states, dtype=np.int64)
+        self.episodes = 0
+        self.samples = 0
+
+
+class _Crew:
+    """Workers that take runs off one list until it is empty or someone calls stop."""
+
+    def __init__(self, world: EpisodeArrays, orders: Orders, runs: int, workers: int) -> None:
+        self.world = world
+        horizon, n_states, n_actions = world.outcomes.shape
+        self.length = orders.settings.episodes
+        self.quotas = orders.quotas
+        self.key = np.uint64(orders.key)
+        self.schedule = orders.settings.schedule(n_states, n_actions, horizon)
+        self.first_value = np.empty(runs)
+        self.missed = np.zeros((runs, horizon, n_states), dtype=np.uint8)
+        self.desks = [_Desk(world.outcomes, orders.quotas.size) for _ in range(min(workers, runs))]
+        self._left: Iterator[int] = iter(range(runs))
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+
+    @property
+    def episodes(self) -> int:
+        """Episodes made so far."""
+        return sum(desk.episodes for desk in self.desks)
+
+    @property
+    def samples(self) -> int:
+        """Samples drawn so far."""
+        return sum(desk.samples for desk in self.desks)
+
+    def work(self, progress: Callable[[int, int], None] | None) -> Exploration:
+        """Make all runs, and return what they found; an interrupt stops all workers at their next slice."""
+        total = self.first_value.size * self.length
+        with ThreadPoolExecutor(len(self.desks)) as pool:
+            try:
+                jobs: set[Future[None]] = {pool.submit(self._serve, desk) for desk in self.desks}
+                while jobs:
+                    done, jobs = wait(jobs, timeout=0.2, return_when=FIRST_EXCEPTION)
+                    for job in done:
+                        job.result()
+                    if progress is not None:
+                        progress(self.episodes, total)
+            except BaseException:
+                self._stop.set()
+                raise
+        first = self.desks[0]
+        for desk in self.desks[1:]:
+            first.hits += desk.hits
+            first.short += desk.short
+            first.starts += desk.starts
+        counts = Counts(self.world.outcomes, first.hits)
+        return Exploration(self.first_value.size, first.short, self.missed, counts, self.first_value, first.starts)
+
+    def _serve(self, desk: _Desk) -> None:
+        while not self._stop.is_set():
+            with self._lock:
+                run = next(self._left, None)
+            if run is None:
+                return
+            self._explore(desk, run)
+
+    def _explore(self, desk: _Desk, run: int) -> None:
+        """One run, in slices."""
+        horizon, n_states, n_actions = self.world.outcomes.shape
+        per_slice = max(1, _SLICE // horizon)
+        restart(desk.agent, n_states, n_actions, horizon)
+        done, position = 0, 0
+        while done < self.length and not self._stop.is_set():
+            episodes = min(per_slice, self.length - done)
+            position, samples = explore_episodes(
+                self.world, desk.agent, self.schedule, self.key, np.uint64(run), position, episodes, desk.hits
+            )
+            desk.samples += samples
+            desk.episodes += episodes
+            done += episodes
+        mark_short(desk.agent.visits, self.quotas, desk.short, self.missed[run])
+        first = desk.agent.visits[: 2 * n_states * n_actions]  # an episode takes one action at step 0
+        desk.starts += first.reshape(n_states, -1).sum(axis=1)
+        self.first_value[run] = self.world.initial @ desk.agent.value[:n_states]

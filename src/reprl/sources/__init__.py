@@ -1,0 +1,1 @@
+"""Sources: everything that gives samples: parallel calls, episodes, Gymnasium environments, logs."""

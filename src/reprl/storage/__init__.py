@@ -1,0 +1,1 @@
+"""Storage: strict JSON documents, atomic files, checkpoints."""
