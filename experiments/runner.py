@@ -1,7 +1,7 @@
 """How an experiment is run: measure what is missing, store each measurement as it is done, draw figures and tables.
 
-A run that was stopped goes on where it was. Measurements are tasks (``reprl.execution.tasks``): neither processes nor the cluster
-that joblib is told of can change them, and each is stored as soon as it is done, whatever its turn.
+A run that was stopped goes on where it was. Measurements are tasks (``reprl.execution.tasks``): neither processes nor
+the cluster that joblib is told of can change them, and each is stored as soon as it is done, whatever its turn.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def contents(place: Path) -> Any:
     if not place.exists() or not any(name.suffix or name.name == ".committed" for name in place.iterdir()):
         return None
     run = load_run(place)
-    receipt = run.receipt.as_dict()
+    receipt = run.receipt.to_dict()
     del receipt["timings"]
     return [run.recipe.to_json(), receipt, run.policy.to_json()]
 

@@ -14,7 +14,7 @@ def run_documents(mdp: reprl.TabularMDP, **options: Any) -> dict[str, Any]:
     """Learn, and return the three documents of the run."""
     result = reprl.learn(mdp, shared_seed=7, data_seed=1, **{"access": "generative", **options})
     policy = json.loads(result.policy.to_json())
-    return {"recipe": result.recipe.as_dict(), "receipt": result.receipt.as_dict(), "policy": policy}
+    return {"recipe": result.recipe.to_dict(), "receipt": result.receipt.to_dict(), "policy": policy}
 
 
 def labelled(mdp: reprl.TabularMDP) -> dict[str, Any]:

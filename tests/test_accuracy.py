@@ -48,8 +48,8 @@ def test_units_change_what_is_given_and_nothing_else(tmp_path):
     assert runs["spread"].settings.epsilon == pytest.approx(0.3, rel=1e-5)
     assert len({run.policy.fingerprint for run in runs.values()}) == 1
     recipe = runs["original"].recipe
-    assert recipe.as_dict()["settings"]["epsilon"] == 9.0 / 30.0
-    assert "epsilon_units" not in json.dumps(recipe.as_dict())
+    assert recipe.to_dict()["settings"]["epsilon"] == 9.0 / 30.0
+    assert "epsilon_units" not in json.dumps(recipe.to_dict())
     second = recipe.learn(data_seed=2, max_samples=50_000)  # the second team shares it without knowing of units
     assert second.recipe.digest == recipe.digest
 

@@ -81,7 +81,7 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["id"] == "gridworld-v0"
     assert document["environment"]["options"] == {"size": 2, "slip": 0.1}
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
-    settings = Settings(**OPTIONS).as_dict()
+    settings = Settings(**OPTIONS).to_dict()
     for later in ("stationary", "scale", "shape"):  # said only where they say something else than older recipes mean
         del settings[later]
     assert document["settings"] == settings
@@ -93,7 +93,7 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
 
 def test_the_digest_is_that_of_the_canonical_document_without_candidate_and_package_version(result):
     recipe = result.recipe
-    document = recipe.as_dict()
+    document = recipe.to_dict()
     del document["package_version"], document["candidate"], document["environment"]["reward_range"]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert recipe.digest == hashlib.sha256(text.encode()).hexdigest()
@@ -119,8 +119,8 @@ def test_a_recipe_survives_its_file(result, episodic, canonical_run, undecided, 
 def test_an_episodic_recipe_records_both_couplings(episodic):
     grid = describe(reprl.make("gridworld-v0", horizon=6))
     big = Recipe.plan(grid, Settings(access="episodic", rule="sampled"), 1)
-    assert big.as_dict()["resolved"]["partition"] == {"coupling": "blocked", "block": 40}
-    assert episodic.recipe.as_dict()["resolved"]["partition"]["coupling"] == "joint"
+    assert big.to_dict()["resolved"]["partition"] == {"coupling": "blocked", "block": 40}
+    assert episodic.recipe.to_dict()["resolved"]["partition"]["coupling"] == "joint"
 
 
 def test_the_second_team_gets_the_same_policy_from_its_own_data(canonical_run):
@@ -185,7 +185,7 @@ def edited(document: dict[str, Any], path: tuple[str, ...], value: object) -> st
 @pytest.mark.parametrize(("path", "value", "message"), EDITS)
 def test_an_edited_recipe_is_refused_naming_the_field(result, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
-        Recipe.from_json(edited(result.recipe.as_dict(), path, value))
+        Recipe.from_json(edited(result.recipe.to_dict(), path, value))
 
 
 CANONICAL_EDITS = [
@@ -209,13 +209,13 @@ CANONICAL_EDITS = [
 @pytest.mark.parametrize(("path", "value", "message"), CANONICAL_EDITS)
 def test_an_edited_recipe_of_the_canonical_rule_is_refused(canonical_run, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
-        Recipe.from_json(edited(canonical_run.recipe.as_dict(), path, value))
+        Recipe.from_json(edited(canonical_run.recipe.to_dict(), path, value))
 
 
 def test_a_finished_run_publishes_its_candidate_which_no_digest_depends_on(canonical_run):
     recipe, choice = canonical_run.recipe, canonical_run.choice
     assert recipe.candidate == (choice.kind, choice.candidate, choice.tolerance)
-    assert recipe.as_dict()["candidate"] == {
+    assert recipe.to_dict()["candidate"] == {
         "kind": choice.kind,
         "number": choice.candidate,
         "tolerance": choice.tolerance,
@@ -244,7 +244,7 @@ def test_a_second_team_follows_the_candidate_or_chooses_afresh(canonical_run):
 
 
 def test_a_missing_field_is_refused_by_name(result):
-    whole = result.recipe.as_dict()
+    whole = result.recipe.to_dict()
     for part, places in (("recipe", whole), ("recipe settings", whole["settings"])):
         for name in list(places):
             if name in ("format", "version"):
@@ -325,7 +325,7 @@ LATER = {"stationary": False, "scale": 0.1, "shape": "auto"}
 
 
 def test_a_later_field_may_be_written_out(canonical_run):
-    document = canonical_run.recipe.as_dict()
+    document = canonical_run.recipe.to_dict()
     for name, value in LATER.items():
         changed = {**document, "settings": {**document["settings"], name: value}}
         shorter = {**document, "settings": {k: v for k, v in document["settings"].items() if k != name}}
@@ -336,13 +336,13 @@ def test_a_later_field_may_be_written_out(canonical_run):
 @given(data=st.data())
 def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonical_run, data):
     result = data.draw(st.sampled_from([result, canonical_run]))
-    changed = mutate(result.recipe.as_dict(), data)
+    changed = mutate(result.recipe.to_dict(), data)
     try:
         recipe = Recipe.from_json(json.dumps(changed))
     except ReprlError:
         return
     # What was accepted is what was written, up to 1 for 1.0 in the settings, and to what later fields mean if left out.
-    read = recipe.as_dict()
+    read = recipe.to_dict()
     assert {**read, "settings": {**LATER, **read["settings"]}} == {
         **changed,
         "settings": {**LATER, **changed["settings"]},
@@ -350,7 +350,7 @@ def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonic
     assert Recipe.from_json(recipe.to_json()) == recipe
     before, after = (
         {**x, "package_version": "", "candidate": None, "environment": {**x["environment"], "reward_range": None}}
-        for x in (result.recipe.as_dict(), read)
+        for x in (result.recipe.to_dict(), read)
     )
     assert (recipe.digest == result.recipe.digest) == (before == after)
 
@@ -359,7 +359,7 @@ def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonic
 @given(data=st.data())
 def test_any_change_of_a_receipt_but_its_timings_is_refused(result, undecided, data):
     result = data.draw(st.sampled_from([result, undecided]))
-    document = result.receipt.as_dict()
+    document = result.receipt.to_dict()
     changed = mutate(document, data)
     try:
         receipt = Receipt.from_json(json.dumps(changed))
@@ -492,7 +492,7 @@ def test_a_receipt_says_what_was_chosen_and_rehearsed(canonical_run):
 
 def test_a_run_that_is_not_sure_states_no_figure(undecided):
     assert undecided.guarantee.status == "none"
-    document = undecided.receipt.as_dict()
+    document = undecided.receipt.to_dict()
     promised = {name: document["guarantee"][name] for name in ("rho", "delta", "epsilon", "status")}
     assert promised == {"rho": None, "delta": None, "epsilon": None, "status": "none"}
     read = Receipt.from_json(undecided.receipt.to_json())
@@ -527,7 +527,7 @@ def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
     named = replace(result, environment=result.environment._replace(labels=labels))
     receipt = Receipt.of(named)
     assert receipt.digest != result.receipt.digest
-    assert receipt.as_dict()["labels"] == {
+    assert receipt.to_dict()["labels"] == {
         "name": "ice",
         "description": "slippery",
         "states": ["a", "b", "c", ""],
@@ -618,7 +618,7 @@ UNDECIDED_EDITS = [
 @pytest.mark.parametrize(("path", "value", "message"), UNDECIDED_EDITS)
 def test_an_edited_receipt_of_the_canonical_rule_is_refused(undecided, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
-        Receipt.from_json(edited(undecided.receipt.as_dict(), path, value))
+        Receipt.from_json(edited(undecided.receipt.to_dict(), path, value))
 
 
 PROMISE_EDITS = [
@@ -630,13 +630,13 @@ PROMISE_EDITS = [
 @pytest.mark.parametrize(("path", "value", "message"), PROMISE_EDITS)
 def test_an_edited_promise_is_refused(canonical_run, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
-        Receipt.from_json(edited(canonical_run.receipt.as_dict(), path, value))
+        Receipt.from_json(edited(canonical_run.receipt.to_dict(), path, value))
 
 
 @pytest.mark.parametrize(("path", "value", "message"), RECEIPT_EDITS)
 def test_an_edited_receipt_is_refused(result, path, value, message):
     with pytest.raises(ReprlError, match=f"^{message}"):
-        Receipt.from_json(edited(result.receipt.as_dict(), path, value))
+        Receipt.from_json(edited(result.receipt.to_dict(), path, value))
 
 
 # Folders
@@ -865,8 +865,8 @@ def test_a_comparison_names_the_first_cells_and_the_values(result):
     assert not found.same
     assert (found.different, found.cells) == (2, 12)
     assert [(cell.step, cell.state) for cell in found.first] == [(1, 2), (2, 0)]
-    assert found.as_dict()["first"][0]["state_name"] == "1,0"
-    assert found.as_dict()["first"][0]["action_names"] == [
+    assert found.to_dict()["first"][0]["state_name"] == "1,0"
+    assert found.to_dict()["first"][0]["action_names"] == [
         "↑→↓←"[result.policy.actions[1, 2]],
         "↑→↓←"[actions[1, 2]],
     ]
@@ -878,9 +878,9 @@ def test_names_serve_where_the_environment_is_not_known(result):
     labels = reprl.Labels(states=("a", "b", "c", "d"), actions=("up", "right", "down", "left"))
     other = Policy((result.policy.actions + 1) % 4)
     found = compare_policies(result.policy, other, labels=labels)
-    assert found.as_dict()["first"][1]["state_name"] == "b"
-    assert set(found.as_dict()["first"][0]["action_names"]) <= set(labels.actions)
-    assert compare_policies(result.policy, other).as_dict()["first"][1]["state_name"] == "1"
+    assert found.to_dict()["first"][1]["state_name"] == "b"
+    assert set(found.to_dict()["first"][0]["action_names"]) <= set(labels.actions)
+    assert compare_policies(result.policy, other).to_dict()["first"][1]["state_name"] == "1"
 
 
 def test_policies_of_other_shapes_and_bare_fingerprints_can_be_compared(result):

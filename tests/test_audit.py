@@ -334,7 +334,7 @@ def test_an_error_in_a_pair_that_is_not_needed_is_not_seen():
     options: dict[str, Any] = {"pairs": 8, "seed": 3, "sequential": True}
     small = reprl.make("gridworld-v0", 2, size=2)
     one, many = (reprl.audit(small, fails_late, workers=workers, **options) for workers in (1, 4))
-    assert one.as_dict() == many.as_dict()
+    assert one.to_dict() == many.to_dict()
     assert one.verdict == "rejected"
     with pytest.raises(ReprlError, match=r"failed in pair 5, run 0: RuntimeError: late"):
         reprl.audit(small, fails_late, workers=2, **{**options, "sequential": False})
@@ -355,7 +355,7 @@ def test_a_report_survives_its_file(tmp_path):
     ):
         path = report.save(tmp_path / "audit.json")
         again = AuditReport.load(path)
-        assert again.as_dict() == report.as_dict()
+        assert again.to_dict() == report.to_dict()
         assert render(again) == render(report)
         assert (again.interval, again.first_divergence, again.cells) == (
             report.interval,
@@ -401,7 +401,7 @@ def test_the_document_has_the_published_fields():
     ],
 )
 def test_a_spoiled_document_is_refused(change, message):
-    document = reprl.audit(SMALL, scatter, 2, seed=1).as_dict()
+    document = reprl.audit(SMALL, scatter, 2, seed=1).to_dict()
     with pytest.raises(ReprlError, match=message):
         AuditReport.from_json(json.dumps({**document, **change}))
     with pytest.raises(ReprlError, match="JSON"):

@@ -286,11 +286,11 @@ def test_learn_prints_one_document_that_agrees_with_the_folder(answer, tmp_path)
     run = load_run(tmp_path / "run")
     assert code == 0
     assert document["fingerprint"] == run.policy.fingerprint
-    assert document["recipe"] == run.recipe.as_dict()
-    assert document["receipt"] == run.receipt.as_dict()
+    assert document["recipe"] == run.recipe.to_dict()
+    assert document["receipt"] == run.receipt.to_dict()
     assert document["guarantee"]["status"] == "rehearsed"
     assert document["decided"] is True
-    assert document["rehearsal"] == run.receipt.as_dict()["rehearsal"]
+    assert document["rehearsal"] == run.receipt.to_dict()["rehearsal"]
     assert document["tolerance"] == run.receipt.choice.tolerance  # type: ignore[union-attr]
     assert (document["shared_seed"], document["data_seed"]) == (7, 1)
     assert Policy(document["actions"]) == run.policy
@@ -300,7 +300,7 @@ def test_learn_is_the_library_s_learn(answer):
     _, document = answer("learn", *WORLD, *QUICK, "--shared-seed", 7, "--data-seed", 1, "--rho", "0.05")
     mdp = reprl.make("gridworld-v0", horizon=3, size=2)
     direct = reprl.learn(mdp, shared_seed=7, data_seed=1, rho=0.05, access="generative")
-    assert {**document["receipt"], "timings": 0} == {**direct.receipt.as_dict(), "timings": 0}
+    assert {**document["receipt"], "timings": 0} == {**direct.receipt.to_dict(), "timings": 0}
 
 
 def test_learn_keeps_another_recipe_s_folder_unless_forced(call, folder, tmp_path):

@@ -187,7 +187,7 @@ def test_a_comparison_is_a_record_a_file_and_a_table(tmp_path: Path) -> None:
     assert [row.learner for row in found.rows] == ["reprl (canonical)", "reprl (joint)", "reprl (product)", "greedy"]
     found.save(tmp_path / "comparison.json")
     document = json.loads((tmp_path / "comparison.json").read_text())
-    assert document == json.loads(json.dumps(found.as_dict()))
+    assert document == json.loads(json.dumps(found.to_dict()))
     assert [row.reached for row in found.rows] == [True] * 4
     again = Comparison.load(tmp_path / "comparison.json")
     assert again.rows == found.rows

@@ -162,7 +162,7 @@ def test_an_environment_is_described_with_names_that_fit() -> None:
 
 def test_an_environment_survives_a_document() -> None:
     place = Environment("x", {"a": [1, None]}, 2, 3, 2, labels=Labels("n", states=("a", "b", "c"), grid=(1, 3)))
-    document = Reader("it", {"environment": json.loads(json.dumps(place.as_dict()))}, ["environment"])
+    document = Reader("it", {"environment": json.loads(json.dumps(place.to_dict()))}, ["environment"])
     assert Environment.read(document) == place
 
 

@@ -89,7 +89,7 @@ def test_a_limit_bounds_the_range() -> None:
 def test_what_nothing_bounds_is_said_so() -> None:
     found = Forecast("episodic", (10.0, 20.0, math.inf), (1.0, 130.0, math.inf), "a test")
     assert str(found) == "10 to any number of samples, 20 typically; 1 s to any time on this machine (a test)"
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(found.to_dict(), allow_nan=False)
     assert found.times(2).samples == (20.0, 40.0, math.inf)
 
 

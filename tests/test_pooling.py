@@ -169,8 +169,8 @@ def test_what_a_world_shows_is_taken_and_recorded(access: str) -> None:
     apart = reprl.learn(mdp, access=access, shared_seed=7, data_seed=1, stationary=False)
     assert [result.settings.stationary for result in (shown, silent, apart)] == [True, False, False]
     assert [result.counts.outcomes.pooled for result in (shown, silent, apart)] == [True, False, False]
-    assert shown.recipe.as_dict()["settings"]["stationary"] is True
-    assert "stationary" not in apart.recipe.as_dict()["settings"]
+    assert shown.recipe.to_dict()["settings"]["stationary"] is True
+    assert "stationary" not in apart.recipe.to_dict()["settings"]
     assert Recipe.from_json(shown.recipe.to_json()).learn(data_seed=1, afresh=True).policy == shown.policy
     assert Recipe.plan(shown.environment, Settings(access=access), 7).digest == shown.recipe.digest
     assert shown.receipt.visits.tolist() == np.asarray(shown.counts.visits).sum(axis=2).tolist()

@@ -124,7 +124,7 @@ def test_what_the_test_cannot_see_is_not_claimed() -> None:
     assert not found.contradicted
     assert found.p_value == 1.0
     assert not same_world(draw(WORLD, 1, 10), draw(changed(0.01), 2, 10)).contradicted
-    json.dumps(same_world(nothing, nothing).as_dict(), allow_nan=False)
+    json.dumps(same_world(nothing, nothing).to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, "a", None])

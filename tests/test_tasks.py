@@ -307,8 +307,8 @@ def test_a_run_of_the_rule_sampled_goes_on_where_it_was(tmp_path):
 
 BEGUN_LATE = """
 import os, subprocess, sys
-words = "import sys, time; from reprl.execution.tasks import _begin; _begin(int(sys.argv[1])); print('works', flush=True); "
-words += "time.sleep(60)"
+words = "import sys, time; from reprl.execution.tasks import _begin; _begin(int(sys.argv[1])); "
+words += "print('works', flush=True); time.sleep(60)"
 child = subprocess.Popen([sys.executable, "-c", words, str(os.getpid() + int(sys.argv[1]))], stdout=subprocess.PIPE)
 print(child.stdout.readline().decode().strip(), child.pid, flush=True)
 os._exit(0)

@@ -155,7 +155,7 @@ def test_same_seeds_same_bytes_whatever_the_workers(result: Any) -> None:
     again = reprl.learn(small(), **SCALED, scale=0.03, shared_seed=1, data_seed=2, workers=3)
     assert again.policy == result.policy
     assert np.array_equal(again.counts.hits, result.counts.hits)
-    assert again.receipt.as_dict()["visits"] == result.receipt.as_dict()["visits"]
+    assert again.receipt.to_dict()["visits"] == result.receipt.to_dict()["visits"]
 
 
 def test_recipes_carry_scale_and_shape_and_older_ones_stay_as_they_were(result: Any) -> None:
@@ -164,7 +164,7 @@ def test_recipes_carry_scale_and_shape_and_older_ones_stay_as_they_were(result: 
     assert recipe.digest == result.recipe.digest
     assert recipe.learn(data_seed=2, env=small()).policy == result.policy
     plain = reprl.Recipe.plan(result.environment, Settings(rule="sampled"), 1)
-    assert not {"scale", "shape"} & set(plain.as_dict()["settings"])
+    assert not {"scale", "shape"} & set(plain.to_dict()["settings"])
 
 
 def test_states_whose_fresh_data_lack_an_action_are_ignored() -> None:

@@ -42,10 +42,10 @@ def cells() -> gymnasium.Env[Any, Any]:
 def agents(train: Any, pairs: int, episodes: int, steps: int) -> dict[str, Any]:
     """Audit PPO."""
     how: dict[str, Any] = {"pairs": pairs, "episodes": episodes, "seed": plan.SEED}
-    return reprl.audit_agents("gym:CartPole-v1", train, steps=steps, **how).as_dict()
+    return reprl.audit_agents("gym:CartPole-v1", train, steps=steps, **how).to_dict()
 
 
 def tables(pairs: int, episodes: int) -> dict[str, Any]:
     """Audit the canonical rule on the cells, with the ruler for agents."""
     how: dict[str, Any] = {"pairs": pairs, "episodes": episodes, "seed": plan.SEED}
-    return reprl.audit_agents(cells, "reprl", reward_range=(0, 1), stationary=True, **plan.TABLE, **how).as_dict()
+    return reprl.audit_agents(cells, "reprl", reward_range=(0, 1), stationary=True, **plan.TABLE, **how).to_dict()

@@ -87,7 +87,7 @@ def rival(world: str, label: str, effort: Effort) -> Found:
         pairs=effort.rival_pairs,
         limit=RIVAL_LIMIT,
         seed=seed_of(f"rival/{world}/{label}"),
-    ).as_dict()
+    ).to_dict()
     return {name: found[name] for name in ("samples", "needed", "limit", "failed", "disagreements", "pairs", "reached")}
 
 

@@ -33,7 +33,7 @@ def cell(entry: Cell, effort: Effort) -> dict[str, Any]:
         limit=effort.limit[cheap],
         seed=_seed(entry.name),
     )
-    return {"instance": entry.instance, **row.as_dict()}
+    return {"instance": entry.instance, **row.to_dict()}
 
 
 def own(access: str, instance: str, effort: Effort) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a run chose among the candidates, and how firmly; the fields are those of ``reprl.canonical.choice.Choice``."""
+    """What a run chose among the candidates, and how firmly; fields as in ``reprl.canonical.choice.Choice``."""
 
     kind: str
     candidate: int

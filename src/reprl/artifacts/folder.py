@@ -78,7 +78,7 @@ class StoredRun(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three documents of this run."""
-        return {"recipe": self.recipe.as_dict(), "receipt": self.receipt.as_dict(), "policy": self.policy.to_dict()}
+        return {"recipe": self.recipe.to_dict(), "receipt": self.receipt.to_dict(), "policy": self.policy.to_dict()}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""

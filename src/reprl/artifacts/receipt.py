@@ -194,13 +194,13 @@ class Receipt:
             **({} if self.coverage is None else {"coverage": self.coverage._asdict()}),
         }
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON document."""
         return {**self._body(), "digest": self.digest, "timings": {"seconds": self.seconds}}
 
     def to_json(self) -> str:
         """Return the document as text."""
-        return pretty(self.as_dict())
+        return pretty(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Receipt:

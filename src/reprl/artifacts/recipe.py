@@ -110,11 +110,11 @@ class Recipe:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of everything but the candidate, the package version and the reward range."""
-        document = {name: value for name, value in self.as_dict().items() if name not in _UNHASHED}
+        document = {name: value for name, value in self.to_dict().items() if name not in _UNHASHED}
         document["environment"] = {name: document["environment"][name] for name in _PLACE}
         return digest(document)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON document."""
         return {
             "format": _FORMAT,
@@ -135,7 +135,7 @@ class Recipe:
 
     def to_json(self) -> str:
         """Return the document as text."""
-        return pretty(self.as_dict())
+        return pretty(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Recipe:
@@ -219,7 +219,7 @@ class Recipe:
         Randomness:
             Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
         """
-        options: dict[str, Any] = self.settings.as_dict()
+        options: dict[str, Any] = self.settings.to_dict()
         return learn(
             self.make(env, allow=allow),
             shared_seed=self.shared_seed,
@@ -289,7 +289,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
         else plain(value)
         if value is None or isinstance(value, str | bool | tuple)
         else kinds[name](value)
-        for name, value in settings.as_dict().items()
+        for name, value in settings.to_dict().items()
         if name not in _LATER or value != _LATER[name]
     }
 

@@ -159,7 +159,7 @@ class Verification:
         """H·S, where both have it."""
         return None if self.different is None or self.shapes is None else self.shapes[0][0] * self.shapes[0][1]
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         first = [
             {

@@ -98,17 +98,13 @@ class AgentReport:
         """Pairs that did the same in all states that either met."""
         return sum(pair.distance == 0.0 for pair in self.pairs)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this audit."""
         figures = {name: getattr(self, name) for name in self.__dataclass_fields__}
         figures |= {"options": plain(self.options), "grade": GRADE}
         figures["pairs"] = [plain(pair._asdict()) for pair in self.pairs]
         figures["places"] = [plain(place._asdict()) for place in self.places]
         return {"format": FORMAT, "version": _VERSION, **plain(figures)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same: the name that results and policies have for it."""
-        return self.as_dict()
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each pair."""
@@ -126,7 +122,7 @@ class AgentReport:
 
     def to_json(self) -> str:
         """Return the document as text."""
-        return dump(self.as_dict(), indent=1)
+        return dump(self.to_dict(), indent=1)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as JSON, whole or not at all."""

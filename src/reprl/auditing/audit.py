@@ -64,8 +64,8 @@ def audit(
 
     Args:
         env: as in ``reprl.learn``.
-        learner: a name in ``reprl.lab.baselines.learners()``; any ``learner(model, shared_key, **learn_options)``, whose
-            ``access`` attribute, if any, says which model it needs; or a ``train(env, **learn_options)`` of a
+        learner: a name in ``reprl.lab.baselines.learners()``; any ``learner(model, shared_key, **learn_options)``,
+            whose ``access`` attribute, if any, says which model it needs; or a ``train(env, **learn_options)`` of a
             gymnasium.Env. What either may return: ``reprl.env_learner``.
         pairs: shared keys to try.
         horizon: as in ``reprl.learn``.

@@ -135,7 +135,8 @@ def compare(
 
     Args:
         env: whatever ``reprl.learn`` takes. In a black box disagreement alone is asked for, beside what policies earn.
-        learners: names in ``reprl.lab.baselines.learners()``, or your own, which are given `samples`; None for all with a name.
+        learners: names in ``reprl.lab.baselines.learners()``, or your own, which are given `samples`; None for all
+            with a name.
         horizon: as in ``reprl.learn``.
         reward_range: as in ``reprl.learn``.
         epsilon: accepted mean suboptimality; also what the learners are asked for.

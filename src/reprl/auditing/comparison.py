@@ -56,7 +56,7 @@ class Row:
         """Whether some budget passed."""
         return self.samples is not None
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the row of the JSON document."""
         shown = self.shown
         return {
@@ -82,7 +82,7 @@ class Row:
 
     @classmethod
     def read(cls, row: Reader) -> Row:
-        """Read what ``as_dict`` wrote."""
+        """Read what ``to_dict`` wrote."""
         points = _read_points(row)
         samples = row.optional("samples", row.real)
         if row.flag("reached") != (samples is not None):
@@ -154,22 +154,18 @@ class Comparison:
         """Whether the best value is not known, and disagreement alone was asked for."""
         return any(row.shown.suboptimality is None for row in self.rows)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this comparison."""
         return {
             "format": _FORMAT,
             "version": _VERSION if self.black_box else _FIRST,
-            "environment": self.environment.as_dict(),
+            "environment": self.environment.to_dict(),
             "epsilon": self.epsilon,
             "rho": self.rho,
             "pairs": self.pairs,
             "seed": self.seed,
-            "rows": [row.as_dict() for row in self.rows],
+            "rows": [row.to_dict() for row in self.rows],
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same: the name that results and policies have for it."""
-        return self.as_dict()
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each learner and budget that was tried."""
@@ -203,7 +199,7 @@ class Comparison:
 
     def to_json(self) -> str:
         """Return the document as text."""
-        return dump(self.as_dict(), indent=1)
+        return dump(self.to_dict(), indent=1)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Comparison:

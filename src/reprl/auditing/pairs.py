@@ -72,7 +72,7 @@ def resolve_learner(
 
 
 def _ours(learner: ReprlLearner, sizes: Mapping[str, Any]) -> Subject:
-    options = {**learner.settings.as_dict(), **sizes}
+    options = {**learner.settings.to_dict(), **sizes}
     return Subject(name=learner.name, access=learner.access, options=options, call=learner.run)
 
 

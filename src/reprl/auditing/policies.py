@@ -45,7 +45,7 @@ class Policies(NamedTuple):
     monte_carlo: MonteCarlo | None
     """None where values are exact, or nobody asked for episodes."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return a part of a JSON document."""
         found = self.monte_carlo
         played = found and {"episodes": found.episodes, "value": list(found.value), "gap": list(found.gap)}
@@ -53,7 +53,7 @@ class Policies(NamedTuple):
 
     @classmethod
     def read(cls, document: Reader, place: Environment, pairs: int) -> Policies:
-        """Read what ``as_dict`` wrote."""
+        """Read what ``to_dict`` wrote."""
         part = document.part("policies", cls._fields)
         most = float(place.horizon)
 

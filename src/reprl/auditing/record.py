@@ -115,14 +115,14 @@ class AuditReport:
         """The listed cells whose runs chose between actions of exactly the same value."""
         return tuple(cell for cell in self.cells if cell.stake == 0.0)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this audit."""
         found = self.policies
         shown = Cell._fields[:-1] if found is None else Cell._fields
         document = {
             "format": _FORMAT,
             "version": _FIRST if found is None else _VERSION,
-            "environment": self.environment.as_dict(),
+            "environment": self.environment.to_dict(),
             "learner": self.learner,
             "access": self.access,
             "options": plain(self.options),
@@ -149,11 +149,7 @@ class AuditReport:
             "cells": [{name: plain(getattr(cell, name)) for name in shown} for cell in self.cells],
             "curve": None,  # a place that nothing has ever filled
         }
-        return document if found is None else {**document, "policies": found.as_dict()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same: the name that results and policies have for it."""
-        return self.as_dict()
+        return document if found is None else {**document, "policies": found.to_dict()}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: the share of pairs that differ there, and weighted by reachability."""
@@ -171,7 +167,7 @@ class AuditReport:
 
     def to_json(self) -> str:
         """Return the document as text, the same bytes for the same audit."""
-        return dump(self.as_dict())
+        return dump(self.to_dict())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report to path as JSON, all or nothing."""

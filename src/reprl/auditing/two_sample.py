@@ -63,7 +63,7 @@ class SameWorld(NamedTuple):
         """The chance of ever owning so much if the environment is one, at most."""
         return math.exp(-max(0.0, self.log_evidence))
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         return {
             "contradicted": self.contradicted,

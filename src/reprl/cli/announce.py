@@ -30,7 +30,7 @@ def announce(
     from reprl.errors import ReprlError
     from reprl.lab.forecast import forecast
 
-    options = settings.as_dict()
+    options = settings.to_dict()
     try:
         found = forecast(world, max_samples=max_samples, workers=workers, seconds=_PILOT, **options)
     except ReprlError:  # the run itself will say what is wrong

@@ -96,7 +96,7 @@ def audit(
         found = run_audit(world, subject, pairs, sequential=sequential, **how, **options)
         unsaved = save(found.to_json())
     code = BAD_INPUT if unsaved else DIFFERENT if found.verdict == "rejected" else FINE
-    return Answer(found.as_dict(), lambda console: console.print(found), code, unsaved)
+    return Answer(found.to_dict(), lambda console: console.print(found), code, unsaved)
 
 
 def _announce(world: TabularMDP | GymnasiumModel, options: dict[str, Any], runs: float) -> None:

@@ -56,4 +56,4 @@ def audit_agents(
         found = run_audit(read_object("ENV", env) if own else env, subject, pairs, **given)
         unsaved = save(found.to_json())
     code = BAD_INPUT if unsaved else DIFFERENT if found.verdict == "rejected" else FINE
-    return Answer(found.as_dict(), lambda console: console.print(found), code, unsaved)
+    return Answer(found.to_dict(), lambda console: console.print(found), code, unsaved)

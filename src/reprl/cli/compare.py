@@ -70,7 +70,7 @@ def compare(
             named = [read_object("--learner", name) if names_object(name) else name for name in learner or ()]
             found = run_comparison(world, named or None, **given)
         unsaved = save(found.to_json())
-    return Answer(found.as_dict(), lambda console: console.print(found), BAD_INPUT if unsaved else FINE, unsaved)
+    return Answer(found.to_dict(), lambda console: console.print(found), BAD_INPUT if unsaved else FINE, unsaved)
 
 
 @contextmanager

@@ -129,13 +129,13 @@ def _already(run: StoredRun, out: Path) -> Answer:
         "fingerprint": run.policy.fingerprint,
         "samples": run.receipt.samples,
         "episodes": run.receipt.episodes,
-        "guarantee": run.receipt.as_dict()["guarantee"],
+        "guarantee": run.receipt.to_dict()["guarantee"],
         "decided": True,
         "shared_seed": run.recipe.shared_seed,
         "out": str(out),
-        "recipe": run.recipe.as_dict(),
+        "recipe": run.recipe.to_dict(),
         "recipe_digest": run.recipe.digest,
-        "receipt": run.receipt.as_dict(),
+        "receipt": run.receipt.to_dict(),
         "actions": run.policy.actions.tolist(),
         "remark": "finished before: nothing was done",
     }
@@ -240,7 +240,7 @@ def run_recipe(
 
 def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
     """Return a run as a JSON document."""
-    receipt = result.receipt.as_dict()
+    receipt = result.receipt.to_dict()
     return {
         "fingerprint": result.policy.fingerprint,
         "samples": result.samples,
@@ -249,7 +249,7 @@ def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:
         "shared_seed": result.shared_seed,
         "data_seed": result.data_seed if result.coverage is None else None,
         "out": None if out is None else str(out),
-        "recipe": result.recipe.as_dict(),
+        "recipe": result.recipe.to_dict(),
         "recipe_digest": result.recipe.digest,
         "receipt": receipt,
         "actions": result.policy.actions.tolist(),

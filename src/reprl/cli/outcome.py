@@ -35,7 +35,7 @@ def exit_code(*results: LearnResult) -> int:
 def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
     """Return the same as a JSON document; where nothing is promised, the guarantee has no figures."""
     receipt = result.receipt
-    document = receipt.as_dict()
+    document = receipt.to_dict()
     return {
         "guarantee": document["guarantee"],
         "decided": not is_undecided(result),
@@ -145,7 +145,7 @@ def ran_out(result: LearnResult) -> str:
 
 def undecided_words(result: LearnResult, names: Environment) -> str:
     """Name the cells in which simulated teams part, the most disputed first."""
-    cells = result.receipt.as_dict()["undecided"]
+    cells = result.receipt.to_dict()["undecided"]
     shown = [f"{names.cell(h, s)} ({share:.0%} of teams differ)" for h, s, share in cells[:NAMED]]
     more = [f"and {len(cells) - NAMED} more cells"] if len(cells) > NAMED else []
     return "; ".join(shown + more)

@@ -80,7 +80,7 @@ def plan(
         forecasts = _forecasts(world, args.count_workers(workers), figures)
     table = tabulate(**sizes, **figures)  # type: ignore[arg-type]
     document: dict[str, Any] = {**sizes, **figures, "rows": [row._asdict() for row in table]}
-    document["forecasts"] = [found.as_dict() for found in forecasts]
+    document["forecasts"] = [found.to_dict() for found in forecasts]
     return Answer(document, lambda console: _show(console, table, forecasts))
 
 

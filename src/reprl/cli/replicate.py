@@ -108,8 +108,8 @@ def _answer(
     document = {
         **describe_run(result, out),
         "same": None if comparison is None else comparison.same,
-        "comparison": None if comparison is None else comparison.as_dict(),
-        "same_world": None if tested is None else tested.as_dict(),
+        "comparison": None if comparison is None else comparison.to_dict(),
+        "same_world": None if tested is None else tested.to_dict(),
         "remark": remark,
     }
     code = BAD_INPUT if unsaved else _code(result, comparison, tested)

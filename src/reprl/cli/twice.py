@@ -82,7 +82,7 @@ def twice(
     plain = [greedy_policy(empirical_values(run.counts, run.environment.discount or 0.0)) for run in runs]
     greedy = int((plain[0].table != plain[1].table).sum())
     document = {
-        **comparison.as_dict(),
+        **comparison.to_dict(),
         "shared_seed": recipe.shared_seed,
         "greedy_different": greedy,
         "runs": [describe_run(run, None) for run in runs],

@@ -50,7 +50,7 @@ def verify(
     comparison = compare_policies(first, second, world, _find_names(sides))
     notes += remarks(sides)
     document = {
-        **comparison.as_dict(),
+        **comparison.to_dict(),
         "paths": [side.path for side in sides],
         "rehearsals": [_rehearsal(side) for side in sides],
         "certificates": [_certificate(side) for side in sides],
@@ -73,12 +73,12 @@ def _place(sides: tuple[Evidence, Evidence]) -> Environment | None:
 
 def _rehearsal(side: Evidence) -> dict[str, Any] | None:
     """What simulated second teams did in a run, as far as its receipt is there and says it."""
-    return None if side.receipt is None else side.receipt.as_dict()["rehearsal"]
+    return None if side.receipt is None else side.receipt.to_dict()["rehearsal"]
 
 
 def _certificate(side: Evidence) -> dict[str, Any] | None:
     """What a run's own data prove, as its receipt states it."""
-    return None if side.receipt is None else side.receipt.as_dict().get("certificate")
+    return None if side.receipt is None else side.receipt.to_dict().get("certificate")
 
 
 def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:

@@ -77,7 +77,7 @@ class Forecast(NamedTuple):
             words += f"; {_duration(self.seconds[0])} to {_duration(self.seconds[2])} on this machine"
         return f"{words} ({self.basis})"
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; what nothing bounds is null."""
         return {
             "access": self.access,
@@ -175,7 +175,7 @@ def _pilot(
     world: TabularMDP | GymnasiumModel, settings: Settings, workers: int, seconds: float, most: int | None
 ) -> _Pilot:
     """Make the learner's first rounds, one more each time, until it is sure or the time is over."""
-    options: Any = settings.as_dict()
+    options: Any = settings.to_dict()
     done: list[int] = []
     spent: list[float] = []
     began = time.perf_counter()

@@ -82,7 +82,7 @@ class LearnResult(Run):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three documents of this run."""
-        return {"recipe": self.recipe.as_dict(), "receipt": self.receipt.as_dict(), "policy": self.policy.to_dict()}
+        return {"recipe": self.recipe.to_dict(), "receipt": self.receipt.to_dict(), "policy": self.policy.to_dict()}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
@@ -181,7 +181,7 @@ def _work(world: TabularMDP | GymnasiumModel, chosen: ReprlLearner, shared_seed:
     return {
         "kind": "learn",
         "environment": {"id": place.id, "digest": place.digest},
-        "settings": chosen.settings.as_dict(),
+        "settings": chosen.settings.to_dict(),
         "max_samples": chosen.max_samples,
         "candidate": chosen.candidate,
         "certify": chosen.certify,

@@ -236,7 +236,7 @@ class Settings:
         """Promise nothing, as data contradict what a run was told of its steps."""
         return self.promise("none", f"the steps are not alike, though {told} says so: {drift}")
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the fields by name, for recipes; functions of one's own as they are."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 

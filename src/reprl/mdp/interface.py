@@ -81,13 +81,13 @@ class Interface:
         """Return the record that pictures are drawn with."""
         return Environment(None, {}, horizon, n_states, n_actions, labels=self.labels)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return a part of a JSON document."""
         return {"labels": labels_document(self.labels), "observation": self.observation, "action": self.action}
 
     @classmethod
     def read(cls, document: Reader, n_states: int) -> Interface:
-        """Read what ``as_dict`` wrote, from the document whose field "interface" holds it."""
+        """Read what ``to_dict`` wrote, from the document whose field "interface" holds it."""
         part = document.part("interface", _NAMES)
         names = part.part("labels", ("name", "description", "states", "actions", "grid"))
         labels = read_labels(names, n_states, None, partial(check_printable, empty=True))

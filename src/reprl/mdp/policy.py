@@ -148,7 +148,7 @@ class Policy:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this policy."""
-        known = None if self.interface is None else self.interface.as_dict()
+        known = None if self.interface is None else self.interface.to_dict()
         body = {"n_states": self.n_states, "fingerprint": self.fingerprint, "actions": self.actions.tolist()}
         if self.stationary:
             return {"format": _FORMAT, "version": _STATIONARY, **body, "interface": known}

@@ -22,7 +22,7 @@ from reprl.storage.documents import digest
 
 def agents_page(report: AgentReport) -> bytes:
     """Return the page."""
-    sha = digest(report.as_dict())
+    sha = digest(report.to_dict())
     mark = fingerprint("Fingerprint of the audit", sha, "SHA-256 of the audit as canonical JSON.")
     body = [
         f'<section class="card top">{_verdict(report)}{mark}</section>',

@@ -85,7 +85,7 @@ def _verdict(audit: AuditReport) -> str:
 
 
 def _fingerprint(audit: AuditReport) -> str:
-    return fingerprint("Audit fingerprint", digest(audit.as_dict()), "SHA-256 of the audit as canonical JSON.")
+    return fingerprint("Audit fingerprint", digest(audit.to_dict()), "SHA-256 of the audit as canonical JSON.")
 
 
 def _tiles(audit: AuditReport) -> list[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ Reading = Callable[[Row, Tried], tuple[float, float, float, float, str]]
 
 def comparison_page(comparison: Comparison) -> bytes:
     """Return the page."""
-    sha = digest(comparison.as_dict())
+    sha = digest(comparison.to_dict())
     mark = fingerprint("Comparison fingerprint", sha, "SHA-256 of the comparison as canonical JSON.")
     body = [
         f'<section class="card top">{_summary(comparison)}{mark}</section>',

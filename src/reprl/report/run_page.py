@@ -235,7 +235,7 @@ def _fractional(run: StoredRun, maps: Maps) -> str:
 
 
 def _papers(run: StoredRun) -> dict[str, Any]:
-    document = run.receipt.as_dict()
+    document = run.receipt.to_dict()
     shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
     for name in ("data_commitment", "package_version", "stream_version"):
         shown[name.replace("_", " ")] = document[name]
@@ -246,7 +246,7 @@ def _settings(run: StoredRun) -> dict[str, Any]:
     """The settings that the rule has a use for, with actions by name."""
     settings = run.recipe.settings
     hidden = SAMPLED_ONLY if settings.rule == "canonical" else ("preference",)
-    shown: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in hidden}
+    shown: dict[str, Any] = {name: value for name, value in settings.to_dict().items() if name not in hidden}
     if isinstance(settings.preference, tuple):
         shown["preference"] = ", ".join(action_name(run.environment, int(a)) for a in settings.preference)
     return shown

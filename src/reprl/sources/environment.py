@@ -67,7 +67,7 @@ class Environment(NamedTuple):
         step = f"step {h}, " if self.discount is None else ""
         return f"{step}state {self.labels.state(s)}"
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the part of a JSON document that names an environment and its states and actions."""
         labels = labels_document(self.labels)
         del labels["description"]
@@ -76,7 +76,7 @@ class Environment(NamedTuple):
 
     @classmethod
     def read(cls, document: Reader) -> Environment:
-        """Read what ``as_dict`` wrote, from the document whose field "environment" holds it."""
+        """Read what ``to_dict`` wrote, from the document whose field "environment" holds it."""
         part = document.part("environment", ("id", "options", *SIZES, "labels"))
         horizon, n_states, n_actions = (part.whole(name, 1) for name in SIZES)
         names = part.part("labels", ("name", "states", "actions", "grid"))
