@@ -18,7 +18,7 @@ from reprl.errors import ReprlError
 from reprl.paper.gpu import find_gpu, on_gpu
 from reprl.paper.q_explore import explore
 from reprl.paper.runs import Exploration, RunSettings
-from reprl.sources.models import EpisodicModel
+from reprl.sources.episodes import EpisodicModel
 
 PAGE = "scale.md"
 EPISODES = 50_000

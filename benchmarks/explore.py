@@ -33,7 +33,8 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.paper.q_agent import Agent, Schedule, explore_episodes, make_agent, make_schedule, restart
 from reprl.paper.q_explore import explore
 from reprl.paper.runs import RunSettings
-from reprl.sources.models import EpisodeArrays, EpisodicModel
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.protocol import EpisodeArrays
 
 Row = dict[str, Any]
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 import reprl
 from reprl.mdp.draws import draw_outcome
-from reprl.sources.models import Ledger
+from reprl.sources.protocol import Ledger
 from tests import naive
 from tests.statistics import FALSE_ALARM, chi_square, chi_square_of
 

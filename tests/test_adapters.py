@@ -13,8 +13,8 @@ import pytest
 import reprl
 from reprl.learning.adapters import Agent, as_learner, policy_of
 from reprl.sources.environment import fresh_model
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.learner_env import Arena, LearnerEnv, open_for_learner
-from reprl.sources.models import EpisodicModel
 
 SMALL = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=3)
 FRESH = itertools.count()

@@ -13,8 +13,8 @@ from reprl.cli.outcome import exit_code, ran_out
 from reprl.mdp.counts import tally
 from reprl.mdp.homogeneity import LEVEL, steps_alike
 from reprl.mdp.tabular import Labels
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import play
-from reprl.sources.models import EpisodicModel
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 from tests.test_same_world import naive

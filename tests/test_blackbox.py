@@ -22,13 +22,14 @@ from reprl.execution.progress import progress_bar
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.tabular import TabularMDP
+from reprl.paper.black_box import explore_runs
 from reprl.paper.q_explore import explore
 from reprl.paper.rep_explore import Stage, find_partition
 from reprl.paper.runs import Exploration, Orders, RunSettings
 from reprl.randomness import DataStream
-from reprl.sources.black_box import explore_runs
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
-from reprl.sources.models import EpisodicModel, Ledger, Observation
+from reprl.sources.protocol import Ledger, Observation
 from tests.statistics import FALSE_ALARM, chi_square
 from tests.test_qexplore import dependence, fork
 

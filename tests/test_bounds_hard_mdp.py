@@ -20,7 +20,8 @@ from reprl.lab.lower_bounds.simulation import SimulatedEpisodes, SimulatedParall
 from reprl.lab.lower_bounds.sources import rademacher
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
-from reprl.sources.models import EpisodicModel, GenerativeModel
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.parallel import GenerativeModel
 from tests import naive
 from tests.statistics import FALSE_ALARM, chi_square, chi_square_of, exceeds, keeps
 

@@ -15,8 +15,9 @@ from reprl.learning.canonical import run_canonical
 from reprl.learning.rounds import FIRST, LIMITS
 from reprl.learning.settings import SAMPLED_ONLY, Settings
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.models import EpisodicModel, GenerativeModel
+from reprl.sources.parallel import GenerativeModel
 from tests import adversaries
 from tests.adversaries import Adversary
 from tests.statistics import FALSE_ALARM, exceeds, keeps

@@ -20,7 +20,7 @@ from reprl.canonical.preferred import CLEAR, policy_loss, visits_of, weigh_toler
 from reprl.learning.canonical import run_canonical
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
-from reprl.sources.models import GenerativeModel
+from reprl.sources.parallel import GenerativeModel
 
 FALSE_ALARM = 1e-6
 

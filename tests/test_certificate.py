@@ -33,8 +33,9 @@ from reprl.cli.app import main
 from reprl.learning.rounds import call
 from reprl.mdp.dynamics import Data, true_dynamics
 from reprl.sources import exploration as cover_module
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import cover_planned, no_data, play
-from reprl.sources.models import EpisodicModel, GenerativeModel
+from reprl.sources.parallel import GenerativeModel
 from tests.naive_certainty import naive_mean_radius, naive_policy_bounds, naive_visits
 
 

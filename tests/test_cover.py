@@ -28,11 +28,12 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
-from reprl.sources.black_box import as_counts, known_records
-from reprl.sources.exploration import cover, no_data, plan_visits, play, play_episodes
+from reprl.sources.black_box import as_counts, known_records, play_episodes
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.exploration import cover, no_data, plan_visits, play
 from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
-from reprl.sources.models import EpisodicModel, Ledger
 from reprl.sources.optimism import weigh_unknown
+from reprl.sources.protocol import Ledger
 from tests import naive_cover
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, chi_square_of

@@ -22,7 +22,8 @@ from reprl.learning.learner import ReprlLearner, suited
 from reprl.mdp.discounted import MOST, check_discount, episode_length, reduced_horizon
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
-from reprl.sources.models import EpisodicModel, GenerativeModel
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.parallel import GenerativeModel
 
 DISCOUNTS = (0.3, 0.9, 0.99)
 

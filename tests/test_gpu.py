@@ -18,7 +18,8 @@ from reprl.paper import q_agent as qagent
 from reprl.paper.gpu import Machine, find_gpu, on_gpu, port_bodies
 from reprl.paper.q_explore import explore
 from reprl.paper.runs import RunSettings
-from reprl.sources.models import EpisodicModel, Ledger
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.protocol import Ledger
 from tests.shop import Shop
 from tests.test_qexplore import world
 

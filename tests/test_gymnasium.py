@@ -19,8 +19,8 @@ from reprl.mdp.counts import Counts, tally
 from reprl.mdp.spaces import Codec
 from reprl.mdp.tabular import RewardMap, TabularMDP
 from reprl.randomness import DataStream
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, from_gymnasium, to_gymnasium
-from reprl.sources.models import EpisodicModel
 
 PUBLISHED: list[tuple[str, dict[str, Any]]] = [
     ("FrozenLake-v1", {}),

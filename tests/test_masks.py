@@ -16,9 +16,10 @@ from reprl.canonical.choice import choose, make_rule
 from reprl.errors import ReprlError
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import cover, no_data, plan_visits
-from reprl.sources.models import EpisodicModel, GenerativeModel
 from reprl.sources.optimism import find_unknown
+from reprl.sources.parallel import GenerativeModel
 
 SHAPE = (4, 5, 3)
 

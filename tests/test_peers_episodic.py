@@ -13,7 +13,7 @@ import reprl
 from reprl.lab.baselines import make_learner, memory, optimistic, rmax
 from reprl.lab.baselines.memory import Optimism, explore, plain, plan_policy
 from reprl.mdp.draws import draw_outcome
-from reprl.sources.models import Ledger, Observation
+from reprl.sources.protocol import Ledger, Observation
 from tests import naive, naive_peers
 from tests.statistics import FALSE_ALARM, chi_square, exceeds, keeps
 

@@ -19,10 +19,11 @@ from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
 from reprl.randomness import SharedKey
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import cover, no_data, plan_visits
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.models import EpisodicModel, GenerativeModel
 from reprl.sources.optimism import UNSURE, find_unknown
+from reprl.sources.parallel import GenerativeModel
 from tests.statistics import FALSE_ALARM, exceeds
 from tests.test_blackbox import Stairs
 

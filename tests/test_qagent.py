@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import reprl
 from reprl.mdp.tabular import TabularMDP
 from reprl.paper.q_agent import Agent, explore_episodes, make_agent, make_schedule, restart, update
-from reprl.sources.models import EpisodicModel
+from reprl.sources.episodes import EpisodicModel
 from tests import naive_explore
 
 KEY, RUN = 0x1234_5678_9ABC_DEF0, 5

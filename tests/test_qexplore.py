@@ -24,7 +24,7 @@ from reprl.paper.q_agent import explore_episodes, make_agent, make_schedule, res
 from reprl.paper.q_explore import explore
 from reprl.paper.runs import Exploration, RunSettings
 from reprl.randomness import DataStream
-from reprl.sources.models import EpisodicModel
+from reprl.sources.episodes import EpisodicModel
 from tests import naive_explore
 from tests.statistics import FALSE_ALARM, chi_square, exceeds, keeps
 
@@ -162,7 +162,7 @@ import threading
 import reprl
 from reprl.paper.q_explore import explore
 from reprl.paper.runs import RunSettings
-from reprl.sources.models import EpisodicModel
+from reprl.sources.episodes import EpisodicModel
 
 model = EpisodicModel(reprl.make("random-mdp-v0", horizon=4), 1)
 explore(model, RunSettings(episodes=10), 1, quotas=(4,), purpose="warm")

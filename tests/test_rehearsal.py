@@ -19,7 +19,7 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream, SharedKey
-from reprl.sources.models import GenerativeModel
+from reprl.sources.parallel import GenerativeModel
 from tests import naive_rule
 from tests.statistics import FALSE_ALARM, chi_square_of
 from tests.test_rule import random_data

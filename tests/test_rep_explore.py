@@ -23,7 +23,7 @@ from reprl.paper.q_explore import explore
 from reprl.paper.rep_explore import Explored, Stage, collect_data, draw_ignored, find_partition, stack_tiers
 from reprl.paper.runs import Exploration, RunSettings
 from reprl.randomness import SharedKey
-from reprl.sources.models import EpisodicModel
+from reprl.sources.episodes import EpisodicModel
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 BLOCK = 16

@@ -35,7 +35,7 @@ from reprl.mdp.catalogue import make
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw, true_dynamics
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.sources.models import GenerativeModel
+from reprl.sources.parallel import GenerativeModel
 from tests.shop import Shop
 
 Found = dict[str, Any]

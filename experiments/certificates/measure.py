@@ -16,7 +16,7 @@ from reprl.mdp.dynamics import true_dynamics
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.sources.models import GenerativeModel
+from reprl.sources.parallel import GenerativeModel
 
 
 def _rule(mdp: TabularMDP, shared_seed: int) -> Rule:

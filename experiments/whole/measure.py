@@ -21,7 +21,8 @@ from reprl.paper.constants import Constants
 from reprl.paper.full import explore_tiers, run_whole, settle
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.randomness import DataStream, SharedKey
-from reprl.sources.models import EpisodicModel, GenerativeModel
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.parallel import GenerativeModel
 
 Array = NDArray[np.float64]
 

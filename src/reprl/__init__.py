@@ -35,7 +35,8 @@ _HOMES = {
     "learning.learner": ("LearnResult", "certify", "learn", "learner"),
     "learning.logged": ("learn_log",),
     "learning.settings": ("Settings",),
-    "sources.models": ("EpisodicModel", "GenerativeModel"),
+    "sources.episodes": ("EpisodicModel",),
+    "sources.parallel": ("GenerativeModel",),
     "mdp.catalogue": ("catalogue", "hard_instance", "make"),
     "mdp.counts": ("Counts",),
     "sources.gymnasium.model": ("GymnasiumModel", "from_gymnasium", "to_gymnasium"),
@@ -129,11 +130,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.randomness import SharedKey as SharedKey
     from reprl.report.card import card as card
     from reprl.report.write import write_report as write_report
+    from reprl.sources.episodes import EpisodicModel as EpisodicModel
     from reprl.sources.gymnasium.model import GymnasiumModel as GymnasiumModel
     from reprl.sources.gymnasium.model import from_gymnasium as from_gymnasium
     from reprl.sources.gymnasium.model import to_gymnasium as to_gymnasium
-    from reprl.sources.models import EpisodicModel as EpisodicModel
-    from reprl.sources.models import GenerativeModel as GenerativeModel
+    from reprl.sources.parallel import GenerativeModel as GenerativeModel
 else:  # hidden from type checkers, which would take every name for one of ours
 
     def __getattr__(name: str) -> Any:

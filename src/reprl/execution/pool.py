@@ -19,7 +19,7 @@ from reprl.errors import ReprlError
 from reprl.execution.tasks import count_hands, named_backend, run_tasks
 from reprl.execution.workers import TICK, Mates
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.models import Episodic
+from reprl.sources.protocol import Episodic
 from reprl.storage.checkpoints import Checkpoint
 
 T = TypeVar("T")

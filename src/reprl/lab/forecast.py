@@ -23,7 +23,7 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import check_access, episode_steps, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.models import GenerativeModel
+from reprl.sources.parallel import GenerativeModel
 
 STORED = {
     "generative": (

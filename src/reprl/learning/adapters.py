@@ -23,7 +23,7 @@ from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.policy import Policy, check_policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.models import Model, mask_of
+from reprl.sources.protocol import Model, mask_of
 
 _OFFERED = ("shared_key", "seed", "samples")
 """What a function of an environment is given, besides, if it has a parameter of that name."""

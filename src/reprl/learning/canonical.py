@@ -41,8 +41,8 @@ from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.sources.exploration import cover, cover_planned, no_data
-from reprl.sources.models import check_model, discount_of, is_stationary, mask_of
 from reprl.sources.optimism import find_unknown, weigh_unseen
+from reprl.sources.protocol import check_model, discount_of, is_stationary, mask_of
 from reprl.storage.checkpoints import Checkpoint
 
 UNKNOWN = 0.1

@@ -29,7 +29,7 @@ from reprl.paper.full import run_whole
 from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.models import check_model
+from reprl.sources.protocol import check_model
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
 if TYPE_CHECKING:

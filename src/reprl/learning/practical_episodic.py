@@ -40,7 +40,7 @@ from reprl.paper.rep_rl_bandit import Induction
 from reprl.paper.runs import Exploration, RunSettings, join, resample_missed
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.sources.exploration import no_data
-from reprl.sources.models import Episodic, check_model
+from reprl.sources.protocol import Episodic, check_model
 from reprl.storage.checkpoints import Checkpoint
 
 EPISODES_PER_CELL = 32

@@ -19,7 +19,7 @@ from reprl.paper.loss import best_value, policy_loss_bound
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.sources.exploration import no_data
-from reprl.sources.models import Parallel, check_model
+from reprl.sources.protocol import Parallel, check_model
 from reprl.storage.checkpoints import Checkpoint
 
 

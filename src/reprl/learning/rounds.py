@@ -7,7 +7,7 @@ from typing import Any
 
 from reprl.errors import ReprlError, check_int
 from reprl.mdp.dynamics import Data
-from reprl.sources.models import Parallel, mask_of
+from reprl.sources.protocol import Parallel, mask_of
 
 FIRST = 32
 """Parallel calls of the first round; by episodes, episodes per state and action."""

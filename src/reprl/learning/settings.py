@@ -18,7 +18,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import ROUNDINGS, Decision
-from reprl.sources.models import is_stationary
+from reprl.sources.protocol import is_stationary
 
 ACCESSES = ("episodic", "generative")
 RULES = ("canonical", "sampled")

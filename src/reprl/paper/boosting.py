@@ -15,7 +15,7 @@ from reprl.mdp.policy import Policy
 from reprl.paper.constants import THRESHOLD, TOLERANCE, boosting_seeds
 from reprl.paper.rep_var_bandit import ArmPlan, best_arm, plan_best_arm
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.models import Model
+from reprl.sources.protocol import Model
 
 
 class Elected(NamedTuple):

@@ -28,7 +28,7 @@ from reprl.paper.constants import Constants
 from reprl.paper.rep_explore import Explored, collect_data, find_partition
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.models import check_model
+from reprl.sources.protocol import check_model
 
 
 def run_whole(

@@ -28,7 +28,7 @@ from reprl.mdp.draws import draw_outcome
 from reprl.paper.q_agent import Schedule, explore_episodes, mark_short, refill, restart, tally, update
 from reprl.paper.runs import Exploration, Orders
 from reprl.randomness import philox
-from reprl.sources.models import EpisodeArrays
+from reprl.sources.protocol import EpisodeArrays
 
 _BLOCK = 32
 """Threads of a block."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from reprl.kernels import njit
 from reprl.mdp.draws import draw_outcome
 from reprl.randomness import philox
-from reprl.sources.models import EpisodeArrays
+from reprl.sources.protocol import EpisodeArrays
 
 Number = TypeVar("Number", np.float64, np.int64, np.uint64)
 

@@ -16,10 +16,10 @@ from reprl.errors import check_int
 from reprl.mdp.counts import Counts
 from reprl.mdp.outcomes import Outcomes
 from reprl.paper import gpu
+from reprl.paper.black_box import explore_black_box
 from reprl.paper.q_agent import Agent, explore_episodes, make_agent, mark_short, restart, zeros_apart
 from reprl.paper.runs import Batch, Exploration, Orders, RunSettings, keep_batches
-from reprl.sources.black_box import explore_black_box
-from reprl.sources.models import EpisodeArrays, Episodic
+from reprl.sources.protocol import EpisodeArrays, Episodic
 from reprl.storage.checkpoints import Checkpoint
 
 _SLICE = 2_000_000

@@ -31,7 +31,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.paper.q_explore import explore
 from reprl.paper.runs import Exploration, RunSettings
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.models import Episodic
+from reprl.sources.protocol import Episodic
 from reprl.storage.checkpoints import Checkpoint
 
 Progress = Callable[[str, int, int], None]

@@ -1,17 +1,16 @@
-"""Exploration of a black box: the agent of ``qagent`` plays an environment through its own reset and step alone.
+"""Episodes of a black box: seeded by their numbers, split over processes, tallied by outcome.
 
-Every episode is seeded by its address (batch, run, episode), so runs may be split over processes in any way. Records
-are tallied by outcome as they come: memory grows with the number of different outcomes, not with that of samples.
-
-Where a model knows the law of a state (a Gymnasium environment that has ended stays ended), there is nothing to
-explore: the agent finds no value there, an episode that comes there is over, the state is never under-explored, and
-its cells get one free record per episode of the batch, whatever was seen.
+Every episode is seeded by its address, so episodes may be split over processes in any way. Memory grows with the number
+of different outcomes, not with that of samples. Where a model knows the law of a state (a Gymnasium environment that
+has ended stays ended), an episode that comes there is over, and its cells get one free record for each episode.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +19,11 @@ from numpy.typing import NDArray
 from reprl.errors import ReprlError
 from reprl.execution.pool import Crew
 from reprl.mdp.counts import Counts, tally
-from reprl.paper.q_agent import make_agent, mark_short, restart, update
-from reprl.paper.runs import Exploration, Orders
-from reprl.randomness import fill_words
-from reprl.sources.models import Episodic
+from reprl.mdp.dynamics import Data
+from reprl.randomness import DataStream, fill_words
+from reprl.sources.protocol import Episodic, mask_of
+from reprl.storage.checkpoints import Content, Kept
+from reprl.storage.documents import Reader
 
 _CHUNK = 1024
 """Seeds that are drawn at a time."""
@@ -32,111 +32,111 @@ Records = Counter[tuple[int, int, float]]
 """How often (cell, next state, reward) was seen, cell = (h·S + s)·A + a."""
 
 
-class Findings(NamedTuple):
-    """What some runs of a batch found."""
-
-    records: Records
-    short: NDArray[np.int64]
-    missed: dict[int, NDArray[np.uint8]]
-    """By run."""
-    first_value: dict[int, float]
-    """By run."""
-    starts: NDArray[np.int64]
-
-
-def explore_black_box(
-    model: Episodic, orders: Orders, runs: int, workers: int, progress: Callable[[int, int], None] | None
-) -> Exploration:
-    """Make independent exploration runs; ``explore`` for a model without tables.
-
-    Args:
-        model: a GymnasiumModel, or anything else with reset and step, which then orders its episodes by itself.
-        orders: settings, quotas and data stream.
-        runs: how many.
-        workers: processes, each with its own copy of the environment.
-        progress: called with the episodes done and the episodes of the batch.
-
-    Guarantee:
-        As ``explore``; bytes do not depend on workers if an episode of the environment is a function of its seed and
-        actions. Every sample is charged; of an interrupted batch, all but those of episodes that were cut short in
-        another process.
-    """
-    total = runs * orders.settings.episodes
-    with Crew(model, min(workers, runs)) as crew:
-        hands = min(crew.workers, runs)
-        shares = [(orders, range(w, runs, hands)) for w in range(hands)]
-        found, *others = crew.work(explore_runs, shares, total, progress)
-    for part in others:
-        found.records.update(part.records)
-        found.missed.update(part.missed)
-        found.first_value.update(part.first_value)
-        found.short[...] += part.short
-        found.starts[...] += part.starts
-    shape = (model.horizon, model.n_states, model.n_actions)
-    found.records.update(known_records(model, total))
-    value = np.array([found.first_value[run] for run in range(runs)])
-    missed = np.array([found.missed[run] for run in range(runs)])
-    return Exploration(runs, found.short, missed, as_counts(found.records, shape), value, found.starts)
+def play_batch(
+    model: Episodic,
+    actions: NDArray[np.int64],
+    episodes: int,
+    stream: DataStream,
+    crew: Crew,
+    progress: Callable[[int, int], None] | None,
+) -> Data:
+    """Have the crew play episodes of one policy, or return those that its checkpoint has kept."""
+    if crew.checkpoint is None:
+        return _play_box(model, actions, episodes, stream, crew, progress).data
+    kept = Kept(crew.checkpoint, "", _write_batch, partial(_read_batch, model))
+    batch = kept.get(stream.purpose)
+    if batch is None:
+        batch = _play_box(model, actions, episodes, stream, crew, progress)
+        kept.put(stream.purpose, batch)
+    else:
+        model.ledger.episodes += batch.episodes
+        model.ledger.samples += batch.samples
+    return batch.data
 
 
-def explore_runs(
-    model: Episodic, orders: Orders, runs: Iterable[int], after_episode: Callable[[], None] | None
-) -> Findings:
-    """Make some runs of a batch, one after the other, on one environment.
+class _Batch(NamedTuple):
+    """Episodes of a black box, and what they cost."""
+
+    data: Data
+    episodes: int
+    samples: int
+
+
+def _play_box(
+    model: Episodic,
+    actions: NDArray[np.int64],
+    episodes: int,
+    stream: DataStream,
+    crew: Crew,
+    progress: Callable[[int, int], None] | None,
+) -> _Batch:
+    """Have the crew play episodes of one policy."""
+    before = model.ledger.episodes, model.ledger.samples
+    shares = [episodes * w // crew.workers for w in range(crew.workers + 1)]
+    parts = [(actions, stream, range(*edges)) for edges in pairwise(shares)]
+    records = known_records(model, episodes)
+    starts = np.zeros(model.n_states, dtype=np.int64)
+    for found, begun in crew.work(play_episodes, parts, episodes, progress):
+        records.update(found)
+        starts += begun
+    data = Data(as_counts(records, (model.horizon, model.n_states, model.n_actions)), starts, mask_of(model))
+    return _Batch(data, model.ledger.episodes - before[0], model.ledger.samples - before[1])
+
+
+def _write_batch(batch: _Batch) -> Content:
+    fields = {"starts": batch.data.starts.tolist(), "episodes": batch.episodes, "samples": batch.samples}
+    return Content(fields, batch.data.counts.to_bytes())
+
+
+def _read_batch(model: Episodic, content: Content) -> _Batch:
+    fields = Reader("task", content.fields, ("starts", "episodes", "samples"), " ")
+    counts = Counts.from_bytes(content.data)
+    starts = fields.wholes("starts", (counts.outcomes.n_states,)).copy()
+    return _Batch(Data(counts, starts, mask_of(model)), fields.whole("episodes"), fields.whole("samples"))
+
+
+def play_episodes(
+    model: Episodic,
+    actions: NDArray[np.int64],
+    stream: DataStream,
+    numbers: range,
+    after_episode: Callable[[], None] | None,
+) -> tuple[Records, NDArray[np.int64]]:
+    """Play some episodes of a batch, one after the other, on one environment.
 
     Args:
         model: the environment; its ledger is charged.
-        orders: what every run does.
-        runs: their numbers.
+        actions: (H, S) what is played.
+        stream: of the batch.
+        numbers: of the episodes; they are seeded by them.
         after_episode: called after every episode.
+
+    Returns:
+        What was seen, and (S,) how many episodes began in each state.
     """
-    sizes, settings = (model.n_states, model.n_actions, model.horizon), orders.settings
-    agent = make_agent(*sizes)
-    schedule = settings.schedule(*sizes)
-    known = list(model.known)
-    short = np.zeros((orders.quotas.size, model.horizon, model.n_states), dtype=np.int64)
-    found = Findings(Counter(), short, {}, {}, np.zeros(model.n_states, dtype=np.int64))
-    width, choice, value = 2 * model.n_actions, agent.choice, agent.value
-
-    def play(seed: int) -> int:
-        """Play until a phantom is taken or there is nothing more to see; return the first state."""
-        state = start = model.reset(seed)
-        for h in range(model.horizon):
-            if state in known:
-                break
-            cell = h * model.n_states + state
-            action = int(choice[cell])
-            a = action % model.n_actions
-            seen = model.step(a)
-            if action != a:
-                found.records[cell * model.n_actions + a, seen.state, seen.reward] += 1
-                update(agent, schedule, cell, action, width, 0.0)
-                break
-            update(agent, schedule, cell, action, width, value[(h + 1) * model.n_states + seen.state])
-            state = seen.state
-        return start
-
-    for run in runs:
-        restart(agent, *sizes)
-        value.reshape(-1, model.n_states)[:, known] = 0.0
-        starts = np.zeros(model.n_states, dtype=np.int64)
-        for episode, seed in enumerate(seeds(orders.key, run, range(settings.episodes))):
-            try:
-                starts[play(seed)] += 1
-            except ReprlError as error:
-                raise ReprlError(f"{error} (run {run}, episode {episode})") from None
-            except Exception as error:
-                error.add_note(f"while exploring {model}: run {run}, episode {episode}")
-                raise
-            if after_episode is not None:
-                after_episode()
-        found.missed[run] = np.zeros((model.horizon, model.n_states), dtype=np.uint8)
-        mark_short(agent.visits, orders.quotas, found.short, found.missed[run])
-        found.missed[run][:, known] = 0
-        found.first_value[run] = float(starts / settings.episodes @ value[: model.n_states])
-        found.starts[...] += starts
-    found.short[:, :, known] = 0
-    return found
+    records: Records = Counter()
+    starts = np.zeros(model.n_states, dtype=np.int64)
+    known, plan = set(model.known), actions.tolist()
+    width, n_actions = model.n_states * model.n_actions, model.n_actions
+    for number, seed in zip(numbers, seeds(stream.key, 0, numbers), strict=True):
+        try:
+            state = model.reset(seed)
+            starts[state] += 1
+            for h, row in enumerate(plan):
+                if state in known:
+                    break
+                action = row[state]
+                seen = model.step(action)
+                records[h * width + state * n_actions + action, seen.state, seen.reward] += 1
+                state = seen.state
+        except ReprlError as error:
+            raise ReprlError(f"{error} ({stream.purpose}, episode {number})") from None
+        except Exception as error:
+            error.add_note(f"while exploring {model}: {stream.purpose}, episode {number}")
+            raise
+        if after_episode is not None:
+            after_episode()
+    return records, starts
 
 
 def seeds(key: int, run: int, episodes: range) -> Iterator[int]:

@@ -10,8 +10,10 @@ from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.catalogue import make
 from reprl.mdp.discounted import check_discount, episode_length, whole
 from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, make_gymnasium
-from reprl.sources.models import EpisodicModel, GenerativeModel, is_stationary
+from reprl.sources.parallel import GenerativeModel
+from reprl.sources.protocol import is_stationary
 from reprl.storage.documents import MAX_TEXT, Reader, check_text, plain
 
 SIZES = ("horizon", "n_states", "n_actions")

@@ -7,27 +7,21 @@ the unknown could be worth too much, every other batch goes there instead.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError
 from reprl.execution.pool import Crew
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.outcomes import step_forward
-from reprl.randomness import DataStream
-from reprl.sources.black_box import Records, as_counts, known_records, seeds
-from reprl.sources.models import Episodic, Model, mask_of, walk
+from reprl.sources.black_box import play_batch
+from reprl.sources.episodes import walk
 from reprl.sources.optimism import find_unknown
-from reprl.storage.checkpoints import Content, Kept
-from reprl.storage.documents import Reader
+from reprl.sources.protocol import Episodic, Model, mask_of
 
 LEAST = 16
 """Episodes of a batch, at least."""
@@ -192,103 +186,7 @@ def play(
         if progress is not None:
             progress(episodes, episodes)
         return Data(counts, counts.visits[0].sum(axis=1), mask_of(model))
-    crew = crew or Crew(model)
-    if crew.checkpoint is None:
-        return _play_box(model, actions, episodes, stream, crew, progress).data
-    kept = Kept(crew.checkpoint, "", _write_batch, partial(_read_batch, model))
-    batch = kept.get(stream.purpose)
-    if batch is None:
-        batch = _play_box(model, actions, episodes, stream, crew, progress)
-        kept.put(stream.purpose, batch)
-    else:
-        model.ledger.episodes += batch.episodes
-        model.ledger.samples += batch.samples
-    return batch.data
-
-
-class _Batch(NamedTuple):
-    """Episodes of a black box, and what they cost."""
-
-    data: Data
-    episodes: int
-    samples: int
-
-
-def _play_box(
-    model: Episodic,
-    actions: NDArray[np.int64],
-    episodes: int,
-    stream: DataStream,
-    crew: Crew,
-    progress: Callable[[int, int], None] | None,
-) -> _Batch:
-    """Have the crew play episodes of one policy."""
-    before = model.ledger.episodes, model.ledger.samples
-    shares = [episodes * w // crew.workers for w in range(crew.workers + 1)]
-    parts = [(actions, stream, range(*edges)) for edges in pairwise(shares)]
-    records = known_records(model, episodes)
-    starts = np.zeros(model.n_states, dtype=np.int64)
-    for found, begun in crew.work(play_episodes, parts, episodes, progress):
-        records.update(found)
-        starts += begun
-    data = Data(as_counts(records, _shape(model)), starts, mask_of(model))
-    return _Batch(data, model.ledger.episodes - before[0], model.ledger.samples - before[1])
-
-
-def _write_batch(batch: _Batch) -> Content:
-    fields = {"starts": batch.data.starts.tolist(), "episodes": batch.episodes, "samples": batch.samples}
-    return Content(fields, batch.data.counts.to_bytes())
-
-
-def _read_batch(model: Episodic, content: Content) -> _Batch:
-    fields = Reader("task", content.fields, ("starts", "episodes", "samples"), " ")
-    counts = Counts.from_bytes(content.data)
-    starts = fields.wholes("starts", (counts.outcomes.n_states,)).copy()
-    return _Batch(Data(counts, starts, mask_of(model)), fields.whole("episodes"), fields.whole("samples"))
-
-
-def play_episodes(
-    model: Episodic,
-    actions: NDArray[np.int64],
-    stream: DataStream,
-    numbers: range,
-    after_episode: Callable[[], None] | None,
-) -> tuple[Records, NDArray[np.int64]]:
-    """Play some episodes of a batch, one after the other, on one environment.
-
-    Args:
-        model: the environment; its ledger is charged.
-        actions: (H, S) what is played.
-        stream: of the batch.
-        numbers: of the episodes; they are seeded by them.
-        after_episode: called after every episode.
-
-    Returns:
-        What was seen, and (S,) how many episodes began in each state.
-    """
-    records: Records = Counter()
-    starts = np.zeros(model.n_states, dtype=np.int64)
-    known, plan = set(model.known), actions.tolist()
-    width, n_actions = model.n_states * model.n_actions, model.n_actions
-    for number, seed in zip(numbers, seeds(stream.key, 0, numbers), strict=True):
-        try:
-            state = model.reset(seed)
-            starts[state] += 1
-            for h, row in enumerate(plan):
-                if state in known:
-                    break
-                action = row[state]
-                seen = model.step(action)
-                records[h * width + state * n_actions + action, seen.state, seen.reward] += 1
-                state = seen.state
-        except ReprlError as error:
-            raise ReprlError(f"{error} ({stream.purpose}, episode {number})") from None
-        except Exception as error:
-            error.add_note(f"while exploring {model}: {stream.purpose}, episode {number}")
-            raise
-        if after_episode is not None:
-            after_episode()
-    return records, starts
+    return play_batch(model, actions, episodes, stream, crew or Crew(model), progress)
 
 
 def _shifted(progress: Callable[[int, int], None], before: int, total: int) -> Callable[[int, int], None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from reprl.errors import ReprlError, check_real
 from reprl.learning.protocol import number_within
-from reprl.sources.models import Episodic, Model, Parallel, check_model
+from reprl.sources.protocol import Episodic, Model, Parallel, check_model
 
 MOST = 2**62
 """Samples that a ledger can be charged with."""

@@ -20,7 +20,7 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.planning import empirical_values, greedy_policy
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.models import Parallel
+from reprl.sources.protocol import Parallel
 
 GREEDY_CALLS = 0.1
 """Practical calls of greedy: this · H²/ε²."""

@@ -9,7 +9,7 @@ from reprl.lab.baselines.budget import calls_within, check_task, hoeffding_calls
 from reprl.mdp.planning import empirical_values
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.models import Parallel
+from reprl.sources.protocol import Parallel
 
 LIST_WIDTH = 1.0
 """Practical largest tolerance: this · ε/H."""

@@ -18,7 +18,7 @@ from reprl.mdp.draws import draw_outcome
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy
 from reprl.randomness import philox
-from reprl.sources.models import EpisodeArrays, Episodic
+from reprl.sources.protocol import EpisodeArrays, Episodic
 
 _SLICE = 2_000_000
 """Steps or planned outcomes between two looks at the world outside: what bounds the wait after Ctrl-C."""

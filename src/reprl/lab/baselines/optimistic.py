@@ -14,7 +14,7 @@ from reprl.mdp.draws import draw_outcome
 from reprl.mdp.policy import Policy
 from reprl.paper.q_agent import Agent, Schedule, make_schedule, update
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.models import EpisodeArrays, Episodic
+from reprl.sources.protocol import EpisodeArrays, Episodic
 
 UCB_H_BONUS = 0.03
 """Practical c of the bonus c·sqrt(H³ log(SAHK/δ)/t); 2 is what Azuma's inequality asks for."""

@@ -16,7 +16,7 @@ from reprl.learning.protocol import least_budget
 from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
-from reprl.sources.models import check_model
+from reprl.sources.protocol import check_model
 
 OURS = ReprlLearner.name
 

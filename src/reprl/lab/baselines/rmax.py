@@ -16,7 +16,8 @@ from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.planning import greedy_policy
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.models import Episodic, walk
+from reprl.sources.episodes import walk
+from reprl.sources.protocol import Episodic
 
 RMAX_REACH = 1.0
 """Practical β, the share of a round's episodes that makes a pair known: this · ε/(H²·S)."""

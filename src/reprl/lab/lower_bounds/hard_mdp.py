@@ -26,7 +26,7 @@ from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
-from reprl.sources.models import GenerativeModel
+from reprl.sources.parallel import GenerativeModel
 
 
 def make_hard_mdp(biases: ArrayLike, *, n_states: int, n_actions: int = 2) -> TabularMDP:

@@ -19,7 +19,8 @@ from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy, check_policy
 from reprl.randomness import DataStream
-from reprl.sources.models import GenerativeModel, Ledger, Observation
+from reprl.sources.parallel import GenerativeModel
+from reprl.sources.protocol import Ledger, Observation
 
 Vector = NDArray[np.float64]
 _CONSOLATION = 1.0 / 3.0

@@ -11,10 +11,11 @@ import gymnasium
 from reprl.errors import ReprlError, check_int, quote
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, make_env
 from reprl.sources.gymnasium.play import open_to_play
 from reprl.sources.gymnasium.tabular_env import TabularEnv
-from reprl.sources.models import EpisodicModel, Ledger
+from reprl.sources.protocol import Ledger
 
 Env = gymnasium.Env[Any, Any]
 

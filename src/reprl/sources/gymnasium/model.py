@@ -22,7 +22,7 @@ from reprl.mdp.gymnasium_tables import dynamics, publishes, reward_hull
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import Labels, Origin, RewardMap, TabularMDP
 from reprl.randomness import DataStream, fresh_seed
-from reprl.sources.models import Ledger, Observation
+from reprl.sources.protocol import Ledger, Observation
 
 if TYPE_CHECKING:
     import gymnasium

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import check_choice, check_int
 from reprl.mdp.tabular import TabularMDP
-from reprl.sources.models import EpisodicModel
+from reprl.sources.episodes import EpisodicModel
 
 
 class TabularEnv(gymnasium.Env[np.int64, np.int64]):

@@ -1,0 +1,215 @@
+"""Episodes of a tabular MDP, one step at a time (reset and step) or many at once as counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.errors import ReprlError, check_int
+from reprl.kernels import njit
+from reprl.mdp.draws import alias_table, cumulate, draw_outcome, multinomial
+from reprl.mdp.outcomes import Outcomes
+from reprl.mdp.policy import Policy, check_policy
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import DataStream, philox
+from reprl.sources.protocol import EpisodeArrays, Ledger, Observation
+
+
+class EpisodicModel:
+    """Episodes of a tabular MDP: reset, then up to H actions, or as many as episodes of a discounted one have.
+
+    Args:
+        mdp: the MDP to explore.
+        data_seed: private seed of the samples.
+
+    Randomness:
+        Data stream (data_seed, "episodic"), one lane per episode; word 0 draws the start and word h + 1 the outcome of
+        step h. An episode that a seed names reads lane `seed` of (data_seed, "episodic/named").
+    """
+
+    def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
+        """Open the model with an empty ledger, before its first episode."""
+        self.discount = mdp.discount
+        mdp = mdp if mdp.discount is None else mdp.episodes
+        self.mdp = mdp
+        self.n_states, self.n_actions, self.horizon = mdp.n_states, mdp.n_actions, mdp.horizon
+        self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
+        self.ledger = Ledger()
+        self._h, self._state, self._episode, self._batches = self.horizon, -1, -1, 0
+        self._words = DataStream(self.data_seed, "episodic").words
+
+    @property
+    def stationary(self) -> bool:
+        """Whether the law does not depend on the step."""
+        return self.mdp.stationary
+
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """(H, S, A): the actions that may be taken; None if all may."""
+        return self.mdp.allowed
+
+    @property
+    def known(self) -> Mapping[int, float]:
+        """No state: every law is learned from samples."""
+        return {}
+
+    @property
+    def samples_per_episode(self) -> int:
+        """Samples of a full episode: H, and one more when the start is random."""
+        return self.horizon + (0 if self.mdp.fixed_start else 1)
+
+    @cached_property
+    def arrays(self) -> EpisodeArrays:
+        """The tables that a kernel needs to run episodes by itself; it then adds to the ledger what it drew."""
+        outcomes = self.mdp.outcomes
+        start_state = np.flatnonzero(self.mdp.initial)
+        start = alias_table(self.mdp.initial[start_state], np.array([0, start_state.size]))
+        law = self.mdp.probability
+        return EpisodeArrays(outcomes, alias_table(law, outcomes.first), start_state, start, law, self.mdp.initial)
+
+    def reset(self, seed: int | None = None) -> int:
+        """Begin an episode and return its first state; an unfinished episode is abandoned.
+
+        Args:
+            seed: names an episode, the same whenever it is named; None takes the model's next one.
+        """
+        self._h = 0
+        if seed is None:
+            self._episode += 1
+            self._words = DataStream(self.data_seed, "episodic", self._episode).words
+        else:
+            named = check_int("seed", seed, 0, 2**64 - 1)
+            self._words = DataStream(self.data_seed, "episodic/named", named).words
+        self._state = int(self.arrays.start_state[draw_outcome(self.arrays.start, 0, self._word(0))])
+        self.ledger.episodes += 1
+        self.ledger.samples += 0 if self.mdp.fixed_start else 1
+        return self._state
+
+    def step(self, action: int) -> Observation:
+        """Take an action in the current state and return what is seen."""
+        if self._h >= self.horizon:
+            raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
+        a = check_int("action", action, 0, self.n_actions - 1)
+        if self.allowed is not None and not self.allowed[self._h, self._state, a]:
+            may = ", ".join(map(str, np.flatnonzero(self.allowed[self._h, self._state])))
+            raise ReprlError(f"action must be allowed in state {self._state} at step {self._h} ({may}), got {a}")
+        table = self.mdp.outcomes
+        row = self._h * table.row_shift + self._state * self.n_actions + a
+        e = draw_outcome(self.arrays.table, row, self._word(self._h + 1))
+        self._h += 1
+        self._state = int(table.next_state[e])
+        self.ledger.samples += 1
+        return Observation(self._state, float(table.reward[e]), self._h == self.horizon)
+
+    @property
+    def may_take(self) -> NDArray[np.bool_] | None:
+        """(A,): the actions that may be taken now, those of the last step once it is over; None if all may."""
+        return None if self.allowed is None else self.allowed[min(self._h, self.horizon - 1), self._state]
+
+    def mean_return(self, policy: Policy, n: int) -> float:
+        """Return the mean return, or discounted return, of a policy over n fresh episodes."""
+        n = check_int("n", n, 1, 2**62)
+        actions = check_policy(policy, self).table
+        if self.discount is not None:
+            actions = np.repeat(actions, self.horizon, axis=0)
+        mean = mean_return(self.mdp, actions, n, self.fresh_stream("returns"), self.discount or 1.0)
+        self.ledger.episodes += n
+        self.ledger.samples += n * self.samples_per_episode
+        return mean
+
+    def fresh_stream(self, purpose: str) -> DataStream:
+        """Return a data stream that no earlier batch of this model has read."""
+        self._batches += 1
+        return DataStream(self.data_seed, f"{purpose}/{self._batches}")
+
+    def _word(self, number: int) -> np.uint64:
+        """The word that decides the start (0) or step number − 1 of the current episode."""
+        first, second = philox(*self._words, np.uint64(number >> 1))
+        return np.uint64(second if number & 1 else first)
+
+
+def walk(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    initial: NDArray[np.float64],
+    actions: NDArray[np.int64],
+    n: int,
+    key: int,
+) -> NDArray[np.int64]:
+    """Tally the outcomes of n fresh episodes of a policy, drawn as counts in time that does not depend on n.
+
+    Args:
+        outcomes: what can be seen.
+        law: probability of every outcome.
+        initial: (S,) law of the start.
+        actions: (H, S) what is played.
+        n: episodes.
+        key: of the data stream: lane h·S + s moves the episodes of a cell, lane H·S starts them.
+
+    Returns:
+        (outcomes.n_slots,) tallies.
+
+    Guarantee:
+        Exactly the law of n independent episodes: those that share a state are exchangeable, so only their number
+        matters.
+    """
+    starts = np.flatnonzero(initial)
+    counts = np.empty(starts.size, dtype=np.int64)
+    lane = np.uint64(outcomes.horizon * outcomes.n_states)
+    multinomial(np.uint64(key), lane, n, initial[starts], np.cumsum(initial[starts]), counts)
+    here = np.zeros(outcomes.n_states, dtype=np.int64)
+    here[starts] = counts
+    hits = np.zeros(outcomes.n_slots, dtype=np.int64)
+    _walk(outcomes, law, cumulate(law, outcomes.first), np.uint64(key), actions, here, hits)
+    return hits
+
+
+@njit(cache=True)
+def _walk(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    cumulative: NDArray[np.float64],
+    key: np.uint64,
+    actions: NDArray[np.int64],
+    here: NDArray[np.int64],
+    hits: NDArray[np.int64],
+) -> None:
+    """Move here[s] episodes through the MDP as multinomial counts and fill hits with what they see."""
+    there = np.empty_like(here)
+    for h in range(outcomes.horizon):
+        there[:] = 0
+        shift = h * outcomes.slot_shift
+        for s in range(outcomes.n_states):
+            row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
+            low, high = outcomes.first[row], outcomes.first[row + 1]
+            lane = np.uint64(h * outcomes.n_states + s)
+            seen = hits[low + shift : high + shift]
+            multinomial(key, lane, here[s], law[low:high], cumulative[low:high], seen)
+            for e in range(low, high):
+                there[outcomes.next_state[e]] += seen[e - low]
+        here[:] = there
+
+
+@njit(cache=True)
+def _total_reward(outcomes: Outcomes, actions: NDArray[np.int64], hits: NDArray[np.int64], discount: float) -> float:
+    """Add up the rewards of a walk, cell by cell, the last outcome of each first; a step counts `discount` times."""
+    total = 0.0
+    counts = 1.0
+    for h in range(outcomes.horizon):
+        for s in range(outcomes.n_states):
+            row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
+            for e in range(outcomes.first[row + 1] - 1, outcomes.first[row] - 1, -1):
+                total += counts * hits[e + h * outcomes.slot_shift] * outcomes.reward[e]
+        counts *= discount
+    return total
+
+
+def mean_return(
+    mdp: TabularMDP, actions: NDArray[np.int64], n: int, stream: DataStream, discount: float = 1.0
+) -> float:
+    """The mean return of n fresh episodes of a policy."""
+    hits = walk(mdp.outcomes, mdp.probability, mdp.initial, actions, n, stream.key)
+    return float(_total_reward(mdp.outcomes, actions, hits, discount)) / n
