@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.errors import ReprlError
-from reprl.execution.terminal import visible
+from reprl.execution.terminal import open_card, visible
 from reprl.learning.learner import LearnResult
 from reprl.mdp.policy import Policy, check_policy
 from reprl.sources.environment import Environment
@@ -72,9 +72,7 @@ class StoredRun(NamedTuple):
 
     def _repr_html_(self) -> str:
         """Show promise, rehearsal, fingerprint and a map of the policy in a notebook."""
-        from reprl import card
-
-        return card(self)
+        return open_card(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three documents of this run."""

@@ -14,6 +14,7 @@ from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.errors import ReprlError, quote
+from reprl.execution.terminal import open_card
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.sources.environment import describe
@@ -150,9 +151,7 @@ class Verification:
 
     def _repr_html_(self) -> str:
         """Show whether the two are the same, and where not, in a notebook."""
-        from reprl import card
-
-        return card(self)
+        return open_card(self)
 
     @property
     def cells(self) -> int | None:

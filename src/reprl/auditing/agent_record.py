@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reprl.auditing.evidence import VERDICTS, Estimate
 from reprl.errors import ReprlError, check_real, quote
-from reprl.execution.terminal import Visible, visible
+from reprl.execution.terminal import Visible, open_card, open_rich, visible
 from reprl.storage.documents import Reader, dump, load, plain
 from reprl.storage.files import write_atomic
 from reprl.storage.frames import frame
@@ -174,15 +174,11 @@ class AgentReport:
 
     def _repr_html_(self) -> str:
         """Show verdict, distances and the states that part agents in a notebook."""
-        from reprl import card
-
-        return card(self)
+        return open_card(self)
 
     def __rich__(self) -> Visible:
         """Show verdict, distances and the states that part agents."""
-        from reprl.auditing.agent_render import render
-
-        return Visible(render(self))
+        return open_rich(self)
 
     def show(self, console: Console | None = None) -> None:
         """Print the report on a terminal."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reprl.auditing.evidence import Estimate
 from reprl.auditing.search import Crossing, Tried
 from reprl.errors import ReprlError, quote
-from reprl.execution.terminal import Visible, visible
+from reprl.execution.terminal import Visible, open_card, open_rich, visible
 from reprl.sources.environment import Environment
 from reprl.storage.documents import Reader, dump, load, plain
 from reprl.storage.files import write_atomic
@@ -193,9 +193,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show what each learner paid in a notebook."""
-        from reprl import card
-
-        return card(self)
+        return open_card(self)
 
     def to_json(self) -> str:
         """Return the document as text."""
@@ -226,28 +224,7 @@ class Comparison:
 
     def __rich__(self) -> Visible:
         """Show a table for the terminal, the cheapest learner of each access first."""
-        from rich.table import Table
-        from rich.text import Text
-
-        name = self.environment.labels.name
-        box = self.black_box
-        target = f"disagreement ≤ {self.rho:g}" + ("" if box else f" and mean loss ≤ {self.epsilon:g}")
-        title = f"Samples a run to {target}: {name}"
-        table = Table(title=Text(title), title_justify="left", box=None)
-        table.add_column("learner")
-        table.add_column("access")
-        for name in ("samples", "by the fitted curve", "disagreement there", "value, by episodes" if box else "loss"):
-            table.add_column(name, justify="right")
-        for row in sorted(self.rows, key=lambda row: (row.access, row.samples or math.inf)):
-            shown, needed = row.shown, row.needed
-            low, high = shown.interval
-            samples = f"{row.samples:,.0f}" if row.samples is not None else f"not reached at {row.limit:,.0f}"
-            fitted = "" if needed is None else f"{needed.samples:.2g} [{needed.low:.2g}, {needed.high:.2g}]"
-            rate = f"{shown.disagreement:.2g} [{low:.2g}, {high:.2g}]"
-            table.add_row(Text(row.learner), row.access, samples, fitted, rate, worth_words(shown))
-        table.caption = f"to a factor of √2, up to {self.pairs} pairs a budget; repeat with seed {self.seed}"
-        table.caption_justify = "left"
-        return Visible(table)
+        return open_rich(self)
 
     def show(self, console: Console | None = None) -> None:
         """Print the comparison on a terminal."""

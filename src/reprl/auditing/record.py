@@ -16,7 +16,7 @@ from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
 from reprl.errors import ReprlError, check_int, check_real, quote
-from reprl.execution.terminal import Visible, visible
+from reprl.execution.terminal import Visible, open_card, open_rich, visible
 from reprl.learning.settings import ACCESSES
 from reprl.sources.environment import Environment
 from reprl.storage.documents import Reader, dump, load, plain
@@ -161,9 +161,7 @@ class AuditReport:
 
     def _repr_html_(self) -> str:
         """Show verdict, interval and the cells that matter most in a notebook."""
-        from reprl import card
-
-        return card(self)
+        return open_card(self)
 
     def to_json(self) -> str:
         """Return the document as text, the same bytes for the same audit."""
@@ -228,9 +226,7 @@ class AuditReport:
 
     def __rich__(self) -> Visible:
         """Show verdict, cells and first divergences."""
-        from reprl.auditing.render import render
-
-        return Visible(render(self))
+        return open_rich(self)
 
     def show(self, console: Console | None = None) -> None:
         """Print the report on a terminal."""

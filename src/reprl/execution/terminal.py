@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import unicodedata
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -86,3 +87,17 @@ class Visible:
         from rich.measure import Measurement
 
         return Measurement.get(console, options, self.content)
+
+
+def open_card(record: object) -> str:
+    """Return the HTML that a notebook shows of a record.
+
+    Renderers stand above the records that they show, so they are opened by name, and only when something is shown.
+    """
+    html: str = import_module("reprl.report.card").card(record)
+    return html
+
+
+def open_rich(record: object) -> Visible:
+    """Return what a terminal shows of a record; opened like a card."""
+    return Visible(import_module("reprl.report.terminal").render(record))

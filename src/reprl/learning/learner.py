@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from reprl.assurance.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
 from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
-from reprl.execution.terminal import visible
+from reprl.execution.terminal import open_card, visible
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import run_canonical, source, with_hint
 from reprl.learning.practical_episodic import practical_run, run_episodic
@@ -76,9 +76,7 @@ class LearnResult(Run):
 
     def _repr_html_(self) -> str:
         """Show promise, rehearsal, fingerprint and a map of the policy in a notebook."""
-        from reprl import card
-
-        return card(self)
+        return open_card(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three documents of this run."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import ReprlError, check_int, quote
+from reprl.execution.terminal import open_card
 from reprl.storage.documents import Reader, dump, load
 from reprl.storage.files import write_atomic
 from reprl.storage.frames import cell_columns, frame
@@ -129,9 +130,7 @@ class Policy:
 
     def _repr_html_(self) -> str:
         """Show a map and the fingerprint in a notebook."""
-        from reprl import card
-
-        return card(self)
+        return open_card(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, and names where they are known."""
