@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import reprl
+from reprl import kernels
 
 SOURCE = Path(reprl.__file__).parent
 
@@ -31,6 +33,14 @@ for word in sys.argv[1:]:
     except Exception as error:
         print(type(error).__name__)
 print(sum(double.stats.cache_hits.values()))
+"""
+OTHER_HASH = """
+import reprl.kernels
+answers = ["{first}"]
+def hash_sources(module):
+    return answers.pop() if answers else "{later}"
+hash_sources.cache_clear = lambda: None
+reprl.kernels.hash_sources = hash_sources
 """
 
 
@@ -77,20 +87,80 @@ def test_by_itself_numba_runs_it(tmp_path: Path) -> None:
 
 def test_code_that_was_made_from_other_sources_is_not_run(tmp_path: Path) -> None:
     call(tmp_path, "int")
-    other = (
-        "import reprl.kernels\nreprl.kernels._SOURCES = 'of another version'\n"
-        "reprl.kernels._hash_sources = lambda: 'of another version'\n"
-    )
+    other = OTHER_HASH.format(first="of another version", later="of another version")
     assert call(tmp_path, "int", before=other) == ["6", "0"]
     assert call(tmp_path, "int", before=other) == ["6", "1"]
     assert call(tmp_path, "int") == ["6", "0"]
 
 
 def test_code_of_sources_that_have_changed_since_is_not_kept(tmp_path: Path) -> None:
-    changed = "import reprl.kernels\nreprl.kernels._hash_sources = lambda: 'edited meanwhile'\n"
+    changed = OTHER_HASH.format(first="as imported", later="edited meanwhile")
     assert call(tmp_path, "int", before=changed) == ["6", "0"]
     assert call(tmp_path, "int") == ["6", "0"]
     assert call(tmp_path, "int") == ["6", "1"]
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that writes a file of a small package called reprl and hashes the sources of reprl.a.b."""
+    monkeypatch.setattr(kernels, "__file__", str(tmp_path / "kernels.py"))
+
+    def hash_after(name: str, text: str) -> str:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        kernels.hash_sources.cache_clear()
+        kernels._read.cache_clear()
+        return kernels.hash_sources("reprl.a.b")
+
+    yield hash_after
+    kernels.hash_sources.cache_clear()
+    kernels._read.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from reprl.c.d import inner",
+        "from reprl.c import d",
+        "from reprl.c import e, d as other  # two modules",
+        "from reprl.c import (\n    e,\n    d,  # kernels\n)",
+        "from reprl.c.d import (\n    inner,\n    outer,\n)",
+        "if TYPE_CHECKING:\n    from reprl.c.d import Table",
+        "from reprl.between import inner",
+        "from reprl.c import inner",
+    ],
+)
+def test_an_edited_import_counts_and_an_unrelated_file_does_not(package: Any, imports: str) -> None:
+    package("a/b.py", f"{imports}\n@njit(cache=True)\ndef outer(x):\n    return x\n")
+    package("between.py", "from reprl.c.d import inner\n")  # which has no kernels of its own
+    package("c/__init__.py", "from reprl.c.d import inner\n")
+    package("c/e.py", "def plain(x):\n    return x\n")
+    before = package("c/d.py", "@njit(cache=True)\ndef inner(x):\n    return x\n")
+    assert package("c/f.py", "@njit(cache=True)\ndef unrelated(x):\n    return x\n") == before
+    assert package("c/e.py", "def plain(x):\n    return 2 * x\n") == before, "no kernel reads it"
+    after = package("c/d.py", "@njit(cache=True)\ndef inner(x):\n    return x + x\n")
+    assert after != before
+    assert package("c/d.py", "class Table(NamedTuple):\n    x: int\n") not in (before, after)
+
+
+def test_the_regular_expression_finds_every_import() -> None:
+    """As Python's own parser does; and there are no relative imports and none of the form `import reprl.x`."""
+    for path in SOURCE.rglob("*.py"):
+        place = path.relative_to(SOURCE).with_suffix("")
+        parts = place.parts[:-1] if place.name == "__init__" else place.parts
+        source = kernels._read(".".join(("reprl", *parts)))
+        assert (source is None) == (parts == ())
+        wanted = set()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                assert not any(alias.name.partition(".")[0] == "reprl" for alias in node.names), path
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, path
+                if (node.module or "").partition(".")[0] == "reprl":
+                    wanted |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        if source is not None:
+            names = {name for name in wanted if name.rpartition(".")[2].islower()}  # as those of all modules are
+            assert names <= source.imports <= wanted, path
 
 
 def test_code_that_numba_filed_by_itself_is_not_taken_for_ours(tmp_path: Path) -> None:

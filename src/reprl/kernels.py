@@ -1,10 +1,10 @@
-"""njit: Numba's, with a cache that processes may share and that notices when any kernel has changed.
+"""njit: Numba's, with a cache that processes may share and that notices when a kernel's sources have changed.
 
-Numba files the code of a signature under the next free number: of two processes that save two signatures of one kernel
-at once, one may overwrite the other's code. And it looks only at the file that a kernel is written in: what it took in
-from kernels in other files, and the order of a tuple's fields, stay as they were. Either would run code that is not in
-the tree, from then on and without a word. So every entry here says whose it is, and one that is not what was asked for
-counts as none.
+Numba stores the code of a signature under the next free number. When two processes save two signatures of one kernel
+at once, one may overwrite the other's code. And Numba looks only at the file in which a kernel is written. It does not
+see a change of a kernel in another file that this one calls, or of the order of a tuple's fields. Both faults would
+silently run wrong code. So every entry here carries its signature and a hash of its sources (``hash_sources``), and an
+entry that does not match is compiled again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 from numba.core.caching import IndexDataCacheFile
 
 F = TypeVar("F", bound=Callable[..., Any])
+_IMPORT = re.compile(r"^[ \t]*from (reprl[\w.]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
+"""A module, then the names in parentheses or those on the line. The package has no imports of other forms."""
 
 
 def njit(**options: Any) -> Callable[[F], F]:
@@ -46,6 +48,7 @@ class _Signed(IndexDataCacheFile):
 
     def save(self, key: Any, data: Any, *rest: Any) -> None:
         hash_sources.cache_clear()
+        _read.cache_clear()
         if hash_sources(self.module) == self.sources:  # else they have changed since they were imported
             super().save(key, (self.sources, key, data), *rest)  # type: ignore[no-untyped-call]
 
@@ -57,37 +60,47 @@ class _Signed(IndexDataCacheFile):
 
 @cache
 def hash_sources(module: str) -> str:
-    """Hash a module and all that it imports of this package, directly or not: where its kernels and tuples come from.
+    """Hash the files from which the kernels of a module, and the tuples they read, are compiled.
 
-    Imports count wherever they stand, those for type checkers too: a kernel's arguments are annotated, so the tuples
-    that it reads by name come from a module that is imported.
+    These are the module and all modules of this package that it imports, directly or not, as far as they define
+    kernels or NamedTuples: a kernel reads no name of any other module (a test checks this).
     """
-    found: dict[str, bytes] = {}
+    found: dict[str, str] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        path = _path_of(name)
-        if name in found or path is None:
-            continue
-        found[name] = path.read_bytes()
-        waiting += _imported(found[name])
-    digest = hashlib.sha256()
-    for name, text in sorted(found.items()):
-        if b"@njit(" in text or b"(NamedTuple)" in text:
-            digest.update(name.encode() + b"\n" + text)
-    return digest.hexdigest()
+        if name not in found and (source := _read(name)) is not None:
+            found[name] = source.digest
+            waiting += source.imports - found.keys()
+    return hashlib.sha256(repr(sorted(item for item in found.items() if item[1])).encode()).hexdigest()
 
 
-def _path_of(module: str) -> Path | None:
-    """The file of a module of this package; None for anything else."""
-    path = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
-    return path if module.startswith("reprl.") and path.is_file() else None
+class _Source(NamedTuple):
+    """What counts of a file."""
+
+    digest: str
+    """Empty if it defines neither kernels nor NamedTuples."""
+    imports: set[str]
+    """Modules, among names that are none."""
 
 
-def _imported(text: bytes) -> list[str]:
-    """What a source imports, as modules: `from a import b` may name a.b or a."""
-    return [
-        name
-        for base, names in re.findall(r"^[ \t]*from (reprl[\w.]*) import \(?([^)#]*?)(?:\)|$)", text.decode(), re.M)
-        for name in (base, *(f"{base}.{part.split()[0]}" for part in names.split(",") if part.strip()))
-    ]
+@cache
+def _read(module: str) -> _Source | None:
+    """Read a module or the ``__init__`` of a package inside reprl; None for anything else.
+
+    Every import counts, those for type checkers too: a kernel's arguments are annotated, so the module of a tuple that
+    it reads by name is imported. In `from a import b`, b may be a module or a name, so both a and a.b are followed.
+    The ``__init__`` of reprl itself names everything and has no kernels: it is not followed.
+    """
+    home, *names = module.split(".")
+    place = Path(__file__).parent.joinpath(*names)
+    files = [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
+    if home != "reprl" or not names or not files:
+        return None
+    text = files[0].read_bytes()
+    imports = set()
+    for base, several, one in _IMPORT.findall(text.decode()):
+        given = [name.split()[0] for name in re.sub(r"#.*", "", several or one).split(",") if name.strip()]
+        imports |= {base, *(f"{base}.{name}" for name in given if name.islower())}  # as the names of all modules are
+    compiled = b"@njit(" in text or b"(NamedTuple)" in text
+    return _Source(hashlib.sha256(text).hexdigest() if compiled else "", imports)
