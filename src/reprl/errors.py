@@ -1,4 +1,4 @@
-"""ReprlError and the checks that public functions make on their arguments.
+"""ReprlError with its kinds, and the checks that public functions make on their arguments.
 
 Every check returns the value in its canonical type, or raises one line that quotes what came and says what is allowed.
 The command line needs this module for its help page, so NumPy is loaded by the first check that meets an array.
@@ -12,7 +12,7 @@ import operator
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
@@ -26,8 +26,28 @@ _MARK = "reprl_frames"
 _FRAMEWORKS = ("reprl", "gymnasium", "joblib")
 
 
-class ReprlError(ValueError):
-    """The one exception that reprl raises on purpose; its text is a single line for a person."""
+class ReprlError(Exception):
+    """The family of the errors that reprl raises on purpose; the text of each is a single line for a person."""
+
+
+class InputError(ReprlError, ValueError):
+    """An argument, an environment, a learner or data that cannot be used."""
+
+
+class DocumentError(InputError):
+    """A file or document that is damaged, foreign or of another release."""
+
+
+class WorkerError(ReprlError, RuntimeError):
+    """A worker process that was killed or took too long."""
+
+
+class OutputError(ReprlError):
+    """A result that could not be written."""
+
+
+class DependencyError(ReprlError, ImportError):
+    """An optional package that is not installed."""
 
 
 class Foreign(NamedTuple):
@@ -56,11 +76,19 @@ def blame(error: BaseException, place: str) -> NoReturn:
 
 def find_foreign(error: BaseException | None) -> Foreign | None:
     """Return the marked error behind an error: itself, or one that it was raised from or in the wake of."""
-    while error is not None:
-        if _MARK in error.__dict__:
-            return Foreign(error, error.__dict__[_MARK])
-        error = error.__cause__ or error.__context__
+    for link in _chain(error):
+        if _MARK in link.__dict__:
+            return Foreign(link, link.__dict__[_MARK])
     return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those behind it, each once: code that is not ours may have made them a circle."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _own_frames(error: BaseException) -> str:
@@ -99,9 +127,9 @@ def check_int(name: str, value: object, low: int, high: int | None = None) -> in
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ReprlError(f"{name} must be {allowed}, got {quote(value)}") from None
+        raise InputError(f"{name} must be {allowed}, got {quote(value)}") from None
     if number < low or (high is not None and number > high):
-        raise ReprlError(f"{name} must be {allowed}, got {quote(value)}")
+        raise InputError(f"{name} must be {allowed}, got {quote(value)}")
     return number
 
 
@@ -118,11 +146,11 @@ def check_real(
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        raise ReprlError(f"{name} must {allowed}, got {quote(value)}") from None
+        raise InputError(f"{name} must {allowed}, got {quote(value)}") from None
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
     if not (above and below):
-        raise ReprlError(f"{name} must {allowed}, got {quote(value)}")
+        raise InputError(f"{name} must {allowed}, got {quote(value)}")
     return number
 
 
@@ -134,7 +162,7 @@ def check_probability(name: str, value: object) -> float:
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """Return value if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ReprlError(f"{name} must be one of {', '.join(choices)}; got {quote(value)}")
+        raise InputError(f"{name} must be one of {', '.join(choices)}; got {quote(value)}")
     return value
 
 
@@ -150,13 +178,13 @@ def check_array(name: str, value: object, ndim: int | tuple[int, ...]) -> np.nda
         with np.errstate(over="ignore"):  # a long double too large for float64 is refused below as infinite
             array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
-        raise ReprlError(f"{name} must be an array of real numbers, got {quote(value)}") from None
+        raise InputError(f"{name} must be an array of real numbers, got {quote(value)}") from None
     if array.ndim not in allowed:
         axes = " or ".join(str(n) for n in allowed)
-        raise ReprlError(f"{name} must have {axes} axes, got shape {array.shape}")
+        raise InputError(f"{name} must have {axes} axes, got shape {array.shape}")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ReprlError(f"{name}{list(where)} must be finite, got {array[where]}")
+        raise InputError(f"{name}{list(where)} must be finite, got {array[where]}")
     return array
 
 
@@ -179,12 +207,12 @@ def check_distribution(
 
     if (rows < 0).any():
         where = tuple(int(i) for i in np.argwhere(rows < 0)[0])
-        raise ReprlError(f"{name}{list(where)} must be a probability in [0, 1], got {rows[where]:g}")
+        raise InputError(f"{name}{list(where)} must be a probability in [0, 1], got {rows[where]:g}")
     with np.errstate(over="ignore"):
         totals = rows.sum(axis=-1)
     off = np.abs(totals - 1.0) > rounding
     if off.any():
         position = tuple(int(i) for i in np.argwhere(off)[0])
         label = f"{name}{list(position)}" if position else name
-        raise ReprlError(f"{label} must sum to 1 within {rounding:g}, got {float(totals[position]):.12g}")
+        raise InputError(f"{label} must sum to 1 within {rounding:g}, got {float(totals[position]):.12g}")
     return rows

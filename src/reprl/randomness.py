@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import InputError, check_int, quote
 from reprl.kernels import njit
 
 STREAM_VERSION = 2
@@ -96,7 +96,7 @@ def _encode(label: object) -> bytes:
             return b"i" + str(int(label)).encode()
     except ValueError:  # half of a surrogate pair, or more digits than Python prints
         pass
-    raise ReprlError(f"a label must be text or a whole number, got {quote(label)}")
+    raise InputError(f"a label must be text or a whole number, got {quote(label)}")
 
 
 def _words(key: int, lane: int, n: object, start: object) -> NDArray[np.uint64]:
@@ -180,13 +180,13 @@ def _rebuild(seed: int, labels: tuple[str | int, ...], stream_version: int) -> S
 def check_stream_version(version: object) -> None:
     """Refuse anything but this package's stream version."""
     if version != STREAM_VERSION or isinstance(version, bool):
-        raise ReprlError(f"stream version must be {STREAM_VERSION} for this release of reprl, got {quote(version)}")
+        raise InputError(f"stream version must be {STREAM_VERSION} for this release of reprl, got {quote(version)}")
 
 
 def check_shared_key(key: object) -> SharedKey:
     """Return key if it is shared randomness; data streams and bare seeds are refused."""
     if not isinstance(key, SharedKey):
-        raise ReprlError(f"shared key must be a reprl.SharedKey, got {quote(key)}")
+        raise InputError(f"shared key must be a reprl.SharedKey, got {quote(key)}")
     return key
 
 
@@ -213,7 +213,7 @@ class DataStream:
         """Open the stream at (data seed, purpose, run)."""
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
         if not isinstance(purpose, str) or not purpose or not purpose.isprintable():
-            raise ReprlError(f"purpose must be a non-empty printable text, got {quote(purpose)}")
+            raise InputError(f"purpose must be a non-empty printable text, got {quote(purpose)}")
         self.purpose = purpose
         self.run = check_int("run", run, 0, 2**64 - 1)
         digest = _digest(b"reprl-data", str(self.data_seed).encode(), purpose.encode())

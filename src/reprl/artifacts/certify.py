@@ -19,7 +19,7 @@ from reprl.assurance.certificate import (
     rule_of,
     witness_of,
 )
-from reprl.errors import ReprlError, check_probability
+from reprl.errors import DocumentError, InputError, check_probability
 from reprl.mdp.dynamics import Data
 
 
@@ -33,9 +33,9 @@ def certify_folder(directory: str | os.PathLike[str], delta: float | None = None
     run = load_run(directory)
     settings = run.recipe.settings
     if settings.rule != "canonical":
-        raise ReprlError(f"{directory} must hold a run of the rule 'canonical' to be certified, got {settings.rule!r}")
+        raise InputError(f"{directory} must hold a run of the rule 'canonical' to be certified, got {settings.rule!r}")
     if run.recipe.environment.discount is not None:
-        raise ReprlError(f"{directory} must hold a run with a horizon to be certified, got {run.environment.end}")
+        raise InputError(f"{directory} must hold a run with a horizon to be certified, got {run.environment.end}")
     check_apart(settings, str(directory))
     witness = _witness(Path(directory), run)
     told = run.receipt.certified
@@ -57,19 +57,19 @@ def _witness(folder: Path, run: StoredRun) -> Witness:
     """Return the data of a folder, if they are its run's."""
     path = find_file(folder, COUNTS)
     if not path.is_file():
-        raise ReprlError(f"{folder} must hold its counts, {COUNTS}, to be certified; got a run without them")
+        raise DocumentError(f"{folder} must hold its counts, {COUNTS}, to be certified; got a run without them")
     data = Data.load(path)
     told = run.receipt.certified
     if told is not None:
         if told.data != data.digest:
-            raise ReprlError(
+            raise DocumentError(
                 f"{path} must be the receipt's data, with SHA-256 {told.data[:12]}…, got {data.digest[:12]}…"
             )
         found = told.certificate
         return Witness(data, found.source, found.round, found.fixed_start)
     visits = data.counts.visits.sum(axis=2)
     if visits.shape != run.receipt.visits.shape or not np.array_equal(visits, run.receipt.visits):
-        raise ReprlError(f"{path} must be the counts of this run, with the visits in its receipt; got others")
+        raise DocumentError(f"{path} must be the counts of this run, with the visits in its receipt; got others")
     source = "calls" if run.recipe.settings.access == "generative" else "episodes"
     return witness_of(data, source)
 
@@ -92,9 +92,9 @@ def check_certificate(
     """
     record = Receipt.load(receipt)
     if record.rule != "canonical":
-        raise ReprlError(f"{receipt} must be of the rule 'canonical' to have a certificate, got {record.rule!r}")
+        raise InputError(f"{receipt} must be of the rule 'canonical' to have a certificate, got {record.rule!r}")
     if record.certified is None:
-        raise ReprlError(f"{receipt} must hold a certificate, got one without: learn with --certify")
+        raise InputError(f"{receipt} must hold a certificate, got one without: learn with --certify")
     told = record.certified.certificate
     found = record.certified.check(Data.load(counts))
     stated, computed = certificate_document(told), certificate_document(found)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reprl.assurance.certificate import SOURCES, Certificate, Witness, make_certificate, rule_of
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import KINDS, candidates_of, make_rule
-from reprl.errors import ReprlError, quote
+from reprl.errors import DocumentError, quote
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data
@@ -47,23 +47,25 @@ class Candidate(NamedTuple):
     ) -> Candidate:
         """Return the candidate if the rule of these settings has it; discount as in ``make_rule``."""
         if settings.rule != "canonical":
-            raise ReprlError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
+            raise DocumentError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
         steady = bool(settings.stationary)
         rule = make_rule(key, sizes, epsilon=settings.epsilon, steady=steady, discount=discount)
         known = candidates_of(rule, self.kind)
         if self.number >= known.size:
-            raise ReprlError(f"candidate.number must be a whole number from 0 to {known.size - 1}, got {self.number}")
+            raise DocumentError(
+                f"candidate.number must be a whole number from 0 to {known.size - 1}, got {self.number}"
+            )
         if not math.isclose(self.tolerance, known[self.number], rel_tol=1e-9):
-            raise ReprlError(
+            raise DocumentError(
                 f"candidate.tolerance must be {known[self.number]:.6g} for number {self.number}, got {self.tolerance:g}"
             )
         return self
 
 
 class Chosen(NamedTuple):
-    """What a run chose among the candidates, and how firmly; fields as in ``reprl.canonical.choice.Choice``."""
+    """What a run chose among the candidates, and how firmly, in the fields of ``reprl.canonical.choice.Choice``."""
 
     kind: str
     candidate: int
@@ -121,7 +123,7 @@ class Chosen(NamedTuple):
         """Read one, strictly; shape is (H, S)."""
         tightest = given.optional("tightest", lambda field: given.wholes(field, (3,)).tolist())
         if tightest is not None and not (tightest[0] < shape[0] and tightest[1] < shape[1]):
-            raise ReprlError(f"{given.where('tightest')} must be a cell of the {shape} table, got {quote(tightest)}")
+            raise DocumentError(f"{given.where('tightest')} must be a cell of the {shape} table, got {quote(tightest)}")
         return Chosen(
             kind=given.choice("kind", KINDS),
             candidate=given.whole("candidate", 0, MOST),
@@ -153,7 +155,7 @@ def read_rehearsal(document: Reader, shape: tuple[int, int]) -> Rehearsal | None
     apart = _read_undecided(document, shape)
     if document["rehearsal"] is None:
         if apart.any():
-            raise ReprlError(
+            raise DocumentError(
                 f"receipt undecided must be empty where rehearsal is null, got {int((apart > 0).sum())} cells"
             )
         return None
@@ -175,11 +177,11 @@ def _read_undecided(document: Reader, shape: tuple[int, int]) -> NDArray[np.floa
     for i, cell in enumerate(document.items("undecided")):
         where = f"{document.where('undecided')}[{i}]"
         if not isinstance(cell, list) or len(cell) != 3:
-            raise ReprlError(f"{where} must be [step, state, share], got {quote(cell)}")
+            raise DocumentError(f"{where} must be [step, state, share], got {quote(cell)}")
         h, s, share = cell
         fits = all(type(x) is int and 0 <= x < size for x, size in zip((h, s), shape, strict=True))
         if not fits or type(share) not in (int, float) or not 0.0 < share <= 1.0 or apart[h, s]:
-            raise ReprlError(
+            raise DocumentError(
                 f"{where} must be a cell of the {shape} table, once, and a share in (0, 1], got {quote(cell)}"
             )
         apart[h, s] = share
@@ -215,7 +217,7 @@ class Certified(NamedTuple):
         if followed is not None and not (
             isinstance(followed, list) and len(followed) == 2 and followed[0] in KINDS and type(followed[1]) is int
         ):
-            raise ReprlError(f"{given.where('followed')} must be null or [kind, number], got {quote(followed)}")
+            raise DocumentError(f"{given.where('followed')} must be null or [kind, number], got {quote(followed)}")
         preference = given["preference"]
         certificate = Certificate(
             proven=given.flag("proven"),
@@ -246,7 +248,7 @@ class Certified(NamedTuple):
     def check(self, data: Data) -> Certificate:
         """Compute the certificate again from data and return it; refuse data that it was not made from."""
         if data.digest != self.data:
-            raise ReprlError(
+            raise DocumentError(
                 f"counts must be those of the receipt, with SHA-256 {self.data[:12]}…, got {data.digest[:12]}…"
             )
         told = self.certificate
@@ -270,7 +272,7 @@ def _read_cell(given: Reader, field: str, number: int, size: int) -> list[int]:
     """Return a list of whole numbers inside a list."""
     cell = given.items(field)[number]
     if not isinstance(cell, list) or len(cell) != size or not all(type(i) is int and 0 <= i < MOST for i in cell):
-        raise ReprlError(f"{given.where(field)}[{number}] must be {size} whole numbers, got {quote(cell)}")
+        raise DocumentError(f"{given.where(field)}[{number}] must be {size} whole numbers, got {quote(cell)}")
     return cell
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
-from reprl.errors import ReprlError
+from reprl.errors import DocumentError, InputError, ReprlError
 from reprl.execution.terminal import open_card, visible
 from reprl.learning.learner import LearnResult
 from reprl.mdp.policy import Policy, check_policy
@@ -86,21 +86,21 @@ class StoredRun(NamedTuple):
         """Return the run if its three parts belong together."""
         recipe, receipt, policy = self
         if receipt.recipe != recipe.digest:
-            raise ReprlError(f"receipt must belong to its recipe {recipe.digest}, got {receipt.recipe}")
+            raise DocumentError(f"receipt must belong to its recipe {recipe.digest}, got {receipt.recipe}")
         if receipt.fingerprint != policy.fingerprint:
             found = receipt.fingerprint
-            raise ReprlError(f"receipt fingerprint must be its policy's {policy.fingerprint}, got {found}")
+            raise DocumentError(f"receipt fingerprint must be its policy's {policy.fingerprint}, got {found}")
         names, n_actions = receipt.labels.actions, recipe.environment.n_actions
         if len(names) not in (0, n_actions):
-            raise ReprlError(f"receipt labels.actions must be {n_actions} texts or none, got {len(names)}")
+            raise DocumentError(f"receipt labels.actions must be {n_actions} texts or none, got {len(names)}")
         check_policy(policy, recipe.environment)
         if receipt.rule != recipe.settings.rule:
-            raise ReprlError(f"receipt rule must be its recipe's {recipe.settings.rule!r}, got {receipt.rule!r}")
+            raise DocumentError(f"receipt rule must be its recipe's {recipe.settings.rule!r}, got {receipt.rule!r}")
         chosen = None if receipt.choice is None else receipt.choice.published
         if chosen != recipe.candidate:
-            raise ReprlError(f"receipt choice must be the recipe's candidate ({recipe.candidate}), got {chosen}")
+            raise DocumentError(f"receipt choice must be the recipe's candidate ({recipe.candidate}), got {chosen}")
         if receipt.visits.shape != policy.table.shape:
-            raise ReprlError(f"receipt visits must have shape {policy.table.shape}, got {receipt.visits.shape}")
+            raise DocumentError(f"receipt visits must have shape {policy.table.shape}, got {receipt.visits.shape}")
         return self
 
 
@@ -121,7 +121,7 @@ def load_run(directory: str | os.PathLike[str]) -> StoredRun:
     """Read a run folder and check that its three files belong together."""
     folder = Path(directory)
     if not folder.is_dir():
-        raise ReprlError(f"a run folder must be a folder with {RECIPE}, {RECEIPT} and {POLICY}, got {folder}")
+        raise InputError(f"a run folder must be a folder with {RECIPE}, {RECEIPT} and {POLICY}, got {folder}")
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(0.02 * attempt)
@@ -199,7 +199,7 @@ def _committed(folder: Path) -> Path:
     except (OSError, ValueError):
         return committed
     if not stat.S_ISDIR(kind):
-        raise ReprlError(f"{committed} must be a folder that reprl made, got a link or a file: remove it")
+        raise DocumentError(f"{committed} must be a folder that reprl made, got a link or a file: remove it")
     return committed
 
 
@@ -250,7 +250,7 @@ def open_folder(directory: str | os.PathLike[str], recipe: Recipe, *, force: boo
             lock = os.open(folder, os.O_RDONLY)
         try:
             if try_lock(lock) is False:
-                raise ReprlError(f"{folder} must be free, got a folder that another run is about to write to")
+                raise InputError(f"{folder} must be free, got a folder that another run is about to write to")
             with _staged(folder) as staging:
                 if not force:
                     _check_vacant(folder, recipe)
@@ -298,9 +298,9 @@ def _check_vacant(folder: Path, recipe: Recipe) -> None:
     try:
         held = Recipe.load(path).digest
     except ReprlError as error:
-        raise ReprlError(f"{folder} must be empty or hold this recipe, got one that is refused: {error}") from None
+        raise InputError(f"{folder} must be empty or hold this recipe, got one that is refused: {error}") from None
     if held != recipe.digest:
-        raise ReprlError(
+        raise InputError(
             f"{folder} must be empty or hold this recipe ({recipe.digest[:12]}), got recipe {held[:12]}: take another "
             "folder, or force it (--force)"
         )

@@ -17,7 +17,7 @@ from reprl.artifacts.choices import CERTIFIED, Certified, Chosen, read_rehearsal
 from reprl.artifacts.recipe import package_version
 from reprl.assurance.coverage import Coverage
 from reprl.assurance.rehearsal import Rehearsal
-from reprl.errors import ReprlError, quote
+from reprl.errors import DocumentError, quote
 from reprl.guarantee import Guarantee
 from reprl.learning.learner import LearnResult
 from reprl.learning.settings import RULES
@@ -214,7 +214,7 @@ class Receipt:
         receipt = cls(**_read_figures(document), **_read_tables(document), certified=proof)
         if document.digest("digest") != receipt.digest:
             stated = document["digest"]
-            raise ReprlError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
+            raise DocumentError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
         return receipt
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -250,7 +250,7 @@ def _read_guarantee(document: Reader, horizon: int) -> Guarantee:
     if promised["status"] == "none":
         for name in figures:
             if promised[name] is not None:
-                raise ReprlError(
+                raise DocumentError(
                     f"{given.where(name)} must be null where nothing is promised, got {quote(promised[name])}"
                 )
         promised = {**promised, **figures}
@@ -270,10 +270,12 @@ def _read_figures(document: Reader) -> dict[str, Any]:
     rule = document.choice("rule", RULES)
     for name in ("choice", "spread"):
         if (document[name] is None) != (rule == "sampled"):
-            raise ReprlError(f"receipt {name} must be null exactly for the rule 'sampled', got {quote(document[name])}")
+            raise DocumentError(
+                f"receipt {name} must be null exactly for the rule 'sampled', got {quote(document[name])}"
+            )
     for name in ("fractional", "ignored"):
         if document[name] is not None and rule == "canonical":
-            raise ReprlError(f"receipt {name} must be null for the rule 'canonical', got {quote(document[name])}")
+            raise DocumentError(f"receipt {name} must be null for the rule 'canonical', got {quote(document[name])}")
     return {
         "recipe": document.digest("recipe"),
         "fingerprint": document.digest("fingerprint"),
@@ -294,7 +296,7 @@ def _read_tables(document: Reader) -> dict[str, Any]:
     horizon, n_states = shape
     fractional, ignored = document["fractional"], document["ignored"]
     if (fractional is None) != (ignored is None):
-        raise ReprlError(f"receipt ignored must be null exactly where fractional is, got {quote(ignored)}")
+        raise DocumentError(f"receipt ignored must be null exactly where fractional is, got {quote(ignored)}")
     sets = (count - 1, horizon, n_states)
     names = document.part("labels", ("name", "description", "states", "actions", "grid"))
     return {
@@ -321,5 +323,5 @@ def _read_coverage(document: Reader) -> Coverage:
 
 def _shape(name: str, value: object) -> tuple[int, int]:
     if not isinstance(value, list) or not value or not isinstance(value[0], list) or not value[0]:
-        raise ReprlError(f"{name} must be an (H, S) table of whole numbers, got {quote(value)}")
+        raise DocumentError(f"{name} must be an (H, S) table of whole numbers, got {quote(value)}")
     return len(value), len(value[0])

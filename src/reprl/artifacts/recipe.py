@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from reprl.artifacts.choices import Candidate, Chosen
 from reprl.coupling.custom import own_name
 from reprl.coupling.spec import Grade
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
 from reprl.learning.learner import LearnResult, learn
 from reprl.learning.logged import learn_spec
 from reprl.learning.settings import Settings
@@ -78,9 +78,9 @@ class Recipe:
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
         if not isinstance(self.settings, Settings):
-            raise ReprlError(f"recipe settings must be a Settings, got {quote(self.settings)}")
+            raise InputError(f"recipe settings must be a Settings, got {quote(self.settings)}")
         if not isinstance(self.environment, Environment):
-            raise ReprlError(f"recipe environment must be an Environment, got {quote(self.environment)}")
+            raise InputError(f"recipe environment must be an Environment, got {quote(self.environment)}")
         check_int("recipe shared_seed", self.shared_seed, 0, 2**64 - 1)
         if self.candidate is not None:
             place = self.environment
@@ -174,12 +174,12 @@ class Recipe:
         """
         wanted, given = self.environment, env is not None
         if self.of_log:
-            raise ReprlError(
+            raise InputError(
                 f"recipe environment.id {ID!r} stands for a log, to be given as log (--log FILE), got none"
             )
         if env is None:
             if wanted.id is None:
-                raise ReprlError(
+                raise InputError(
                     "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
                     "env (--env file.py:name)"
                 )
@@ -190,7 +190,7 @@ class Recipe:
             recorded, actual = getattr(wanted, name), getattr(found, name)
             if recorded != actual:
                 source = "the environment given" if given else f"{wanted.id} built here"
-                raise ReprlError(
+                raise InputError(
                     f"{source} must be the recipe's, with environment.{name} {_short(recorded)}, got {_short(actual)}"
                 )
         return env
@@ -255,7 +255,7 @@ class Recipe:
             Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
         """
         if not self.of_log:
-            raise ReprlError(f"recipe environment.id must be {ID!r} to learn from a log, got {self.environment.id!r}")
+            raise InputError(f"recipe environment.id must be {ID!r} to learn from a log, got {self.environment.id!r}")
         with naming("recipe environment: "):
             spec = LogSpec.of(self.environment)
         published = self.environment.options["columns"]
@@ -313,7 +313,7 @@ def _check_resolved(document: Reader, name: str, chosen: dict[str, Any]) -> None
         if isinstance(choice, dict):
             _check_resolved(given, field, choice)
         elif type(given[field]) is not type(choice) or given[field] != choice:
-            raise ReprlError(
+            raise DocumentError(
                 f"{given.where(field)} must be {choice!r}, as this release chooses, got {quote(given[field])}"
             )
 
@@ -331,10 +331,10 @@ def _portable(environment: Environment) -> Environment:
 def _check_allowed(id: str, allow: Sequence[str]) -> None:
     """Refuse an id whose opening would import what nobody has allowed."""
     if isinstance(allow, str) or not all(isinstance(name, str) for name in allow):
-        raise ReprlError(f"allow must be a list of names of modules, got {quote(allow)}")
+        raise InputError(f"allow must be a list of names of modules, got {quote(allow)}")
     module = would_import(id) if id.startswith(PREFIX) else None
     if module is not None and not any(module == name or module.startswith(f"{name}.") for name in allow):
-        raise ReprlError(
+        raise InputError(
             f"recipe environment {quote(id)} would import {quote(module)} and so run its code: allow it if you trust "
             f"it (--allow {module})"
         )
@@ -348,7 +348,7 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise
         except Exception as error:  # whatever a Gymnasium environment raises for options it cannot take
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            raise ReprlError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
+            raise InputError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
 def _read_environment(document: Reader) -> Environment:
@@ -358,19 +358,21 @@ def _read_environment(document: Reader) -> Environment:
     id, options = given.optional("id", given.printable), given.mapping("options")
     for name in options:
         if name in _RESERVED:
-            raise ReprlError(f"{given.where('options')} must not hold {', '.join(_RESERVED)}; got {quote(name)}")
+            raise DocumentError(f"{given.where('options')} must not hold {', '.join(_RESERVED)}; got {quote(name)}")
     if id is None and options:
-        raise ReprlError(f"{given.where('options')} must be empty where id is null, got {quote(options)}")
+        raise DocumentError(f"{given.where('options')} must be empty where id is null, got {quote(options)}")
     horizon, n_states, n_actions = (given.whole(name, 1, 2**31) for name in SIZES)
     units = discount = None
     if _DISCOUNT in later:
         discount = given.real(_DISCOUNT, 0.0, MOST, open_low=True)
         if horizon != 1:
-            raise ReprlError(f"{given.where('horizon')} must be 1 for a discounted environment, got {horizon}")
+            raise DocumentError(f"{given.where('horizon')} must be 1 for a discounted environment, got {horizon}")
     if _UNITS in later:
         low, high = given.pair(_UNITS, -math.inf, math.inf)
         if not low < high:
-            raise ReprlError(f"{given.where(_UNITS)} must be [low, high] with low < high, got {quote(given[_UNITS])}")
+            raise DocumentError(
+                f"{given.where(_UNITS)} must be [low, high] with low < high, got {quote(given[_UNITS])}"
+            )
         units = (low, high)
     place = Environment(id, options, horizon, n_states, n_actions, given.digest("digest"))
     return place._replace(reward_range=units, discount=discount)
@@ -384,7 +386,7 @@ def _read_settings(document: Reader, environment: Environment) -> Settings:
     given = document.part("settings", [field.name for field in fields(Settings) if field.name not in later])
     with naming("recipe settings."):
         if isinstance(given["preference"], dict):
-            raise ReprlError(
+            raise DocumentError(
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
         settings = Settings(**given.document, **later).numbered((), environment.n_actions)

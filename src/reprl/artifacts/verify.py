@@ -13,7 +13,7 @@ import numpy as np
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.errors import ReprlError, quote
+from reprl.errors import DocumentError, ReprlError, quote
 from reprl.execution.terminal import open_card
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
@@ -57,7 +57,7 @@ def load_evidence(path: str | os.PathLike[str]) -> Evidence:
         if near is not None and near.fingerprint != policy.fingerprint:
             near = None
         return Evidence(str(source), policy.fingerprint, policy, near, _recipe_of(source, near))
-    raise ReprlError(f"{source} must be a policy, a receipt or a run folder, got {quote(kind)}")
+    raise DocumentError(f"{source} must be a policy, a receipt or a run folder, got {quote(kind)}")
 
 
 def _beside(source: Path, name: str, kind: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from reprl.assurance.concentration import GRID
 from reprl.assurance.verdict import Verdict, judge, prepare
 from reprl.canonical.choice import Rule, follow, make_rule
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, quote
+from reprl.errors import DocumentError, InputError, check_choice, check_int, check_probability, quote
 from reprl.learning.rounds import FIRST, doubling
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
@@ -58,10 +58,10 @@ class Witness(NamedTuple):
         check_choice("witness source", self.source, tuple(SOURCES))
         check_int("witness round", self.round, 1, 2**16)
         if self.fixed_start and np.count_nonzero(self.data.starts) != 1:
-            raise ReprlError(f"witness starts must be in one state if that is known, got {quote(self.data.starts)}")
+            raise DocumentError(f"witness starts must be in one state if that is known, got {quote(self.data.starts)}")
         least = _least_round(self.data, self.source)
         if self.round < least:
-            raise ReprlError(f"witness round must be at least {least} for so many {self.source}, got {self.round}")
+            raise DocumentError(f"witness round must be at least {least} for so many {self.source}, got {self.round}")
         return self
 
     def spends(self, delta: float) -> float:
@@ -206,7 +206,7 @@ def rule_of(
 def check_apart(settings: Settings, name: str) -> None:
     """Refuse a run that pooled its steps: its rule has steady candidates, which no certificate covers."""
     if settings.stationary:
-        raise ReprlError(
+        raise InputError(
             f"{name} must have kept its steps apart to be certified (certify=True, or stationary=False), got a run "
             "that pooled them"
         )

@@ -1,7 +1,7 @@
 """Tolerances: what a candidate of the rule can print, and between which bounds its margin lies, given what is proven.
 
-The same comparisons in the same cells as ``reprl.canonical.preferred`` makes them, with intervals in place of numbers:
-a margin is at most the smallest distance of a comparison that surely counts, and at least the smallest of one that may.
+The same comparisons in the same cells as in ``reprl.canonical.preferred``, with intervals in place of numbers: a
+margin is at most the smallest distance of a comparison that surely counts, and at least the smallest of one that may.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from reprl.assurance.tolerances import (
 from reprl.assurance.value_bounds import bound_best, bound_policy
 from reprl.canonical.choice import DRAWN, LEAST_MARGIN, NOISE, POOL, Rule, noise_of
 from reprl.canonical.preferred import CLEAR
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
 
@@ -101,7 +101,7 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
         Shared, at rule.key.derive("policy", fingerprint), as ``choose`` reads it.
     """
     if rule.steady.size:
-        raise ReprlError(f"rule must be one for steps apart, got one with {rule.steady.size} steady candidates")
+        raise InputError(f"rule must be one for steps apart, got one with {rule.steady.size} steady candidates")
     level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
     spreads = bound_spreads(sample, values, level.law)

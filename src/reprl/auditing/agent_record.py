@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reprl.auditing.evidence import VERDICTS, Estimate
-from reprl.errors import ReprlError, check_real, quote
+from reprl.errors import DocumentError, check_real, quote
 from reprl.execution.terminal import Visible, open_card, open_rich, visible
 from reprl.storage.documents import Reader, dump, load, plain
 from reprl.storage.files import write_atomic
@@ -142,7 +142,7 @@ class AgentReport:
         pairs = tuple(_read_pair(part, document.whole("episodes", 1)) for part in document.parts("pairs", _PAIR))
         spaces = document.items("spaces")
         if len(spaces) != 2 or not all(isinstance(space, str) for space in spaces):
-            raise ReprlError(f"{document.where('spaces')} must be two texts, got {quote(spaces)}")
+            raise DocumentError(f"{document.where('spaces')} must be two texts, got {quote(spaces)}")
         return cls(
             environment=document.text("environment"),
             spaces=(spaces[0], spaces[1]),
@@ -212,6 +212,6 @@ def _read_place(part: Reader) -> Place:
     for i, item in enumerate(part.items("actions")):
         where = f"{part.where('actions')}[{i}]"
         if not isinstance(item, list) or len(item) != 2 or not isinstance(item[0], str):
-            raise ReprlError(f"{where} must be an action and its share, got {quote(item)}")
+            raise DocumentError(f"{where} must be an action and its share, got {quote(item)}")
         actions.append((item[0], check_real(where, item[1], 0.0, 1.0, open_low=False, open_high=False)))
     return Place(part.text("observation"), part.whole("step"), part.share("apart"), tuple(actions))

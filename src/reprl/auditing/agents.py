@@ -15,7 +15,7 @@ import numpy as np
 from reprl.auditing.agent_record import AgentPair, AgentReport, Place
 from reprl.auditing.evidence import Estimate, bounded_interval, exact_interval, p_value, student
 from reprl.auditing.pairs import resolve_learner
-from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_of
 from reprl.learning.protocol import name_of
@@ -153,7 +153,7 @@ def _bench(
     trainer = as_learner(learner)
     if isinstance(trainer, EnvLearner):
         if bounds is not None:
-            raise ReprlError(f"reward_range must be left out for a function of an environment, got {quote(bounds)}")
+            raise InputError(f"reward_range must be left out for a function of an environment, got {quote(bounds)}")
         known = isinstance(env, str) and not env.startswith("gym:") and not _registered(env)
         arena = Arena.of(open_environment(env, horizon) if known else env, None if known else horizon)
         budget = options.get("samples", trainer.samples)
@@ -165,7 +165,7 @@ def _bench(
                 output = trainer.on(place, key, data_seed, **options)
             if not acts(output) and not isinstance(output, Policy):
                 allowed = "a model with predict or a function of an observation"
-                raise ReprlError(f"learner {name_of(trainer)} must return {allowed}, got {quote(output)}")
+                raise InputError(f"learner {name_of(trainer)} must return {allowed}, got {quote(output)}")
             return Agent(output), place.ledger.samples
 
         return _Bench(arena, trainer.name, train)

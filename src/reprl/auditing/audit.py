@@ -13,7 +13,7 @@ from reprl.auditing.facts import largest_reach, optimal_scores, reachable
 from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys
 from reprl.auditing.record import AuditReport
 from reprl.auditing.tally import Tally, loss_of, spread_of
-from reprl.errors import ReprlError, check_int, check_probability, quote
+from reprl.errors import InputError, check_int, check_probability, quote
 from reprl.execution.progress import progress_bar
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.learner import ReprlLearner, suited
@@ -64,8 +64,8 @@ def audit(
 
     Args:
         env: as in ``reprl.learn``.
-        learner: a name in ``reprl.lab.baselines.learners()``; any ``learner(model, shared_key, **learn_options)``,
-            whose ``access`` attribute, if any, says which model it needs; or a ``train(env, **learn_options)`` of a
+        learner: a name in ``reprl.learners()``; any ``learner(model, shared_key, **learn_options)``, whose
+            ``access`` attribute, if any, says which model it needs; or a ``train(env, **learn_options)`` of a
             gymnasium.Env. What either may return: ``reprl.env_learner``.
         pairs: shared keys to try.
         horizon: as in ``reprl.learn``.
@@ -138,9 +138,9 @@ def _check(
     workers = check_int("workers", workers, 1, 1024)
     for name, flag in (("sequential", sequential), ("progress", progress)):
         if not isinstance(flag, bool) and not (name == "progress" and callable(flag)):
-            raise ReprlError(f"{name} must be True or False, got {quote(flag)}")
+            raise InputError(f"{name} must be True or False, got {quote(flag)}")
     if alternative is not None and not sequential:
-        raise ReprlError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
+        raise InputError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
     test = SequentialTest.checked(rho, level, alternative) if sequential else None
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     return _Asked(rho, level, pairs, runs, workers, seed, test, check_int("evaluation", evaluation, 0, 10**6))
@@ -267,7 +267,7 @@ def curve(
         Each point by itself has that of ``audit``; the intervals do not hold jointly.
     """
     if len(sizes) == 0:
-        raise ReprlError("sizes must name at least one size, got none")
+        raise InputError("sizes must name at least one size, got none")
     if option is None:
         ours = {"generative": "calls", "episodic": "runs"}.get(options.get("access") or Settings().access)
         sampled = isinstance(learner, str) and learner == "reprl" and options.get("rule") == "sampled"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.accuracy import rescale_epsilon
 from reprl.learning.adapters import EnvLearner, as_learner, takes
 from reprl.learning.protocol import Learner, access_of, least_budget, name_of
@@ -82,7 +82,7 @@ def contenders(
 
     known = {entry.name: entry for entry in list_learners()}
     if learners is not None and (isinstance(learners, str) or not isinstance(learners, Sequence) or not learners):
-        raise ReprlError(f"learners must be a list of names or of learners, got {quote(learners)}")
+        raise InputError(f"learners must be a list of names or of learners, got {quote(learners)}")
     if access is not None:
         check_choice("access", access, ACCESSES)
     out = []
@@ -92,7 +92,7 @@ def contenders(
                 out += _own(as_learner(name), way)
                 continue
             if not isinstance(name, str) or name not in known:
-                raise ReprlError(f"learners must be among {', '.join(known)}; got {quote(name)}")
+                raise InputError(f"learners must be among {', '.join(known)}; got {quote(name)}")
             entry = known[name]
             if way not in entry.access:
                 continue
@@ -101,7 +101,7 @@ def contenders(
                 out.append(Contender(label, name, way, {**aims, **options}))
     if not out:
         names = ", ".join(name if isinstance(name, str) else name_of(name) for name in learners or known)
-        raise ReprlError(f"learners must have access {access!r}, got {names}")
+        raise InputError(f"learners must have access {access!r}, got {names}")
     return out
 
 
@@ -110,7 +110,7 @@ def _own(learner: Learner, way: str) -> list[Contender]:
     if access_of(learner) != way:
         return []
     if not isinstance(learner, EnvLearner) and not takes(learner, "samples"):
-        raise ReprlError(f"learner {name_of(learner)} must take samples=, the budget that a comparison sets")
+        raise InputError(f"learner {name_of(learner)} must take samples=, the budget that a comparison sets")
     return [Contender(name_of(learner), name_of(learner), way, {}, learner)]
 
 
@@ -135,8 +135,7 @@ def compare(
 
     Args:
         env: whatever ``reprl.learn`` takes. In a black box disagreement alone is asked for, beside what policies earn.
-        learners: names in ``reprl.lab.baselines.learners()``, or your own, which are given `samples`; None for all
-            with a name.
+        learners: names in ``reprl.learners()``, or your own, which are given `samples`; None for all with a name.
         horizon: as in ``reprl.learn``.
         reward_range: as in ``reprl.learn``.
         epsilon: accepted mean suboptimality; also what the learners are asked for.
@@ -165,7 +164,7 @@ def compare(
     rho = check_probability("rho", rho)
     epsilon = check_real("epsilon", rescale_epsilon(epsilon, epsilon_units, world), 0.0, math.inf)
     if progress is not None and not callable(progress):
-        raise ReprlError(f"progress must be None or callable as progress(label, budget), got {quote(progress)}")
+        raise InputError(f"progress must be None or callable as progress(label, budget), got {quote(progress)}")
     limits = LIMITS if limit is None else dict.fromkeys(ACCESSES, check_int("limit", limit, 1, 2**62))
     place, aims = describe(world), {"epsilon": epsilon, "rho": rho}
     work = {"kind": "compare", "environment": {"id": place.id, "digest": place.digest}, **aims, "seed": seed}

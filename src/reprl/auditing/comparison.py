@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reprl.auditing.evidence import Estimate
 from reprl.auditing.search import Crossing, Tried
-from reprl.errors import ReprlError, quote
+from reprl.errors import DocumentError, quote
 from reprl.execution.terminal import Visible, open_card, open_rich, visible
 from reprl.sources.environment import Environment
 from reprl.storage.documents import Reader, dump, load, plain
@@ -86,14 +86,16 @@ class Row:
         points = _read_points(row)
         samples = row.optional("samples", row.real)
         if row.flag("reached") != (samples is not None):
-            raise ReprlError(f"{row.where('reached')} must be true exactly where samples are, got {row['reached']}")
+            raise DocumentError(f"{row.where('reached')} must be true exactly where samples are, got {row['reached']}")
         counts = row.whole("pairs", 1), row.whole("disagreements"), row.share("disagreement")
         loss = row.optional("suboptimality", lambda field: row.real(field, -math.inf))
         figures = (*counts, row.pair("interval", 0.0, 1.0), loss)
         among = points[-1:] if samples is None else [point for point in points if point.samples == samples]
         same = [point for point in among if figures == _figures(point)]
         if not same:
-            raise ReprlError(f"{row.name} must show one of its curve, or its last if none passed, got {quote(figures)}")
+            raise DocumentError(
+                f"{row.name} must show one of its curve, or its last if none passed, got {quote(figures)}"
+            )
         return cls(
             learner=row.text("learner"),
             access=row.text("access"),
@@ -130,9 +132,11 @@ def _read_points(row: Reader) -> tuple[Tried, ...]:
     for i, ((budget, pairs, apart), (samples, rate, low, high, loss)) in enumerate(zip(counts, curve, strict=True)):
         where = f"{row.where('curve')}[{i}]"
         if not (samples > 0.0 and 0.0 <= low <= high <= 1.0):
-            raise ReprlError(f"{where} must be samples, disagreement, its interval and a loss, got {row['curve'][i]}")
+            raise DocumentError(
+                f"{where} must be samples, disagreement, its interval and a loss, got {row['curve'][i]}"
+            )
         if not 0 <= apart <= pairs or pairs == 0 or rate != apart / pairs:
-            raise ReprlError(f"{where} must be of {apart} disagreements in {pairs} pairs, as counted, got {rate}")
+            raise DocumentError(f"{where} must be of {apart} disagreements in {pairs} pairs, as counted, got {rate}")
         points.append(Tried(budget, samples, pairs, apart, (low, high), loss, earned[i]))
     return tuple(points)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
 from reprl.auditing.record import read_divergence
-from reprl.errors import ReprlError, check_choice, quote
+from reprl.errors import InputError, ReprlError, check_choice, quote
 from reprl.execution.tasks import count_hands, run_tasks
 from reprl.learning.adapters import as_learner, policy_of
 from reprl.learning.learner import ReprlLearner, make_settings
@@ -50,7 +50,7 @@ def resolve_learner(
         check_choice("access", access, ACCESSES)
     if isinstance(learner, ReprlLearner):
         if options:
-            raise ReprlError(f"options must be left out for a learner with its settings bound, got {quote(options)}")
+            raise InputError(f"options must be left out for a learner with its settings bound, got {quote(options)}")
         settings = learner.settings if access is None else replace(learner.settings, access=access)
         settings = settings.numbered(describe(env).labels.actions, env.n_actions)
         sizes = {"samples": learner.samples, "max_samples": learner.max_samples}
@@ -64,7 +64,7 @@ def resolve_learner(
         return _rival(learner, env, rho, access, options)
     if not callable(learner):
         allowed = "a name, a callable learner(model, shared_key) or a function train(env)"
-        raise ReprlError(f"learner must be {allowed}, got {quote(learner)}")
+        raise InputError(f"learner must be {allowed}, got {quote(learner)}")
     learner = as_learner(learner)
     access, name = access_of(learner, access), name_of(learner)
     check_access(env, access, name)
@@ -190,11 +190,11 @@ def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[obj
         except (Exception, SystemExit) as error:
             if not subject.theirs:
                 raise
-            raise ReprlError(f"learner {subject.name} failed in {where}: {_reason(error)}") from error
+            raise InputError(f"learner {subject.name} failed in {where}: {_reason(error)}") from error
     try:
         return output, policy_of(output, model), model.ledger.samples
     except ReprlError as error:
-        raise ReprlError(f"learner {subject.name} in {where}: {error}") from None
+        raise type(error)(f"learner {subject.name} in {where}: {error}") from None
 
 
 def _reason(error: BaseException) -> str:

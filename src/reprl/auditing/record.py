@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
-from reprl.errors import ReprlError, check_int, check_real, quote
+from reprl.errors import DocumentError, check_int, check_real, quote
 from reprl.execution.terminal import Visible, open_card, open_rich, visible
 from reprl.learning.settings import ACCESSES
 from reprl.sources.environment import Environment
@@ -183,11 +183,11 @@ class AuditReport:
         document = Reader.open(text, "audit", _FORMAT, _VERSION, names, earlier={_FIRST: _NAMES})
         first = document["version"] == _FIRST
         if document["curve"] is not None:
-            raise ReprlError(f"audit curve must be null, got {quote(document['curve'])}")
+            raise DocumentError(f"audit curve must be null, got {quote(document['curve'])}")
         for name, when in (("alternative", True), ("p_value", False)):
             if (document[name] is not None) != (document.flag("sequential") is when):
                 tests = "a sequential test" if when else "a test of all pairs at once"
-                raise ReprlError(f"audit {name} must be given exactly for {tests}, got {quote(document[name])}")
+                raise DocumentError(f"audit {name} must be given exactly for {tests}, got {quote(document[name])}")
         place = Environment.read(document)
         shape = (place.horizon, place.n_states)
         pairs, runs = document.whole("pairs", 1), document.whole("runs_per_key", 2)
@@ -269,7 +269,7 @@ def _read_cell(item: Reader, place: Environment) -> Cell:
     for i, choice in enumerate(item.items("actions")):
         where = f"{item.where('actions')}[{i}]"
         if not isinstance(choice, list) or len(choice) != 2:
-            raise ReprlError(f"{where} must be an action and its share, got {quote(choice)}")
+            raise DocumentError(f"{where} must be an action and its share, got {quote(choice)}")
         check_real(where, choice[1], 0.0, 1.0, open_low=False, open_high=False)
         actions.append((check_int(where, choice[0], 0, place.n_actions - 1), choice[1]))
     return Cell(

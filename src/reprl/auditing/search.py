@@ -11,7 +11,7 @@ import numpy as np
 
 from reprl.auditing.evidence import Estimate, SequentialTest, student
 from reprl.auditing.pairs import KeyRuns, Subject, Trial, run_keys
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.tabular import TabularMDP
@@ -122,7 +122,7 @@ def smallest_budget(
         Data stream (seed, "compare/BUDGET") gives the seed of each budget's pairs; see ``run_key``.
     """
     if not isinstance(mdp, TabularMDP | GymnasiumModel):
-        raise ReprlError(f"mdp must be a TabularMDP or a GymnasiumModel, got {quote(mdp)}")
+        raise InputError(f"mdp must be a TabularMDP or a GymnasiumModel, got {quote(mdp)}")
     check_choice("access", access, ACCESSES)
     epsilon, rho = check_real("epsilon", epsilon, 0.0, math.inf), check_probability("rho", rho)
     low, pairs = check_int("low", low, 1, 2**62), check_int("pairs", pairs, 1, 10**6)
@@ -145,7 +145,7 @@ def smallest_budget(
 def _unless_all(errors: tuple[str, ...]) -> tuple[str, ...]:
     """Return what went wrong at each budget, unless something did at all of them."""
     if all(errors):
-        raise ReprlError(errors[-1])
+        raise InputError(errors[-1])
     return errors
 
 

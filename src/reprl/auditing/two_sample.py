@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reprl.errors import ReprlError, check_probability, quote
+from reprl.errors import InputError, check_probability, quote
 from reprl.mdp.counts import Counts
 from reprl.mdp.homogeneity import BINS, LEVEL, Bets, Tallies, bet, event_words
 from reprl.sources.environment import Environment
@@ -90,10 +90,10 @@ def same_world(first: Counts, second: Counts, *, level: float = LEVEL) -> SameWo
     """
     for name, counts in (("first", first), ("second", second)):
         if not isinstance(counts, Counts):
-            raise ReprlError(f"{name} must be a reprl.Counts, got {quote(counts)}")
+            raise InputError(f"{name} must be a reprl.Counts, got {quote(counts)}")
     shape = first.outcomes.shape
     if second.outcomes.shape != shape:
-        raise ReprlError(f"both data sets must have one shape (H, S, A), got {shape} and {second.outcomes.shape}")
+        raise InputError(f"both data sets must have one shape (H, S, A), got {shape} and {second.outcomes.shape}")
     level = check_probability("level", level)
     bets = bet(Tallies.of(first), Tallies.of(second), shape[1])
     order = np.argsort(-bets.log_won, kind="stable")

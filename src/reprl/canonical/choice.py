@@ -21,7 +21,7 @@ from reprl.canonical.plateau import plateau_laws
 from reprl.canonical.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.spec import Grade
-from reprl.errors import ReprlError, check_choice, check_int, quote
+from reprl.errors import InputError, check_choice, check_int, quote
 from reprl.mdp.discounted import whole
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.policy import Policy
@@ -184,7 +184,7 @@ def candidates_of(rule: Rule, kind: str) -> NDArray[np.float64]:
     """Return the tolerances, or widths, of the candidates of a kind."""
     found: NDArray[np.float64] = getattr(rule, _FIELDS[check_choice("kind", kind, KINDS)])
     if not found.size:
-        raise ReprlError(f"kind must be one that the rule has candidates of, got {quote(kind)}")
+        raise InputError(f"kind must be one that the rule has candidates of, got {quote(kind)}")
     return found
 
 
@@ -194,10 +194,10 @@ def preference_order(key: SharedKey, n_actions: int, preference: str | Sequence[
         return np.arange(n_actions)
     if isinstance(preference, str):
         if preference != "shared":
-            raise ReprlError(f"preference must be None, 'shared' or a list of all actions, got {quote(preference)}")
+            raise InputError(f"preference must be None, 'shared' or a list of all actions, got {quote(preference)}")
         return np.argsort(key.derive("preference").uniforms(n_actions), kind="stable")
     if sorted(map(str, preference)) != sorted(map(str, range(n_actions))):
-        raise ReprlError(f"preference must name each of the {n_actions} actions once, got {quote(list(preference))}")
+        raise InputError(f"preference must name each of the {n_actions} actions once, got {quote(list(preference))}")
     return np.array(preference, dtype=np.int64)
 
 

@@ -39,7 +39,7 @@ from reprl.cli.report import report
 from reprl.cli.signals import ending_in_order
 from reprl.cli.twice import twice
 from reprl.cli.verify import verify
-from reprl.errors import ReprlError, find_foreign
+from reprl.errors import InputError, ReprlError, find_foreign
 from reprl.execution.terminal import LIKE_ASCII, visible
 
 HELP = """
@@ -177,7 +177,7 @@ def _dispatch(words: list[str]) -> Answer | int:
         if not text.strip() or "\n" in text:  # a bare command, which has got its help page
             sys.stdout.write(text)
             return BAD_INPUT
-        raise ReprlError(f"{text} (see {_help_of(error)})") from None
+        raise InputError(f"{text} (see {_help_of(error)})") from None
     if outcome == INTERRUPTED:
         raise KeyboardInterrupt
     return outcome if isinstance(outcome, Answer | int) else FINE

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import InputError, ReprlError, quote
 
 if TYPE_CHECKING:
     from reprl.artifacts.recipe import Recipe
@@ -219,9 +219,9 @@ def read_pairs(name: str, pairs: list[str] | None) -> dict[str, Any]:
     for pair in pairs or []:
         key, sign, text = pair.partition("=")
         if not sign or not key.isidentifier():
-            raise ReprlError(f"{name} must be KEY=VALUE, got {quote(pair)}")
+            raise InputError(f"{name} must be KEY=VALUE, got {quote(pair)}")
         if key in values:
-            raise ReprlError(f"{name} must give every key once, got {key} twice")
+            raise InputError(f"{name} must give every key once, got {key} twice")
         values[key] = _read_value(text)
     return values
 
@@ -243,7 +243,7 @@ def read_preference(text: str) -> str | tuple[int | str, ...]:
         return text
     items = [item.strip() for item in text.split(",")]
     if not all(items):
-        raise ReprlError(f"--preference must be actions between commas, or 'shared', got {quote(text)}")
+        raise InputError(f"--preference must be actions between commas, or 'shared', got {quote(text)}")
     return tuple(int(item) if item.isascii() and item.isdigit() and len(item) < 10 else item for item in items)
 
 
@@ -253,7 +253,7 @@ def read_columns(pairs: list[str] | None) -> dict[str, str | None]:
     for pair in pairs or []:
         role, sign, name = pair.partition("=")
         if not sign or role in columns:
-            raise ReprlError(f"--column must be ROLE=NAME, every role once, got {quote(pair)}")
+            raise InputError(f"--column must be ROLE=NAME, every role once, got {quote(pair)}")
         columns[role] = name or None
     return columns
 
@@ -264,7 +264,7 @@ def read_labels(name: str, text: str | None) -> list[str] | None:
         return None
     labels = [item.strip() for item in text.split(",")]
     if not all(labels):
-        raise ReprlError(f"{name} must be labels between commas, got {quote(text)}")
+        raise InputError(f"{name} must be labels between commas, got {quote(text)}")
     return labels
 
 
@@ -277,7 +277,7 @@ def refuse_without(what: str, given: dict[str, Any]) -> None:
     """Refuse options that have no use without, or beside, another."""
     for name, value in given.items():
         if value is not None:
-            raise ReprlError(f"{name} must {what}, got {quote(value)}")
+            raise InputError(f"{name} must {what}, got {quote(value)}")
 
 
 def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def learn_options(given: dict[str, Any], pairs: list[str] | None) -> dict[str, A
         options["preference"] = read_preference(options["preference"])
     for name, value in read_pairs("--option", pairs).items():
         if name in options:
-            raise ReprlError(f"--option must not repeat --{name.replace('_', '-')}, got {name}={value}")
+            raise InputError(f"--option must not repeat --{name.replace('_', '-')}, got {name}={value}")
         options[name] = value
     return options
 
@@ -344,7 +344,7 @@ def open_other(
             return open_named(env, None, {**options, "discount": place.discount}, reward_range, place.reward_range)
         return open_named(env, place.horizon, options, reward_range, place.reward_range)
     if options or reward_range:
-        raise ReprlError(f"--env-option and --reward-range must come with --env, got {quote(options or reward_range)}")
+        raise InputError(f"--env-option and --reward-range must come with --env, got {quote(options or reward_range)}")
     return None
 
 
@@ -353,7 +353,7 @@ def world_options(env_option: list[str] | None, discount: float | None) -> dict[
     options = read_pairs("--env-option", env_option)
     if discount is not None:
         if "discount" in options:
-            raise ReprlError(f"--env-option must not repeat --discount, got discount={quote(options['discount'])}")
+            raise InputError(f"--env-option must not repeat --discount, got discount={quote(options['discount'])}")
         options["discount"] = discount
     return options
 

@@ -9,7 +9,7 @@ import typer
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,10 +43,10 @@ def certify(
     """
     if check is not None:
         if run is not None or counts is None or delta is not None:
-            raise ReprlError("--check must come with --counts FILE, and without a folder or --delta")
+            raise InputError("--check must come with --counts FILE, and without a folder or --delta")
         return _check(check, counts)
     if run is None or counts is not None:
-        raise ReprlError("certify must get a run folder, or --check RECEIPT with --counts FILE")
+        raise InputError("certify must get a run folder, or --check RECEIPT with --counts FILE")
     from reprl.artifacts.certify import certify_folder
 
     found = certify_folder(run, delta)

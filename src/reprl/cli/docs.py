@@ -9,7 +9,7 @@ import typer
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
-from reprl.errors import ReprlError, hint, quote
+from reprl.errors import InputError, hint, quote
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +43,7 @@ def docs(
         return Answer({"pages": titles}, lambda console: _list(console, titles))
     name = page.removeprefix("docs/").removesuffix(".md")
     if name not in pages:
-        raise ReprlError(f"page must be one of {', '.join(pages)}; got {quote(page)}{hint(name, pages)}")
+        raise InputError(f"page must be one of {', '.join(pages)}; got {quote(page)}{hint(name, pages)}")
     path = pages[name]
     text = path.read_text(encoding="utf-8")
     return Answer({"page": name, "path": str(path), "text": text}, lambda console: _show(console, path, text))
@@ -56,7 +56,7 @@ def _pages() -> dict[str, Path]:
         if folder.is_dir():
             found = sorted(folder.rglob("*.md"))
             return {path.relative_to(folder).with_suffix("").as_posix(): path for path in found}
-    raise ReprlError(f"the documentation must lie in {package / 'docs'}, got no such folder: install reprl again")
+    raise InputError(f"the documentation must lie in {package / 'docs'}, got no such folder: install reprl again")
 
 
 def _title(path: Path) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import InputError, ReprlError, quote
 from reprl.mdp.catalogue import PREFIX, make
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import open_environment
@@ -28,7 +28,7 @@ def open_named(
     """Open the environment that a name on the command line means; recorded is the range that a recipe knows."""
     for reserved in ("id", "horizon", *(() if reward_range is None else ("reward_range",))):
         if reserved in options:
-            raise ReprlError(f"--env-option must not be {reserved}, which has its own place, got {quote(options)}")
+            raise InputError(f"--env-option must not be {reserved}, which has its own place, got {quote(options)}")
     if name.startswith(PREFIX) and ":" in name.removeprefix(PREFIX):
         sys.path.append(os.getcwd())  # gym:module:Id may name a module of the working folder, as for python -m
     if not name.startswith(PREFIX) and names_object(name):
@@ -46,11 +46,11 @@ def read_object(what: str, name: str) -> Any:
     """Run a user's file and return the object in it that file.py:name names."""
     path, _, attribute = name.rpartition(":")
     if not path:
-        raise ReprlError(f"{what} must also say which object of the file is meant, {name}:NAME, got {quote(name)}")
+        raise InputError(f"{what} must also say which object of the file is meant, {name}:NAME, got {quote(name)}")
     file = Path(path)
     if not file.is_file() or file.suffix != ".py":
         allowed = f"an id, {PREFIX}ID" if what == "ENV" else "a name of 'reprl learners'"
-        raise ReprlError(f"{what} must be {allowed} or file.py:name, got no such file {quote(path)}")
+        raise InputError(f"{what} must be {allowed} or file.py:name, got no such file {quote(path)}")
     spec = util.spec_from_file_location(f"reprl_user_{file.stem}", file.resolve())
     assert spec is not None
     assert spec.loader is not None
@@ -61,7 +61,7 @@ def read_object(what: str, name: str) -> Any:
     _carry_along(module)
     if not hasattr(module, attribute):
         names = ", ".join(x for x in vars(module) if not x.startswith("_")) or "nothing"
-        raise ReprlError(f"{path} must define {quote(attribute)}, got {quote(names, 200)}")
+        raise InputError(f"{path} must define {quote(attribute)}, got {quote(names, 200)}")
     return getattr(module, attribute)
 
 
@@ -85,7 +85,7 @@ def _open_object(source: Any, horizon: int | None, options: dict[str, Any], told
     """Open an environment, or what a factory makes of the options and, where it takes one, the horizon."""
     if isinstance(source, TabularMDP | GymnasiumModel) or not callable(source):
         if options:
-            raise ReprlError(f"--env-option must come with a factory, got {quote(options)} for {quote(source)}")
+            raise InputError(f"--env-option must come with a factory, got {quote(options)} for {quote(source)}")
         return _open(source, horizon, told)
     arguments = dict(options)
     if horizon is not None and "horizon" in _parameters(source):
@@ -121,4 +121,4 @@ def _guard(wanted: str, call: Any, *args: Any, **kwargs: Any) -> Any:
         raise
     except (Exception, SystemExit) as error:
         reason = " ".join(str(error).split())
-        raise ReprlError(f"{wanted}, got {type(error).__name__}: {quote(reason, 200)}") from None
+        raise InputError(f"{wanted}, got {type(error).__name__}: {quote(reason, 200)}") from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reprl.cli import arguments as args
 from reprl.cli.answer import BAD_INPUT, Answer, progress_wanted
 from reprl.cli.outcome import describe_outcome, exit_code, is_undecided, outcome_rows, ran_out
-from reprl.errors import ReprlError
+from reprl.errors import InputError, ReprlError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,7 +172,7 @@ def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn
         return ""
     args.refuse_without("come with --log", args.flags(spec))
     if env is None:
-        raise ReprlError("ENV must be given, or --log FILE; got neither")
+        raise InputError("ENV must be given, or --log FILE; got neither")
     return env
 
 

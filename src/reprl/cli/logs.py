@@ -10,7 +10,7 @@ from reprl.cli import arguments as args
 from reprl.cli.answer import BAD_INPUT, Answer
 from reprl.cli.learn import describe_run, show_run
 from reprl.cli.outcome import exit_code
-from reprl.errors import ReprlError
+from reprl.errors import InputError, ReprlError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ def learn_from_log(
     states, actions = (args.read_labels(f"--{name}", world.pop(name, None)) for name in ("states", "actions"))
     horizon, discount = world.pop("horizon", None), world.pop("discount", None)
     if horizon is None and discount is None:
-        raise ReprlError("--horizon or --discount must be given with --log: how many steps count, got neither")
+        raise InputError("--horizon or --discount must be given with --log: how many steps count, got neither")
     check_options(options)
     world |= end_of(horizon, discount)
     table = open_table(log, columns)

@@ -8,7 +8,7 @@ import typer
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,12 +64,12 @@ def plan(
         sizes = {"n_states": states, "n_actions": actions, "horizon": horizon}
         for name, size in zip(("--states", "--actions", "--horizon"), sizes.values(), strict=True):
             if size is None:
-                raise ReprlError(f"{name} must be given where there is no ENV, got none")
+                raise InputError(f"{name} must be given where there is no ENV, got none")
         alone = {"env_option": env_option or None, "reward_range": reward_range, "epsilon_units": epsilon_units}
         args.refuse_without("come with ENV", args.flags(alone))
     else:
         if states is not None or actions is not None:
-            raise ReprlError(f"--states and --actions must be left out with ENV, got {states or actions}")
+            raise InputError(f"--states and --actions must be left out with ENV, got {states or actions}")
         from reprl.cli.environment import open_named
 
         world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)

@@ -11,7 +11,7 @@ from reprl.cli import arguments as args
 from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer
 from reprl.cli.learn import describe_run, effort, run_recipe
 from reprl.cli.outcome import exit_code, is_undecided, outcome_rows, ran_out
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -144,11 +144,11 @@ def _first_counts(path: Path | None, wanted: Recipe, first: Evidence | None) -> 
     counts, place = Counts.load(path), wanted.environment
     shape = (place.horizon, place.n_states, place.n_actions)
     if counts.outcomes.shape != shape:
-        raise ReprlError(f"--counts must have the recipe's shape (H, S, A) = {shape}, got {counts.outcomes.shape}")
+        raise InputError(f"--counts must have the recipe's shape (H, S, A) = {shape}, got {counts.outcomes.shape}")
     if first is not None and first.receipt is not None:
         visits = counts.visits.astype(object).sum(axis=2)
         if visits.shape != first.receipt.visits.shape or (visits != first.receipt.visits).any():
-            raise ReprlError(f"--counts must be the data of the first team's receipt, got those of another run: {path}")
+            raise InputError(f"--counts must be the data of the first team's receipt, got those of another run: {path}")
     return counts
 
 
@@ -181,7 +181,7 @@ def _first_team(folder: Path, wanted: Recipe, out: Path | None) -> tuple[Evidenc
     if first.receipt is None or first.receipt.recipe != wanted.digest:
         return None, f"{path} belongs to another recipe, so nothing was compared"
     if out is not None and out.resolve() == folder.resolve():
-        raise ReprlError(f"--out must be another folder than that of the first run, got {out}")
+        raise InputError(f"--out must be another folder than that of the first run, got {out}")
     return first, None
 
 

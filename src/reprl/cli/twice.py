@@ -17,7 +17,7 @@ from reprl.cli.outcome import (
     ties_rows,
     undecided_words,
 )
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,7 +97,7 @@ def _two_seeds(given: list[int] | None) -> tuple[int, int]:
     if not given:
         return fresh_seed(), fresh_seed()
     if len(given) != 2 or given[0] == given[1]:
-        raise ReprlError(f"--data-seed must be given for both runs, two different ones, got {given}")
+        raise InputError(f"--data-seed must be given for both runs, two different ones, got {given}")
     return given[0], given[1]
 
 

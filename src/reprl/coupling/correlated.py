@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from reprl.coupling.custom import OWN, Coupling, check_choices, check_own, function_of
 from reprl.coupling.gumbel_field import find_winners, make_search
 from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, JOINT, Grade
-from reprl.errors import ReprlError, check_array, check_distribution, check_int, rounding_of
+from reprl.errors import InputError, check_array, check_distribution, check_int, rounding_of
 from reprl.kernels import njit
 from reprl.randomness import SharedKey, check_shared_key, philox, unit
 
@@ -90,17 +90,17 @@ def _draw(key: SharedKey, laws: NDArray[np.float64], grade: Grade, first: int, m
     n, k = laws.shape
     if grade.name.startswith(OWN):
         if first:
-            raise ReprlError(f"first must be 0 for a coupling of one's own, got {first}")
+            raise InputError(f"first must be 0 for a coupling of one's own, got {first}")
         return Draw(check_choices(function_of("coupling", grade.method)(key, laws), laws, grade.name), 0)
     choice = np.zeros(n, dtype=np.int64)
     if grade.method == "product":
         _draw_rows(words[0], words[1], np.uint64(first), laws, choice)
         return Draw(choice, 0)
     if grade.method == "joint" and first:
-        raise ReprlError(f"first must be 0 for method='joint', got {first}")
+        raise InputError(f"first must be 0 for method='joint', got {first}")
     first_block, inside = divmod(first, grade.block)
     if inside:
-        raise ReprlError(f"first must be a multiple of block={grade.block}, got {first}")
+        raise InputError(f"first must be a multiple of block={grade.block}, got {first}")
     with np.errstate(divide="ignore"):
         penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
     size = grade.size(n)
@@ -112,7 +112,7 @@ def _draw(key: SharedKey, laws: NDArray[np.float64], grade: Grade, first: int, m
         if expanded.max() > max_nodes:
             low = first + int(np.argmax(expanded > max_nodes)) * size
             high = min(low + size, first + n) - 1
-            raise ReprlError(
+            raise InputError(
                 f"coupling of rows {low} to {high} passed max_nodes={max_nodes}: choose method='blocked' with a "
                 f"smaller block (now method={grade.method!r}, block={size}), method='auto' or method='product', "
                 "or allow more nodes"
@@ -133,7 +133,7 @@ def disagreement_bound(first: ArrayLike, second: ArrayLike, grade: Grade = JOINT
     """
     p, q = _laws(first), _laws(second)
     if p.shape != q.shape:
-        raise ReprlError(f"both products must have one shape, got {p.shape} and {q.shape}")
+        raise InputError(f"both products must have one shape, got {p.shape} and {q.shape}")
     n, k = p.shape
     tv = 0.5 * np.abs(p - q).sum(axis=1)
     if grade.method == "product" and k == 2:
@@ -151,7 +151,7 @@ def disagreement_bound(first: ArrayLike, second: ArrayLike, grade: Grade = JOINT
 def _laws(probabilities: ArrayLike) -> NDArray[np.float64]:
     laws = check_array("probabilities", probabilities, 2)
     if 0 in laws.shape:
-        raise ReprlError(f"probabilities must have at least one row and one column, got shape {laws.shape}")
+        raise InputError(f"probabilities must have at least one row and one column, got shape {laws.shape}")
     whole, rounding = np.empty(laws.shape), rounding_of(probabilities)
     if not _normalise(laws, rounding, whole):
         check_distribution("probabilities", laws, rounding)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_choice, check_real, quote
+from reprl.errors import InputError, check_choice, check_real, quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def function_of(name: str, value: object) -> Callable[..., Any]:
     """Return a function of one's own; a name that a recipe has kept is not enough to call it."""
     if callable(value):
         return value
-    raise ReprlError(f"{name} {quote(value)} is a function of somebody's own: pass the function itself")
+    raise InputError(f"{name} {quote(value)} is a function of somebody's own: pass the function itself")
 
 
 def proof_of(value: object) -> str | None:
@@ -80,12 +80,12 @@ def check_choices(drawn: ArrayLike, laws: NDArray[np.float64], whose: str) -> ND
     n, k = laws.shape
     choice = np.asarray(drawn)
     if choice.shape != (n,) or choice.dtype.kind not in "iu":
-        raise ReprlError(f"coupling {whose} must return {n} whole numbers, got {quote(drawn)}")
+        raise InputError(f"coupling {whose} must return {n} whole numbers, got {quote(drawn)}")
     if not ((choice >= 0) & (choice < k)).all():
-        raise ReprlError(f"coupling {whose} must return outcomes from 0 to {k - 1}, got {quote(drawn)}")
+        raise InputError(f"coupling {whose} must return outcomes from 0 to {k - 1}, got {quote(drawn)}")
     if not (laws[np.arange(n), choice] > 0.0).all():
         row = int(np.flatnonzero(laws[np.arange(n), choice] <= 0.0)[0])
-        raise ReprlError(f"coupling {whose} must return outcomes that can happen, got {choice[row]} in row {row}")
+        raise InputError(f"coupling {whose} must return outcomes that can happen, got {choice[row]} in row {row}")
     return choice.astype(np.int64)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from reprl.errors import ReprlError, check_probability, check_real, quote
+from reprl.errors import InputError, check_probability, check_real, quote
 from reprl.guarantee import Guarantee
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -40,7 +40,7 @@ def plan_heavy_hitters(*, threshold: float, tolerance: float, rho: float, delta:
     heavy = 1.0 / (nu - tau)
     needed = 8.0 * heavy / rho / rho / tau / tau
     if not needed < MAX_DRAWS:
-        raise ReprlError(f"rho={rho:g} and tolerance={tau:g} ask for {needed:g} draws, at most {MAX_DRAWS} can be made")
+        raise InputError(f"rho={rho:g} and tolerance={tau:g} ask for {needed:g} draws, at most {MAX_DRAWS} can be made")
     failure = min(delta, rho / 4.0)
     candidates = math.ceil(heavy * math.log(2.0 * heavy / failure))
     concentration = 2.0 / tau**2 * math.log(2.0 * (heavy + candidates) / failure)
@@ -80,9 +80,9 @@ def heavy_hitters(
     """
     check_shared_key(key)
     if not callable(draw):
-        raise ReprlError(f"draw must be callable as draw(n), got {quote(draw)}")
+        raise InputError(f"draw must be callable as draw(n), got {quote(draw)}")
     if plan is not None and not isinstance(plan, HeavyHittersPlan):
-        raise ReprlError(f"plan must be a HeavyHittersPlan or None, got {quote(plan)}")
+        raise InputError(f"plan must be a HeavyHittersPlan or None, got {quote(plan)}")
     proven = plan_heavy_hitters(threshold=threshold, tolerance=tolerance, rho=rho, delta=delta)
     plan = plan or proven
     names = _tally(draw, plan.candidates)
@@ -94,13 +94,13 @@ def heavy_hitters(
 def _tally(draw: Callable[[int], Iterable[Outcome]], n: int) -> Counter[Outcome]:
     outcomes = draw(n)
     if not isinstance(outcomes, Iterable):
-        raise ReprlError(f"draw({n}) must return {n} outcomes, got {quote(outcomes)}")
+        raise InputError(f"draw({n}) must return {n} outcomes, got {quote(outcomes)}")
     items = list(islice(outcomes, n + 1))
     if len(items) != n:
         many = "more" if len(items) > n else str(len(items))
-        raise ReprlError(f"draw({n}) must return {n} outcomes, got {many}")
+        raise InputError(f"draw({n}) must return {n} outcomes, got {many}")
     try:
         return Counter(items)
     except TypeError:
         bad = next((x for x in items if not isinstance(x, Hashable)), items[0])
-        raise ReprlError(f"draw({n}) must return hashable outcomes, got {quote(bad)}") from None
+        raise InputError(f"draw({n}) must return hashable outcomes, got {quote(bad)}") from None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.custom import Mechanism, function_of, own_name
-from reprl.errors import ReprlError, check_array, check_distribution, check_probability, check_real
+from reprl.errors import InputError, check_array, check_distribution, check_probability, check_real
 
 MECHANISMS = ("compact", "exponential")
 
@@ -108,7 +108,7 @@ def own_selection(
         found = Selection(found, math.inf, 1.0, None)
     laws = check_array(f"laws of {name}", found.probabilities, 2)
     if laws.shape != scores.shape:
-        raise ReprlError(f"laws of {name} must have the shape of the scores, {scores.shape}, got {laws.shape}")
+        raise InputError(f"laws of {name} must have the shape of the scores, {scores.shape}, got {laws.shape}")
     check_distribution(f"laws of {name}", laws)
     loss = found.loss  # infinite where nothing is known of it
     if loss != math.inf:
@@ -120,7 +120,7 @@ def own_selection(
 def _scores(scores: ArrayLike) -> NDArray[np.float64]:
     values = check_array("scores", scores, 2)
     if 0 in values.shape:
-        raise ReprlError(f"scores must have at least one row and one column, got shape {values.shape}")
+        raise InputError(f"scores must have at least one row and one column, got shape {values.shape}")
     return values
 
 
@@ -131,9 +131,9 @@ def _perturbation(perturbation: ArrayLike, shape: tuple[int, ...]) -> NDArray[np
     try:
         eta = np.broadcast_to(eta, shape)
     except ValueError:
-        raise ReprlError(
+        raise InputError(
             f"perturbation must be a number, one per row or one per arm {shape}, got {eta.shape}"
         ) from None
     if (eta < 0).any():
-        raise ReprlError(f"perturbation must not be negative, got {eta.min():g}")
+        raise InputError(f"perturbation must not be negative, got {eta.min():g}")
     return eta

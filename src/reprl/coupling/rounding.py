@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, draw
 from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, Grade
-from reprl.errors import ReprlError, check_array, check_choice, check_real
+from reprl.errors import InputError, check_array, check_choice, check_real
 from reprl.randomness import SharedKey, check_shared_key
 
 ROUNDINGS = (*METHODS, "grid")
@@ -50,13 +50,13 @@ def round_vector(
     check_shared_key(key)
     vector = check_array("x", x, 1)
     if vector.size == 0:
-        raise ReprlError("x must have at least one coordinate, got an empty vector")
+        raise InputError("x must have at least one coordinate, got an empty vector")
     width = check_real("width", width, 0.0, math.inf)
     method = check_choice("method", method, ROUNDINGS)
     with np.errstate(over="ignore"):  # an infinite cell is refused below
         cell = vector / width
     if not (np.abs(cell) < _MAX_CELL).all():
-        raise ReprlError(f"width must exceed max|x|/2**52 = {np.abs(vector).max() / _MAX_CELL:g}, got {width:g}")
+        raise InputError(f"width must exceed max|x|/2**52 = {np.abs(vector).max() / _MAX_CELL:g}, got {width:g}")
     if method == "grid":
         shift = key.uniforms(vector.size)
         centres: NDArray[np.float64] = width * (np.floor(cell - shift) + 0.5 + shift)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reprl.coupling.rounding import round_vector
-from reprl.errors import ReprlError, check_array, check_probability, quote
+from reprl.errors import InputError, check_array, check_probability, quote
 from reprl.guarantee import Guarantee
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -37,7 +37,7 @@ def plan_statistical_query(*, tolerance: float, rho: float, delta: float) -> Que
     c = 2.0 * rho * math.sqrt(math.log(2.0 / delta))
     needed = (1.0 + c) / rho / tau * (1.0 + c) / rho / tau / 8.0
     if not needed < MAX_DRAWS:
-        raise ReprlError(f"rho={rho:g} and tolerance={tau:g} ask for {needed:g} draws, at most {MAX_DRAWS} can be made")
+        raise InputError(f"rho={rho:g} and tolerance={tau:g} ask for {needed:g} draws, at most {MAX_DRAWS} can be made")
     guarantee = Guarantee(rho=rho, delta=delta, epsilon=tau, status="proven", source="docs/proofs/coupling.md §8")
     return QueryPlan(math.ceil(needed), 2.0 * tau / (1.0 + c), guarantee)
 
@@ -63,12 +63,12 @@ def statistical_query(
     """
     check_shared_key(key)
     if not callable(draw):
-        raise ReprlError(f"draw must be callable as draw(n), got {quote(draw)}")
+        raise InputError(f"draw must be callable as draw(n), got {quote(draw)}")
     plan = plan_statistical_query(tolerance=tolerance, rho=rho, delta=delta)
     values = check_array("draw(n)", draw(plan.draws), 1)
     if values.shape != (plan.draws,):
-        raise ReprlError(f"draw({plan.draws}) must return {plan.draws} values, got {values.size}")
+        raise InputError(f"draw({plan.draws}) must return {plan.draws} values, got {values.size}")
     if values.min() < 0.0 or values.max() > 1.0:
         worst = int(np.argmax((values < 0.0) | (values > 1.0)))
-        raise ReprlError(f"draw(n)[{worst}] must lie in [0, 1], got {values[worst]:g}")
+        raise InputError(f"draw(n)[{worst}] must lie in [0, 1], got {values[worst]:g}")
     return float(round_vector(key, [values.mean()], width=plan.width, method="grid")[0])

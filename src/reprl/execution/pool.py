@@ -15,7 +15,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
 
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.execution.tasks import count_hands, named_backend, run_tasks
 from reprl.execution.workers import TICK, Mates
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -109,11 +109,11 @@ class Crew:
         alone = "workers must be 1" + ("" if self._timeout is None else " and timeout None")
         if not isinstance(self.model, GymnasiumModel) or not self.model.reopens:
             given = f"an environment that is given open: pass an id or a factory, got {self.workers}"
-            raise ReprlError(f"{alone} for {given}")
+            raise InputError(f"{alone} for {given}")
         try:
             packed: bytes = cloudpickle.dumps(self.model)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
-            raise ReprlError(f"{alone} for a factory that cannot be sent to a process: {error}") from None
+            raise InputError(f"{alone} for a factory that cannot be sent to a process: {error}") from None
         return packed
 
 

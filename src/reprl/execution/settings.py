@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reprl.errors import ReprlError, check_int, check_real, quote
+from reprl.errors import InputError, check_int, check_real, quote
 from reprl.storage.checkpoints import Checkpoint
 
 Progress = Callable[[str, int, int], None]
@@ -35,4 +35,4 @@ class Execution:
         if self.timeout is not None:
             check_real("timeout", self.timeout, 0.0, 1e9)
         if self.progress is not None and not callable(self.progress):
-            raise ReprlError(f"progress must be a function of (phase, done, total) or None, got {quote(self.progress)}")
+            raise InputError(f"progress must be a function of (phase, done, total) or None, got {quote(self.progress)}")

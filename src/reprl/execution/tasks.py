@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import DependencyError, InputError, ReprlError, WorkerError, quote
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,19 +135,21 @@ def cluster(address: str | None) -> Iterator[None]:
     try:
         from distributed import Client
     except ImportError:
-        raise ReprlError(f"dask must be installed for a cluster (pip install 'reprl[dask]'), got {address}") from None
+        raise DependencyError(
+            f"dask must be installed for a cluster (pip install 'reprl[dask]'), got {address}"
+        ) from None
     from joblib import parallel_config
 
     connect: Any = Client  # which has no types
     try:
         client = connect(address, timeout=10, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        raise ReprlError(f"dask must be the address of a running scheduler, got {quote(address)}: {error}") from None
+        raise InputError(f"dask must be the address of a running scheduler, got {quote(address)}: {error}") from None
     with client:
         try:
             client.wait_for_workers(1, timeout=_JOINING)
         except TimeoutError:
-            raise ReprlError(f"dask must have a worker within {_JOINING} s, got none at {quote(address)}") from None
+            raise WorkerError(f"dask must have a worker within {_JOINING} s, got none at {quote(address)}") from None
         with parallel_config(backend="dask", client=client):
             yield
 
@@ -199,7 +201,7 @@ def _pack(task: Callable[[Any, K], R], common: Any) -> _Package:
     try:
         data: bytes = cloudpickle.dumps((task, common))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise ReprlError(f"workers must be 1 for what cannot be sent to another process: {error}") from None
+        raise InputError(f"workers must be 1 for what cannot be sent to another process: {error}") from None
     return _Package(hashlib.sha256(data).hexdigest(), np.frombuffer(data, dtype=np.uint8))
 
 
@@ -255,7 +257,7 @@ def _do_all(job: _Job, left: dict[int, K]) -> Iterator[tuple[int, Any]]:
             deaths += 1
             job.renew()
             if deaths == _ATTEMPTS:
-                raise ReprlError(
+                raise WorkerError(
                     f"processes that do tasks must live, got {deaths} times in a row one that was killed; if memory is "
                     "short, take fewer workers"
                 ) from None

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from reprl.errors import ReprlError, find_foreign
+from reprl.errors import WorkerError, find_foreign
 
 if TYPE_CHECKING:
     from reprl.sources.gymnasium.model import GymnasiumModel
@@ -191,7 +191,7 @@ class Mates:
         if not dead.part:
             return
         if deaths >= _ATTEMPTS:
-            raise ReprlError(
+            raise WorkerError(
                 f"a process that plays the environment must live, got {deaths} in a row that did not: the last {how}; "
                 "if memory is short, take fewer workers"
             )
@@ -204,7 +204,7 @@ class Mates:
             limit = self._timeout + 2 * TICK + (0.0 if mate.ready else _OPENING)
             if mate.part and time.monotonic() - mate.heard > limit:
                 mate.process.kill()
-                raise ReprlError(f"an episode must end within {self._timeout:g} s (timeout), got one that did not")
+                raise WorkerError(f"an episode must end within {self._timeout:g} s (timeout), got one that did not")
 
 
 @contextmanager
@@ -296,7 +296,7 @@ def _do(model: GymnasiumModel, order: bytes, say: Callable[..., None], ending: t
             if os.getppid() != parent:  # a child of his may hold the pipe open
                 ending.set()
         if ending.is_set():
-            raise ReprlError("another process has failed")
+            raise WorkerError("another process has failed")
 
     try:
         job, part = pickle.loads(order)

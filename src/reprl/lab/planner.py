@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reprl.coupling.spec import JOINT, PRODUCT
-from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, ReprlError, check_int, check_probability, check_real, quote
 from reprl.lab.forecast import WORLDS, stored_range
 from reprl.learning.settings import Settings
 from reprl.paper.constants import MOST, Constants, Task, paper_calls
@@ -89,14 +89,14 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
     h = check_int("horizon", horizon, 1)
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     if epsilon > h:
-        raise ReprlError(f"epsilon must lie in (0, {h}], as values lie in [0, H], got {epsilon:g}")
+        raise InputError(f"epsilon must lie in (0, {h}], as values lie in [0, H], got {epsilon:g}")
     rho = check_probability("rho", rho)
     delta = check_probability("delta", delta)
     try:
         ours = _stored(s * a * h, Settings(epsilon=epsilon, rho=rho, delta=delta))
         return Plan((*ours, *_exact(s, a, h, epsilon, rho, delta), *_rates(s, a, h, epsilon, rho, delta)))
     except (OverflowError, ZeroDivisionError):
-        raise ReprlError(
+        raise InputError(
             f"these settings need more samples than a float can hold (n_states={quote(s)}, n_actions={quote(a)}, "
             f"horizon={quote(h)}, epsilon={epsilon:g}, rho={rho:g}, delta={delta:g})"
         ) from None

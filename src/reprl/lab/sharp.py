@@ -11,7 +11,7 @@ import math
 from itertools import product
 from typing import NamedTuple
 
-from reprl.errors import ReprlError, check_int, check_probability, check_real
+from reprl.errors import InputError, check_int, check_probability, check_real
 
 _SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75)
 _MOST_TIERS = 4
@@ -170,7 +170,7 @@ def _fewest_runs(problem: Problem, tiers: int, gap: float, width: float, left: f
     while not enough(high):
         low, high = high, 2.0 * high
         if high > 1e300:
-            raise ReprlError(f"these settings need more runs than a float can hold: {problem}")
+            raise InputError(f"these settings need more runs than a float can hold: {problem}")
     while high - low > max(1.0, 1e-9 * high):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reprl.canonical.gaps import TIE, value_spread
-from reprl.errors import ReprlError, check_choice, check_real, quote
+from reprl.errors import InputError, check_choice, check_real, quote
 from reprl.mdp.dynamics import true_dynamics
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import Environment, describe
@@ -30,7 +30,7 @@ def with_rescaled_epsilon(
     if units == "rescaled":
         return own
     if own.get("epsilon") is None:
-        raise ReprlError(f"epsilon must be given with epsilon_units={units!r}, got none")
+        raise InputError(f"epsilon must be given with epsilon_units={units!r}, got none")
     return {**own, "epsilon": rescale_epsilon(own["epsilon"], units, world)}
 
 
@@ -57,7 +57,7 @@ def _from_original(epsilon: float, place: Environment) -> float:
     check_real("epsilon", epsilon, 0.0, float("inf"))
     most = place.most * (high - low)
     if epsilon > most:
-        raise ReprlError(
+        raise InputError(
             f"epsilon must lie in (0, {most:g}] in the rewards' own units, as rewards over {place.end} lie between "
             f"{low:g} and {high:g} each, got {epsilon:g}"
         )
@@ -67,14 +67,14 @@ def _from_original(epsilon: float, place: Environment) -> float:
 def _from_share(share: float, world: TabularMDP | GymnasiumModel | Environment) -> float:
     if not isinstance(world, TabularMDP):
         whom = world.title if isinstance(world, Environment) else quote(world)
-        raise ReprlError(
+        raise InputError(
             "epsilon_units must be 'rescaled' or 'original' where the dynamics are not known beforehand, so that "
             f"nobody can say what the best policy is worth more than the worst, got 'spread' for {whom}"
         )
     check_real("epsilon, as a share of the spread,", share, 0.0, 1.0)
     spread = value_spread(true_dynamics(world))
     if spread <= TIE:
-        raise ReprlError(
+        raise InputError(
             "epsilon_units must be 'rescaled' or 'original' for an environment in which all policies are worth the "
             "same, got 'spread'"
         )

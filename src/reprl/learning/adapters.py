@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import InputError, ReprlError, check_int, quote
 from reprl.learning.protocol import Run, name_of
 from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.policy import Policy, check_policy
@@ -57,7 +57,7 @@ class EnvLearner:
     def __post_init__(self) -> None:
         """Refuse what cannot be called, and a parameter that nobody fills."""
         if not callable(self.train):
-            raise ReprlError(f"train must be callable as train(env), got {quote(self.train)}")
+            raise InputError(f"train must be callable as train(env), got {quote(self.train)}")
         if self.samples is not None:
             check_int("samples", self.samples, 1)
 
@@ -173,7 +173,7 @@ def policy_of(output: Any, model: Model) -> Policy:
     if isinstance(output, Policy):
         return check_policy(output, model)
     if output is None:
-        raise ReprlError(f"a learner must return {_ALLOWED}, got None")
+        raise InputError(f"a learner must return {_ALLOWED}, got None")
     return check_policy(_tabulate(Agent(output), model) if acts(output) else _table(output, model), model)
 
 
@@ -191,7 +191,7 @@ def _tabulate(agent: Agent, model: Model) -> NDArray[np.int64]:
             try:
                 table[h, s] = check_int("action", action, 0) if box is None else box.actions.encode(action)
             except ReprlError as error:
-                raise ReprlError(f"in state {s} at step {h}: {error}") from None
+                raise type(error)(f"in state {s} at step {h}: {error}") from None
     return table
 
 
@@ -200,9 +200,9 @@ def _table(output: Any, model: Model) -> NDArray[Any]:
     try:
         table = np.asarray(output)
     except (ValueError, TypeError, OverflowError):
-        raise ReprlError(f"a learner must return {_ALLOWED}, got {quote(output)}") from None
+        raise InputError(f"a learner must return {_ALLOWED}, got {quote(output)}") from None
     if table.dtype.kind not in "iuf":
-        raise ReprlError(f"a learner must return {_ALLOWED}, got {quote(output)}")
+        raise InputError(f"a learner must return {_ALLOWED}, got {quote(output)}")
     H, S, A = model.horizon, model.n_states, model.n_actions
     rows = (S, S - 1) if _adds_end(model) else (S,)
     actions = table.shape in [shape for s in rows for shape in ((H, s), (s,))]
@@ -210,12 +210,12 @@ def _table(output: Any, model: Model) -> NDArray[Any]:
     values = scored and table.shape in [shape for s in rows for shape in ((H, s, A), (s, A))]
     if not actions and not values:
         sizes = f"(H, S) = {(H, S)} or (S,), or as Q values, floats, (S, A) or (H, S, A) with A = {A}"
-        raise ReprlError(f"policy must have shape {sizes}, got {table.shape}")
+        raise InputError(f"policy must have shape {sizes}, got {table.shape}")
     if actions and values:  # H = S = A, or the like
         values = bool((table != np.floor(table)).any())
         if not values:
             both = "actions (H, S) or Q values (S, A)"
-            raise ReprlError(f"a {table.shape} table of floats may be {both}: return whole numbers, or argmax")
+            raise InputError(f"a {table.shape} table of floats may be {both}: return whole numbers, or argmax")
     if values:
         table = _best(table, model)
     table = np.broadcast_to(table, (H, table.shape[-1]))
@@ -226,7 +226,7 @@ def _best(scores: NDArray[Any], model: Model) -> NDArray[np.int64]:
     """The first of the best actions that may be taken, (H, S) or (S,)."""
     if np.isnan(scores).any():
         place = [int(i) for i in np.argwhere(np.isnan(scores))[0]]
-        raise ReprlError(f"Q values must be numbers, got nan at {place}")
+        raise InputError(f"Q values must be numbers, got nan at {place}")
     mask = mask_of(model)
     if mask is not None:
         scores = np.where(mask[:, : scores.shape[-2]], scores, -np.inf)

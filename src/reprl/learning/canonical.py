@@ -27,7 +27,7 @@ from reprl.canonical.allocation import influence
 from reprl.canonical.choice import Choice, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import find_gaps, value_spread
 from reprl.canonical.preferred import decided_cells, policy_loss, visits_of
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.execution.pool import Crew
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
@@ -177,7 +177,7 @@ def _check_endless(model: Any, settings: Settings) -> None:
     discount = discount_of(model)
     settings.check_horizon(model.horizon, discount)
     if discount and not settings.stationary:
-        raise ReprlError(
+        raise InputError(
             "stationary must be True for a discounted world: say so if its law does not depend on the step, got "
             f"{settings.stationary}"
         )
@@ -186,11 +186,11 @@ def _check_endless(model: Any, settings: Settings) -> None:
 def _provable(model: Any, settings: Settings) -> Any:
     """Return what is sampled, or refuse what no certificate covers."""
     if settings.stationary:
-        raise ReprlError("stationary must be False, or left out, for a run that is to be certified, got True")
+        raise InputError("stationary must be False, or left out, for a run that is to be certified, got True")
     if discount_of(model):
-        raise ReprlError(f"certify must be False for a discounted world, got True for discount {discount_of(model):g}")
+        raise InputError(f"certify must be False for a discounted world, got True for discount {discount_of(model):g}")
     if mask_of(model) is not None:
-        raise ReprlError("certify must be False for an environment that masks actions, got True")
+        raise InputError("certify must be False for an environment that masks actions, got True")
     return source(model, settings)
 
 
@@ -253,7 +253,7 @@ def source(model: Any, settings: Settings) -> Any:
     if settings.access == "episodic" or not settings.stationary:
         return model
     if getattr(model, "pooled", None) is None:
-        raise ReprlError(f"stationary must be left out for a model that has no `pooled` sampling, got True for {model}")
+        raise InputError(f"stationary must be left out for a model that has no `pooled` sampling, got True for {model}")
     return model.pooled
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reprl.errors import ReprlError, check_choice, quote
+from reprl.errors import InputError, ReprlError, check_choice, quote
 from reprl.learning.adapters import EnvLearner, as_learner, policy_of, seeded_generators
 from reprl.learning.protocol import Learner, access_of, name_of
 from reprl.learning.settings import ACCESSES
@@ -52,11 +52,11 @@ def check_learner(
         Shared and data seeds are fixed. The generators of numpy and random are seeded for a run and restored after it.
     """
     if not callable(learner):
-        raise ReprlError(f"learner must be callable as learner(model, shared_key) or train(env), got {quote(learner)}")
+        raise InputError(f"learner must be callable as learner(model, shared_key) or train(env), got {quote(learner)}")
     learner = as_learner(learner)
     name, says = name_of(learner), getattr(learner, "access", None)
     if says is not None and says not in ACCESSES:
-        raise ReprlError(f"learner {name} has access {quote(says)}: it must be one of {', '.join(ACCESSES)}")
+        raise InputError(f"learner {name} has access {quote(says)}: it must be one of {', '.join(ACCESSES)}")
     if access is not None:
         check_choice("access", access, ACCESSES)
     way = access_of(learner, access)
@@ -68,7 +68,7 @@ def check_learner(
             if (policy, samples) != (other, others):
                 found = "gave two policies" if policy != other else f"drew {samples} and then {others} samples"
                 why = "it draws randomness of its own, or remembers earlier calls"
-                raise ReprlError(f"learner {name} {found} for one key and one data seed: {why}")
+                raise InputError(f"learner {name} {found} for one key and one data seed: {why}")
 
 
 def _run(
@@ -87,14 +87,14 @@ def _run(
             output = learner(model, SharedKey(shared), **options)
         except Exception as error:
             reason = " ".join(str(error).split())
-            raise ReprlError(f"learner {name} failed on {place}: {type(error).__name__}: {reason}") from error
+            raise InputError(f"learner {name} failed on {place}: {type(error).__name__}: {reason}") from error
     try:
         policy = policy_of(output, model)
     except ReprlError as error:
-        raise ReprlError(f"learner {name} returned no policy for {place}: {error}") from None
+        raise InputError(f"learner {name} returned no policy for {place}: {error}") from None
     if model.ledger.samples <= 0:
         where = "the environment that it is given" if isinstance(learner, EnvLearner) else "its model"
-        raise ReprlError(f"learner {name} drew no samples through {where}: the ledger is empty")
+        raise InputError(f"learner {name} drew no samples through {where}: the ledger is empty")
     return policy, model.ledger.samples
 
 
@@ -106,7 +106,7 @@ def _watched(name: str, state: int) -> Iterator[None]:
         yield
         for module, one, two in zip(("numpy", "random"), before, _states(), strict=True):
             if one != two:
-                raise ReprlError(
+                raise InputError(
                     f"learner {name} touched the global random state of {module}: samples come from the model, shared "
                     "draws from the key"
                 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.assurance.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
-from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.terminal import open_card, visible
 from reprl.learning.accuracy import with_rescaled_epsilon
@@ -206,7 +206,7 @@ def limit_time(model: object, timeout: float | None) -> None:
     if timeout is None:
         return
     if not isinstance(model, GymnasiumModel):
-        raise ReprlError(f"timeout must be None for an environment whose dynamics are known, got {quote(timeout)}")
+        raise InputError(f"timeout must be None for an environment whose dynamics are known, got {quote(timeout)}")
     model.timeout = check_real("timeout", timeout, 0.0, 1e9)
 
 
@@ -223,15 +223,15 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
         certify=True gathered its data adaptively: errors of cells are then added up, which takes more data.
     """
     if not isinstance(result, LearnResult):
-        raise ReprlError(f"result must be what reprl.learn returns, got {quote(result)}")
+        raise InputError(f"result must be what reprl.learn returns, got {quote(result)}")
     settings = result.settings
     if settings.rule != "canonical":
-        raise ReprlError(f"result must be of the rule 'canonical' to be certified, got {settings.rule!r}")
+        raise InputError(f"result must be of the rule 'canonical' to be certified, got {settings.rule!r}")
     if result.environment.discount is not None:
-        raise ReprlError(f"result must have a horizon to be certified, got {result.environment.end}")
+        raise InputError(f"result must have a horizon to be certified, got {result.environment.end}")
     check_apart(settings, "result")
     if result.witness is None:
-        raise ReprlError("result must hold its counts to be certified, got a run without them")
+        raise InputError("result must hold its counts to be certified, got a run without them")
     delta = certified_delta(settings) if delta is None else check_probability("delta", delta)
     candidate = (result.choice.kind, result.choice.candidate) if result.followed and result.choice else None
     shape = result.witness.data.counts.outcomes.shape
@@ -247,7 +247,7 @@ def _checked_workers(workers: int, **flags: object) -> int:
     number = check_int("workers", workers, 1, 1024)
     for name, flag in flags.items():
         if not isinstance(flag, bool):
-            raise ReprlError(f"{name} must be True or False, got {quote(flag)}")
+            raise InputError(f"{name} must be True or False, got {quote(flag)}")
     return number
 
 
@@ -273,14 +273,14 @@ def make_settings(
     if world is not None:
         options = with_rescaled_epsilon(options, world)
     elif "epsilon_units" in options:
-        raise ReprlError(
+        raise InputError(
             "epsilon_units must be left out where no environment is known yet, which gives them a meaning, got "
             f"{quote(options['epsilon_units'])}"
         )
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
-            raise ReprlError(f"option must be one of {', '.join(known)}; got {quote(name)}")
+            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}")
     return Settings(**options)
 
 
@@ -309,13 +309,13 @@ class ReprlLearner:
     def __post_init__(self) -> None:
         """Refuse a budget for a preset that has no size to set, and a candidate for a rule that has none."""
         if self.candidate is not None and self.settings.rule != "canonical":
-            raise ReprlError(f"candidate must be left out unless rule='canonical', got {quote(self.candidate)}")
+            raise InputError(f"candidate must be left out unless rule='canonical', got {quote(self.candidate)}")
         if self.certify and self.settings.rule != "canonical":
-            raise ReprlError(f"certify must be False unless rule='canonical', got True for {self.settings.rule!r}")
+            raise InputError(f"certify must be False unless rule='canonical', got True for {self.settings.rule!r}")
         if self.samples is not None:
             check_int("samples", self.samples, 1)
             if self.settings.whole:
-                raise ReprlError(
+                raise InputError(
                     f"samples must be None for reprl with access={self.access!r} and "
                     f"constants={self.settings.constants!r}, whose sizes are the paper's, got {self.samples}"
                 )
@@ -358,7 +358,7 @@ class ReprlLearner:
             )
         if self.settings.whole:
             if checkpoint is not None:
-                raise ReprlError(f"checkpoint must be None for the whole algorithm, got {checkpoint.folder}")
+                raise InputError(f"checkpoint must be None for the whole algorithm, got {checkpoint.folder}")
             limit = self.max_samples
             return run_whole(model, shared_key, self.settings, max_samples=limit, workers=workers, progress=progress)
         settings = self.settings if self.samples is None else self.within(model, self.samples)

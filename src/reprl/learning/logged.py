@@ -17,7 +17,7 @@ from reprl.canonical.choice import Choice, Rule, choose, follow, make_rule, with
 from reprl.canonical.gaps import find_gaps, value_spread
 from reprl.canonical.preferred import decided_cells, visits_of
 from reprl.canonical.supported import Supported, Thresholds, draw_thresholds, find_supported, weigh_unknown_states
-from reprl.errors import ReprlError, check_int
+from reprl.errors import InputError, check_int
 from reprl.guarantee import Guarantee
 from reprl.learning.learner import LearnResult, check_options, make_settings
 from reprl.learning.protocol import Run
@@ -101,7 +101,7 @@ def end_of(horizon: int | None, discount: float | None) -> dict[str, Any]:
     """Return the fields of a LogSpec that say how long it goes on: H steps, or for ever."""
     if discount is None:
         if horizon is None:
-            raise ReprlError("horizon must be given for a log, or a discount, got neither")
+            raise InputError("horizon must be given for a log, or a discount, got neither")
         return {"horizon": horizon}
     length = None if horizon is None else check_int("horizon", horizon, 1, 2**62)
     return {"horizon": 1, "discount": check_discount(discount), "length": length}
@@ -116,7 +116,7 @@ def specify(
         allowed = read_allowed(allowed, table.columns)
     named: Any = labels_allowed(allowed) if isinstance(allowed, Mapping) else None
     if allowed is not None and named is None and (states is None or actions is None):
-        raise ReprlError("states and actions must be given with allowed, whose order is theirs, got none")
+        raise InputError("states and actions must be given with allowed, whose order is theirs, got none")
     if states is None or actions is None:
         found.update(find_labels(table, named))
     for name, given in (("states", states), ("actions", actions)):
@@ -171,13 +171,13 @@ def learn_spec(
 def _check_settings(settings: Settings) -> None:
     for name, needed in (("rule", "canonical"), ("access", "episodic")):
         if getattr(settings, name) != needed:
-            raise ReprlError(f"{name} must be {needed!r} for a log, got {getattr(settings, name)!r}")
+            raise InputError(f"{name} must be {needed!r} for a log, got {getattr(settings, name)!r}")
 
 
 def _check_endless(spec: LogSpec, settings: Settings) -> None:
     """Refuse a law that depends on the step where there is no last one."""
     if spec.discount is not None and not settings.stationary:
-        raise ReprlError("stationary must be True, or left out, for a log with a discount, got False")
+        raise InputError("stationary must be True, or left out, for a log with a discount, got False")
 
 
 def seed_of(data: Data) -> int:

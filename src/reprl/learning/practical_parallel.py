@@ -6,7 +6,7 @@ from functools import partial
 
 from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
 from reprl.canonical.gaps import value_spread
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.guarantee import Guarantee
 from reprl.learning.practical import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.protocol import Run
@@ -37,12 +37,12 @@ def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = No
             grade=settings.grade(model.n_states, model.n_actions),
         )
     except (OverflowError, ZeroDivisionError):
-        raise ReprlError(
+        raise InputError(
             f"these settings need more parallel calls than a float can hold: relax epsilon={settings.epsilon:g}, "
             f"rho={settings.rho:g} or delta={settings.delta:g}"
         ) from None
     if calls > 2**62:
-        raise ReprlError(
+        raise InputError(
             f"these settings need {calls:.3g} parallel calls; at most 2**62 can be drawn: relax epsilon or rho"
         )
     check_limit(max_samples, calls * model.samples_per_call)

@@ -17,7 +17,7 @@ from reprl.assurance.certificate import Certificate, Witness
 from reprl.assurance.coverage import Coverage
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import Choice
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.guarantee import Guarantee
 from reprl.learning.settings import ACCESSES, Settings
 from reprl.mdp.counts import Counts
@@ -123,7 +123,7 @@ def access_of(learner: object, asked: str | None = None) -> str:
     needed = getattr(learner, "access", None)
     needed = needed if needed in ACCESSES else None
     if needed is not None and asked is not None and asked != needed:
-        raise ReprlError(f"access must be {needed!r} for {name_of(learner)}, got {asked!r}")
+        raise InputError(f"access must be {needed!r} for {name_of(learner)}, got {asked!r}")
     return asked or needed or "episodic"
 
 
@@ -137,5 +137,5 @@ def least_budget(model: Any, access: str) -> int:
 def number_within(samples: int, each: int, what: str) -> int:
     """Return how many units of `each` samples a budget pays for, at least one."""
     if samples < each:
-        raise ReprlError(f"samples must be at least {each}, {what}, got {samples}")
+        raise InputError(f"samples must be at least {each}, {what}, got {samples}")
     return min(samples, 2**62) // each

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from reprl.errors import ReprlError, check_int
+from reprl.errors import InputError, check_int
 from reprl.mdp.dynamics import Data
 from reprl.sources.protocol import Parallel, mask_of
 
@@ -36,7 +36,7 @@ def most_of(model: Any, access: str, limit: int | None, unit: int) -> int:
 def check_limit(max_samples: int | None, needed: int) -> None:
     """Refuse a size, fixed beforehand, that would pass what the user allows."""
     if max_samples is not None and needed > check_int("max_samples", max_samples, 1):
-        raise ReprlError(f"max_samples must be at least {needed} for these settings, got {max_samples}")
+        raise InputError(f"max_samples must be at least {needed} for these settings, got {max_samples}")
 
 
 def doubling(first: int, most: int, halfway: int | None = None) -> Iterator[int]:

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from reprl.coupling.custom import Coupling, Mechanism, check_own
 from reprl.coupling.mechanisms import MECHANISMS
 from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, Grade
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
+from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.guarantee import Guarantee
 from reprl.mdp.discounted import whole
 from reprl.mdp.tiers import Tiers
@@ -103,9 +103,9 @@ class Settings:
         check_choice("rule", self.rule, RULES)
         object.__setattr__(self, "preference", _checked_preference(self.preference, self.rule))
         if self.stationary is not None and not isinstance(self.stationary, bool):
-            raise ReprlError(f"stationary must be True, False or None, got {quote(self.stationary)}")
+            raise InputError(f"stationary must be True, False or None, got {quote(self.stationary)}")
         if self.stationary and self.rule != "canonical":
-            raise ReprlError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
+            raise InputError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
         check_own("coupling", self.coupling, COUPLINGS)
         check_int("block", self.block, 1)
         check_own("mechanism", self.mechanism, MECHANISMS)
@@ -116,28 +116,28 @@ class Settings:
         for name, access, most in (("calls", "generative", 2**62), ("runs", "episodic", 2**31)):
             number = getattr(self, name)
             if number is not None and self.access != access:
-                raise ReprlError(f"{name} must be left out unless access={access!r}, got {quote(number)}")
+                raise InputError(f"{name} must be left out unless access={access!r}, got {quote(number)}")
             if number is not None:
                 check_int(name, number, 1, most)
         if self.rule == "canonical":
             for name in SAMPLED_ONLY:
                 value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
                 if value != default:
-                    raise ReprlError(f"{name} must be left out unless rule='sampled', got {quote(value)}")
+                    raise InputError(f"{name} must be left out unless rule='sampled', got {quote(value)}")
         else:
             self._check_whole()
 
     def _check_whole(self) -> None:
         """Refuse what has no use for the preset, and sizes by hand where the paper's whole algorithm is run."""
         if self.constants != "scaled" and self.scale != DEFAULT_SCALE:
-            raise ReprlError(f"scale must be left out unless constants='scaled', got {self.scale:g}")
+            raise InputError(f"scale must be left out unless constants='scaled', got {self.scale:g}")
         if self.constants == "practical" and self.shape != "auto":
-            raise ReprlError(f"shape must be left out unless constants='paper' or 'scaled', got {self.shape!r}")
+            raise InputError(f"shape must be left out unless constants='paper' or 'scaled', got {self.shape!r}")
         if self.boosted and self.rho >= 0.5:
-            raise ReprlError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.rho:g}")
+            raise InputError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.rho:g}")
         for name in ("calls", "runs"):
             if self.whole and getattr(self, name) is not None:
-                raise ReprlError(
+                raise InputError(
                     f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, whose sizes "
                     f"are the paper's, got {quote(getattr(self, name))}"
                 )
@@ -189,7 +189,7 @@ class Settings:
             if given[a] != 1:
                 name = quote(actions[a]) if a < len(actions) else a
                 times = f"it comes {given[a]} times" if given[a] else "it is missing"
-                raise ReprlError(
+                raise InputError(
                     f"preference must name every action once, got {quote(self.preference)}: {name}, {times}"
                 )
         return replace(self, preference=tuple(numbers))
@@ -207,7 +207,7 @@ class Settings:
         """Refuse an accuracy that every policy has, in a world with a horizon, or discounted."""
         most, words = (whole(discount), "1/(1 − γ)") if discount else (horizon, "H")
         if self.epsilon > most:
-            raise ReprlError(f"epsilon must lie in (0, {most:g}], as values lie in [0, {words}], got {self.epsilon:g}")
+            raise InputError(f"epsilon must lie in (0, {most:g}], as values lie in [0, {words}], got {self.epsilon:g}")
 
     def grade(self, n_coordinates: int, n_outcomes: int) -> Grade:
         """Return the grade of the coupling, with "auto" resolved by the sizes."""
@@ -246,11 +246,11 @@ def _checked_preference(value: object, rule: str) -> str | tuple[int | str, ...]
     if value is None:
         return None
     if rule != "canonical":
-        raise ReprlError(f"preference must be left out unless rule='canonical', got {quote(value)}")
+        raise InputError(f"preference must be left out unless rule='canonical', got {quote(value)}")
     if value == "shared":
         return "shared"
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ReprlError(f"preference must be None, 'shared' or a list of all actions, best first, got {quote(value)}")
+        raise InputError(f"preference must be None, 'shared' or a list of all actions, best first, got {quote(value)}")
     return tuple(item if isinstance(item, str) else check_int("preference", item, 0) for item in value)
 
 
@@ -259,6 +259,6 @@ def _number(item: int | str, names: Mapping[str, int], n_actions: int) -> int:
     if isinstance(item, str):
         if item not in names:
             known = ", ".join(map(quote, names)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
-            raise ReprlError(f"preference must name actions among {known}; got {quote(item)}{hint(item, names)}")
+            raise InputError(f"preference must name actions among {known}; got {quote(item)}{hint(item, names)}")
         return names[item]
     return check_int("preference", item, 0, n_actions - 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from reprl.errors import ReprlError, check_int, hint, quote
+from reprl.errors import InputError, check_int, hint, quote
 from reprl.mdp import icu, worlds
 from reprl.mdp.discounted import check_discount, episode_length
 from reprl.mdp.tabular import Origin, TabularMDP
@@ -120,12 +120,12 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
         made.origin = Origin(id, {name: value for name, value in options.items() if name != "data_seed"})
         return made
     if not isinstance(id, str) or id not in _WORLDS:
-        raise ReprlError(_unknown_id(id))
+        raise InputError(_unknown_id(id))
     world = _WORLDS[id]
     allowed = [name for name in _options(world) if name != "horizon"]
     for name in options:
         if name not in allowed:
-            raise ReprlError(
+            raise InputError(
                 f"option of {id} must be one of {', '.join(allowed)}; got {quote(name)}{hint(name, allowed)}"
             )
     origin = Origin(id, dict(options))
@@ -142,17 +142,17 @@ def _discounted(id: str, horizon: int | None, options: dict[str, Any]) -> Tabula
     discount, length = options.pop("discount", None), options.pop("length", None)
     truncated = options.pop("truncated", False)
     if discount is None:
-        raise ReprlError(f"length must come with a discount, got {quote(length)} alone")
+        raise InputError(f"length must come with a discount, got {quote(length)} alone")
     discount = check_discount(discount)
     if truncated is True:
         whole = make(id, None, discount=discount, **options)
         return truncate(whole, check_int("horizon", horizon, 1, 10**6))
     if truncated is not False:
-        raise ReprlError(f"truncated must be True or False, got {quote(truncated)}")
+        raise InputError(f"truncated must be True or False, got {quote(truncated)}")
     if length is None:
         length = episode_length(discount) if horizon is None else horizon
     elif horizon not in (None, 1, length):
-        raise ReprlError(f"horizon must be left out, or be the length of episodes ({length}), got {quote(horizon)}")
+        raise InputError(f"horizon must be left out, or be the length of episodes ({length}), got {quote(horizon)}")
     made = make(id, check_int("length", length, 1, 10**6), **options)
     found = made.discounted(discount, made.horizon)
     assert made.origin is not None
@@ -163,7 +163,7 @@ def _discounted(id: str, horizon: int | None, options: dict[str, Any]) -> Tabula
 def truncate(world: TabularMDP | GymnasiumModel, horizon: int) -> TabularMDP:
     """Return the first H steps of a discounted world, as ``TabularMDP.truncated`` does, with an origin of its own."""
     if not isinstance(world, TabularMDP):
-        raise ReprlError(
+        raise InputError(
             f"rule must be 'canonical' for a discounted environment whose dynamics are not known, got {quote(world)}"
         )
     made = world.truncated(horizon)

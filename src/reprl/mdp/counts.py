@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_int, quote
+from reprl.errors import DocumentError, InputError, check_array, check_int, quote
 from reprl.kernels import njit
 from reprl.mdp.outcomes import Outcomes, expected_return
 from reprl.storage.files import read_bounded, write_atomic
@@ -41,20 +41,20 @@ class Counts:
     def __init__(self, outcomes: Outcomes, hits: NDArray[np.int64]) -> None:
         """Take ownership of hits and write-protect it."""
         if not isinstance(outcomes, Outcomes):
-            raise ReprlError(f"outcomes must be a table of Outcomes, got {quote(outcomes)}")
+            raise InputError(f"outcomes must be a table of Outcomes, got {quote(outcomes)}")
         if not isinstance(hits, np.ndarray):
-            raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {quote(hits)}")
+            raise InputError(f"hits must be int64 of shape ({outcomes.n_slots},), got {quote(hits)}")
         if hits.dtype != np.int64 or hits.shape != (outcomes.n_slots,):
-            raise ReprlError(f"hits must be int64 of shape ({outcomes.n_slots},), got {hits.dtype} of {hits.shape}")
+            raise InputError(f"hits must be int64 of shape ({outcomes.n_slots},), got {hits.dtype} of {hits.shape}")
         if hits.size and hits.min() < 0:
-            raise ReprlError(f"hits must not be negative, got {hits.min()}")
+            raise InputError(f"hits must not be negative, got {hits.min()}")
         hits.setflags(write=False)
         self.outcomes = outcomes
         self.hits = hits
         if int(hits.max(initial=0)) * int(np.diff(outcomes.first).max(initial=0)) > _MAX_TALLY:
             totals = np.bincount(self._cells, hits.astype(np.float64))
             if totals.max() >= _MAX_TALLY:
-                raise ReprlError(f"a cell must hold fewer than 2**63 samples, got {totals.max():.6g}")
+                raise InputError(f"a cell must hold fewer than 2**63 samples, got {totals.max():.6g}")
 
     @classmethod
     def empty(cls, outcomes: Outcomes) -> Counts:
@@ -107,7 +107,7 @@ class Counts:
         h = check_int("h", h, 0, self.outcomes.horizon - 1)
         value = check_array("value", value, 1)
         if value.size != self.outcomes.n_states:
-            raise ReprlError(f"value must have shape ({self.outcomes.n_states},), got {value.shape}")
+            raise InputError(f"value must have shape ({self.outcomes.n_states},), got {value.shape}")
         out = np.empty((self.outcomes.n_states, self.outcomes.n_actions))
         expected_return(self.outcomes, self.hits, self.outcomes.slot_shift, h, value, out)
         visits = self.visits[h]
@@ -120,12 +120,12 @@ class Counts:
         items = list(parts) if isinstance(parts, Iterable) else [parts]
         for item in items:
             if not isinstance(item, Counts):
-                raise ReprlError(f"merge needs data sets, got {quote(item)}")
+                raise InputError(f"merge needs data sets, got {quote(item)}")
         if not items:
-            raise ReprlError("merge needs at least one data set, got none")
+            raise InputError("merge needs at least one data set, got none")
         largest = sum(int(item.hits.max(initial=0)) for item in items)
         if largest > _MAX_TALLY:
-            raise ReprlError(f"a tally must stay below 2**63 after merging, got up to {largest}")
+            raise InputError(f"a tally must stay below 2**63 after merging, got up to {largest}")
         total = items[0]
         for item in items[1:]:
             same = item.outcomes.same_table(total.outcomes)
@@ -169,12 +169,12 @@ class Counts:
         """Read what ``to_bytes`` wrote; anything else is a ReprlError, before memory is taken for it."""
         if not isinstance(data, bytes) or not data.startswith(_MAGIC):
             opening = data[: len(_MAGIC)] if isinstance(data, bytes) else data
-            raise ReprlError(f"counts must start with {_MAGIC!r}, got {quote(opening)}")
+            raise DocumentError(f"counts must start with {_MAGIC!r}, got {quote(opening)}")
         line, newline, body = data[len(_MAGIC) :].partition(b"\n")
         sizes = _read_header(line if newline else b"")
         expected = sum(sizes[name] * np.dtype(kind).itemsize for name, kind in _LAYOUT)
         if len(body) != expected:
-            raise ReprlError(f"counts must hold {expected} bytes after their header, got {len(body)}")
+            raise DocumentError(f"counts must hold {expected} bytes after their header, got {len(body)}")
         arrays, offset = {}, 0
         for name, kind in _LAYOUT:
             array = np.frombuffer(body, dtype=kind, count=sizes[name], offset=offset)
@@ -216,7 +216,7 @@ class Counts:
         data, seal = stored[:-_SEAL], stored[-_SEAL:]
         counts = cls.from_bytes(data)
         if hashlib.sha256(data).digest() != seal:
-            raise ReprlError(f"counts in {path} must match the SHA-256 at their end, got other data")
+            raise DocumentError(f"counts in {path} must match the SHA-256 at their end, got other data")
         return counts
 
     @cached_property
@@ -253,9 +253,9 @@ def _unite(one: Counts, other: Counts) -> Counts:
     """Add two data sets of one shape over the union of their tables, rows sorted by (next state, reward)."""
     shape, pooled = one.outcomes.shape, one.outcomes.pooled
     if other.outcomes.shape != shape:
-        raise ReprlError(f"data sets must have one shape (H, S, A) to merge, got {shape} and {other.outcomes.shape}")
+        raise InputError(f"data sets must have one shape (H, S, A) to merge, got {shape} and {other.outcomes.shape}")
     if other.outcomes.pooled != pooled:
-        raise ReprlError(f"data sets must both have pooled steps to merge, or neither, got {one} and {other}")
+        raise InputError(f"data sets must both have pooled steps to merge, or neither, got {one} and {other}")
     size = one.hits.size + other.hits.size
     out = _Listing(
         np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.float64), np.empty(size, np.int64)
@@ -335,7 +335,7 @@ def _read_header(line: bytes) -> dict[str, int]:
         header = json.loads(line)
         sizes = {name: header[name] for name in (*_SIZES, *(name for name, _ in _LAYOUT))}
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ReprlError(f"counts header must be a JSON object of sizes, got {quote(line)}") from None
+        raise DocumentError(f"counts header must be a JSON object of sizes, got {quote(line)}") from None
     for name, size in sizes.items():
         check_int(f"counts {name}", size, 0, 2**40)
     return sizes
@@ -348,20 +348,22 @@ def _check_table(table: Outcomes) -> None:
     shared = table.row_shift == 0 and table.first.size == cells + 1 and n > 0
     stepwise = table.row_shift == cells and table.first.size == table.horizon * cells + 1
     if not (cells and table.horizon and table.reward.size == n and (shared or stepwise)):
-        raise ReprlError(f"counts must hold one row of outcomes per cell, got sizes {table[:5]} and {table.first.size}")
+        raise DocumentError(
+            f"counts must hold one row of outcomes per cell, got sizes {table[:5]} and {table.first.size}"
+        )
     if table.slot_shift not in ((n, 0) if shared else (0,)):
         allowed = f"{n}, or 0 for pooled steps," if shared else "0"
-        raise ReprlError(f"counts slot_shift must be {allowed} for this table, got {table.slot_shift}")
+        raise DocumentError(f"counts slot_shift must be {allowed} for this table, got {table.slot_shift}")
     if table.slot_shift == 0 and shared and table.horizon * cells > _MAX_CELLS:
-        raise ReprlError(f"counts with pooled steps must have at most {_MAX_CELLS} cells, got sizes {table[:5]}")
+        raise DocumentError(f"counts with pooled steps must have at most {_MAX_CELLS} cells, got sizes {table[:5]}")
     if table.first[0] != 0 or table.first[-1] != n or (table.first[1:] < table.first[:-1]).any():
-        raise ReprlError(f"counts rows must rise from 0 to {n}, got {quote(table.first)}")
+        raise DocumentError(f"counts rows must rise from 0 to {n}, got {quote(table.first)}")
     if n and not (table.next_state.min() >= 0 and table.next_state.max() < table.n_states):
-        raise ReprlError(f"counts next states must lie in [0, {table.n_states}), got up to {table.next_state.max()}")
+        raise DocumentError(f"counts next states must lie in [0, {table.n_states}), got up to {table.next_state.max()}")
     bad = ~((table.reward >= 0.0) & (table.reward <= 1.0)) | np.signbit(table.reward)
     if bad.any():
         where = int(np.argmax(bad))
-        raise ReprlError(f"counts reward[{where}] must lie in [0, 1], got {table.reward[where]}")
+        raise DocumentError(f"counts reward[{where}] must lie in [0, 1], got {table.reward[where]}")
 
 
 def tally(samples: ArrayLike, shape: tuple[int, int, int]) -> Counts:
@@ -377,10 +379,10 @@ def tally(samples: ArrayLike, shape: tuple[int, int, int]) -> Counts:
     """
     rows = check_array("samples", np.empty((0, 5)) if _is_empty(samples) else samples, 2)
     if not isinstance(shape, tuple | list) or len(shape) != 3:
-        raise ReprlError(f"shape must be (H, S, A), got {quote(shape)}")
+        raise InputError(f"shape must be (H, S, A), got {quote(shape)}")
     horizon, n_states, n_actions = (check_int(name, n, 1, _MAX_CELLS) for name, n in zip("HSA", shape, strict=True))
     if horizon * n_states * n_actions > _MAX_CELLS:
-        raise ReprlError(f"shape must have at most {_MAX_CELLS} cells to be counted, got {quote(shape)}")
+        raise InputError(f"shape must have at most {_MAX_CELLS} cells to be counted, got {quote(shape)}")
     _check_rows(rows, (horizon, n_states, n_actions, n_states))
     h, s, a, following = rows[:, :4].astype(np.int64).T
     cell, reward = (h * n_states + s) * n_actions + a, rows[:, 4] + 0.0  # -0.0 becomes 0.0
@@ -399,13 +401,13 @@ def _is_empty(samples: ArrayLike) -> bool:
 def _check_rows(rows: NDArray[np.float64], sizes: tuple[int, int, int, int]) -> None:
     """Refuse rows that are not steps of an environment of these sizes."""
     if rows.shape[1] != 5:
-        raise ReprlError(f"samples must have shape (n, 5), got {rows.shape}")
+        raise InputError(f"samples must have shape (n, 5), got {rows.shape}")
     index = rows[:, :4]
     bad = (index != np.floor(index)) | (index < 0) | (index >= sizes)
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
-        raise ReprlError(f"samples[{row}, {column}] must be an index below {sizes[column]}, got {rows[row, column]:g}")
+        raise InputError(f"samples[{row}, {column}] must be an index below {sizes[column]}, got {rows[row, column]:g}")
     outside = (rows[:, 4] < 0.0) | (rows[:, 4] > 1.0)
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        raise ReprlError(f"samples[{row}, 4] must be a reward in [0, 1], got {rows[row, 4]:g}")
+        raise InputError(f"samples[{row}, 4] must be a reward in [0, 1], got {rows[row, 4]:g}")

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_real, quote
+from reprl.errors import InputError, check_real, quote
 from reprl.kernels import njit
 from reprl.mdp.outcomes import Outcomes
 
@@ -28,7 +28,7 @@ LENGTH = 0.01
 def check_discount(discount: object) -> float:
     """Return γ if it is one."""
     if isinstance(discount, bool) or not isinstance(discount, int | float | np.floating | np.integer):
-        raise ReprlError(f"discount must be a number in (0, {MOST}], got {quote(discount)}")
+        raise InputError(f"discount must be a number in (0, {MOST}], got {quote(discount)}")
     return check_real("discount", float(discount), 0.0, MOST, open_high=False)
 
 

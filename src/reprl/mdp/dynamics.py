@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import DocumentError, InputError, quote
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import multinomial
@@ -68,7 +68,7 @@ class Data(NamedTuple):
         """Let pooled data, of episodes or calls, be those of the one step of a discounted world."""
         outcomes = self.counts.outcomes
         if not outcomes.pooled:
-            raise ReprlError(f"data must have pooled steps to be discounted, got {self.counts}")
+            raise InputError(f"data must have pooled steps to be discounted, got {self.counts}")
         once = Counts(outcomes._replace(horizon=1), self.counts.hits)
         return Data(once, self.starts, None if self.allowed is None else self.allowed[:1], discount)
 
@@ -85,7 +85,7 @@ class Data(NamedTuple):
     def from_bytes(data: bytes) -> Data:
         """Read what ``to_bytes`` wrote; anything else is a ReprlError."""
         if not data.startswith(_MAGIC):
-            raise ReprlError(f"data must start with {_MAGIC!r}, got {quote(data[: len(_MAGIC)])}")
+            raise DocumentError(f"data must start with {_MAGIC!r}, got {quote(data[: len(_MAGIC)])}")
         line, _, rest = data[len(_MAGIC) :].partition(b"\n")
         counts = Counts.from_bytes(rest)
         try:
@@ -95,7 +95,7 @@ class Data(NamedTuple):
         n_states = counts.outcomes.n_states
         fits = isinstance(starts, list) and len(starts) == n_states
         if not fits or not all(type(n) is int and 0 <= n < 2**62 for n in starts) or not 0 < sum(starts) < 2**63:
-            raise ReprlError(f"data starts must be a list of {n_states} whole numbers, not all 0, got {quote(line)}")
+            raise DocumentError(f"data starts must be a list of {n_states} whole numbers, not all 0, got {quote(line)}")
         return Data(counts, np.array(starts, dtype=np.int64))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -113,7 +113,7 @@ class Data(NamedTuple):
         stored = read_bounded(path)
         data, seal = stored[:-_SEAL], stored[-_SEAL:]
         if hashlib.sha256(data).digest() != seal:
-            raise ReprlError(
+            raise DocumentError(
                 f"{os.fspath(path)} must be data of a run that match the SHA-256 at their end, got other bytes"
             )
         return Data.from_bytes(data)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import InputError, quote
 from reprl.mdp.tabular import Labels, RewardMap, TabularMDP
 from reprl.mdp.worlds import ARROWS, blank
 
@@ -127,7 +127,7 @@ def _read_entry(s: int, a: int, listed: Any, n_states: int) -> _Entry:
         return entry
     except (TypeError, ValueError, OverflowError):
         allowed = f"(probability, next state below {n_states}, reward, ended)"
-        raise ReprlError(f"published dynamics must list {allowed}, got P[{s}][{a}] = {quote(listed)}") from None
+        raise InputError(f"published dynamics must list {allowed}, got P[{s}][{a}] = {quote(listed)}") from None
 
 
 def _resting(entries: list[_Entry]) -> set[int]:
@@ -147,7 +147,7 @@ def _range(low: float, high: float) -> RewardMap:
 
 def _forward(units: RewardMap, reward: float) -> float:
     if not units.low <= reward <= units.high:
-        raise ReprlError(
+        raise InputError(
             f"reward_range must contain every published reward, got [{units.low:g}, {units.high:g}] and {reward:g}"
         )
     return units.forward(reward)

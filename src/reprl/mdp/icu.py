@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import DependencyError, DocumentError, InputError, quote
 from reprl.mdp.tabular import Labels, TabularMDP
 
 LEVELS = 5
@@ -41,7 +41,7 @@ def read_numbers() -> Numbers:
     """Read the package's files; one that is missing or says something else is named."""
     spec = util.find_spec("icu_sepsis")
     if spec is None or not spec.submodule_search_locations:
-        raise ReprlError("icu-sepsis-v0 must have the package icu-sepsis, got none: pip install 'reprl[icu]'")
+        raise DependencyError("icu-sepsis-v0 must have the package icu-sepsis, got none: pip install 'reprl[icu]'")
     folder = Path(next(iter(spec.submodule_search_locations))) / "envs" / "assets"
     try:
         with np.load(folder / "dynamics.npz", allow_pickle=False) as stored:
@@ -51,10 +51,14 @@ def read_numbers() -> Numbers:
         lines = (folder / "admissible_actions.txt").read_text(encoding="ascii").splitlines()[1:]
         lists = [[int(item) for item in line.split()] for line in lines]
     except (OSError, KeyError, ValueError) as error:
-        raise ReprlError(f"icu-sepsis must hold its dynamics and admissible actions, got {quote(str(error))}") from None
+        raise DocumentError(
+            f"icu-sepsis must hold its dynamics and admissible actions, got {quote(str(error))}"
+        ) from None
     n_states, n_actions = law.shape[:2]
     if n_actions != LEVELS**2 or len(lists) != n_states:
-        raise ReprlError(f"icu-sepsis must have {LEVELS**2} actions and a line for each state, got {n_actions} actions")
+        raise DocumentError(
+            f"icu-sepsis must have {LEVELS**2} actions and a line for each state, got {n_actions} actions"
+        )
     admissible = np.zeros((n_states, n_actions), dtype=np.bool_)
     for s, actions in enumerate(lists):
         admissible[s, actions] = True
@@ -71,7 +75,7 @@ def icu_sepsis(horizon: int = 20, *, admissible: bool = True) -> TabularMDP:
             the admissible ones do on average, as in the benchmark itself.
     """
     if not isinstance(admissible, bool):
-        raise ReprlError(f"admissible must be True or False, got {quote(admissible)}")
+        raise InputError(f"admissible must be True or False, got {quote(admissible)}")
     from scipy.sparse import csr_matrix  # here, because it is slow to import
 
     numbers = read_numbers()

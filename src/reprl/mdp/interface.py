@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import DocumentError, InputError, check_int, quote
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.sources.environment import Environment, describe, labels_document, printable_labels, read_labels
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -62,13 +62,13 @@ class Interface:
             if observation not in self._numbers:
                 known = ", ".join(self.labels.states[:5]) + (", …" if len(self.labels.states) > 5 else "")
                 allowed = f"the name of a state ({known})" if known else "a number: the states have no names"
-                raise ReprlError(f"observation must be {allowed}, got {quote(observation)}")
+                raise InputError(f"observation must be {allowed}, got {quote(observation)}")
             return self._numbers[observation]
         if self._seen is not None:
             return self._seen.encode(observation)
         if not isinstance(observation, int) and not hasattr(observation, "__index__"):
             named = " or its name," if self.labels.states else ""
-            raise ReprlError(
+            raise InputError(
                 f"observation must be the number of a state, from 0 to {n_states - 1},{named} got {quote(observation)}"
             )
         return check_int("observation", observation, 0, n_states - 1)
@@ -99,10 +99,10 @@ class Interface:
                 read_space(part.where(name), part[name])
                 given[name] = part[name]
         if len(given) == 1:
-            raise ReprlError(f"{part.name} must have the spaces of observations and of actions, or neither")
+            raise DocumentError(f"{part.name} must have the spaces of observations and of actions, or neither")
         found = cls(labels, **given)
         if found._seen is not None and found._seen.size + 1 != n_states:
-            raise ReprlError(
+            raise DocumentError(
                 f"{part.where('observation')} must have {n_states - 1} members, one less than there are states, got "
                 f"{found._seen.size}"
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import DocumentError, InputError, check_int, quote
 from reprl.execution.terminal import open_card
 from reprl.storage.documents import Reader, dump, load
 from reprl.storage.files import write_atomic
@@ -168,13 +168,13 @@ class Policy:
         stationary = document["version"] == _STATIONARY
         if policy.stationary != stationary:
             form = "(S,)" if stationary else "(H, S)"
-            raise ReprlError(f"policy actions must have shape {form} in this version, got {policy.actions.shape}")
+            raise DocumentError(f"policy actions must have shape {form} in this version, got {policy.actions.shape}")
         for name, actual in (("horizon", policy.horizon), ("n_states", policy.n_states)):
             if name in document.document and document[name] != actual:
-                raise ReprlError(f"policy {name} must match its actions ({actual}), got {quote(document[name])}")
+                raise DocumentError(f"policy {name} must match its actions ({actual}), got {quote(document[name])}")
         if document["fingerprint"] != policy.fingerprint:
             stated = quote(document["fingerprint"])
-            raise ReprlError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
+            raise DocumentError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
         if document["version"] == _TABLE or (stationary and document["interface"] is None):
             return policy
         from reprl.mdp.interface import Interface
@@ -219,11 +219,11 @@ def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
     if checked.stationary != forever or checked.n_states != world.n_states or checked.horizon != _rows(world):
         shape = (world.n_states,) if forever else (world.horizon, world.n_states)
         form = "(S,), as this world is discounted," if forever else "(H, S)"
-        raise ReprlError(f"policy must have shape {form} = {shape}, got {checked.actions.shape}")
+        raise InputError(f"policy must have shape {form} = {shape}, got {checked.actions.shape}")
     actions = checked.table
     if actions.max() >= world.n_actions:
         h, s = (int(i) for i in np.argwhere(actions >= world.n_actions)[0])
-        raise ReprlError(f"policy action [{h}, {s}] must be from 0 to {world.n_actions - 1}, got {actions[h, s]}")
+        raise InputError(f"policy action [{h}, {s}] must be from 0 to {world.n_actions - 1}, got {actions[h, s]}")
     mask = getattr(world, "allowed", None)
     if mask is not None:
         mask = mask[: len(actions)]
@@ -231,7 +231,7 @@ def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
         if not taken.all():
             h, s = (int(i) for i in np.argwhere(~taken)[0])
             may = ", ".join(map(str, np.flatnonzero(mask[h, s])))
-            raise ReprlError(f"policy action [{h}, {s}] must be allowed there ({may}), got {actions[h, s]}")
+            raise InputError(f"policy action [{h}, {s}] must be allowed there ({may}), got {actions[h, s]}")
     return checked
 
 
@@ -246,15 +246,15 @@ def _checked(actions: ArrayLike) -> tuple[NDArray[np.int64], bool]:
     try:
         table = np.asarray(actions)
     except (ValueError, TypeError, OverflowError):
-        raise ReprlError(f"actions must be {wanted}, got {quote(actions)}") from None
+        raise InputError(f"actions must be {wanted}, got {quote(actions)}") from None
     if table.dtype.kind not in "iuf" or table.ndim not in (1, 2) or 0 in table.shape:
-        raise ReprlError(f"actions must be {wanted}, got {table.dtype} of shape {table.shape}")
+        raise InputError(f"actions must be {wanted}, got {table.dtype} of shape {table.shape}")
     stationary = table.ndim == 1
     table = np.atleast_2d(table).astype(np.float64 if table.dtype.kind == "f" else table.dtype)  # halves overflow
     bad = ~((table >= 0) & (table <= _MAX_ACTION) & (table == np.floor(table)))
     if bad.any():
         h, s = (int(i) for i in np.argwhere(bad)[0])
-        raise ReprlError(f"actions[{h}, {s}] must be an action index from 0 to {_MAX_ACTION}, got {table[h, s]}")
+        raise InputError(f"actions[{h}, {s}] must be an action index from 0 to {_MAX_ACTION}, got {table[h, s]}")
     frozen = np.ascontiguousarray(table, dtype=np.int64).copy()
     frozen.setflags(write=False)
     return frozen, stationary

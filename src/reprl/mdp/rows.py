@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_int, quote
+from reprl.errors import InputError, check_array, check_int, quote
 from reprl.mdp.outcomes import Outcomes
 
 MAX_ENTRIES = 2**28
@@ -54,7 +54,7 @@ class Rows(NamedTuple):
 def check_entries(what: str, entries: int) -> None:
     """Refuse what would not fit in memory, before any is taken."""
     if entries > MAX_ENTRIES:
-        raise ReprlError(f"{what} must have at most {MAX_ENTRIES} entries, got {entries}")
+        raise InputError(f"{what} must have at most {MAX_ENTRIES} entries, got {entries}")
 
 
 def dense_rows(transition: NDArray[np.float64], means: NDArray[np.float64]) -> Rows:
@@ -83,7 +83,7 @@ def sparse_rows(transition: Sparse, reward: Any, mask: NDArray[np.bool_] | None 
     matrix = _canonical("transition", transition)
     n_states = matrix.shape[1]
     if n_states == 0 or matrix.shape[0] == 0 or matrix.shape[0] % n_states:
-        raise ReprlError(f"transition must have shape (S·A, S) where it is sparse, got {matrix.shape}")
+        raise InputError(f"transition must have shape (S·A, S) where it is sparse, got {matrix.shape}")
     n_actions = matrix.shape[0] // n_states
     check_entries("a sparse MDP", matrix.nnz)
     row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -91,12 +91,12 @@ def sparse_rows(transition: Sparse, reward: Any, mask: NDArray[np.bool_] | None 
     if hasattr(reward, "tocsr"):
         paid = _canonical("reward", reward)
         if paid.shape != matrix.shape:
-            raise ReprlError(f"reward must have shape {matrix.shape}, as transition has it, got {paid.shape}")
+            raise InputError(f"reward must have shape {matrix.shape}, as transition has it, got {paid.shape}")
         rows = rows._replace(reward=_look_up(paid, row, matrix.indices))
     else:
         means = check_array("reward", reward, 2)
         if means.shape != (n_states, n_actions):
-            raise ReprlError(f"reward must have shape ({n_states}, {n_actions}), or be sparse, got {means.shape}")
+            raise InputError(f"reward must have shape ({n_states}, {n_actions}), or be sparse, got {means.shape}")
         rows = rows._replace(reward=means.ravel()[row])
     return checked(rows, mask)
 
@@ -115,7 +115,7 @@ def outcome_rows(
     """
     given = check_array("outcomes", table, 2)
     if given.shape[1] not in (5, 6):
-        raise ReprlError(
+        raise InputError(
             "outcomes must have 5 columns (state, action, next state, probability, reward), or the step before them, "
             f"got shape {given.shape}"
         )
@@ -130,7 +130,7 @@ def outcome_rows(
     bad = (index != np.floor(index)) | (index < 0) | (index >= sizes)
     if bad.any():
         i, column = (int(x) for x in np.argwhere(bad)[0])
-        raise ReprlError(f"outcomes[{i}, {column}] must be an index below {sizes[column]}, got {given[i, column]:g}")
+        raise InputError(f"outcomes[{i}, {column}] must be an index below {sizes[column]}, got {given[i, column]:g}")
     *cell, following = index.astype(np.int64).T
     row = np.ravel_multi_index(tuple(cell), sizes[:-1])
     order = np.lexsort((given[:, -1], following, row))
@@ -150,11 +150,11 @@ def checked(rows: Rows, mask: NDArray[np.bool_] | None) -> Rows:
     """Drop what cannot happen or may not be done, and refuse laws that are none and rewards out of range."""
     if (rows.law < 0).any():
         i = int(np.argmax(rows.law < 0))
-        raise ReprlError(f"{_where(rows, int(rows.row[i]))} must hold probabilities in [0, 1], got {rows.law[i]:g}")
+        raise InputError(f"{_where(rows, int(rows.row[i]))} must hold probabilities in [0, 1], got {rows.law[i]:g}")
     read = rows.law > 0
     if mask is not None:
         if len(mask) > rows.steps:
-            raise ReprlError(
+            raise InputError(
                 f"allowed must have shape {mask.shape[1:]} for transitions that are alike, got {mask.shape}"
             )
         mask = np.broadcast_to(mask, (rows.steps, *mask.shape[1:])).reshape(-1)
@@ -163,13 +163,13 @@ def checked(rows: Rows, mask: NDArray[np.bool_] | None) -> Rows:
     outside = (rows.reward < 0) | (rows.reward > 1)
     if outside.any():
         i = int(np.argmax(outside))
-        raise ReprlError(f"reward of {_where(rows, int(rows.row[i]))} must lie in [0, 1], got {rows.reward[i]:g}")
+        raise InputError(f"reward of {_where(rows, int(rows.row[i]))} must lie in [0, 1], got {rows.reward[i]:g}")
     rows = rows if mask is None else _rest(rows, mask)
     totals = np.bincount(rows.row, rows.law, minlength=rows.cells)
     off = np.abs(totals - 1.0) > _ROUNDING
     if off.any():
         i = int(np.argmax(off))
-        raise ReprlError(f"{_where(rows, i)} must sum to 1 within {_ROUNDING:g}, got {totals[i]:.12g}")
+        raise InputError(f"{_where(rows, i)} must sum to 1 within {_ROUNDING:g}, got {totals[i]:.12g}")
     return rows
 
 
@@ -214,9 +214,9 @@ def _canonical(name: str, matrix: Any) -> Any:
         csr.sum_duplicates()
         csr.sort_indices()
     except (TypeError, ValueError, AttributeError):
-        raise ReprlError(f"{name} must be a matrix of real numbers of scipy.sparse, got {quote(matrix)}") from None
+        raise InputError(f"{name} must be a matrix of real numbers of scipy.sparse, got {quote(matrix)}") from None
     if not np.isfinite(csr.data).all():
-        raise ReprlError(f"{name} must be finite, got {csr.data[~np.isfinite(csr.data)][0]}")
+        raise InputError(f"{name} must be finite, got {csr.data[~np.isfinite(csr.data)][0]}")
     return csr
 
 

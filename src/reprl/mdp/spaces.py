@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from reprl.errors import ReprlError, check_choice, check_int, quote
+from reprl.errors import DocumentError, InputError, check_choice, check_int, quote
 from reprl.storage.documents import Reader
 
 MAX_SIZE = 2**31 - 1
@@ -41,7 +41,7 @@ class Codec:
         self.radices = _radices(space, role)
         self.size = prod(self.radices)
         if self.size > MAX_SIZE:
-            raise ReprlError(f"{role} space must have at most {MAX_SIZE} members, got {self.size} in {quote(space)}")
+            raise InputError(f"{role} space must have at most {MAX_SIZE} members, got {self.size} in {quote(space)}")
 
     def encode(self, member: Any) -> int:
         """Return the number of a member of the space."""
@@ -59,7 +59,7 @@ class Codec:
             else:
                 return number
         if not self.space.contains(member):
-            raise ReprlError(f"{self.role} must be a member of {quote(self.space)}, got {quote(member)}")
+            raise InputError(f"{self.role} must be a member of {quote(self.space)}, got {quote(member)}")
         number = 0
         for radix, digit in zip(self.radices, _digits(self.space, member), strict=True):
             number = number * radix + digit
@@ -116,19 +116,19 @@ def read_space(where: str, document: object) -> spaces.Space[Any]:
     if kind == "multi-binary":
         sizes = [check_int(given.where("shape"), n, 1, _MAX_PARTS) for n in given.items("shape")]
         if not 1 <= prod(sizes) <= 31:
-            raise ReprlError(f"{given.where('shape')} must have from 1 to 31 entries in all, got {sizes}")
+            raise DocumentError(f"{given.where('shape')} must have from 1 to 31 entries in all, got {sizes}")
         return spaces.MultiBinary(sizes[0] if len(sizes) == 1 else sizes)
     if kind == "multi-discrete":
         return _read_table(given)
     parts = given.items("parts")
     if not 1 <= len(parts) <= _MAX_PARTS:
-        raise ReprlError(f"{given.where('parts')} must have from 1 to {_MAX_PARTS} items, got {len(parts)}")
+        raise DocumentError(f"{given.where('parts')} must have from 1 to {_MAX_PARTS} items, got {len(parts)}")
     if kind == "tuple":
         return spaces.Tuple([read_space(f"{given.where('parts')}[{i}]", part) for i, part in enumerate(parts)])
     named = []
     for i, pair in enumerate(parts):
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise ReprlError(f"{given.where('parts')}[{i}] must be a name and a space, got {quote(pair)}")
+            raise DocumentError(f"{given.where('parts')}[{i}] must be a name and a space, got {quote(pair)}")
         named.append((pair[0], read_space(f"{given.where('parts')}[{i}]", pair[1])))
     return spaces.Dict(named)
 
@@ -144,7 +144,7 @@ def _read_table(given: Reader) -> spaces.MultiDiscrete:
     if not fits or not all(
         np.iinfo(dtype).min <= x <= np.iinfo(dtype).max for x in [*start.flat, *(start + sizes).flat]
     ):
-        raise ReprlError(
+        raise DocumentError(
             f"{given.where('n')} and start must be tables of whole numbers of one shape, got {quote(given['n'])}"
         )
     return spaces.MultiDiscrete(sizes, dtype=dtype.type, start=start)
@@ -163,7 +163,7 @@ def _radices(space: spaces.Space[Any], role: str) -> list[int]:
     hint = ""
     if isinstance(space, spaces.Box):
         hint = f": cut a Box into cells with gymnasium.wrappers.{_WRAPPERS[role]}"
-    raise ReprlError(f"{allowed}, got {quote(space)}{hint}")
+    raise InputError(f"{allowed}, got {quote(space)}{hint}")
 
 
 def _parts(space: spaces.Tuple[Any] | spaces.Dict) -> list[spaces.Space[Any]]:

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_choice, check_distribution, check_int, quote, rounding_of
+from reprl.errors import (
+    InputError,
+    check_array,
+    check_choice,
+    check_distribution,
+    check_int,
+    quote,
+    rounding_of,
+)
 from reprl.mdp.discounted import (
     best_values,
     check_discount,
@@ -181,11 +189,11 @@ class TabularMDP:
                 counts less than 1 % of all.
         """
         if not self.stationary:
-            raise ReprlError(f"an MDP must be time-homogeneous to be discounted, got {quote(self)}")
+            raise InputError(f"an MDP must be time-homogeneous to be discounted, got {quote(self)}")
         if self._mask is not None and len(self._mask) > 1:
-            raise ReprlError(f"allowed must not depend on the step in a discounted MDP, got {self._mask.shape}")
+            raise InputError(f"allowed must not depend on the step in a discounted MDP, got {self._mask.shape}")
         if self.discount is not None:
-            raise ReprlError(f"an MDP must have a horizon to be discounted, got discount {self.discount:g}")
+            raise InputError(f"an MDP must have a horizon to be discounted, got discount {self.discount:g}")
         made = copy.copy(self)
         made.discount = check_discount(discount)
         steps = episode_length(made.discount) if length is None else check_int("length", length, 1, 10**6)
@@ -196,7 +204,7 @@ class TabularMDP:
     def with_horizon(self, horizon: int) -> TabularMDP:
         """Return the same time-homogeneous world with another horizon."""
         if not self.stationary or (self._mask is not None and len(self._mask) > 1):
-            raise ReprlError(f"an MDP must be time-homogeneous to change its horizon, got {quote(self)}")
+            raise InputError(f"an MDP must be time-homogeneous to change its horizon, got {quote(self)}")
         made = copy.copy(self)
         made.discount = None
         made._become(check_int("horizon", horizon, 1, 10**6))
@@ -209,7 +217,7 @@ class TabularMDP:
             Every policy of H steps is worth, without an end, what it is worth here, and at most γ^H/(1 − γ) more.
         """
         if self.discount is None:
-            raise ReprlError(f"an MDP must be discounted to be truncated, got {quote(self)}")
+            raise InputError(f"an MDP must be discounted to be truncated, got {quote(self)}")
         steps = check_int("horizon", horizon, 1, 10**6)
         check_entries("a world over all steps", steps * self.probability.size)
         cells, table, made = self.n_states * self.n_actions, self.outcomes, self.with_horizon(steps)
@@ -339,10 +347,10 @@ class TabularMDP:
         try:
             inside = np.asarray(states)
         except ValueError:
-            raise ReprlError(f"states must be booleans of one (H, S) shape, got {quote(states)}") from None
+            raise InputError(f"states must be booleans of one (H, S) shape, got {quote(states)}") from None
         if inside.shape != (self.horizon, self.n_states) or inside.dtype.kind != "b":
             allowed = f"({self.horizon}, {self.n_states})"
-            raise ReprlError(f"states must be booleans of shape {allowed}, got {inside.dtype} of shape {inside.shape}")
+            raise InputError(f"states must be booleans of shape {allowed}, got {inside.dtype} of shape {inside.shape}")
         if policy is not None:
             return float((self.occupancy(policy) * inside).sum())
         if self.discount is not None:
@@ -430,7 +438,7 @@ def _read_sparse(
 ) -> tuple[Rows, int, NDArray[np.bool_] | None]:
     """Read sparse matrices: what can happen, H, and the mask."""
     if horizon is None:
-        raise ReprlError("horizon must be given with sparse transitions, got None")
+        raise InputError("horizon must be given with sparse transitions, got None")
     steps = check_int("horizon", horizon, 1, 10**6)
     n_rows, n_states = transition.shape
     shape = (steps, n_states, n_rows // max(n_states, 1))
@@ -441,17 +449,17 @@ def _read_sparse(
 def _horizon(transition: NDArray[np.float64], horizon: int | None) -> int:
     if transition.ndim == 4:
         if horizon is not None and check_int("horizon", horizon, 1) != transition.shape[0]:
-            raise ReprlError(f"horizon must be {transition.shape[0]}, as transition has it, got {horizon}")
+            raise InputError(f"horizon must be {transition.shape[0]}, as transition has it, got {horizon}")
         return check_int("horizon", transition.shape[0], 1)
     if horizon is None:
-        raise ReprlError("horizon must be given with transition of shape (S, A, S), got None")
+        raise InputError("horizon must be given with transition of shape (S, A, S), got None")
     return check_int("horizon", horizon, 1, 10**6)
 
 
 def _sizes(transition: NDArray[np.float64]) -> tuple[int, int]:
     n_states, n_actions, n_next = transition.shape[-3:]
     if n_states != n_next or n_states == 0 or n_actions == 0:
-        raise ReprlError(f"transition must have shape (H, S, A, S) or (S, A, S), none empty, got {transition.shape}")
+        raise InputError(f"transition must have shape (H, S, A, S) or (S, A, S), none empty, got {transition.shape}")
     return n_states, n_actions
 
 
@@ -460,14 +468,14 @@ def _mask(allowed: ArrayLike, shape: tuple[int, int, int]) -> NDArray[np.bool_] 
     try:
         mask = np.asarray(allowed)
     except ValueError:
-        raise ReprlError(f"allowed must be booleans of shape (S, A) or (H, S, A), got {quote(allowed)}") from None
+        raise InputError(f"allowed must be booleans of shape (S, A) or (H, S, A), got {quote(allowed)}") from None
     if mask.dtype.kind != "b" or mask.shape not in (shape, shape[1:]):
         wanted = f"{shape[1:]} or {shape}"
-        raise ReprlError(f"allowed must be booleans of shape {wanted}, got {mask.dtype} of shape {mask.shape}")
+        raise InputError(f"allowed must be booleans of shape {wanted}, got {mask.dtype} of shape {mask.shape}")
     none = ~mask.any(axis=-1)
     if none.any():
         where = [int(i) for i in np.argwhere(none)[0]]
-        raise ReprlError(f"allowed{where} must hold at least one action, got none of {shape[2]}")
+        raise InputError(f"allowed{where} must hold at least one action, got none of {shape[2]}")
     if mask.all():
         return None
     mask = np.array(mask.reshape(-1, *shape[1:]))
@@ -491,16 +499,16 @@ def _reward_table(reward: ArrayLike, horizon: int, n_states: int, n_actions: int
     full = {(*cell, n_states): (1, *cell, n_states), (horizon, *cell, n_states): (horizon, *cell, n_states)}
     full[1, *cell, n_states] = (1, *cell, n_states)
     if means.shape in forms and means.shape in full:
-        raise ReprlError(
+        raise InputError(
             f"reward of shape {means.shape} could be (H, S, A) or (S, A, S'): give it as (H, S, A, S') or (1, S, A, S')"
         )
     shape = {**forms, **full}.get(means.shape)
     if shape is None:
         allowed = ", ".join(map(str, [*forms, *full]))
-        raise ReprlError(f"reward must have one of the shapes {allowed}, got {means.shape}")
+        raise InputError(f"reward must have one of the shapes {allowed}, got {means.shape}")
     if means.min() < 0.0 or means.max() > 1.0:
         where = tuple(int(i) for i in np.argwhere((means < 0.0) | (means > 1.0))[0])
-        raise ReprlError(f"reward{list(where)} must lie in [0, 1], got {means[where]:g}")
+        raise InputError(f"reward{list(where)} must lie in [0, 1], got {means[where]:g}")
     return means.reshape(shape)
 
 
@@ -511,7 +519,7 @@ def _initial(initial: ArrayLike | int | None, n_states: int) -> NDArray[np.float
     else:
         start = check_distribution("initial", check_array("initial", initial, 1), rounding_of(initial))
         if start.shape != (n_states,):
-            raise ReprlError(f"initial must have shape ({n_states},), got {start.shape}")
+            raise InputError(f"initial must have shape ({n_states},), got {start.shape}")
         start = start / start.sum()
     start.setflags(write=False)
     return start

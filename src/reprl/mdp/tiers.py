@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_int, check_real, quote
+from reprl.errors import InputError, check_int, check_real, quote
 from reprl.mdp.counts import Counts
 
 _MAX_CELLS = 2**28
@@ -30,7 +30,7 @@ class Tiers(NamedTuple):
         """The trivial partition of parallel sampling: every state in tier 1."""
         horizon, n_states = check_int("horizon", horizon, 1), check_int("n_states", n_states, 1)
         if horizon * n_states > _MAX_CELLS:
-            raise ReprlError(f"tiers must have at most {_MAX_CELLS} cells (h, s), got {quote((horizon, n_states))}")
+            raise InputError(f"tiers must have at most {_MAX_CELLS} cells (h, s), got {quote((horizon, n_states))}")
         return cls(np.ones((horizon, n_states), dtype=np.int64), 1)
 
     @classmethod
@@ -39,11 +39,11 @@ class Tiers(NamedTuple):
         count = check_int("number of tiers", count, 1)
         table = _as_array(level, "an (H, S) table of tier numbers")
         if table.ndim != 2 or table.dtype.kind not in "iu":
-            raise ReprlError(f"tiers must be an (H, S) table of tier numbers, got {table.dtype} of shape {table.shape}")
+            raise InputError(f"tiers must be an (H, S) table of tier numbers, got {table.dtype} of shape {table.shape}")
         bad = (table < 1) | (table > count)
         if bad.any():
             h, s = (int(i) for i in np.argwhere(bad)[0])
-            raise ReprlError(f"tier of state {s} at step {h} must be from 1 to {count}, got {table[h, s]}")
+            raise InputError(f"tier of state {s} at step {h} must be from 1 to {count}, got {table[h, s]}")
         frozen = table.astype(np.int64)
         frozen.setflags(write=False)
         return cls(frozen, count)
@@ -53,11 +53,11 @@ class Tiers(NamedTuple):
         """Read L sets of states, (L, H, S) booleans, that must cover every (h, s) exactly once."""
         masks = _as_array(sets, "(L, H, S) booleans")
         if masks.ndim != 3 or masks.dtype.kind != "b" or masks.shape[0] == 0:
-            raise ReprlError(f"tiers must be (L, H, S) booleans, got {masks.dtype} of shape {masks.shape}")
+            raise InputError(f"tiers must be (L, H, S) booleans, got {masks.dtype} of shape {masks.shape}")
         cover = masks.sum(axis=0)
         if (cover != 1).any():
             h, s = (int(i) for i in np.argwhere(cover != 1)[0])
-            raise ReprlError(
+            raise InputError(
                 f"tiers must partition the states: state {s} at step {h} must be in 1 tier, got {cover[h, s]}"
             )
         return cls.from_levels(masks.argmax(axis=0) + 1, masks.shape[0])
@@ -121,14 +121,14 @@ def _as_array(value: ArrayLike, wanted: str) -> NDArray[Any]:
     try:
         return np.asarray(value)
     except ValueError:
-        raise ReprlError(f"tiers must be {wanted}, got {quote(value)}") from None
+        raise InputError(f"tiers must be {wanted}, got {quote(value)}") from None
 
 
 def _fewest(counts: Counts, tiers: Tiers) -> NDArray[np.int64]:
     """min_a n[h, s, a], (H, S), after checking that data and partition fit together."""
     if not isinstance(counts, Counts) or not isinstance(tiers, Tiers):
-        raise ReprlError(f"a data set and its tiers must be a Counts and a Tiers, got {quote(counts)}, {quote(tiers)}")
+        raise InputError(f"a data set and its tiers must be a Counts and a Tiers, got {quote(counts)}, {quote(tiers)}")
     if counts.visits.shape[:2] != tiers.level.shape:
-        raise ReprlError(f"tiers must have shape {counts.visits.shape[:2]} like the data, got {tiers.level.shape}")
+        raise InputError(f"tiers must have shape {counts.visits.shape[:2]} like the data, got {tiers.level.shape}")
     fewest: NDArray[np.int64] = counts.visits.min(axis=2)
     return fewest

@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_int, check_real
+from reprl.errors import InputError, check_array, check_int, check_real
 from reprl.mdp.rows import MAX_ENTRIES, check_entries
 from reprl.mdp.tabular import Labels, RewardMap, TabularMDP
 from reprl.randomness import fill_words
@@ -42,7 +42,7 @@ def random_mdp(
     n_actions, n_states = _size("n_actions", n_actions), _size("n_states", n_states)
     width = n_states if support is None else check_int("support", support, 1, n_states)
     if not isinstance(stationary, bool):
-        raise ReprlError(f"stationary must be True or False, got {stationary!r}")
+        raise InputError(f"stationary must be True or False, got {stationary!r}")
     steps = 1 if stationary else horizon
     kernel = blank(n_states, n_actions, steps)
     reward = np.empty((steps, n_states, n_actions, 1))
@@ -71,7 +71,7 @@ def two_goals(horizon: int = 6, *, size: int = 5, slip: float = 0.0, chance: flo
     """From the centre of a square to either of two corners; a step that ends in one pays 1 with probability chance."""
     size = _size("size", size, 3)
     if size % 2 == 0:
-        raise ReprlError(f"size must be odd, so that the square has a centre, got {size}")
+        raise InputError(f"size must be odd, so that the square has a centre, got {size}")
     mean = check_real("chance", chance, 0.0, 1.0, open_high=False)
     goals = (0, size * size - 1)
     kernel, reward = _grid(size, slip, goals)
@@ -241,7 +241,7 @@ def hard_instance(biases: ArrayLike, n_actions: int = 2) -> TabularMDP:
     """
     p = check_array("biases", biases, 2)
     if p.size == 0 or np.abs(p).max() > 1.0:
-        raise ReprlError(
+        raise InputError(
             f"biases must be (H, S) numbers in [-1, 1], got shape {p.shape}, up to {np.abs(p).max(initial=0)}"
         )
     horizon, n_states = p.shape
@@ -275,7 +275,7 @@ def seeded_hard_instance(
         table = check_array("biases", biases, 2)
         for name, value, actual in (("horizon", horizon, table.shape[0]), ("n_states", n_states, table.shape[1])):
             if value is not None and value != actual:
-                raise ReprlError(f"{name} must be {actual}, as biases has it, got {value!r}")
+                raise InputError(f"{name} must be {actual}, as biases has it, got {value!r}")
         return hard_instance(table, n_actions)
     size = check_real("bias", bias, 0.0, 1.0, open_low=False, open_high=False)
     steps = check_int("horizon", 3 if horizon is None else horizon, 1, 10**6)

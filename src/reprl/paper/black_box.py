@@ -114,7 +114,7 @@ def explore_runs(
             try:
                 starts[play(seed)] += 1
             except ReprlError as error:
-                raise ReprlError(f"{error} (run {run}, episode {episode})") from None
+                raise type(error)(f"{error} (run {run}, episode {episode})") from None
             except Exception as error:
                 error.add_note(f"while exploring {model}: run {run}, episode {episode}")
                 raise

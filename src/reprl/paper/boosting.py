@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from reprl.coupling.heavy_hitters import HeavyHittersPlan, heavy_hitters, plan_heavy_hitters
-from reprl.errors import ReprlError, check_int, check_real
+from reprl.errors import InputError, check_int, check_real
 from reprl.guarantee import Guarantee
 from reprl.learning.adapters import policy_of
 from reprl.learning.protocol import Ballot, Learner
@@ -62,7 +62,7 @@ def boost(
     delta = check_real("delta", delta, 0.0, rho)
     epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
     if not callable(learner):
-        raise ReprlError(f"learner must be callable as learner(model, shared_key), got {learner!r}")
+        raise InputError(f"learner must be callable as learner(model, shared_key), got {learner!r}")
     if runs is not None:
         runs = check_int("runs", runs, 2)
     if pulls is not None:
@@ -125,7 +125,7 @@ class Boosted:
         ballots = tuple(self._vote(model, key, i, options) for i in range(self.seeds))
         found = list(dict.fromkeys(policy for ballot in ballots for policy in ballot.heavy))
         if not found:
-            raise ReprlError(
+            raise InputError(
                 f"no policy was learned in more than {THRESHOLD:.0%} of the runs under any of {self.seeds} seeds: "
                 "the learner must be at least 0.1-replicable before it can be boosted"
             )

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from reprl.coupling.heavy_hitters import plan_heavy_hitters
 from reprl.coupling.spec import Grade
-from reprl.errors import ReprlError, check_int, check_real
+from reprl.errors import InputError, check_int, check_real
 from reprl.paper.rep_explore import Stage
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import paper_requirement, plan_best_arm
@@ -178,7 +178,7 @@ class Constants:
         if self.episodes:
             first = (self.partition_runs + self.data_runs[0]) * self.episodes[0]
             unit, one = "episodes", f"{first:.3g} episodes in tier 1 alone, "
-        raise ReprlError(
+        raise InputError(
             f"{whose} ask for {one}{self.total:.3g} {unit} in all; at most 2**62 can be counted: use "
             f"constants='practical' or 'scaled' with a smaller scale"
         )
@@ -233,7 +233,7 @@ def _episodic(part: Constants, task: Task, least_tiers: int) -> Constants:
     asked = 1.0 if task.boosted else task.rho / (2.0 * BASE_RHO)
     zeta = asked * part.epsilon / (h**2 * math.log(s * a * h / (part.epsilon * part.delta)) ** 5)
     if zeta > 0.5:
-        raise ReprlError(f"epsilon must be small enough for two tiers (ζ ≤ 1/2) at these sizes, got ζ = {zeta:.3g}")
+        raise InputError(f"epsilon must be small enough for two tiers (ζ ≤ 1/2) at these sizes, got ζ = {zeta:.3g}")
     kappa = asked * BASE_RHO / math.log2(1.0 / zeta)
     log = math.log(max(3.0, s * h / kappa))
     cells = s * task.partition.count(s * h)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError
+from reprl.errors import DependencyError, InputError
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import draw_outcome
 from reprl.paper.q_agent import Schedule, explore_episodes, mark_short, refill, restart, tally, update
@@ -67,7 +67,7 @@ def is_wanted() -> bool:
 def refuse(what: str) -> None:
     """Refuse what a GPU cannot do, if one is asked for."""
     if _wanted.get():
-        raise ReprlError(f"a GPU must be given exploration of an MDP in memory, got {what}")
+        raise InputError(f"a GPU must be given exploration of an MDP in memory, got {what}")
 
 
 class Bodies(NamedTuple):
@@ -200,7 +200,7 @@ class Flight:
         each = horizon * n_states + sum(n * np.dtype(kind).itemsize for n, kind in self._columns)
         self._width = min(machine.width, int(_SHARE * machine.free()) // each)
         if self._width < 1:
-            raise ReprlError(f"a GPU must have {each / _SHARE:.3g} bytes free for a run, got {machine.free():.3g}")
+            raise InputError(f"a GPU must have {each / _SHARE:.3g} bytes free for a run, got {machine.free():.3g}")
 
     def work(self, progress: Callable[[int, int], None] | None) -> Exploration:
         """Make all runs, and return what they found."""
@@ -272,12 +272,14 @@ def find_gpu() -> Machine:
     try:
         from numba_cuda_mlir import cuda
     except ImportError:
-        raise ReprlError("numba-cuda-mlir must be installed for a GPU (pip install 'reprl[cuda]'), got none") from None
+        raise DependencyError(
+            "numba-cuda-mlir must be installed for a GPU (pip install 'reprl[cuda]'), got none"
+        ) from None
     try:
         device = cuda.get_current_device()
     except cuda.CudaSupportError as error:
         said = " ".join(str(error).split()).removeprefix("Error at driver init: ").rstrip(" :.")
-        raise ReprlError(f"a GPU must be there for exploration on one, got none: {said}") from None
+        raise InputError(f"a GPU must be there for exploration on one, got none: {said}") from None
 
     def add(table: Any, at: Any, number: int) -> None:
         cuda.atomic.add(table, at, number)

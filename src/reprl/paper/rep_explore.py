@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from reprl.coupling.correlated import draw
 from reprl.coupling.spec import Grade
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import InputError, check_int, quote
 from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
 from reprl.paper.q_explore import explore
@@ -56,10 +56,10 @@ class Stage:
         check_int("partition_runs", self.partition_runs, 1, 2**31)
         check_int("data_runs", self.data_runs, 0, 2**31)
         if not self.quotas:
-            raise ReprlError("quotas must name at least one tier, got none")
+            raise InputError("quotas must name at least one tier, got none")
         for ladder in self.quotas:
             if not isinstance(ladder, tuple) or not ladder:
-                raise ReprlError(f"a ladder of quotas must be a tuple of at least one rung, got {quote(ladder)}")
+                raise InputError(f"a ladder of quotas must be a tuple of at least one rung, got {quote(ladder)}")
             for quota in ladder:
                 check_int("quota", quota, 1, 2**62)
 
@@ -126,7 +126,7 @@ def find_partition(
     """
     check_shared_key(key)
     if not stages:
-        raise ReprlError("exploration needs at least one stage, got none")
+        raise InputError("exploration needs at least one stage, got none")
     runs = [stage.partition_runs for stage in stages]
     seen = _explore_stages(model, stages, runs, "partition", workers, checkpoint, progress)
     mu = np.array([tier for stage, batch in zip(stages, seen, strict=True) for tier in stage.fractional(batch)])
@@ -136,7 +136,7 @@ def find_partition(
     if np.delete(tiers.ignorable[0], list(model.known)).all():
         made = " and ".join(f"{stage.partition_runs} runs of {stage.run.episodes} episodes" for stage in stages)
         least, begun = min(min(stage.rungs) for stage in stages), int(np.count_nonzero(starts))
-        raise ReprlError(
+        raise InputError(
             f"exploration must settle some state of step 0, got none after {made}: {least} records of every action in "
             f"a run are too many for the {begun} {'state' if begun == 1 else 'states'} that episodes began in, at "
             f"horizon {model.horizon}; rule='canonical' needs no such runs"
@@ -179,7 +179,7 @@ def collect_data(
     batches = _explore_stages(model, stages, runs, "data", workers, checkpoint, progress)
     more = [batch.counts for batch in batches]
     if not keep and not more:
-        raise ReprlError(f"data_runs must be at least 1 where no records are kept, got {runs}")
+        raise InputError(f"data_runs must be at least 1 where no records are kept, got {runs}")
     return explored._replace(counts=Counts.merge([explored.counts, *more] if keep else more))
 
 

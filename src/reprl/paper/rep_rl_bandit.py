@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_probability, check_real
+from reprl.errors import InputError, check_probability, check_real
 from reprl.guarantee import Guarantee
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
@@ -122,12 +122,12 @@ def _check_fit(counts: Counts, tiers: Tiers, accuracy: Accuracy) -> None:
     """Refuse data that miss a cell of a decided tier, and an accuracy that misses a tier."""
     empty = first_empty(counts, tiers)
     if empty is not None:
-        raise ReprlError(
+        raise InputError(
             f"cell (h={empty[0]}, s={empty[1]}, a={empty[2]}) of tier {tiers.level[empty[:2]]} must have a sample, "
             f"got 0: collect more data or move the state to the ignored tier {tiers.count}"
         )
     if len(accuracy.by_tier) < len(tiers.decided):
-        raise ReprlError(f"accuracy must be given for {len(tiers.decided)} tiers, got {len(accuracy.by_tier)}")
+        raise InputError(f"accuracy must be given for {len(tiers.decided)} tiers, got {len(accuracy.by_tier)}")
 
 
 def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accuracy, horizon: int) -> Guarantee:

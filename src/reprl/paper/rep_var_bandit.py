@@ -17,7 +17,7 @@ from reprl.coupling.rounding import round_vector, rounding_bound
 from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, Grade
 from reprl.errors import (
     ROUNDING,
-    ReprlError,
+    InputError,
     check_array,
     check_choice,
     check_int,
@@ -56,7 +56,7 @@ class Decision:
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_int("max_nodes", self.max_nodes, 1)
         if self.rounding == "vector" and self.grade.name.startswith(OWN):
-            raise ReprlError("rounding must be 'none' or 'grid' with a coupling of one's own, got 'vector'")
+            raise InputError("rounding must be 'none' or 'grid' with a coupling of one's own, got 'vector'")
 
     @property
     def grade(self) -> Grade:
@@ -82,7 +82,7 @@ class Decision:
 def check_decision(decision: object) -> Decision:
     """Return decision if it is a Decision; the name of a coupling alone is refused."""
     if not isinstance(decision, Decision):
-        raise ReprlError(f"decision must be a reprl.Decision, got {quote(decision)}")
+        raise InputError(f"decision must be a reprl.Decision, got {quote(decision)}")
     return decision
 
 
@@ -196,7 +196,7 @@ def _inside(among: ArrayLike | None, n: int) -> NDArray[np.bool_]:
         return np.ones(n, dtype=np.bool_)
     mask = np.asarray(among)
     if mask.ndim != 1 or mask.dtype.kind != "b" or mask.sum() != n:
-        raise ReprlError(f"among must be booleans, {n} of them true, got {quote(among)}")
+        raise InputError(f"among must be booleans, {n} of them true, got {quote(among)}")
     return mask
 
 
@@ -257,7 +257,7 @@ def _scores(means: ArrayLike, scale: float) -> NDArray[np.float64]:
     scores = check_array("means", means, 2)
     low, high = scores.min(initial=math.inf), scores.max(initial=-math.inf)
     if high - low > scale * (1.0 + ROUNDING):
-        raise ReprlError(
+        raise InputError(
             f"means must lie within scale={scale:g} of each other, as utilities do, got {low:g} to {high:g}"
         )
     return scores
@@ -266,11 +266,11 @@ def _scores(means: ArrayLike, scale: float) -> NDArray[np.float64]:
 def _fewest(sizes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
     n = check_array("sizes", sizes, (1, 2))
     if n.shape not in (shape, shape[:1]):
-        raise ReprlError(f"sizes must have shape {shape[:1]} or {shape}, got {n.shape}")
+        raise InputError(f"sizes must have shape {shape[:1]} or {shape}, got {n.shape}")
     fewest = n if n.ndim == 1 else n.min(axis=1)
     if not (fewest >= 1).all():
         s = int(np.argmin(fewest))
-        raise ReprlError(f"sizes[{s}] must be at least 1 sample for every arm, got {fewest[s]:g}")
+        raise InputError(f"sizes[{s}] must be at least 1 sample for every arm, got {fewest[s]:g}")
     return fewest
 
 
@@ -331,10 +331,10 @@ def best_arm(
     check_shared_key(key)
     proven = plan_best_arm(n_arms, epsilon=epsilon, rho=rho, delta=delta)
     if plan is not None and not isinstance(plan, ArmPlan):
-        raise ReprlError(f"plan must be an ArmPlan or None, got {quote(plan)}")
+        raise InputError(f"plan must be an ArmPlan or None, got {quote(plan)}")
     plan = plan or proven
     if not callable(pull):
-        raise ReprlError(f"pull must be callable as pull(arm, n), got {quote(pull)}")
+        raise InputError(f"pull must be callable as pull(arm, n), got {quote(pull)}")
     means = []
     for a in range(n_arms):
         mean = check_real(f"pull({a}, n)", pull(a, plan.pulls), 0.0, 1.0, open_low=False, open_high=False)

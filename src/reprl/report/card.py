@@ -14,7 +14,7 @@ from reprl.auditing.agent_record import GRADE, AgentReport
 from reprl.auditing.comparison import Comparison, worth_words
 from reprl.auditing.policies import policy_lines
 from reprl.auditing.record import AuditReport, Cell
-from reprl.errors import ReprlError, quote
+from reprl.errors import InputError, quote
 from reprl.learning.learner import LearnResult
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
@@ -53,7 +53,7 @@ def card(thing: object) -> str:
         return _comparison(thing)
     if isinstance(thing, Verification):
         return _verification(thing)
-    raise ReprlError(f"card must be of a policy, a run, an audit or a comparison, got {quote(thing)}")
+    raise InputError(f"card must be of a policy, a run, an audit or a comparison, got {quote(thing)}")
 
 
 def _run(run: LearnResult | StoredRun) -> str:

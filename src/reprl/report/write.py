@@ -16,7 +16,7 @@ from reprl.auditing.agent_record import FORMAT as AGENTS
 from reprl.auditing.agent_record import AgentReport
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
-from reprl.errors import ReprlError, quote
+from reprl.errors import DocumentError, InputError, quote
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.report.agents_page import agents_page
@@ -58,11 +58,11 @@ def write_report(
         if isinstance(record, StoredRun) and isinstance(other, StoredRun):
             return write(_pair(record, other, env))
         if other is not None:
-            raise ReprlError(f"two sources must be two runs, got {quote(record)} and {quote(other)}")
+            raise InputError(f"two sources must be two runs, got {quote(record)} and {quote(other)}")
         if isinstance(record, StoredRun):
             return write(run_page(record, worth_of(record, env)))
         if env is not None:
-            raise ReprlError(f"env must be left out unless the source is a run, got {quote(env)}")
+            raise InputError(f"env must be left out unless the source is a run, got {quote(env)}")
         if isinstance(record, AgentReport):
             return write(agents_page(record))
         return write(audit_page(record) if isinstance(record, AuditReport) else comparison_page(record))
@@ -92,7 +92,7 @@ def _attributes(source: object) -> dict[str, Any]:
         return {name: getattr(source, name) for name in StoredRun._fields}
     except AttributeError:
         allowed = "a run folder, a run, an audit, a comparison or a path to one"
-        raise ReprlError(f"report source must be {allowed}, got {quote(source)}") from None
+        raise InputError(f"report source must be {allowed}, got {quote(source)}") from None
 
 
 def _part(kind: Any, value: Any) -> Any:
@@ -108,8 +108,8 @@ def _from_json(data: bytes | str) -> AuditReport | AgentReport | Comparison:
     if format == "reprl-comparison":
         return Comparison.from_json(data)
     if format in [f"reprl-{name}" for name in StoredRun._fields]:
-        raise ReprlError("report source is one file of a run: give the folder that holds recipe, receipt and policy")
-    raise ReprlError(f"report source must say format 'reprl-audit' or 'reprl-comparison', got {quote(format)}")
+        raise DocumentError("report source is one file of a run: give the folder that holds recipe, receipt and policy")
+    raise DocumentError(f"report source must say format 'reprl-audit' or 'reprl-comparison', got {quote(format)}")
 
 
 def _to_json(document: object) -> str:
@@ -117,4 +117,4 @@ def _to_json(document: object) -> str:
     try:
         return json.dumps(document, default=partial(plain, strict=True))
     except (ValueError, TypeError, RecursionError) as error:
-        raise ReprlError(f"report source must hold JSON values only: {error}") from None
+        raise InputError(f"report source must hold JSON values only: {error}") from None

@@ -130,7 +130,7 @@ def play_episodes(
                 records[h * width + state * n_actions + action, seen.state, seen.reward] += 1
                 state = seen.state
         except ReprlError as error:
-            raise ReprlError(f"{error} ({stream.purpose}, episode {number})") from None
+            raise type(error)(f"{error} ({stream.purpose}, episode {number})") from None
         except Exception as error:
             error.add_note(f"while exploring {model}: {stream.purpose}, episode {number}")
             raise

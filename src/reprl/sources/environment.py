@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import DocumentError, InputError, check_int, quote
 from reprl.mdp.catalogue import make
 from reprl.mdp.discounted import check_discount, episode_length, whole
 from reprl.mdp.tabular import Labels, TabularMDP
@@ -84,7 +84,7 @@ class Environment(NamedTuple):
         names = part.part("labels", ("name", "states", "actions", "grid"))
         labels = read_labels(names, n_states, n_actions, check_text)
         if labels.grid is not None and max(labels.grid) > n_states:
-            raise ReprlError(f"{names.where('grid')} must be at most {n_states} by {n_states}, got {labels.grid}")
+            raise DocumentError(f"{names.where('grid')} must be at most {n_states} by {n_states}, got {labels.grid}")
         id, options = part.optional("id", part.text), part.mapping("options")
         return cls(id, options, horizon, n_states, n_actions, labels=labels)
 
@@ -127,7 +127,7 @@ def open_environment(
         given = (("horizon", horizon), ("reward_range", reward_range))
         for name, value in (*given, *(() if env.discount is None else (("discount", discount),))):
             if value is not None:
-                raise ReprlError(f"{name} must be left out for an environment that has one, got {quote(value)}")
+                raise InputError(f"{name} must be left out for an environment that has one, got {quote(value)}")
         return env if discount is None else _discounted(env, discount)
     if discount is not None:
         if isinstance(env, str):
@@ -138,7 +138,7 @@ def open_environment(
     if not isinstance(env, str):
         if not (callable(env) or hasattr(env, "reset")):
             allowed = "a TabularMDP, a GymnasiumModel, an id, or a gymnasium.Env or a factory of one"
-            raise ReprlError(f"env must be {allowed}, got {quote(env)}")
+            raise InputError(f"env must be {allowed}, got {quote(env)}")
         return make_gymnasium(env, horizon, reward_range=reward_range)
     return make(env, horizon, **({} if reward_range is None else {"reward_range": reward_range}))
 
@@ -173,7 +173,7 @@ def fresh_model(
 def check_access(env: TabularMDP | GymnasiumModel, access: str, whom: str) -> None:
     """Refuse to sample a black box in parallel."""
     if access == "generative" and isinstance(env, GymnasiumModel):
-        raise ReprlError(f"access must be 'episodic' for a black box, got 'generative' for {whom}")
+        raise InputError(f"access must be 'episodic' for a black box, got 'generative' for {whom}")
 
 
 def labels_document(labels: Labels) -> dict[str, Any]:
@@ -223,14 +223,14 @@ def read_labels(names: Reader, n_states: int, n_actions: int | None, check: Call
 def _read_texts(names: Reader, field: str, count: int | None, check: Callable[[str, object], str]) -> tuple[str, ...]:
     where, value = names.where(field), names[field]
     if not isinstance(value, list):
-        raise ReprlError(f"{where} must be a list of texts, got {quote(value)}")
+        raise DocumentError(f"{where} must be a list of texts, got {quote(value)}")
     if value and count is not None and len(value) != count:
-        raise ReprlError(f"{where} must be {count} texts or none, got {len(value)}")
+        raise DocumentError(f"{where} must be {count} texts or none, got {len(value)}")
     return tuple(check(f"{where}[{i}]", item) for i, item in enumerate(value))
 
 
 def _read_grid(names: Reader, field: str) -> tuple[int, int]:
     where, shape = names.where(field), names[field]
     if not isinstance(shape, list) or len(shape) != 2:
-        raise ReprlError(f"{where} must be [rows, columns] or null, got {quote(shape)}")
+        raise DocumentError(f"{where} must be [rows, columns] or null, got {quote(shape)}")
     return check_int(where, shape[0], 1), check_int(where, shape[1], 1)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_int
+from reprl.errors import InputError, check_int
 from reprl.kernels import njit
 from reprl.mdp.draws import alias_table, cumulate, draw_outcome, multinomial
 from reprl.mdp.outcomes import Outcomes
@@ -91,11 +91,11 @@ class EpisodicModel:
     def step(self, action: int) -> Observation:
         """Take an action in the current state and return what is seen."""
         if self._h >= self.horizon:
-            raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
+            raise InputError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
         a = check_int("action", action, 0, self.n_actions - 1)
         if self.allowed is not None and not self.allowed[self._h, self._state, a]:
             may = ", ".join(map(str, np.flatnonzero(self.allowed[self._h, self._state])))
-            raise ReprlError(f"action must be allowed in state {self._state} at step {self._h} ({may}), got {a}")
+            raise InputError(f"action must be allowed in state {self._state} at step {self._h} ({may}), got {a}")
         table = self.mdp.outcomes
         row = self._h * table.row_shift + self._state * self.n_actions + a
         e = draw_outcome(self.arrays.table, row, self._word(self._h + 1))

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import InputError, check_int, quote
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import cumulate, multinomial
@@ -87,7 +87,7 @@ class GenerativeModel:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
         n = check_int("n", n, 1, 2**62)
         if self.discount is not None:
-            raise ReprlError(f"model must have a horizon for a mean return by calls, got discount {self.discount:g}")
+            raise InputError(f"model must have a horizon for a mean return by calls, got discount {self.discount:g}")
         actions = check_policy(policy, self).table
         return mean_return(self.mdp, actions, n, self._spend(n))
 
@@ -125,7 +125,7 @@ class PooledModel:
     def __init__(self, model: GenerativeModel) -> None:
         """Open the model on the other's ledger."""
         if not model.stationary:
-            raise ReprlError(f"mdp must be time-homogeneous for its steps to be pooled, got {quote(model.mdp)}")
+            raise InputError(f"mdp must be time-homogeneous for its steps to be pooled, got {quote(model.mdp)}")
         self.n_states, self.n_actions, self.horizon = model.n_states, model.n_actions, model.horizon
         self.ledger, self.data_seed, self.discount = model.ledger, model.data_seed, model.discount
         self._model, self._batches = model, 0

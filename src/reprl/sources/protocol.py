@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import InputError, quote
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import AliasTable
 from reprl.mdp.outcomes import Outcomes
@@ -140,15 +140,15 @@ def check_model(model: object, access: str, whom: str, *, masked: bool = False) 
     offered = dir(model)  # reads no property: tables are built when a kernel asks for them
     for part in (*own, "n_states", "n_actions", "horizon", "ledger", "data_seed"):
         if part not in offered:
-            raise ReprlError(f"model must be {allowed} for {whom}, got {quote(model)}: it has no {part}")
+            raise InputError(f"model must be {allowed} for {whom}, got {quote(model)}: it has no {part}")
     if not masked and discount_of(model):
-        raise ReprlError(
+        raise InputError(
             f"model must have a horizon for {whom}, got one with discount {discount_of(model):g}: only reprl learns "
             "discounted worlds"
         )
     mask = None if masked else mask_of(model)
     if mask is not None:
-        raise ReprlError(
+        raise InputError(
             f"model must allow every action for {whom}, got {int((~mask).sum())} masked of {mask.size}: "
             "only reprl with rule='canonical' keeps to masks"
         )

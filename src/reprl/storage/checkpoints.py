@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import DocumentError, InputError, quote
 from reprl.randomness import STREAM_VERSION
 from reprl.storage.documents import Reader, canonical, decode, digest, dump, load, plain
 from reprl.storage.files import (
@@ -69,11 +69,11 @@ class Checkpoint:
     def _claim(self, place: Path) -> None:
         assert self._lock is not None
         if try_lock(self._lock) is False:
-            raise ReprlError(f"{place} must be free, got a folder that another process works in")
+            raise InputError(f"{place} must be free, got a folder that another process works in")
         if (place / WORK).exists():
             _check_same(place, _load(place), self._document)
         elif any(not entry.name.startswith(f".{WORK}.") for entry in place.iterdir()):
-            raise ReprlError(f"{place} must be empty or hold {WORK}, got other files: take another folder")
+            raise InputError(f"{place} must be empty or hold {WORK}, got other files: take another folder")
         else:
             write_atomic(place / WORK, dump(self._document, indent=1).encode())
 
@@ -188,7 +188,7 @@ def _check_same(place: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
     for one, two in ((old, new), (old["work"], new["work"])):
         for name in dict.fromkeys([*two, *one]):
             if name != "work" and one.get(name) != two.get(name):
-                raise ReprlError(
+                raise InputError(
                     f"{place} must hold tasks of this work, with {name} {_short(two.get(name))}, got {name} "
                     f"{_short(one.get(name))}: take another folder, or remove it"
                 )
@@ -201,11 +201,11 @@ def _short(value: object) -> str:
 def _read(path: Path, stored: bytes, work: str, name: str) -> Content:
     data, seal = stored[:-_SEAL], stored[-_SEAL:]
     if not data.startswith(_MAGIC) or hashlib.sha256(data).digest() != seal:
-        raise ReprlError(f"{path} must be a task that matches the SHA-256 at its end, got other data: remove it")
+        raise DocumentError(f"{path} must be a task that matches the SHA-256 at its end, got other data: remove it")
     head, _, body = data[len(_MAGIC) :].partition(b"\n")
     document = Reader(str(path), decode(head, str(path)), ("work", "task", "fields"), " ")
     if (document.text("work"), document.text("task")) != (work, name):
-        raise ReprlError(
+        raise DocumentError(
             f"{path} must be task {quote(name)} of this work, got {quote(document.text('task'))}: remove it"
         )
     return Content(document.mapping("fields"), body)

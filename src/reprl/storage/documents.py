@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_choice, check_int, check_real, quote
+from reprl.errors import DocumentError, InputError, ReprlError, check_choice, check_int, check_real, quote
 from reprl.storage.files import read_bounded
 
 MAX_TEXT = 1000
@@ -81,8 +81,10 @@ def plain(value: Any, *, strict: bool = False) -> Any:
 def load(path: str | os.PathLike[str], read: Callable[[bytes], T], limit: int | None = None) -> T:
     """Read a document from a file of at most limit bytes; errors begin with its path."""
     data = read_bounded(path, MAX_BYTES if limit is None else limit)
-    with naming(f"{os.fspath(path)}: "):
+    try:
         return read(data)
+    except ReprlError as error:
+        raise DocumentError(f"{os.fspath(path)}: {error}") from None
 
 
 @contextmanager
@@ -91,7 +93,7 @@ def naming(prefix: str) -> Iterator[None]:
     try:
         yield
     except ReprlError as error:
-        raise ReprlError(f"{prefix}{error}") from None
+        raise type(error)(f"{prefix}{error}") from None
 
 
 def decode(data: bytes | str, noun: str) -> Any:
@@ -107,20 +109,22 @@ def decode(data: bytes | str, noun: str) -> Any:
             json.dumps(document, ensure_ascii=False).encode()
         return document
     except ReprlError as error:
-        raise ReprlError(f"{noun} {error}") from None
+        raise DocumentError(f"{noun} {error}") from None
     except UnicodeEncodeError as error:
-        raise ReprlError(
+        raise DocumentError(
             f"{noun} must be whole characters, got half of one: {quote(error.object[error.start])}"
         ) from None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ReprlError(f"{noun} must be a JSON document: {quote(str(error))}") from None
+        raise DocumentError(f"{noun} must be a JSON document: {quote(str(error))}") from None
 
 
 def _check_memory(text: str) -> None:
     """Refuse a text whose values could take more memory than a document may, before they do."""
     memory = 48 * text.count(",") + 96 * text.count("[") + 320 * text.count("{")
     if memory > _MAX_MEMORY:
-        raise ReprlError(f"must take at most {_MAX_MEMORY >> 20} MiB of memory, got up to {memory >> 20} MiB of values")
+        raise DocumentError(
+            f"must take at most {_MAX_MEMORY >> 20} MiB of memory, got up to {memory >> 20} MiB of values"
+        )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -129,19 +133,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise ReprlError(f"fields must be given once, got {quote(name)} twice")
+                raise DocumentError(f"fields must be given once, got {quote(name)} twice")
             seen.add(name)
     return document
 
 
 def _no_constant(name: str) -> Any:
-    raise ReprlError(f"numbers must be finite, got {name}")
+    raise DocumentError(f"numbers must be finite, got {name}")
 
 
 def _finite(number: str) -> float:
     value = float(number)
     if math.isinf(value):
-        raise ReprlError(f"numbers must be finite, got {quote(number)}")
+        raise DocumentError(f"numbers must be finite, got {quote(number)}")
     return value
 
 
@@ -163,14 +167,14 @@ class Reader:
     def __init__(self, name: str, document: object, fields: Sequence[str], joint: str = ".") -> None:
         """Refuse anything but an object with exactly these fields."""
         if not isinstance(document, dict):
-            raise ReprlError(f"{name} must be an object with the fields {', '.join(fields)}; got {quote(document)}")
+            raise DocumentError(f"{name} must be an object with the fields {', '.join(fields)}; got {quote(document)}")
         for field in document:
             if field not in fields:
-                raise ReprlError(f"{name} must have only the fields {', '.join(fields)}; got {quote(field)}")
+                raise DocumentError(f"{name} must have only the fields {', '.join(fields)}; got {quote(field)}")
         for field in fields:
             if field not in document:
                 found = ", ".join(document) or "none"
-                raise ReprlError(f"{name} must have the field {field!r}, got only {found}")
+                raise DocumentError(f"{name} must have the field {field!r}, got only {found}")
         self.name, self.document, self._joint = name, document, joint
 
     @classmethod
@@ -190,7 +194,7 @@ class Reader:
         """
         document = decode(data, noun)
         if stated_format(document) != format:
-            raise ReprlError(f"{noun} format must be {format!r}, got {quote(stated_format(document))}")
+            raise DocumentError(f"{noun} format must be {format!r}, got {quote(stated_format(document))}")
         stated = document.get("version")
         if type(stated) is int and stated in (earlier or {}):
             version, fields = stated, (earlier or {})[stated]
@@ -234,13 +238,13 @@ class Reader:
         """Return a SHA-256 in hexadecimal."""
         value = self[field]
         if not isinstance(value, str) or not _DIGEST.fullmatch(value):
-            raise ReprlError(f"{self.where(field)} must be 64 hexadecimal digits, got {quote(value)}")
+            raise DocumentError(f"{self.where(field)} must be 64 hexadecimal digits, got {quote(value)}")
         return value
 
     def flag(self, field: str) -> bool:
         """Return true or false."""
         if not isinstance(self[field], bool):
-            raise ReprlError(f"{self.where(field)} must be true or false, got {quote(self[field])}")
+            raise DocumentError(f"{self.where(field)} must be true or false, got {quote(self[field])}")
         return bool(self[field])
 
     def choice(self, field: str, choices: Sequence[str]) -> str:
@@ -268,13 +272,13 @@ class Reader:
     def mapping(self, field: str) -> dict[str, Any]:
         """Return an object with any fields."""
         if not isinstance(self[field], dict):
-            raise ReprlError(f"{self.where(field)} must be an object, got {quote(self[field])}")
+            raise DocumentError(f"{self.where(field)} must be an object, got {quote(self[field])}")
         return dict(self[field])
 
     def items(self, field: str) -> list[Any]:
         """Return a list of any length."""
         if not isinstance(self[field], list):
-            raise ReprlError(f"{self.where(field)} must be a list, got {quote(self[field])}")
+            raise DocumentError(f"{self.where(field)} must be a list, got {quote(self[field])}")
         return [*self[field]]
 
     def wholes(self, field: str, shape: tuple[int, ...], low: int = 0, high: int = MAX_WHOLE) -> NDArray[Any]:
@@ -293,7 +297,7 @@ class Reader:
         for where, item in _leaves(self.where(field), self[field], shape):
             if type(item) not in (int, float) or not low <= item <= high or abs(item) > _LARGEST:
                 bounds = f"a number from {low:g} to {high:g}" if math.isfinite(low) else "a finite number"
-                raise ReprlError(f"{where} must be {bounds}, got {quote(item)}")
+                raise DocumentError(f"{where} must be {bounds}, got {quote(item)}")
             flat.append(float(item))
         table = np.array(flat, dtype=np.float64).reshape(shape)
         table.setflags(write=False)
@@ -309,21 +313,21 @@ def check_release(name: str, value: object, version: int) -> int:
     """Return a version if it is the one that this release knows."""
     if type(value) is not int or value != version:
         newer = " (a newer release wrote it)" if type(value) is int and value > version else ""
-        raise ReprlError(f"{name} must be {version} for this release of reprl, got {quote(value)}{newer}")
+        raise DocumentError(f"{name} must be {version} for this release of reprl, got {quote(value)}{newer}")
     return value
 
 
 def check_text(name: str, value: object) -> str:
     """Return value if it is a text of any kind."""
     if not isinstance(value, str):
-        raise ReprlError(f"{name} must be text, got {quote(value)}")
+        raise InputError(f"{name} must be text, got {quote(value)}")
     return value
 
 
 def check_printable(name: str, value: object, *, empty: bool = False) -> str:
     """Return value if it is a short printable text."""
     if not isinstance(value, str) or not (empty or value) or len(value) > MAX_TEXT or not value.isprintable():
-        raise ReprlError(f"{name} must be a printable text of at most {MAX_TEXT} characters, got {quote(value)}")
+        raise InputError(f"{name} must be a printable text of at most {MAX_TEXT} characters, got {quote(value)}")
     return value
 
 
@@ -334,6 +338,6 @@ def _leaves(name: str, value: object, shape: tuple[int, ...]) -> Iterator[tuple[
         return
     if not isinstance(value, list) or len(value) != shape[0]:
         found = f"{len(value)} items" if isinstance(value, list) else quote(value)
-        raise ReprlError(f"{name} must be a list of {shape[0]} items, got {found}")
+        raise DocumentError(f"{name} must be a list of {shape[0]} items, got {found}")
     for i, item in enumerate(value):
         yield from _leaves(f"{name}[{i}]", item, shape[1:])

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import DocumentError, InputError, OutputError, ReprlError, quote
 
 MAX_BYTES = 1 << 30
 """The largest file that a loader reads into memory."""
@@ -165,7 +165,7 @@ def refusing(what: str) -> Iterator[None]:
     except (OSError, ValueError) as error:  # ValueError: a path that no file system can hold
         if isinstance(error, ReprlError):
             raise
-        raise ReprlError(f"cannot write {what}: {getattr(error, 'strerror', None) or error}") from None
+        raise OutputError(f"cannot write {what}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _stem(target: Path) -> str:
@@ -215,7 +215,7 @@ def _path(path: object) -> Path:
             raise TypeError
         return Path(path)  # type: ignore[arg-type]
     except TypeError:
-        raise ReprlError(f"path must be the name of a file, got {quote(path)}") from None
+        raise InputError(f"path must be the name of a file, got {quote(path)}") from None
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
@@ -227,10 +227,10 @@ def read_bounded(path: str | os.PathLike[str], limit: int | None = None) -> byte
             size = os.fstat(file.fileno()).st_size
             data = file.read(limit + 1) if size <= limit else b""
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path that no file system can hold
-        raise ReprlError(f"cannot read {source}: no such file") from None
+        raise InputError(f"cannot read {source}: no such file") from None
     except OSError as error:
-        raise ReprlError(f"cannot read {source}: {error.strerror or error}") from None
+        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
     if max(size, len(data)) > limit:
         found = max(size, len(data))
-        raise ReprlError(f"cannot read {source}: a file of at most {limit} bytes is expected, got {found}")
+        raise DocumentError(f"cannot read {source}: a file of at most {limit} bytes is expected, got {found}")
     return data

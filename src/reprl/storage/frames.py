@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError
+from reprl.errors import DependencyError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ def frame(columns: Mapping[str, Any]) -> pd.DataFrame:
     try:
         import pandas as pd
     except ImportError:
-        raise ReprlError("to_pandas needs pandas: pip install 'reprl[pandas]'") from None
+        raise DependencyError("to_pandas needs pandas: pip install 'reprl[pandas]'") from None
     return pd.DataFrame(dict(columns))
 
 

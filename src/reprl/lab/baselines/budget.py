@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from reprl.errors import ReprlError, check_real
+from reprl.errors import InputError, check_real
 from reprl.learning.protocol import number_within
 from reprl.sources.protocol import Episodic, Model, Parallel, check_model
 
@@ -32,7 +32,7 @@ def _preset(preset: Callable[[], float], each: int) -> int:
     except (OverflowError, ZeroDivisionError):
         number = total = float("inf")
     if not total <= MOST:
-        raise ReprlError(
+        raise InputError(
             f"these settings need {total:.3g} samples; at most 2**62 can be counted: relax epsilon, rho or delta, use "
             "constants='practical', or give a budget with samples"
         )

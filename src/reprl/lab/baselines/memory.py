@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.kernels import njit
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.outcomes import Outcomes
@@ -84,7 +84,7 @@ def table_of(model: Episodic) -> Outcomes:
     horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
     cells = n_states * n_actions
     if horizon * cells * n_states > _DENSE:
-        raise ReprlError(
+        raise InputError(
             f"a black box must have H·S²·A of at most {_DENSE} to be modelled, got {horizon * cells * n_states}"
         )
     first = np.arange(cells + 1, dtype=np.int64) * n_states

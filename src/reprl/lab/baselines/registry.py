@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real, hint, quote
+from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.lab.baselines import generative, list_robust, optimistic, rmax
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import least_budget
@@ -151,11 +151,11 @@ def make_learner(name: str, **options: Any) -> ReprlLearner | Rival:
         return ReprlLearner(make_settings(options), samples)
     if not isinstance(name, str) or name not in _RIVALS:
         names = [OURS, *_RIVALS]
-        raise ReprlError(f"learner must be one of {', '.join(names)}; got {quote(name)}{hint(name, names)}")
+        raise InputError(f"learner must be one of {', '.join(names)}; got {quote(name)}{hint(name, names)}")
     allowed = list(_options(name))
     for option, value in options.items():
         if option not in allowed:
-            raise ReprlError(
+            raise InputError(
                 f"option of {name} must be one of {', '.join(allowed)}; got {quote(option)}{hint(option, allowed)}"
             )
         _CHECKS[option](option, value)

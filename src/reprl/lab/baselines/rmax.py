@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.coupling.rounding import round_vector
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.kernels import njit
 from reprl.lab.baselines.budget import check_task, episodes_within
 from reprl.mdp.outcomes import Outcomes
@@ -93,7 +93,7 @@ def replicable_rmax(
     shape = (model.horizon, model.n_states, model.n_actions)
     cells = math.prod(shape)
     if cells * shape[1] > _DENSE:
-        raise ReprlError(f"replicable-rmax must have H·S²·A of at most {_DENSE}, got {cells * shape[1]}")
+        raise InputError(f"replicable-rmax must have H·S²·A of at most {_DENSE}, got {cells * shape[1]}")
     design = (_paper if constants == "paper" else _practical)(shape, epsilon, rho, delta)
     share = math.ceil(RMAX_ROUNDS * cells)
     most = rounds if rounds is not None else cells + 1 if samples is None else share + 1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.spec import JOINT, Grade
-from reprl.errors import ReprlError, check_array, check_distribution, check_int
+from reprl.errors import InputError, check_array, check_distribution, check_int
 from reprl.randomness import DataStream
 
 
@@ -37,7 +37,7 @@ def race_disagreement(
     """
     p, q = _laws("first", first), _laws("second", second)
     if p.shape != q.shape:
-        raise ReprlError(f"both products must have one shape, got {p.shape} and {q.shape}")
+        raise InputError(f"both products must have one shape, got {p.shape} and {q.shape}")
     n, k = p.shape
     if grade.method == "product":
         apart = np.abs(p - q).sum(axis=1) / 2.0 if k == 2 else 1.0 - _row_agreement(p, q)
@@ -93,7 +93,7 @@ def _laws(name: str, laws: ArrayLike) -> NDArray[np.float64]:
     """Return laws whose rows add up to 1 exactly."""
     table = check_array(name, laws, 2)
     if table.shape[0] < 1 or table.shape[1] < 2:
-        raise ReprlError(f"{name} must have shape (n, k) with n at least 1 and k at least 2, got {table.shape}")
+        raise InputError(f"{name} must have shape (n, k) with n at least 1 and k at least 2, got {table.shape}")
     check_distribution(name, table)
     whole: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
     return whole

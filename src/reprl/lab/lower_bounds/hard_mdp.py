@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import InputError, check_int, quote
 from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.problems import Algorithm, Vector, sign_excess
 from reprl.lab.lower_bounds.simulation import SimulatedEpisodes, SimulatedParallel, as_table, episode_vectors
@@ -109,11 +109,11 @@ def signs_from_reprl(learner: ReprlLearner, *, n_states: int, horizon: int, n_ac
     """
     asked = learner.settings if isinstance(learner, ReprlLearner) else None
     if asked is None or (asked.access, asked.rule) != ("generative", "sampled"):
-        raise ReprlError(
+        raise InputError(
             f"learner must be a reprl learner with access='generative' and rule='sampled', got {quote(learner)}"
         )
     if asked.whole or (asked.calls is None and asked.constants == "practical"):
-        raise ReprlError("learner must have a size fixed beforehand, by calls or constants='paper' and shape='direct'")
+        raise InputError("learner must have a size fixed beforehand, by calls or constants='paper' and shape='direct'")
     public = make_hard_mdp(np.zeros(n_states * horizon), n_states=n_states, n_actions=n_actions)
     # The learner computes what it can prove from sample sizes alone, so a run on the public MDP has the same guarantee.
     rehearsal = GenerativeModel(public, 0)

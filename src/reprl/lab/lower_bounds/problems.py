@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_int, check_real
+from reprl.errors import InputError, check_array, check_int, check_real
 from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.sources import check_biases, check_example_law, check_vector
 from reprl.randomness import SharedKey, check_shared_key
@@ -38,7 +38,7 @@ class Algorithm:
     def __post_init__(self) -> None:
         """Refuse what cannot run."""
         if not callable(self.run) or not isinstance(self.guarantee, Guarantee):
-            raise ReprlError(f"an Algorithm must have a callable run and a Guarantee, got {self.run!r:.60}")
+            raise InputError(f"an Algorithm must have a callable run and a Guarantee, got {self.run!r:.60}")
         check_int("samples", self.samples, 1)
 
     def __call__(self, shared_key: SharedKey, source: Any) -> Vector:
@@ -95,7 +95,7 @@ def coin_excess(probabilities: ArrayLike, answer: ArrayLike) -> float:
     p = check_vector("probabilities", probabilities, 0.0, 1.0)
     v = _answer(answer, p.size, 0.0, 1.0)
     if not np.isin(v, (0.0, 1.0)).all():
-        raise ReprlError(f"answer must be a vector of 0 and 1, got {v[~np.isin(v, (0.0, 1.0))][0]:g}")
+        raise InputError(f"answer must be a vector of 0 and 1, got {v[~np.isin(v, (0.0, 1.0))][0]:g}")
     return float(np.abs(p - 0.5)[v != (p >= 0.5)].max(initial=0.0))
 
 
@@ -137,7 +137,7 @@ def check_hypotheses(hypotheses: ArrayLike, n_points: int | None = None) -> Vect
     table = check_array("hypotheses", hypotheses, 2)
     if 0 in table.shape or (n_points is not None and table.shape[1] != n_points):
         allowed = f"(K, {n_points})" if n_points is not None else "(K, D)"
-        raise ReprlError(f"hypotheses must have shape {allowed} and not be empty, got {table.shape}")
+        raise InputError(f"hypotheses must have shape {allowed} and not be empty, got {table.shape}")
     return _signs(table, "hypotheses")
 
 
@@ -164,14 +164,14 @@ def _error(law: Vector, labels: Vector) -> float:
 def _answer(answer: ArrayLike, n: int, low: float, high: float) -> Vector:
     v = check_array("answer", answer, 1)
     if v.size != n:
-        raise ReprlError(f"answer must have {n} coordinates, got {v.size}")
+        raise InputError(f"answer must have {n} coordinates, got {v.size}")
     if (v < low).any() or (v > high).any():
         bad = v[(v < low) | (v > high)][0]
-        raise ReprlError(f"answer must lie in [{low:g}, {high:g}], got {bad:g}")
+        raise InputError(f"answer must lie in [{low:g}, {high:g}], got {bad:g}")
     return v
 
 
 def _signs(values: Vector, name: str = "answer") -> Vector:
     if not (np.abs(values) == 1.0).all():
-        raise ReprlError(f"{name} must consist of −1 and +1, got {values[np.abs(values) != 1.0][0]:g}")
+        raise InputError(f"{name} must consist of −1 and +1, got {values[np.abs(values) != 1.0][0]:g}")
     return values

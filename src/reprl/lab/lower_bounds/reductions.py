@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.problems import Algorithm, Vector, check_hypotheses, sign
 from reprl.lab.lower_bounds.simulation import PaddedSource, SignExamples, unpermute
@@ -190,10 +190,10 @@ def _shattered(labels: Vector, points: ArrayLike) -> NDArray[np.int64]:
     where = np.asarray(points)
     fine = where.ndim == 1 and where.size and where.dtype.kind in "iu" and np.unique(where).size == where.size
     if not fine or where.min() < 0 or where.max() >= labels.shape[1]:
-        raise ReprlError(f"points must be different numbers from 0 to {labels.shape[1] - 1}, got {quote(points)}")
+        raise InputError(f"points must be different numbers from 0 to {labels.shape[1] - 1}, got {quote(points)}")
     patterns = np.unique(labels[:, where], axis=0).shape[0]
     if patterns < 2**where.size:
-        raise ReprlError(f"points must be shattered, with all {2**where.size} patterns in the class, got {patterns}")
+        raise InputError(f"points must be shattered, with all {2**where.size} patterns in the class, got {patterns}")
     return where.astype(np.int64)
 
 
@@ -203,5 +203,5 @@ def _wrap(algorithm: Algorithm, run: Any, *, epsilon: float) -> Algorithm:
 
 def _plus_minus(answer: Vector, n: int) -> Vector:
     if answer.shape != (n,) or not (np.abs(answer) == 1.0).all():
-        raise ReprlError(f"the inner algorithm must answer in {{−1, +1}} with {n} coordinates, got {quote(answer)}")
+        raise InputError(f"the inner algorithm must answer in {{−1, +1}} with {n} coordinates, got {quote(answer)}")
     return answer

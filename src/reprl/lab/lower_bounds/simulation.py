@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_int, check_probability, quote
+from reprl.errors import InputError, check_int, check_probability, quote
 from reprl.lab.lower_bounds.sources import Sizes, VectorSource, check_sizes, multinomials
 from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.counts import Counts
@@ -168,7 +168,7 @@ class SimulatedEpisodes:
     def step(self, action: int) -> Observation:
         """Take an action in the current state and return what is seen."""
         if self._h >= self.horizon:
-            raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
+            raise InputError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
         a = check_int("action", action, 0, self.n_actions - 1)
         move, coin = self._uniforms[2 * self._h + 1 : 2 * self._h + 3]
         reward = 0.0
@@ -220,7 +220,7 @@ class PaddedSource:
         """Open the view; samples are counted by the base."""
         self.n = 3 * base.n
         if sorted(order.tolist()) != list(range(self.n)):
-            raise ReprlError(f"order must be a permutation of 0 to {self.n - 1}, got {quote(order)}")
+            raise InputError(f"order must be a permutation of 0 to {self.n - 1}, got {quote(order)}")
         self._base, self._order = base, order
         self._chances = np.repeat([(1.0 + pad) / 2.0, (1.0 - pad) / 2.0], base.n)
 
@@ -301,5 +301,5 @@ def as_table(biases: Vector, n_states: int) -> Vector:
     """Lay n = H·S coordinates out as (H, S)."""
     states = check_int("n_states", n_states, 1)
     if biases.size % states:
-        raise ReprlError(f"n_states must divide the number of biases {biases.size}, got {n_states}")
+        raise InputError(f"n_states must divide the number of biases {biases.size}, got {n_states}")
     return biases.reshape(-1, states)

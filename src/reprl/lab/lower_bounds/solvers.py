@@ -16,7 +16,7 @@ from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.mechanisms import MECHANISMS, compact
 from reprl.coupling.rounding import round_vector
 from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, Grade
-from reprl.errors import ReprlError, check_choice, check_int, check_probability, check_real
+from reprl.errors import InputError, check_choice, check_int, check_probability, check_real
 from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.problems import Algorithm, Vector, check_hypotheses
 from reprl.lab.lower_bounds.sources import ExampleSource, VectorSource
@@ -212,7 +212,7 @@ def pac_learner(
 
     def run(key: SharedKey, source: ExampleSource) -> Vector:
         if source.n_points != labels.shape[1]:
-            raise ReprlError(f"the source must have {labels.shape[1]} points, as the hypotheses, got {source.n_points}")
+            raise InputError(f"the source must have {labels.shape[1]} points, as the hypotheses, got {source.n_points}")
         counts = source.tally(m)
         right = np.where(labels > 0.0, counts[:, 1], counts[:, 0]).sum(axis=1) / m
         if mechanism == "exponential":
@@ -232,7 +232,7 @@ def pac_learner(
 def check_dimension(source: VectorSource, n: int) -> None:
     """Refuse a source of another dimension."""
     if source.n != n:
-        raise ReprlError(f"the source must have {n} coordinates, as the algorithm, got {source.n}")
+        raise InputError(f"the source must have {n} coordinates, as the algorithm, got {source.n}")
 
 
 def _compact_examples(k: int, epsilon: float, rho: float, delta: float) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import ReprlError, check_array, check_distribution, check_int, quote
+from reprl.errors import InputError, check_array, check_distribution, check_int, quote
 from reprl.kernels import njit
 from reprl.mdp.draws import multinomial
 from reprl.randomness import DataStream
@@ -202,7 +202,7 @@ def check_example_law(law: ArrayLike) -> NDArray[np.float64]:
     """Return law as a (D, 2) table of probabilities that sum to 1."""
     table = check_array("law", law, 2)
     if table.shape[0] < 1 or table.shape[1] != 2:
-        raise ReprlError(f"law must have shape (D, 2) with D at least 1, got {table.shape}")
+        raise InputError(f"law must have shape (D, 2) with D at least 1, got {table.shape}")
     check_distribution("law", table.reshape(-1))
     whole: NDArray[np.float64] = table / table.sum()
     return whole
@@ -214,9 +214,9 @@ def check_sizes(sizes: Any, n: int) -> Sizes:
         return np.full(n, check_int("sizes", sizes, 1, _MOST), dtype=np.int64)
     wanted = np.asarray(sizes)
     if wanted.shape != (n,) or wanted.dtype.kind not in "iu":
-        raise ReprlError(f"sizes must be a whole number or {n} whole numbers, got {quote(sizes)}")
+        raise InputError(f"sizes must be a whole number or {n} whole numbers, got {quote(sizes)}")
     if wanted.min() < 0 or not 1 <= int(wanted.max()) <= _MOST:
-        raise ReprlError(
+        raise InputError(
             f"sizes must lie in [0, 2**62] and not all be 0, got {int(wanted.min())} to {int(wanted.max())}"
         )
     return wanted.astype(np.int64)
@@ -226,9 +226,9 @@ def check_vector(name: str, values: ArrayLike, low: float, high: float) -> NDArr
     """Return values as an (n,) vector in [low, high]."""
     vector = check_array(name, values, 1)
     if vector.size == 0:
-        raise ReprlError(f"{name} must have at least one coordinate, got an empty vector")
+        raise InputError(f"{name} must have at least one coordinate, got an empty vector")
     bad = (vector < low) | (vector > high)
     if bad.any():
         i = int(np.argmax(bad))
-        raise ReprlError(f"{name}[{i}] must lie in [{low:g}, {high:g}], got {vector[i]:g}")
+        raise InputError(f"{name}[{i}] must lie in [{low:g}, {high:g}], got {vector[i]:g}")
     return vector

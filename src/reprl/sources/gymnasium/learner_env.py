@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 
-from reprl.errors import ReprlError, check_int, quote
+from reprl.errors import InputError, check_int, quote
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from reprl.sources.episodes import EpisodicModel
@@ -75,7 +75,7 @@ class LearnerEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Take an action, if the budget has a sample left for it."""
         if self._h >= self.horizon:
-            raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
+            raise InputError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
         self._check_budget()
         seen, paid, ended, truncated, info = self.env.step(action)
         self._h += 1
@@ -85,7 +85,7 @@ class LearnerEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _check_budget(self) -> None:
         if self.samples_left == 0:
-            raise ReprlError(
+            raise InputError(
                 f"the budget of {self.samples:,} samples is spent: end training when env.samples_left is 0, or take "
                 "fewer steps"
             )
@@ -104,7 +104,7 @@ def open_for_learner(model: object, samples: int | None = None) -> Iterator[Lear
         yield LearnerEnv(model.env, model.data_seed, model.horizon, ledger=model.ledger, samples=samples)
         return
     if not isinstance(model, EpisodicModel):
-        raise ReprlError(f"a learner of environments needs access='episodic', got {quote(model)}")
+        raise InputError(f"a learner of environments needs access='episodic', got {quote(model)}")
     env = open_to_play(model.mdp)
     own = isinstance(env, TabularEnv)
     if isinstance(env, TabularEnv):
@@ -148,5 +148,5 @@ class Arena(NamedTuple):
         if opened is not env:
             opened.close()
         if limit is None:
-            raise ReprlError(f"horizon must be given for an environment without a time limit, got None for {title}")
+            raise InputError(f"horizon must be given for an environment without a time limit, got None for {title}")
         return cls(title, lambda: make_env(source), check_int("horizon", limit, 1, 10**6), opened is not env)

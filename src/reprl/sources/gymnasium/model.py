@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, blame, check_int, quote
+from reprl.errors import InputError, ReprlError, blame, check_int, quote
 from reprl.mdp.discounted import check_discount
 from reprl.mdp.gymnasium_tables import dynamics, publishes, reward_hull
 from reprl.mdp.policy import Policy, check_policy
@@ -63,7 +63,7 @@ def make_gymnasium(
         return GymnasiumModel(env, horizon, reward_range=reward_range, data_seed=data_seed, **env_options)
     if data_seed is not None:
         name = env if isinstance(env, str) else opened
-        raise ReprlError(
+        raise InputError(
             f"data_seed must not be given for {name}, which publishes its dynamics; got {quote(data_seed)}"
         )
     return _read(opened, horizon, reward_range)
@@ -88,7 +88,7 @@ def from_gymnasium(
     _check_horizon(horizon)
     opened = _open(env, env_options)
     if not publishes(opened):
-        raise ReprlError(f"environment must publish its dynamics as P and initial_state_distrib, got {quote(opened)}")
+        raise InputError(f"environment must publish its dynamics as P and initial_state_distrib, got {quote(opened)}")
     return _read(opened, horizon, reward_range)
 
 
@@ -97,7 +97,7 @@ def to_gymnasium(mdp: TabularMDP, data_seed: int | None = None) -> TabularEnv:
     from reprl.sources.gymnasium.tabular_env import TabularEnv
 
     if not isinstance(mdp, TabularMDP):
-        raise ReprlError(f"mdp must be a reprl.TabularMDP, got {quote(mdp)}")
+        raise InputError(f"mdp must be a reprl.TabularMDP, got {quote(mdp)}")
     return TabularEnv(mdp, data_seed)
 
 
@@ -219,7 +219,7 @@ class GymnasiumModel:
             length: steps of an episode; None for the horizon.
         """
         if self.discount is not None:
-            raise ReprlError(f"a model must have a horizon to be discounted, got discount {self.discount:g}")
+            raise InputError(f"a model must have a horizon to be discounted, got discount {self.discount:g}")
         steps = self.horizon if length is None else check_int("length", length, 1, 10**6)
         how = (self._options, self.origin, check_discount(discount))
         made = _rebuild(self._source, steps, self.reward_map, self.data_seed, *how)
@@ -229,7 +229,7 @@ class GymnasiumModel:
     def with_data_seed(self, data_seed: int | None = None) -> GymnasiumModel:
         """Return the same environment, opened anew, with other samples and an empty ledger."""
         if not self.reopens:
-            raise ReprlError(f"a model must be built from an id or a factory to be opened again, got {quote(self.env)}")
+            raise InputError(f"a model must be built from an id or a factory to be opened again, got {quote(self.env)}")
         return self.for_run(data_seed)
 
     def for_run(self, data_seed: int | None = None) -> GymnasiumModel:
@@ -243,7 +243,7 @@ class GymnasiumModel:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what opens the environment again; an id travels as what it is registered as, here."""
         if not self.reopens:
-            raise ReprlError(f"a model must be built from an id or a factory to be opened again, got {quote(self.env)}")
+            raise InputError(f"a model must be built from an id or a factory to be opened again, got {quote(self.env)}")
         by_id = isinstance(self._source, str)
         source, options = (self.env.spec, {}) if by_id else (self._source, self._options)
         return _rebuild, (source, self.horizon, self.reward_map, self.data_seed, options, self.origin, self.discount)
@@ -275,7 +275,7 @@ class GymnasiumModel:
     def step(self, action: int) -> Observation:
         """Take an action in the current state and return what is seen."""
         if self._h >= self.horizon:
-            raise ReprlError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
+            raise InputError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
         quick = type(action) is int and 0 <= action < self.n_actions  # this line is passed once a sample
         a = action if quick else check_int("action", action, 0, self.n_actions - 1)
         reward = 0.0
@@ -288,7 +288,7 @@ class GymnasiumModel:
             self.ledger.samples += 1
             if truncated and not terminated and self._h < self.horizon:
                 limit = f"{self.env} truncated an episode at step {self._h}"
-                raise ReprlError(
+                raise InputError(
                     f"{limit}: lift its time limit or take a horizon of at most {self._h}, got {self.horizon}"
                 )
             reward = self._checked(paid)
@@ -337,7 +337,7 @@ class GymnasiumModel:
         try:
             return self.observations.encode(member)
         except ReprlError as error:
-            raise ReprlError(f"{error} at step {self._h}") from None
+            raise type(error)(f"{error} at step {self._h}") from None
 
     def _checked(self, paid: Any) -> float:
         low, high = self.reward_map
@@ -346,7 +346,7 @@ class GymnasiumModel:
         except (TypeError, ValueError):
             reward = math.nan
         if not low <= reward <= high:
-            raise ReprlError(
+            raise InputError(
                 f"reward at step {self._h} must lie in reward_range [{low:g}, {high:g}], got {quote(paid)}"
             )
         return reward
@@ -374,7 +374,7 @@ def _rebuild(
 
 def _check_horizon(horizon: int | None) -> int:
     if horizon is None:
-        raise ReprlError("horizon must be given for a Gymnasium environment, got None")
+        raise InputError("horizon must be given for a Gymnasium environment, got None")
     return check_int("horizon", horizon, 1, 10**6)
 
 
@@ -413,12 +413,12 @@ def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
             return gymnasium.make(source.removeprefix("gym:"), **{"max_episode_steps": -1, **options})
         except (gymnasium.error.Error, TypeError, ValueError, KeyError, AttributeError, ImportError) as error:
             reason = " ".join(str(error).split())
-            raise ReprlError(f"gymnasium must be able to make {quote(source)} with these options: {reason}") from None
+            raise InputError(f"gymnasium must be able to make {quote(source)} with these options: {reason}") from None
     if options:
-        raise ReprlError(f"environment options must come with a Gymnasium id, got {quote(options)}")
+        raise InputError(f"environment options must come with a Gymnasium id, got {quote(options)}")
     env = source if isinstance(source, gymnasium.Env) else source() if callable(source) else None
     if not isinstance(env, gymnasium.Env):
-        raise ReprlError(f"environment must be a Gymnasium id, a factory or a gymnasium.Env, got {quote(source)}")
+        raise InputError(f"environment must be a Gymnasium id, a factory or a gymnasium.Env, got {quote(source)}")
     return env
 
 
@@ -433,7 +433,7 @@ def check_range(bounds: Any) -> RewardMap:
     except (TypeError, ValueError):
         low = high = math.nan
     if not (math.isfinite(high - low) and low < high and low <= 0.0 <= high):
-        raise ReprlError(f"reward_range must be (low, high) with low ≤ 0 ≤ high and low < high, got {quote(bounds)}")
+        raise InputError(f"reward_range must be (low, high) with low ≤ 0 ≤ high and low < high, got {quote(bounds)}")
     return RewardMap(low, high)
 
 
@@ -445,7 +445,7 @@ def _declared_range(env: gymnasium.Env[Any, Any], bounds: Any) -> RewardMap:
         return reward_hull(env)
     known = getattr(env.unwrapped, "reward_range", None)
     if not isinstance(known, tuple) or len(known) != 2:
-        raise ReprlError(
+        raise InputError(
             "reward_range must be given as (low, high) for an environment that does not publish it, got None "
             "(--reward-range LOW HIGH)"
         )

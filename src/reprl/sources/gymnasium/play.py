@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reprl.errors import ReprlError, blame, quote
+from reprl.errors import InputError, ReprlError, blame, quote
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -90,7 +90,7 @@ def play(policy: Policy, env: Env, seed: int, steps: int | None = None) -> Episo
         try:
             action = policy.act(seen, step)
         except ReprlError as error:
-            raise ReprlError(f"this policy must fit the environment {quote(env)}: {error}") from None
+            raise InputError(f"this policy must fit the environment {quote(env)}: {error}") from None
         picture = _draw(env)
         before = seen
         seen, paid, ended, truncated, _ = _guarded(env, "step", action)

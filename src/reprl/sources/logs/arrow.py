@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import DependencyError, DocumentError, InputError, ReprlError, quote
 from reprl.sources.logs.tables import CHUNK, Chunk, Coded, Table, find_columns
 
 BLOCK = 1 << 20
@@ -23,13 +23,15 @@ _ROW = re.compile(r"Row #(\d+): ")
 def open_file(path: Path, wanted: Mapping[str, tuple[str, bool]], what: str = "log") -> Table:
     """Open a file; wanted maps roles to columns and whether they must be there."""
     if not path.name.lower().endswith(_FORMATS):
-        raise ReprlError(f"{what} must be a file that ends in {', '.join(_FORMATS)}; got {quote(str(path))}")
+        raise InputError(f"{what} must be a file that ends in {', '.join(_FORMATS)}; got {quote(str(path))}")
     if not path.is_file():
-        raise ReprlError(f"cannot read {path}: no such file")
+        raise InputError(f"cannot read {path}: no such file")
     try:
         import pyarrow as pyarrow
     except ImportError:
-        raise ReprlError(f"{path} must be read with PyArrow, which is missing: pip install 'reprl[logs]'") from None
+        raise DependencyError(
+            f"{path} must be read with PyArrow, which is missing: pip install 'reprl[logs]'"
+        ) from None
     name = str(path)
     if path.name.lower().endswith(".parquet"):
         with _naming(name), _parquet(path) as file:
@@ -60,7 +62,7 @@ def _naming(name: str) -> Iterator[None]:
         text = str(error)
         row = _ROW.search(text)
         place = f", row {int(row[1]) - 1}" if row else ""  # its count begins with the header
-        raise ReprlError(f"{name}{place} cannot be read: {quote(_ROW.sub('', text), 300)}") from None
+        raise DocumentError(f"{name}{place} cannot be read: {quote(_ROW.sub('', text), 300)}") from None
 
 
 def _parquet(path: Path) -> Any:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data
@@ -121,7 +121,7 @@ class Numbering:
         if new.size:
             size = self.keys.size
             if size + new.size > MOST_OUTCOMES:
-                raise ReprlError(
+                raise InputError(
                     f"log must show at most {MOST_OUTCOMES} different outcomes (step, state, action, next state, "
                     f"reward), got more: a larger reward_step, such as 0.01, keeps rewards together"
                 )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, quote
+from reprl.errors import InputError, ReprlError, quote
 from reprl.sources.logs.spec import LogSpec, text_of
 from reprl.sources.logs.tables import Coded, Table, Unhashable
 from reprl.storage.documents import MAX_TEXT
@@ -52,9 +52,9 @@ class Words:
             self._kind = self._kind or kind
             try:
                 if kind != self._kind:
-                    raise ReprlError(f"must be {self._kind}, as in the rows before, got {kind}, {quote(label)}")
+                    raise InputError(f"must be {self._kind}, as in the rows before, got {kind}, {quote(label)}")
                 if isinstance(label, Unhashable):
-                    raise ReprlError(f"must be a label that can be hashed, got {label!s}")
+                    raise InputError(f"must be a label that can be hashed, got {label!s}")
                 texts[number] = text_of("label", label)
             except ReprlError as error:
                 row = base + int(np.argmax(codes == number))
@@ -111,7 +111,7 @@ def find_labels(table: Table, allowed: Mapping[str, Iterable[str]] | None = None
             words["next_state"].collect(chunk["next_state"], row, None if ended is None else ~ended)
         row += chunk["state"].codes.size
     if not row:
-        raise ReprlError(f"{table.name} must have at least one row, got none")
+        raise InputError(f"{table.name} must have at least one row, got none")
     named = allowed or {}
     states = {**words["state"].texts, **words["next_state"].texts, **dict.fromkeys(named)}
     actions = {**words["action"].texts, **dict.fromkeys(text for some in named.values() for text in some)}
@@ -135,7 +135,7 @@ def read_allowed(path: str | os.PathLike[str], columns: Mapping[str, str]) -> di
             found.setdefault(text_of("allowed", states[s]), {})[text_of("allowed", actions[a])] = None
         row += chunk["state"].codes.size
     if not row:
-        raise ReprlError(f"{table.name} must have at least one row, got none")
+        raise InputError(f"{table.name} must have at least one row, got none")
     return {state: tuple(some) for state, some in found.items()}
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError
+from reprl.errors import InputError
 from reprl.mdp.dynamics import Data
 from reprl.mdp.homogeneity import StepCounts
 from reprl.mdp.outcomes import Outcomes
@@ -85,7 +85,7 @@ def read_log(table: Table, spec: LogSpec, *, pooled: bool = False) -> Log:
         held = block.part(slice(-1, None))
         row += rows.h.size
     if held is None:
-        raise ReprlError(f"{table.name} must have at least one row, got none")
+        raise InputError(f"{table.name} must have at least one row, got none")
     counting.add(held, None, row - 1)
     return counting.log()
 
@@ -129,7 +129,7 @@ class _Counting:
         self._outcomes, self._slots, self._starts, self._digits = Numbering(), Tally(), Tally(), Digits()
         self._given = "next_state" in table.columns
         if spec.discount is not None and not self._given and "done" not in table.columns:
-            raise ReprlError(
+            raise InputError(
                 f"{table.name} must have a column next_state or done for a discount, as nothing else says whether an "
                 f"episode ended with its last row, got {', '.join(table.columns.values())}"
             )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_int, check_real, quote
+from reprl.errors import InputError, check_int, check_real, quote
 from reprl.mdp.discounted import check_discount, episode_length
 from reprl.mdp.tabular import Labels, RewardMap
 from reprl.sources.environment import Environment
@@ -60,7 +60,7 @@ class LogSpec:
             object.__setattr__(self, "discount", check_discount(self.discount))
         if self.length is not None:
             if self.discount is None:
-                raise ReprlError(f"length must come with a discount, got {quote(self.length)}")
+                raise InputError(f"length must come with a discount, got {quote(self.length)}")
             check_int("length", self.length, 1, 2**62)
         for name in ("states", "actions"):
             labels = check_labels(name, getattr(self, name))
@@ -69,7 +69,7 @@ class LogSpec:
         object.__setattr__(self, "reward_range", (low, high))
         step = check_real("reward_step", self.reward_step, 0.0, 1.0, open_high=False)
         if abs(1.0 / step - round(1.0 / step)) > 1e-9 or step < 1.0 / _MOST_STEPS:
-            raise ReprlError(f"reward_step must be 1 over a whole number up to {_MOST_STEPS}, got {self.reward_step:g}")
+            raise InputError(f"reward_step must be 1 over a whole number up to {_MOST_STEPS}, got {self.reward_step:g}")
         check_real("support", self.support, 0.0, 1.0, open_high=False)
         check_real("reach", self.reach, 0.0, 1.0)
         if self.allowed is not None:
@@ -77,7 +77,7 @@ class LogSpec:
         cells = self.horizon * self.n_states * self.n_actions
         if cells > 2**28 or cells * self.n_states * (self.reward_steps + 1) >= 2**62:
             sizes = f"{self.horizon} steps, {len(self.states)} states, {self.n_actions} actions"
-            raise ReprlError(f"log must have at most 2**28 cells and 2**62 possible outcomes, got {sizes}")
+            raise InputError(f"log must have at most 2**28 cells and 2**62 possible outcomes, got {sizes}")
 
     @property
     def n_states(self) -> int:
@@ -167,13 +167,13 @@ class LogSpec:
         """Return what a recipe says of a log."""
         options = dict(environment.options)
         if set(options) - set(_MORE) != set(_OPTIONS) or not isinstance(options["columns"], Mapping):
-            raise ReprlError(f"options of a log must be {', '.join(_OPTIONS)}; got {quote(list(options))}")
+            raise InputError(f"options of a log must be {', '.join(_OPTIONS)}; got {quote(list(options))}")
         del options["columns"]
         spec = cls(horizon=environment.horizon, **options)
         found = (spec.n_states, spec.n_actions, spec.discount, spec.digest)
         stated = (environment.n_states, environment.n_actions, environment.discount, environment.digest)
         if found != stated:
-            raise ReprlError(f"sizes, discount and digest of a log must be {found} for these labels, got {stated}")
+            raise InputError(f"sizes, discount and digest of a log must be {found} for these labels, got {stated}")
         return spec
 
 
@@ -184,14 +184,14 @@ def _check_allowed(allowed: object, states: tuple[str, ...], actions: tuple[str,
     rows: list[Any] = list(allowed) if isinstance(allowed, Iterable) and not isinstance(allowed, str) else []
     if len(rows) != len(states):
         wanted = f"({len(states)}, {len(actions)}) booleans, or actions for each of the {len(states)} states"
-        raise ReprlError(f"allowed must be {wanted}, got {quote(allowed)}")
+        raise InputError(f"allowed must be {wanted}, got {quote(allowed)}")
     found = []
     for s, row in enumerate(rows):
         items = np.asarray(row)
         if items.dtype.kind == "b" and items.shape == (len(actions),):
             items = np.flatnonzero(items)
         if items.ndim != 1 or not items.size or items.dtype.kind not in "iu":
-            raise ReprlError(f"allowed[{s}] must hold at least one action, by number or booleans, got {quote(row)}")
+            raise InputError(f"allowed[{s}] must hold at least one action, by number or booleans, got {quote(row)}")
         numbers = sorted({check_int(f"allowed[{s}]", int(a), 0, len(actions) - 1) for a in items})
         found.append(tuple(numbers))
     return tuple(found)
@@ -203,7 +203,7 @@ def labels_allowed(allowed: Mapping[Any, Any]) -> dict[str, tuple[str, ...]]:
     for state, actions in allowed.items():
         name = text_of("allowed", state)
         if name in found:
-            raise ReprlError(f"allowed must name every state once, got {quote(name)} twice")
+            raise InputError(f"allowed must name every state once, got {quote(name)} twice")
         found[name] = check_labels(f"allowed[{quote(name)}]", actions)
     return found
 
@@ -214,14 +214,14 @@ def _numbers(
     """The numbers of the actions that may be taken in each state."""
     places = {text: a for a, text in enumerate(actions)}
     for name in allowed.keys() - set(states):
-        raise ReprlError(f"allowed must name states among {_few(states)}; got {quote(name)}")
+        raise InputError(f"allowed must name states among {_few(states)}; got {quote(name)}")
     rows = []
     for state in states:
         if state not in allowed:
-            raise ReprlError(f"allowed must say what may be done in every state, got nothing for {quote(state)}")
+            raise InputError(f"allowed must say what may be done in every state, got nothing for {quote(state)}")
         for action in allowed[state]:
             if action not in places:
-                raise ReprlError(
+                raise InputError(
                     f"allowed[{quote(state)}] must name actions among {_few(actions)}; got {quote(action)}"
                 )
         rows.append([places[action] for action in allowed[state]])
@@ -235,14 +235,14 @@ def _few(texts: Sequence[str]) -> str:
 def check_labels(name: str, labels: object) -> tuple[str, ...]:
     """Return labels as texts, each once."""
     if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise ReprlError(f"{name} must be a list of labels, got {quote(labels)}")
+        raise InputError(f"{name} must be a list of labels, got {quote(labels)}")
     texts = tuple(text_of(name, label) for label in labels)
     if not texts:
-        raise ReprlError(f"{name} must be a list of at least one label, got none")
+        raise InputError(f"{name} must be a list of at least one label, got none")
     seen: set[str] = set()
     for text in texts:
         if text in seen:
-            raise ReprlError(f"{name} must name every label once, got {quote(text)} twice")
+            raise InputError(f"{name} must name every label once, got {quote(text)} twice")
         seen.add(text)
     return texts
 
@@ -255,5 +255,5 @@ def text_of(name: str, label: object) -> str:
         label = int(label)
     text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
     if not text or len(text) > MAX_TEXT:
-        raise ReprlError(f"{name} must have 1 to {MAX_TEXT} characters, got {quote(label)}")
+        raise InputError(f"{name} must have 1 to {MAX_TEXT} characters, got {quote(label)}")
     return text

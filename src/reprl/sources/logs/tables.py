@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import ReprlError, check_choice, hint, quote
+from reprl.errors import InputError, check_choice, hint, quote
 
 ROLES = ("episode", "step", "state", "action", "reward", "next_state", "done")
 """What a column can be; also the names that are looked for when nobody says otherwise."""
@@ -44,9 +44,9 @@ class Table(NamedTuple):
     """Role → column, of those that are there."""
     chunks: Callable[[], Iterator[Chunk]]
 
-    def fault(self, row: int, role: str, message: str) -> ReprlError:
+    def fault(self, row: int, role: str, message: str) -> InputError:
         """Return an error that names file, row and column; rows count from 1, without a header."""
-        return ReprlError(f"{self.name}, row {row + 1}, column {self.columns.get(role, role)!r} {message}")
+        return InputError(f"{self.name}, row {row + 1}, column {self.columns.get(role, role)!r} {message}")
 
 
 def open_table(log: Any, columns: Mapping[str, str | None] | None = None) -> Table:
@@ -73,14 +73,14 @@ def open_table(log: Any, columns: Mapping[str, str | None] | None = None) -> Tab
     if isinstance(log, Mapping) or (hasattr(log, "columns") and hasattr(log, "iloc")):
         return _open_arrays(log, wanted)
     allowed = "a path to CSV or Parquet, a DataFrame, a PyArrow table, a mapping of arrays or a Minari dataset"
-    raise ReprlError(f"log must be {allowed}, got {quote(log)}")
+    raise InputError(f"log must be {allowed}, got {quote(log)}")
 
 
 def _wanted(columns: Mapping[str, str | None] | None) -> dict[str, tuple[str, bool]]:
     """Role → (column, whether it must be there)."""
     wanted = {role: (role, role in NEEDED) for role in ROLES}
     if columns is not None and not isinstance(columns, Mapping):
-        raise ReprlError(f"columns must map roles ({', '.join(ROLES)}) to names, got {quote(columns)}")
+        raise InputError(f"columns must map roles ({', '.join(ROLES)}) to names, got {quote(columns)}")
     for role, name in (columns or {}).items():
         check_choice("columns", role, ROLES)
         if name is None and role not in NEEDED:
@@ -88,7 +88,7 @@ def _wanted(columns: Mapping[str, str | None] | None) -> dict[str, tuple[str, bo
         elif isinstance(name, str) and name:
             wanted[role] = (name, True)
         else:
-            raise ReprlError(f"columns[{role!r}] must be the name of a column, got {quote(name)}")
+            raise InputError(f"columns[{role!r}] must be the name of a column, got {quote(name)}")
     return wanted
 
 
@@ -98,13 +98,13 @@ def find_columns(names: list[Any], wanted: Mapping[str, tuple[str, bool]], sourc
     for role, (name, needed) in wanted.items():
         times = sum(1 for other in names if isinstance(other, str) and other == name)
         if times > 1:
-            raise ReprlError(f"{source} must have one column {name!r}, got {times}")
+            raise InputError(f"{source} must have one column {name!r}, got {times}")
         if times:
             found[role] = name
         elif needed:
             known = [other for other in names if isinstance(other, str)]
             shown = quote(", ".join(known) or "none", 200)
-            raise ReprlError(f"{source} must have the column {name!r}, the {role}; got {shown}{hint(name, known)}")
+            raise InputError(f"{source} must have the column {name!r}, the {role}; got {shown}{hint(name, known)}")
     return found
 
 
@@ -114,7 +114,7 @@ def _open_arrays(log: Any, wanted: Mapping[str, tuple[str, bool]]) -> Table:
     arrays = {role: _array(name, log[name]) for role, name in used.items()}
     lengths = {used[role]: array.size for role, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        raise ReprlError(f"log must have columns of one length, got {quote(lengths, 200)}")
+        raise InputError(f"log must have columns of one length, got {quote(lengths, 200)}")
     size = next(iter(lengths.values()))
 
     def chunks() -> Iterator[Chunk]:
@@ -135,14 +135,14 @@ def _array(name: str, values: Any) -> NDArray[Any]:
         try:
             items = list(values)
         except TypeError:
-            raise ReprlError(f"log column {name!r} must be an array, got {quote(values)}") from None
+            raise InputError(f"log column {name!r} must be an array, got {quote(values)}") from None
         if len({type(item) for item in items}) == 1 and isinstance(items[0], bool | int | float | str):
             values = np.asarray(items)
         else:
             values = np.empty(len(items), dtype=object)
             values[:] = items
     if values.ndim != 1:
-        raise ReprlError(f"log column {name!r} must have one axis, got shape {values.shape}")
+        raise InputError(f"log column {name!r} must have one axis, got shape {values.shape}")
     return np.asarray(values)
 
 
@@ -200,7 +200,7 @@ def _open_episodes(dataset: Any, columns: Mapping[str, str | None] | None) -> Ta
     from reprl.mdp.spaces import Codec
 
     if columns:
-        raise ReprlError(f"columns must be left out for a Minari dataset, got {quote(columns)}")
+        raise InputError(f"columns must be left out for a Minari dataset, got {quote(columns)}")
     observations = Codec(dataset.observation_space, "observation")
     actions = Codec(dataset.action_space, "action")
 
