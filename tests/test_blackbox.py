@@ -24,7 +24,8 @@ from reprl.mdp.draws import draw_outcome
 from reprl.mdp.tabular import TabularMDP
 from reprl.paper.black_box import explore_runs
 from reprl.paper.q_explore import explore
-from reprl.paper.rep_explore import Stage, find_partition
+from reprl.paper.rep_explore import Stage
+from reprl.paper.rep_level_explore import find_partition
 from reprl.paper.runs import Exploration, Orders, RunSettings
 from reprl.randomness import DataStream
 from reprl.sources.episodes import EpisodicModel

@@ -10,9 +10,9 @@ import pytest
 
 import reprl
 from reprl.learning import practical_episodic as episodic
+from reprl.learning.loss import ignoring_cost
 from reprl.learning.practical import decide
 from reprl.mdp.dynamics import Data
-from reprl.paper.loss import ignoring_cost
 from reprl.paper.q_explore import explore
 from reprl.paper.runs import Exploration, RunSettings, join, resample_missed
 from tests.statistics import FALSE_ALARM, exceeds, keeps

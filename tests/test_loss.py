@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.learning.loss import best_value, ignoring_cost, policy_loss_bound
 from reprl.mdp.dynamics import Data
-from reprl.paper.loss import best_value, ignoring_cost, policy_loss_bound
 
 
 def exact(mdp: reprl.TabularMDP, times: int = 64) -> Data:

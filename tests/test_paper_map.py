@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,8 @@ def rows() -> list[dict[str, str]]:
 
 
 def resolve(name: str) -> Any:
-    """Import `room.module.Class.method`, named from the package."""
-    parts = name.split(".")
-    found: Any = importlib.import_module(".".join(["reprl", *parts[:2]]))
-    for part in parts[2:]:
-        found = getattr(found, part)
-    return found
+    """Import `package.module.Class.method`, named from reprl."""
+    return pkgutil.resolve_name(f"reprl.{name}")
 
 
 def functions_in(file: str) -> set[str]:
@@ -80,7 +76,7 @@ def test_every_algorithm_runs_in_a_learner_at_scaled_sizes() -> None:
 
 def test_names_that_do_not_exist_are_found_out() -> None:
     with pytest.raises(AttributeError):
-        resolve("decide.best_arm.best_leg")
+        resolve("paper.rep_var_bandit.best_leg")
     assert "test_nothing" not in functions_in("test_best_arm.py")
 
 

@@ -20,7 +20,8 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.tiers import Tiers
 from reprl.paper.q_explore import explore
-from reprl.paper.rep_explore import Explored, Stage, collect_data, draw_ignored, find_partition, stack_tiers
+from reprl.paper.rep_explore import Stage, draw_ignored
+from reprl.paper.rep_level_explore import Explored, collect_data, find_partition, stack_tiers
 from reprl.paper.runs import Exploration, RunSettings
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel

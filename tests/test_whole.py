@@ -20,11 +20,12 @@ from experiments.whole import present
 from reprl.coupling.spec import Grade
 from reprl.lab import sharp
 from reprl.lab.planner import plan
+from reprl.learning.full import run_full_algorithm
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import Constants, Task, paper_calls
-from reprl.paper.full import run_whole, settle
+from reprl.paper.full import ignore_starved
 from reprl.paper.q_agent import explore_episodes, make_agent, make_schedule, restart
 from reprl.paper.rep_var_bandit import plan_best_arm
 from tests.statistics import FALSE_ALARM, exceeds, keeps
@@ -172,18 +173,18 @@ def test_states_whose_fresh_data_lack_an_action_are_ignored() -> None:
     full = reprl.GenerativeModel(mdp, 1).sample(3)
     hits = full.hits.copy()
     hits[full.outcomes.slots(0, 0, 1)[1]] = 0
-    tiers = settle(Tiers.from_levels([[1, 2], [2, 1]], 3), Counts(full.outcomes, hits))
+    tiers = ignore_starved(Tiers.from_levels([[1, 2], [2, 1]], 3), Counts(full.outcomes, hits))
     assert tiers.level.tolist() == [[3, 2], [2, 1]]
 
 
 def test_direct_runs_make_one_learner() -> None:
     asked = Settings(**SCALED, scale=0.03, shape="direct")
     model = reprl.EpisodicModel(small(), 1)
-    found = run_whole(model, reprl.SharedKey(1), asked)
+    found = run_full_algorithm(model, reprl.SharedKey(1), asked)
     assert found.ballots == ()
     assert found.constants is not None
     assert model.ledger.episodes == found.constants.each
-    kept = run_whole(
+    kept = run_full_algorithm(
         reprl.EpisodicModel(small(), 1),
         reprl.SharedKey(1),
         asked,
@@ -207,7 +208,9 @@ def test_boosting_parts_fewer_pairs_than_what_it_boosts() -> None:
     asked = Settings(**{**SCALED, "epsilon": 1.0}, scale=0.1, access="generative", mechanism="exponential")
     apart = base = 0
     for i in range(40):
-        one, two = (run_whole(reprl.GenerativeModel(mdp, 2 * i + half), reprl.SharedKey(i), asked) for half in (0, 1))
+        one, two = (
+            run_full_algorithm(reprl.GenerativeModel(mdp, 2 * i + half), reprl.SharedKey(i), asked) for half in (0, 1)
+        )
         apart += one.policy != two.policy
         base += sum(a.policies[0] != b.policies[0] for a, b in zip(one.ballots, two.ballots, strict=True))
     assert exceeds(base, 160, 0.1) < FALSE_ALARM, base
@@ -224,7 +227,7 @@ def test_the_papers_parallel_shape_is_proven_and_refused_by_its_size() -> None:
     settings = Settings(**{**asked, "epsilon": 2.0}, mechanism="exponential", rounding="vector")
     paper = settings.constants_for(2, 2, 2)
     few = replace(paper, candidates=2, frequencies=2)  # the sizes of a learner are the paper's; only fewer of them
-    found = run_whole(reprl.GenerativeModel(small(), 1), reprl.SharedKey(1), settings, constants=few)
+    found = run_full_algorithm(reprl.GenerativeModel(small(), 1), reprl.SharedKey(1), settings, constants=few)
     assert found.induction is not None
     assert found.induction.guarantee.status == "proven"
     assert found.induction.guarantee.rho <= 0.01

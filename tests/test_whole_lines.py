@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.learning.full import run_full_algorithm
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
-from reprl.paper.full import run_whole
 
 S, A, H = 3, 2, 2
 RHO, DELTA, EPSILON = 0.1, 0.1, 0.5
@@ -63,13 +63,13 @@ CONSTANTS = replace(
 LOOKED_AT = 2000
 """Calls among which the agent's tables are kept, before and after."""
 PLACES = {
-    "learning.boosting": ("heavy_hitters", "best_arm"),
-    "learning.whole": ("find_partition", "collect_data", "settle", "tiered_induction"),
-    "explore.rep_explore": ("explore", "draw_ignored", "stack_tiers"),
-    "explore.qexplore": ("restart", "explore_episodes", "mark_short"),
-    "explore.qagent": ("update",),
-    "decide.induction": ("multi_best_arm",),
-    "decide.best_arm": ("exponential", "draw", "round_vector"),
+    "paper.boosting": ("heavy_hitters", "best_arm"),
+    "paper.full": ("ignore_starved", "tiered_induction"),
+    "paper.rep_level_explore": ("find_partition", "collect_data", "explore", "draw_ignored", "stack_tiers"),
+    "paper.q_explore": ("restart", "explore_episodes", "mark_short"),
+    "paper.q_agent": ("update",),
+    "paper.rep_rl_bandit": ("multi_best_arm",),
+    "paper.rep_var_bandit": ("exponential", "draw", "round_vector"),
 }
 
 
@@ -106,7 +106,7 @@ def run() -> Any:
                 patch.setattr(module, name, wrap(name, getattr(module, name)))
         patch.setattr(Counts, "mean_return", wrap("mean_return", Counts.mean_return))
         model = reprl.EpisodicModel(world(), 5)
-        found = run_whole(model, reprl.SharedKey(3), SETTINGS, constants=CONSTANTS)
+        found = run_full_algorithm(model, reprl.SharedKey(3), SETTINGS, constants=CONSTANTS)
     return events, found, model
 
 
@@ -344,7 +344,9 @@ def bandits(run: Any) -> bool:
     """2(a)i. RepVarBandit on every tier ℓ < L, accuracy ε_ℓ, failure δ/(HL)."""
     share = CONSTANTS.delta / (H * (TIERS - 1))
     found = calls(run, "multi_best_arm")
-    cells = sum(len({int(x) for x in row} - {TIERS}) for event in calls(run, "settle") for row in event.result.level)
+    cells = sum(
+        len({int(x) for x in row} - {TIERS}) for event in calls(run, "ignore_starved") for row in event.result.level
+    )
     return len(found) == cells and all(
         event.args["epsilon"] in CONSTANTS.by_tier and math.isclose(event.args["delta"], share) for event in found
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from experiments.whole import plan
 from reprl.errors import ReprlError
+from reprl.learning.full import run_full_algorithm
 from reprl.learning.learner import make_settings
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
@@ -18,7 +19,8 @@ from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.tiers import Tiers, check_niceness
 from reprl.paper.constants import Constants
-from reprl.paper.full import explore_tiers, run_whole, settle
+from reprl.paper.full import ignore_starved
+from reprl.paper.rep_level_explore import rep_level_explore
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.episodes import EpisodicModel
@@ -38,7 +40,7 @@ def _run(mdp: TabularMDP, asked: Settings, name: str, number: int, half: int) ->
     model = EpisodicModel(mdp, DataStream(plan.SEED, f"{name}/{number}/{half}").key)
     key = SharedKey(plan.SEED).derive(name, number)
     try:
-        return run_whole(model, key, asked), model.ledger.samples
+        return run_full_algorithm(model, key, asked), model.ledger.samples
     except ReprlError as error:
         if "no policy was learned" not in str(error):
             raise
@@ -101,7 +103,7 @@ def boosting(world: str, scale: float, pairs: int) -> dict[str, Any]:
         for half in range(2):
             seed = DataStream(plan.SEED, f"boosting/{world}/{scale}/{number}/{half}").key
             try:
-                found.append(run_whole(GenerativeModel(mdp, seed), key, asked, constants=used))
+                found.append(run_full_algorithm(GenerativeModel(mdp, seed), key, asked, constants=used))
             except ReprlError as error:
                 if "no policy was learned" not in str(error):
                     raise
@@ -149,8 +151,8 @@ def tiers(world: str, runs: int) -> dict[str, Any]:
     for number in range(runs):
         model = EpisodicModel(mdp, DataStream(plan.SEED, f"tiers/{world}/{number}").key)
         key = SharedKey(plan.SEED).derive("tiers", world, number)
-        explored = explore_tiers(model, key.derive("explore"), asked, constants)
-        partition = settle(explored.tiers, explored.counts)
+        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), grade=task.partition)
+        partition = ignore_starved(explored.tiers, explored.counts)
         for name, pessimism in (("with", 1.0), ("without", 0.0)):
             induction = tiered_induction(
                 key.derive("decide"),

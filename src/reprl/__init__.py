@@ -29,7 +29,7 @@ _HOMES = {
     "errors": ("ReprlError",),
     "guarantee": ("Guarantee",),
     "learning.adapters": ("env_learner",),
-    "paper.boosting": ("boost",),
+    "learning.boost": ("boost",),
     "learning.check": ("check_learner",),
     "assurance.certificate": ("Certificate",),
     "learning.learner": ("LearnResult", "certify", "learn", "learner"),
@@ -104,6 +104,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.lab.planner import Plan as Plan
     from reprl.lab.planner import plan as plan
     from reprl.learning.adapters import env_learner as env_learner
+    from reprl.learning.boost import boost as boost
     from reprl.learning.check import check_learner as check_learner
     from reprl.learning.learner import LearnResult as LearnResult
     from reprl.learning.learner import certify as certify
@@ -121,7 +122,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from reprl.mdp.tabular import TabularMDP as TabularMDP
     from reprl.mdp.tiers import Tiers as Tiers
     from reprl.mdp.tiers import check_niceness as check_niceness
-    from reprl.paper.boosting import boost as boost
     from reprl.paper.rep_var_bandit import Decision as Decision
     from reprl.paper.rep_var_bandit import best_arm as best_arm
     from reprl.paper.rep_var_bandit import multi_best_arm as multi_best_arm

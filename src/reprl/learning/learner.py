@@ -16,6 +16,7 @@ from reprl.execution.progress import progress_bar
 from reprl.execution.terminal import open_card, visible
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import run_canonical, source, with_hint
+from reprl.learning.full import run_full_algorithm
 from reprl.learning.practical_episodic import practical_run, run_episodic
 from reprl.learning.practical_parallel import run_generative
 from reprl.learning.protocol import Run, number_within
@@ -25,7 +26,6 @@ from reprl.mdp.discounted import reduced_horizon
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
-from reprl.paper.full import run_whole
 from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -359,13 +359,13 @@ class ReprlLearner:
         if self.settings.whole:
             if checkpoint is not None:
                 raise InputError(f"checkpoint must be None for the whole algorithm, got {checkpoint.folder}")
-            limit = self.max_samples
-            return run_whole(model, shared_key, self.settings, max_samples=limit, workers=workers, progress=progress)
+            how: dict[str, Any] = {"max_samples": self.max_samples, "workers": workers, "progress": progress}
+            return run_full_algorithm(model, shared_key, self.settings, **how)
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
-        how: dict[str, Any] = {"max_samples": self.max_samples, "workers": workers}
-        return run_episodic(model, shared_key, settings, checkpoint=checkpoint, progress=progress, **how)
+        how = {"max_samples": self.max_samples, "workers": workers, "checkpoint": checkpoint, "progress": progress}
+        return run_episodic(model, shared_key, settings, **how)
 
     def within(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""

@@ -27,15 +27,16 @@ from numpy.typing import NDArray
 from reprl.assurance.rehearsal import Answer, kept_rehearsal, rehearse
 from reprl.canonical.gaps import value_spread
 from reprl.guarantee import Guarantee
+from reprl.learning.loss import best_value, ignoring_cost, policy_loss_bound
 from reprl.learning.practical import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.protocol import Run
 from reprl.learning.rounds import Progress, check_limit, most_of, telling
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
 from reprl.mdp.tiers import Tiers
-from reprl.paper.loss import best_value, ignoring_cost, policy_loss_bound
 from reprl.paper.q_explore import explore
-from reprl.paper.rep_explore import Explored, Stage, draw_ignored, find_partition, stack_tiers
+from reprl.paper.rep_explore import Stage, draw_ignored
+from reprl.paper.rep_level_explore import Explored, find_partition, stack_tiers
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.paper.runs import Exploration, RunSettings, join, resample_missed
 from reprl.randomness import DataStream, SharedKey, check_shared_key

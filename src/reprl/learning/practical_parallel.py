@@ -8,6 +8,7 @@ from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehears
 from reprl.canonical.gaps import value_spread
 from reprl.errors import InputError
 from reprl.guarantee import Guarantee
+from reprl.learning.loss import best_value, policy_loss_bound
 from reprl.learning.practical import Verdict, by_hand, decide, may_stop, rehearsed_promise
 from reprl.learning.protocol import Run
 from reprl.learning.rounds import FIRST, call, check_limit, doubling, most_of
@@ -15,7 +16,6 @@ from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import paper_calls
-from reprl.paper.loss import best_value, policy_loss_bound
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.sources.exploration import no_data

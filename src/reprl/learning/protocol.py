@@ -8,7 +8,7 @@ becomes a learner in ``reprl.learning.adapters``, which also reads what learners
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,19 +23,11 @@ from reprl.learning.settings import ACCESSES, Settings
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
+from reprl.paper.boosting import Ballot
 from reprl.paper.constants import Constants
-from reprl.paper.rep_explore import Explored
+from reprl.paper.rep_level_explore import Explored
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.randomness import SharedKey
-
-
-class Ballot(NamedTuple):
-    """What learners under one of boosting's seeds printed."""
-
-    policies: tuple[Policy, ...]
-    """One for each learner: first those that name heavy hitters, then those that measure how often they come."""
-    heavy: tuple[Policy, ...]
-    """The heavy hitters, at most one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

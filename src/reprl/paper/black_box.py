@@ -1,4 +1,4 @@
-"""QExplore in a black box: the agent of ``q_agent`` plays an environment through its own reset and step alone.
+"""Algorithm 4 (QExplore) in a black box: the agent plays an environment through its own reset and step alone.
 
 Every episode is seeded by its address (batch, run, episode), so runs may be split over processes in any way. Where a
 model knows the law of a state, the agent finds no value there, an episode that comes there is over, and the state is

@@ -1,25 +1,32 @@
-"""boost: turn any learner into a more replicable one. Lemma 4.1 of the paper, and its proof."""
+"""Lemma 4.1 (boosting): turn a learner into a more replicable one, as the proof of the lemma does."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from reprl.coupling.heavy_hitters import HeavyHittersPlan, heavy_hitters, plan_heavy_hitters
-from reprl.errors import InputError, check_int, check_real
+from reprl.errors import InputError
 from reprl.guarantee import Guarantee
-from reprl.learning.adapters import policy_of
-from reprl.learning.protocol import Ballot, Learner
-from reprl.mdp.policy import Policy
+from reprl.mdp.policy import Policy, check_policy
 from reprl.paper.constants import THRESHOLD, TOLERANCE, boosting_seeds
 from reprl.paper.rep_var_bandit import ArmPlan, best_arm, plan_best_arm
 from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.protocol import Model
 
 
+class Ballot(NamedTuple):
+    """What the learners under one of boosting's seeds output."""
+
+    policies: tuple[Policy, ...]
+    """One for each learner: first those that name heavy hitters, then those that measure how often they come."""
+    heavy: tuple[Policy, ...]
+    """The heavy hitters, at most one."""
+
+
 class Elected(NamedTuple):
-    """What boosting came to, and how."""
+    """The policy that boosting chose, and how."""
 
     policy: Policy
     ballots: tuple[Ballot, ...]
@@ -33,57 +40,33 @@ class PolicyTester(Model, Protocol):
         """Return the mean return of a policy over n fresh episodes."""
 
 
-def boost(
-    learner: Learner,
-    *,
-    rho: float,
-    delta: float,
-    epsilon: float,
-    base: Guarantee | None = None,
-    runs: int | None = None,
-    pulls: int | None = None,
-) -> Boosted:
-    """Make a learner that agrees with itself more often.
-
-    Args:
-        learner: learner(model, shared_key), 0.1-replicable and ε/2-optimal with probability 0.9.
-        rho: wanted disagreement, in (0, 1/2).
-        delta: wanted failure probability, in (0, rho).
-        epsilon: wanted accuracy, in units of value.
-        base: what is known of the learner; without it, or if it promises less, the boosted status is heuristic.
-        runs: learner runs that measure frequencies per seed; None for the proven number, which is very large.
-        pulls: episodes that compare the candidates, each; None for the proven number.
-
-    Guarantee:
-        With the proven numbers and such a learner: ρ-replicable, ε-optimal with probability 1 − δ
-        (docs/proofs/decision.md §4). With fewer runs or pulls the status is heuristic.
-    """
-    rho = check_real("rho", rho, 0.0, 0.5)
-    delta = check_real("delta", delta, 0.0, rho)
-    epsilon = check_real("epsilon", epsilon, 0.0, math.inf)
-    if not callable(learner):
-        raise InputError(f"learner must be callable as learner(model, shared_key), got {learner!r}")
-    if runs is not None:
-        runs = check_int("runs", runs, 2)
-    if pulls is not None:
-        pulls = check_int("pulls", pulls, 1)
-    return Boosted(learner=learner, rho=rho, delta=delta, epsilon=epsilon, base=base, runs=runs, pulls=pulls)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Boosted:
-    """A boosted learner, itself callable as learner(model, shared_key)."""
+    """A boosted learner, itself callable as learner(model, shared_key).
 
-    learner: Learner
+    Guarantee:
+        With the proven sizes and a learner that is 0.1-replicable and ε/2-optimal with probability 0.9: ρ-replicable,
+        ε-optimal with probability 1 − δ (docs/proofs/decision.md §4). With fewer runs or pulls the status is heuristic.
+    """
+
+    learner: Callable[..., Any]
+    """learner(model, shared_key) → a policy, or whatever `read` makes one of."""
     rho: float
+    """Wanted disagreement, in (0, 1/2)."""
     delta: float
+    """Wanted failure probability, at most rho."""
     epsilon: float
-    base: Guarantee | None
-    runs: int | None
+    """Wanted accuracy, in units of value."""
+    base: Guarantee | None = None
+    """What is known of the learner; None for nothing."""
+    runs: int | None = None
     """Learner runs per seed that measure frequencies; None for the proven number."""
-    pulls: int | None
+    pulls: int | None = None
+    """Episodes of each candidate that compare them; None for the proven number."""
     candidates: int | None = None
     """Learner runs per seed that name heavy hitters; None for the proven number, and no more than `runs`."""
+    read: Callable[[Any, Any], Policy] = check_policy
+    """(output, model) → the policy that an output of the learner stands for."""
 
     @property
     def seeds(self) -> int:
@@ -115,7 +98,7 @@ class Boosted:
         return self.elect(model, shared_key, **options).policy
 
     def elect(self, model: PolicyTester, shared_key: SharedKey, **options: Any) -> Elected:
-        """Learn a policy and show every learner's; a ReprlError says so when no seed has a heavy hitter.
+        """Learn a policy and show every learner's; it is a InputError if no seed has a heavy hitter.
 
         Randomness:
             Shared, at shared_key.derive("seed", i), ("heavy", i) and ("best"). Data: fresh samples of the model
@@ -148,7 +131,7 @@ class Boosted:
         rho, delta = self.rho / (2 * self.seeds), self.delta / (3 * self.seeds)
 
         def draw(n: int) -> list[Policy]:
-            drawn = [policy_of(self.learner(model, seed, **options), model) for _ in range(n)]
+            drawn = [self.read(self.learner(model, seed, **options), model) for _ in range(n)]
             seen.extend(drawn)
             return drawn
 

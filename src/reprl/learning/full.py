@@ -1,0 +1,91 @@
+"""The paper's full algorithm as a learner: settings to sizes, and a result with what stands behind it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from reprl.canonical.gaps import value_spread
+from reprl.guarantee import Guarantee
+from reprl.learning.protocol import Run
+from reprl.learning.rounds import Progress, check_limit
+from reprl.learning.settings import Settings
+from reprl.mdp.dynamics import empirical_dynamics
+from reprl.paper.constants import Constants
+from reprl.paper.full import run_full
+from reprl.paper.rep_rl_bandit import Induction
+from reprl.randomness import SharedKey
+from reprl.sources.protocol import check_model
+
+
+def run_full_algorithm(
+    model: Any,
+    shared_key: SharedKey,
+    settings: Settings,
+    *,
+    constants: Constants | None = None,
+    max_samples: int | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Run:
+    """Run the paper's full algorithm (``reprl.paper.full.run_full``) as the settings ask.
+
+    Args:
+        model: where samples come from, with the settings' access.
+        shared_key: ξ.
+        settings: what is asked for, and how to decide.
+        constants: every size; None for those of the settings' preset.
+        max_samples: sizes that would pass it are refused.
+        workers: threads, or processes for a black box.
+        progress: called with the phase, its episodes done and all its episodes.
+
+    Guarantee:
+        "scaled": none, and the reason says by how much sizes were reduced. "paper", parallel samples: proven where the
+        figures that the induction computes meet Lemma 4.1's hypotheses. "paper", episodes: heuristic, as the paper
+        leaves constants of its exploration open; no machine can count them.
+
+    Randomness:
+        As ``run_full``.
+    """
+    check_model(model, settings.access, f"access={settings.access!r}")
+    settings.check_horizon(model.horizon)
+    sizes = (model.n_states, model.n_actions, model.horizon)
+    planned = settings.constants_for(*sizes)
+    constants = (planned if constants is None else constants).check()
+    unit = model.samples_per_call if constants.calls else model.samples_per_episode
+    check_limit(max_samples, constants.total * unit)
+    decision = settings.decision(model.n_states, model.n_actions)
+    found = run_full(model, shared_key, settings.task(*sizes), constants, decision, workers=workers, progress=progress)
+    induction, tiers, data, explored = found.learned
+    guarantee = _promise(settings, constants, planned, induction)
+    if explored is not None:  # a reachability partition that both runs share was found, and is not proven to be one
+        induction = induction._replace(guarantee=replace(induction.guarantee, status="heuristic"))
+    return Run(
+        policy=induction.policy,
+        guarantee=guarantee,
+        settings=settings,
+        tiers=tiers,
+        counts=data.counts,
+        values=induction.values,
+        spread=value_spread(empirical_dynamics(data)),
+        induction=induction,
+        explored=explored,
+        constants=constants,
+        ballots=found.ballots,
+    )
+
+
+def _promise(settings: Settings, constants: Constants, planned: Constants, induction: Induction) -> Guarantee:
+    """What was asked for, with what stands behind it."""
+    unit, base = "parallel calls" if constants.calls else "episodes", induction.guarantee
+    if settings.constants == "scaled":
+        sizes = f"the paper's sizes with every slack to the power {constants.scale:g}, {constants.total:.3g} {unit}"
+        return settings.promise("none", f"{sizes} at most, which no proof covers (docs/whole.md)")
+    if constants != planned:
+        return settings.promise("none", "constants were set by hand")
+    if not constants.calls:
+        return settings.promise("heuristic", "constants that the paper leaves open")
+    known = max(base.rho, base.delta) <= 0.1 and base.epsilon <= settings.epsilon / 2.0 and base.status == "proven"
+    if known:
+        return settings.promise("proven", "docs/proofs/decision.md §3 and §4")
+    return settings.promise("heuristic", "the paper's rate, whose computed figures miss what boosting asks for")
