@@ -15,7 +15,7 @@ import numpy as np
 
 import reprl
 from reprl.coupling.correlated import correlated_sample
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from tests import naive
 
 TIE = 1e-12
@@ -283,9 +283,9 @@ def choose(rule: Any, world: World) -> tuple[list[list[int]], list[Scored]]:
         scores.append(Scored(score, name, kind, j, math.inf, margin))
     for number, width in enumerate(rule.widths):
         laws, margin = plateau(world, solved, order, float(width), rule.floor)
-        grade = Grade.auto(world.shape[0] * world.shape[1], world.shape[2])
+        spec = CouplingSpec.auto(world.shape[0] * world.shape[1], world.shape[2])
         rows = np.array(laws).reshape(-1, world.shape[2])
-        drawn = correlated_sample(rule.key.derive("sampled", number), rows, grade.method, grade.block)
+        drawn = correlated_sample(rule.key.derive("sampled", number), rows, spec.method, spec.block)
         actions = drawn.reshape(world.shape[:2]).tolist()
         name = reprl.Policy(actions).fingerprint
         tables[name] = actions

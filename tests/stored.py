@@ -384,7 +384,7 @@ def requirement_constant() -> str:
     """Return the constant of the paper's requirement on sizes."""
     from reprl.paper.rep_var_bandit import paper_requirement
 
-    bound = paper_requirement(2, 2, epsilon=1.0, rho=1.0, delta=0.1, grade=code("reprl.coupling.spec.JOINT"))
+    bound = paper_requirement(2, 2, epsilon=1.0, rho=1.0, delta=0.1, coupling=code("reprl.coupling.spec.JOINT"))
     return f"{math.log(120.0) ** -3 / bound:.0f}"
 
 
@@ -392,7 +392,7 @@ def calls_constant() -> str:
     """Return the constant of the paper's parallel calls, for (S, A, H) = (2, 2, 3)."""
     from reprl.paper.constants import paper_calls
 
-    calls = paper_calls(2, 2, 3, epsilon=0.1, rho=0.1, delta=0.1, grade=code("reprl.coupling.spec.JOINT"))
+    calls = paper_calls(2, 2, 3, epsilon=0.1, rho=0.1, delta=0.1, coupling=code("reprl.coupling.spec.JOINT"))
     return f"{calls / (2 * math.log(360.0) ** 3 * 360.0**2 * 30.0**2):.0f}"
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import reprl
-from reprl.coupling.spec import JOINT, Grade
+from reprl.coupling.spec import JOINT, CouplingSpec
 from reprl.paper.rep_var_bandit import ROUNDINGS, BestArms, paper_requirement, plan_best_arm
 from tests import naive_decision
 from tests.naive_decision import Rule
@@ -229,7 +229,7 @@ def rho_at_the_requirement(case: dict[str, Any]) -> float:
     """The computed promise when Σ 1/m_s is what the paper asks, shared out by weights."""
     rule, weights = case["rule"], np.array(case["weights"])
     asked = {name: case[name] for name in ("epsilon", "rho", "delta")}
-    total = paper_requirement(weights.size, case["n_arms"], grade=Grade(rule.coupling, rule.block), **asked)
+    total = paper_requirement(weights.size, case["n_arms"], coupling=CouplingSpec(rule.coupling, rule.block), **asked)
     sizes = weights.sum() / (total * weights)
     means = np.zeros((weights.size, case["n_arms"]))
     options = {"epsilon": case["epsilon"], "delta": case["delta"]}
@@ -249,7 +249,7 @@ def test_the_requirement_of_many_blocks_is_stricter_than_that_of_one() -> None:
     asked = {name: case[name] for name in ("epsilon", "rho", "delta")}
     blocked = Rule("exponential", "blocked", 1, "vector")
     assert rho_at_the_requirement({**case, "rule": blocked}) <= 0.1
-    joint = np.full(256, 256 / paper_requirement(256, 4, grade=JOINT, **asked))
+    joint = np.full(256, 256 / paper_requirement(256, 4, coupling=JOINT, **asked))
     loose = decide(reprl.SharedKey(0), np.zeros((256, 4)), joint, blocked, epsilon=0.1, delta=0.1)
     assert loose.guarantee.rho > 0.1
     few = {**case, "rule": Rule("compact", "joint", 2, "vector"), "weights": [1.0] * 2}

@@ -400,7 +400,7 @@ def test_exploration_that_sees_nothing_is_an_error() -> None:
     )
     for model in (stairs(), EpisodicModel(exact_stairs(3), 1)):
         with pytest.raises(ReprlError, match=text):
-            find_partition(reprl.SharedKey(1), model, (stage,), grade=JOINT)
+            find_partition(reprl.SharedKey(1), model, (stage,), coupling=JOINT)
         assert model.ledger.episodes == 3
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from reprl.coupling.correlated import correlated_sample, disagreement_bound
 from reprl.coupling.mechanisms import compact
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.errors import ReprlError
 from reprl.lab.lower_bounds import problems, solvers, sources
 from reprl.lab.lower_bounds.disagreement import race_disagreement
@@ -213,12 +213,12 @@ def test_integrated_race_is_the_enumerated_race() -> None:
         estimate = race_disagreement(p, q, DataStream(i, "race"), draws=20_000)
         assert estimate == pytest.approx(exact_race(p, q), abs=0.03)
         assert estimate <= disagreement_bound(p, q) + 0.03
-        blocked = race_disagreement(p, q, DataStream(i, "race"), grade=Grade("blocked", 3), draws=20_000)
+        blocked = race_disagreement(p, q, DataStream(i, "race"), coupling=CouplingSpec("blocked", 3), draws=20_000)
         parts = [exact_race(p[low : low + 3], q[low : low + 3]) for low in range(0, len(p), 3)]
         assert blocked == pytest.approx(1 - np.prod(1 - np.array(parts)), abs=0.04)
         if p.shape[1] > 2:
             rows = [exact_race(p[[j]], q[[j]]) for j in range(len(p))]
-            alone = race_disagreement(p, q, DataStream(i, "race"), grade=Grade("product"))
+            alone = race_disagreement(p, q, DataStream(i, "race"), coupling=CouplingSpec("product"))
             assert alone == pytest.approx(1 - np.prod(1 - np.array(rows)), abs=1e-12)
 
 
@@ -229,7 +229,9 @@ def test_integrated_race_is_what_the_coupling_does(method: str, k: int) -> None:
     rng = np.random.default_rng(7)
     p = rng.dirichlet(np.ones(k), 10)
     laws = [p, 0.85 * p + 0.15 * rng.dirichlet(np.ones(k), 10)]
-    predicted = race_disagreement(laws[0], laws[1], DataStream(1, "race"), grade=Grade(method, 5), draws=200_000)
+    predicted = race_disagreement(
+        laws[0], laws[1], DataStream(1, "race"), coupling=CouplingSpec(method, 5), draws=200_000
+    )
     seen = 0
     for i in range(4000):
         one, two = (correlated_sample(ROOT.derive("race", i), law, method, 5) for law in laws)

@@ -25,7 +25,7 @@ from scipy import stats
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, disagreement_bound, draw
 from reprl.coupling.gumbel_field import SLICE, begin, child_address, find_winner, make_search
 from reprl.coupling.rounding import round_vector
-from reprl.coupling.spec import METHODS, PRODUCT, Grade
+from reprl.coupling.spec import METHODS, PRODUCT, CouplingSpec
 from reprl.errors import ReprlError
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
@@ -332,7 +332,7 @@ def two_products(draw_from: Callable[..., Any]) -> tuple[Laws, Laws]:
 @given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
 def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], method: str, block: int) -> None:
     first, second = pair
-    bound = disagreement_bound(first, second, Grade(method, block))
+    bound = disagreement_bound(first, second, CouplingSpec(method, block))
     size = {"joint": len(first), "blocked": block, "product": 1}[method]
     cuts = range(0, len(first), size)
     if method == "product" and first.shape[1] == 2:
@@ -345,7 +345,7 @@ def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], meth
 @settings(max_examples=200, deadline=None)
 @given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
 def test_disagreement_bound_of_equal_laws_is_zero(pair: tuple[Laws, Laws], method: str, block: int) -> None:
-    assert disagreement_bound(pair[0], pair[0], Grade(method, block)) == 0.0
+    assert disagreement_bound(pair[0], pair[0], CouplingSpec(method, block)) == 0.0
 
 
 def test_disagreement_bound_is_not_idle() -> None:
@@ -355,7 +355,7 @@ def test_disagreement_bound_is_not_idle() -> None:
     assert 1e-9 < near < 1e-8
     coins = np.full((20, 2), 0.5), np.tile([0.48, 0.52], (20, 1))
     assert disagreement_bound(*coins) < 0.7 * disagreement_bound(*coins, PRODUCT)
-    assert disagreement_bound(*coins, Grade("blocked", 10**30)) == disagreement_bound(*coins)
+    assert disagreement_bound(*coins, CouplingSpec("blocked", 10**30)) == disagreement_bound(*coins)
 
 
 # ---------------------------------------------------------------------------------------------- addresses
@@ -501,9 +501,9 @@ def test_the_guard_names_the_block_and_the_method_and_nothing_falls_back() -> No
     with pytest.raises(
         ReprlError, match=r"^coupling of rows 12 to 23 passed max_nodes=13: .*method='blocked', block=12"
     ):
-        draw(SharedKey(1), laws, Grade("blocked", 12), max_nodes=13)
+        draw(SharedKey(1), laws, CouplingSpec("blocked", 12), max_nodes=13)
     with pytest.raises(ReprlError, match=r"^coupling of rows 36 to 47 passed max_nodes=13: choose method='blocked'"):
-        draw(SharedKey(1), laws, Grade("blocked", 12), max_nodes=13, first=24)
+        draw(SharedKey(1), laws, CouplingSpec("blocked", 12), max_nodes=13, first=24)
 
 
 def test_the_guard_is_sharp() -> None:
@@ -627,7 +627,7 @@ def test_auto_picks_the_grade_by_the_sizes_alone() -> None:
     rng = np.random.default_rng(3)
     for n, k in ((20, 4), (21, 4), (40, 2), (41, 2), (48, 4), (5, 1)):
         laws, other = rng.dirichlet(np.ones(k), n), rng.dirichlet(np.full(k, 0.3), n)
-        grade = Grade.auto(n, k)
+        grade = CouplingSpec.auto(n, k)
         assert grade.method == ("joint" if n * np.log2(k) <= 40 else "blocked")
         for law in (laws, other):
             expected = draw(SharedKey(5), law, grade).choice

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.coupling.spec import JOINT, Grade
+from reprl.coupling.spec import JOINT, CouplingSpec
 from reprl.paper.constants import paper_calls
 
 GOOD: dict[str, Any] = {"n_states": 6, "n_actions": 3, "horizon": 4, "epsilon": 0.3, "rho": 0.1, "delta": 0.05}
@@ -68,14 +68,14 @@ def test_the_papers_calls_are_the_formula() -> None:
     """docs/proofs/decision.md §3: m = ⌈9216·S·log³(3SAH/min(δ,ρ))·(4H²/ε)²·(H/ρ)²⌉, S² for product."""
     expected = 9216 * 6 * math.log(3 * 6 * 3 * 4 / 0.05) ** 3 * (64 / 0.3) ** 2 * (4 / 0.1) ** 2
     for coupling, times in (("joint", 1), ("product", 6)):
-        calls = paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.05, grade=Grade(coupling))
+        calls = paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.05, coupling=CouplingSpec(coupling))
         assert calls == pytest.approx(times * expected, rel=1e-12)
         assert samples()[f"reprl {coupling}, paper", "parallel"] == 72 * calls
-    assert paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.9, grade=JOINT) == paper_calls(
-        6, 3, 4, epsilon=0.3, rho=0.1, delta=0.1, grade=JOINT
+    assert paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.9, coupling=JOINT) == paper_calls(
+        6, 3, 4, epsilon=0.3, rho=0.1, delta=0.1, coupling=JOINT
     )
     blocked = {
-        block: paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.05, grade=Grade("blocked", block))
+        block: paper_calls(6, 3, 4, epsilon=0.3, rho=0.1, delta=0.05, coupling=CouplingSpec("blocked", block))
         for block in (1, 2, 4, 6)
     }
     assert [calls / expected for calls in blocked.values()] == pytest.approx([6, 3, 2, 1])

@@ -14,7 +14,7 @@ from scipy import stats
 
 import reprl
 from reprl.coupling.correlated import disagreement_bound
-from reprl.coupling.spec import JOINT, METHODS, PRODUCT, Grade
+from reprl.coupling.spec import JOINT, METHODS, PRODUCT, CouplingSpec
 from reprl.errors import ReprlError
 from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import TabularMDP
@@ -47,7 +47,7 @@ def model(seed: int = 1) -> EpisodicModel:
 def rep_explore(key: SharedKey, one: EpisodicModel, stages: tuple[Stage, ...], **options: Any) -> Explored:
     """Both steps, one after the other."""
     more = {name: options[name] for name in ("workers", "progress") if name in options}
-    found = find_partition(key, one, stages, **{"grade": JOINT, **options})
+    found = find_partition(key, one, stages, **{"coupling": JOINT, **options})
     return collect_data(found, one, stages, **more)
 
 
@@ -60,7 +60,7 @@ def test_parts_of_the_result_are_those_of_its_batches(coupling: str) -> None:
     one, key = model(), SharedKey(3)
     told: list[tuple[str, int, int]] = []
     found = rep_explore(
-        key, one, stages, grade=Grade(coupling, BLOCK), workers=2, progress=lambda *news: told.append(news)
+        key, one, stages, coupling=CouplingSpec(coupling, BLOCK), workers=2, progress=lambda *news: told.append(news)
     )
     fresh = model()
     batches = [
@@ -77,7 +77,7 @@ def test_parts_of_the_result_are_those_of_its_batches(coupling: str) -> None:
     np.testing.assert_array_equal(found.fractional[2], batches[1].short.sum(axis=0) / (3 * 5))
     np.testing.assert_array_equal(found.first_value, np.concatenate([batches[0].first_value, batches[1].first_value]))
     for t in range(3):
-        again = draw_ignored(key.derive("ignore", t + 1), found.fractional[t], Grade(coupling, BLOCK))
+        again = draw_ignored(key.derive("ignore", t + 1), found.fractional[t], CouplingSpec(coupling, BLOCK))
         np.testing.assert_array_equal(found.ignored[t], again)
     np.testing.assert_array_equal(found.tiers.level, stack_tiers(found.ignored).level)
     assert found.tiers.count == 4
@@ -103,7 +103,7 @@ def test_the_number_of_data_runs_may_be_chosen_late() -> None:
     stages = (stage(), stage(quotas=((2,),)))
     fixed = rep_explore(SharedKey(3), model(), stages)
     one = model()
-    seen = find_partition(SharedKey(3), one, stages, grade=JOINT)
+    seen = find_partition(SharedKey(3), one, stages, coupling=JOINT)
     assert one.ledger.episodes == seen.counts.hits.sum() == seen.starts.sum() == (6 + 6) * RUNS.episodes
     first = seen.counts.to_bytes()
     late = collect_data(seen, one, (stages[0], replace(stages[1], data_runs=9)))
@@ -135,9 +135,9 @@ def test_there_may_be_no_data_runs() -> None:
 
 def test_data_of_one_tier_move_no_other_tiers_draw() -> None:
     """The second stage's data change; what is drawn for the first stage's tiers does not."""
-    base = rep_explore(SharedKey(3), model(), (stage(), stage(quotas=((2,),))), grade=PRODUCT)
+    base = rep_explore(SharedKey(3), model(), (stage(), stage(quotas=((2,),))), coupling=PRODUCT)
     other = stage(run=RunSettings(episodes=17), quotas=((30,),))
-    changed = rep_explore(SharedKey(3), model(), (stage(), other), grade=PRODUCT)
+    changed = rep_explore(SharedKey(3), model(), (stage(), other), coupling=PRODUCT)
     np.testing.assert_array_equal(base.ignored[:2], changed.ignored[:2])
     assert not np.array_equal(base.fractional[2], changed.fractional[2])
     mu = np.full((3, 5), 0.5)
@@ -198,7 +198,7 @@ def test_sure_states_are_never_a_matter_of_chance() -> None:
     mu = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.0]])
     for method in METHODS:
         for i in range(50):
-            drawn = draw_ignored(SharedKey(i), mu, Grade(method, 2))
+            drawn = draw_ignored(SharedKey(i), mu, CouplingSpec(method, 2))
             assert drawn[mu == 1.0].all()
             assert not drawn[mu == 0.0].any()
 
@@ -228,7 +228,7 @@ def test_rounding_keeps_the_expected_reachability(method: str, ladder: tuple[int
     policies = np.random.default_rng(0).integers(2, size=(5, mdp.horizon, mdp.n_states))
     total = np.zeros(mu.shape)
     for i in range(keys):
-        total += draw_ignored(SharedKey(i), mu, Grade(method, 8))
+        total += draw_ignored(SharedKey(i), mu, CouplingSpec(method, 8))
     for policy in policies:
         mean, variance = average(mdp, policy, mu)
         assert mean == pytest.approx(np.mean([mdp.reachability(inside, policy) for inside in batches]), abs=1e-12)
@@ -285,7 +285,7 @@ def laws(mu: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def disagreements(method: str, *, shared: bool = True) -> int:
-    pairs, grade, found = hard_pairs(), Grade(method, BLOCK), 0
+    pairs, grade, found = hard_pairs(), CouplingSpec(method, BLOCK), 0
     for i, (one, other) in enumerate(zip(pairs.first, pairs.second, strict=True)):
         keys = SharedKey(i), SharedKey(i if shared else 10**6 + i)
         drawn = [draw_ignored(key, mu.reshape(4, -1), grade) for key, mu in zip(keys, (one, other), strict=True)]
@@ -318,7 +318,7 @@ def test_partitions_disagree_no_more_than_their_bound_and_joint_beats_product() 
     assert pairs.fractional.mean() >= 30
     found = {method: disagreements(method) for method in METHODS}
     for method in METHODS:
-        rows, grade = zip(pairs.first, pairs.second, strict=True), Grade(method, BLOCK)
+        rows, grade = zip(pairs.first, pairs.second, strict=True), CouplingSpec(method, BLOCK)
         measured = float(np.mean([disagreement_bound(laws(one), laws(other), grade) for one, other in rows]))
         assert measured <= theory(method)
         assert keeps(found[method], n, measured, power=0.0, finds=min(0.99, measured + 0.3))

@@ -14,7 +14,7 @@ from scipy import stats
 
 from reprl.coupling.correlated import disagreement_bound
 from reprl.coupling.rounding import ROUNDINGS, round_vector, rounding_bound
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.errors import ReprlError
 from reprl.randomness import DataStream, SharedKey
 from tests import naive_coupling as naive
@@ -199,7 +199,7 @@ def test_rounding_bound_is_above_the_exact_disagreement_within_a_cell(
         ]
     )
     assert exact <= bound * (1.0 + 1e-9) + 1e-15
-    assert disagreement_bound(one, two, Grade(method, 2)) <= 1.0
+    assert disagreement_bound(one, two, CouplingSpec(method, 2)) <= 1.0
 
 
 def test_rounding_bound_values() -> None:

@@ -17,7 +17,7 @@ import reprl
 from experiments.whole import __main__ as experiment
 from experiments.whole import plan as plan_of
 from experiments.whole import present
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.lab import sharp
 from reprl.lab.planner import plan
 from reprl.learning.full import run_full_algorithm
@@ -36,7 +36,7 @@ SCALED: dict[str, Any] = {"rule": "sampled", "constants": "scaled", "epsilon": 0
 
 def task(n_states: int = 4, n_actions: int = 2, horizon: int = 3, **options: Any) -> Task:
     asked: dict[str, Any] = {"epsilon": 0.5, "rho": 0.1, "delta": 0.1, "access": "episodic", "boosted": True}
-    asked |= {"partition": Grade("joint"), "arms": Grade("joint")}
+    asked |= {"partition": CouplingSpec("joint"), "arms": CouplingSpec("joint")}
     return Task(n_states, n_actions, horizon, **{**asked, **options})
 
 
@@ -91,7 +91,11 @@ def test_sizes_grow_with_states_actions_and_blocks_as_the_papers_do(scale: float
         more, less = (np.array(getattr(found, name), dtype=float).ravel()[:2] for found in (two, one))
         assert (abs(np.log2(more / less) - 1.0) < (0.12 if scale < 1 else 1.5)).all()
     joint = Constants.scaled(scale, task(6, 2, 3))
-    for grade, blocks in ((Grade("product"), 18), (Grade("blocked", 4), 5), (Grade("blocked", 18), 1)):
+    for grade, blocks in (
+        (CouplingSpec("product"), 18),
+        (CouplingSpec("blocked", 4), 5),
+        (CouplingSpec("blocked", 18), 1),
+    ):
         apart = Constants.scaled(scale, task(6, 2, 3, partition=grade))
         assert apart.partition_runs == pytest.approx(blocks * joint.partition_runs, rel=0.06)
         assert apart.data_runs[0] == pytest.approx(blocks * joint.data_runs[0], rel=0.05)
@@ -108,7 +112,7 @@ def test_asking_rho_directly_shrinks_zeta_and_kappa_in_proportion() -> None:
 def test_parallel_sampling_has_one_tier_and_the_papers_calls() -> None:
     asked = task(access="generative")
     found = Constants.paper(asked)
-    assert found.calls == paper_calls(4, 2, 3, epsilon=0.25, rho=0.01, delta=0.1, grade=asked.arms)
+    assert found.calls == paper_calls(4, 2, 3, epsilon=0.25, rho=0.01, delta=0.1, coupling=asked.arms)
     assert (found.tiers, found.episodes) == (1, ())
     assert found.by_tier == pytest.approx((2 * 0.25 / 24,))
     assert Constants.scaled(0.1, asked).calls < found.calls

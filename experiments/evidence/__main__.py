@@ -23,7 +23,7 @@ from experiments.lower_bounds.measure import where_parted
 from experiments.lower_bounds.sweep import Effort
 from experiments.runner import Experiment, Job
 from reprl.auditing.evidence import exact_interval
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.lab.lower_bounds.disagreement import race_disagreement
 from reprl.paper.rep_var_bandit import select
 from reprl.randomness import DataStream
@@ -75,7 +75,7 @@ def parting(point: Point, method: str, m: int, pairs: range) -> NDArray[np.float
         one, two = (
             select("compact", rng.binomial(m, point.means) / m, point.epsilon, DELTA).probabilities for _ in range(2)
         )
-        out[j] = race_disagreement(one, two, DataStream(i, f"integral/{m}"), grade=Grade(method), draws=DRAWS)
+        out[j] = race_disagreement(one, two, DataStream(i, f"integral/{m}"), coupling=CouplingSpec(method), draws=DRAWS)
     return out
 
 

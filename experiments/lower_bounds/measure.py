@@ -14,7 +14,7 @@ from scipy import stats
 from experiments.lower_bounds.sweep import DELTA, LEARNER_HORIZON, REAL_LIMIT, Effort, Point
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.mechanisms import compact
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.lab.lower_bounds.disagreement import race_disagreement
 from reprl.lab.lower_bounds.hard_mdp import signs_from_reprl
 from reprl.lab.lower_bounds.problems import cube_instance, sign_excess
@@ -58,8 +58,8 @@ def disagreements(point: Point, gap: float, m: int, pairs: range, instance: Inst
             compact(sign_scores(rademacher(p, 2 * i + run), point.n, m), epsilon=gap).probabilities for run in (0, 1)
         ]
         stream = DataStream(i, f"integral/{point.n}/{m}")
-        grade = Grade(point.series.coupling, point.series.block)
-        out[j] = race_disagreement(laws[0], laws[1], stream, grade=grade, draws=draws)
+        grade = CouplingSpec(point.series.coupling, point.series.block)
+        out[j] = race_disagreement(laws[0], laws[1], stream, coupling=grade, draws=draws)
     return out
 
 

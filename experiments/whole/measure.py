@@ -151,7 +151,7 @@ def tiers(world: str, runs: int) -> dict[str, Any]:
     for number in range(runs):
         model = EpisodicModel(mdp, DataStream(plan.SEED, f"tiers/{world}/{number}").key)
         key = SharedKey(plan.SEED).derive("tiers", world, number)
-        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), grade=task.partition)
+        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), coupling=task.partition)
         partition = ignore_starved(explored.tiers, explored.counts)
         for name, pessimism in (("with", 1.0), ("without", 0.0)):
             induction = tiered_induction(

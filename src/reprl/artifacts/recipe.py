@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reprl.artifacts.choices import Candidate, Chosen
-from reprl.coupling.custom import own_name
-from reprl.coupling.spec import Grade
+from reprl.coupling.custom import custom_name
+from reprl.coupling.spec import CouplingSpec
 from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
 from reprl.learning.learner import LearnResult, learn
 from reprl.learning.logged import learn_spec
@@ -284,7 +284,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if field.type == "float" else int for field in fields(Settings)}
     return {
-        name: own_name(value)
+        name: custom_name(value)
         if callable(value)
         else plain(value)
         if value is None or isinstance(value, str | bool | tuple)
@@ -297,12 +297,12 @@ def _settings(settings: Settings) -> dict[str, Any]:
 def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
     """What "auto" chose for these sizes: for arms and an episodic run's partition; canonically, for whole policies."""
     if settings.rule == "canonical":
-        whole = Grade.auto(environment.horizon * environment.n_states, environment.n_actions)
+        whole = CouplingSpec.auto(environment.horizon * environment.n_states, environment.n_actions)
         return {"coupling": whole.name, "block": whole.block, "partition": None}
-    arms = settings.grade(environment.n_states, environment.n_actions)
+    arms = settings.coupling_spec(environment.n_states, environment.n_actions)
     chosen: dict[str, Any] = {"coupling": arms.name, "block": arms.block, "partition": None}
     if settings.access == "episodic":
-        sets = settings.grade(environment.n_states * environment.horizon, 2)
+        sets = settings.coupling_spec(environment.n_states * environment.horizon, 2)
         chosen["partition"] = {"coupling": sets.name, "block": sets.block}
     return chosen
 

@@ -20,7 +20,7 @@ from reprl.canonical.gaps import Gaps, common_actions, find_gaps
 from reprl.canonical.plateau import plateau_laws
 from reprl.canonical.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
 from reprl.coupling.correlated import correlated_sample
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, quote
 from reprl.mdp.discounted import whole
 from reprl.mdp.dynamics import Dynamics
@@ -306,7 +306,7 @@ def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
 def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_Entry]:
     """The policies drawn from plateau laws; a width that cannot beat the rival's score is not drawn from at all."""
     horizon, n_states, n_actions = rule.shape
-    grade = Grade.auto(horizon * n_states, n_actions)
+    spec = CouplingSpec.auto(horizon * n_states, n_actions)
     entries = []
     for number, width in enumerate(rule.widths):
         laws, firm = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
@@ -314,7 +314,7 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
         if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE - DRAWN <= rival:
             continue
         key = rule.key.derive("sampled", rule.first + number)
-        drawn = correlated_sample(key, laws.reshape(-1, n_actions), grade.method, grade.block)
+        drawn = correlated_sample(key, laws.reshape(-1, n_actions), spec.method, spec.block)
         policy = rule.policy(drawn.reshape(horizon, n_states))
         loss = policy_loss(dynamics, gaps.value[0], policy.table)
         score = float(_weight(rule, margin, np.array([loss]))[0]) + noise_of(rule, policy) - DRAWN

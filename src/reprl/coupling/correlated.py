@@ -1,7 +1,6 @@
-"""correlated_sample: the one primitive. Draw from a product of small laws so that two runs draw the same thing.
+"""correlated_sample: draw from a product of small laws so that two runs with similar laws draw the same outcomes.
 
-Lemma 2.12 (one law), Lemma 2.13 (product) and the joint sampling of Algorithms 1 and 5 of the paper, in three
-grades.
+Lemma 2.12 (one law), Lemma 2.13 (product), and the joint sampling of Algorithms 1 and 5 of the paper.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.custom import OWN, Coupling, check_choices, check_own, function_of
+from reprl.coupling.custom import Coupling, check_choices, check_custom, function_of
 from reprl.coupling.gumbel_field import find_winners, make_search
-from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, JOINT, Grade
+from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, JOINT, CouplingSpec
 from reprl.errors import InputError, check_array, check_distribution, check_int, rounding_of
 from reprl.kernels import njit
 from reprl.randomness import SharedKey, check_shared_key, philox, unit
@@ -48,7 +47,7 @@ def correlated_sample(
         probabilities: (n, k), each row a law.
         method: "joint" couples the whole product, "blocked" each run of `block` rows, "product" each row; "auto" is
             joint while there are at most 2⁴⁰ outcomes in all, and else blocks of that size: by (n, k) alone. Or a
-            ``Coupling`` of one's own, which promises what it promises.
+            custom ``Coupling``, with its own guarantee.
         block: rows per block for "blocked".
         first: number of the first row, so that one list may be drawn in several calls; a multiple of `block` for
             "blocked", 0 for "joint".
@@ -66,45 +65,45 @@ def correlated_sample(
         Shared only: product reads words of `key` by row number, the others nodes of a tree per block number. Neither
         data nor the order or split of calls can move a draw.
     """
-    check_own("method", method, COUPLINGS)
+    check_custom("method", method, COUPLINGS)
     laws = _laws(probabilities)
-    return _draw(key, laws, Grade.resolve(method, block, *laws.shape), first, max_nodes).choice
+    return _draw(key, laws, CouplingSpec.resolve(method, block, *laws.shape), first, max_nodes).choice
 
 
 def draw(
     key: SharedKey,
     probabilities: ArrayLike,
-    grade: Grade = JOINT,
+    coupling: CouplingSpec = JOINT,
     *,
     first: int = 0,
     max_nodes: int = DEFAULT_MAX_NODES,
 ) -> Draw:
     """Like correlated_sample, and also report the work."""
-    return _draw(key, _laws(probabilities), grade, first, max_nodes)
+    return _draw(key, _laws(probabilities), coupling, first, max_nodes)
 
 
-def _draw(key: SharedKey, laws: NDArray[np.float64], grade: Grade, first: int, max_nodes: int) -> Draw:
+def _draw(key: SharedKey, laws: NDArray[np.float64], coupling: CouplingSpec, first: int, max_nodes: int) -> Draw:
     words = check_shared_key(key).words
     first = check_int("first", first, 0, 2**62)
     max_nodes = check_int("max_nodes", max_nodes, 1, 2**62)
     n, k = laws.shape
-    if grade.name.startswith(OWN):
+    if coupling.custom:
         if first:
-            raise InputError(f"first must be 0 for a coupling of one's own, got {first}")
-        return Draw(check_choices(function_of("coupling", grade.method)(key, laws), laws, grade.name), 0)
+            raise InputError(f"first must be 0 for a custom coupling, got {first}")
+        return Draw(check_choices(function_of("coupling", coupling.method)(key, laws), laws, coupling.name), 0)
     choice = np.zeros(n, dtype=np.int64)
-    if grade.method == "product":
+    if coupling.method == "product":
         _draw_rows(words[0], words[1], np.uint64(first), laws, choice)
         return Draw(choice, 0)
-    if grade.method == "joint" and first:
+    if coupling.method == "joint" and first:
         raise InputError(f"first must be 0 for method='joint', got {first}")
-    first_block, inside = divmod(first, grade.block)
+    first_block, inside = divmod(first, coupling.block)
     if inside:
-        raise InputError(f"first must be a multiple of block={grade.block}, got {first}")
+        raise InputError(f"first must be a multiple of block={coupling.block}, got {first}")
     with np.errstate(divide="ignore"):
         penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
-    size = grade.size(n)
-    nodes = np.full(grade.count(n), -1, dtype=np.int64)
+    size = coupling.size(n)
+    nodes = np.full(coupling.count(n), -1, dtype=np.int64)
     search = make_search(size, k)
     while nodes[-1] < 0:
         find_winners(words[0], words[1], first_block, size, penalty, search, choice, nodes)
@@ -114,19 +113,19 @@ def _draw(key: SharedKey, laws: NDArray[np.float64], grade: Grade, first: int, m
             high = min(low + size, first + n) - 1
             raise InputError(
                 f"coupling of rows {low} to {high} passed max_nodes={max_nodes}: choose method='blocked' with a "
-                f"smaller block (now method={grade.method!r}, block={size}), method='auto' or method='product', "
+                f"smaller block (now method={coupling.method!r}, block={size}), method='auto' or method='product', "
                 "or allow more nodes"
             )
     return Draw(choice, int(nodes.sum()))
 
 
-def disagreement_bound(first: ArrayLike, second: ArrayLike, grade: Grade = JOINT) -> float:
+def disagreement_bound(first: ArrayLike, second: ArrayLike, coupling: CouplingSpec = JOINT) -> float:
     """Bound the probability that two runs with these two products of laws choose differently.
 
     Args:
         first: (n, k) laws of one run.
         second: (n, k) laws of the other.
-        grade: how the rows are coupled.
+        coupling: which rows are drawn together.
 
     Guarantee:
         An upper bound. TV of a block is bounded by sqrt(1 − affinity²), at most Σ TV of its rows (coupling.md §3).
@@ -136,13 +135,13 @@ def disagreement_bound(first: ArrayLike, second: ArrayLike, grade: Grade = JOINT
         raise InputError(f"both products must have one shape, got {p.shape} and {q.shape}")
     n, k = p.shape
     tv = 0.5 * np.abs(p - q).sum(axis=1)
-    if grade.method == "product" and k == 2:
+    if coupling.method == "product" and k == 2:
         return float(1.0 - np.prod(1.0 - tv))
     # 1 − affinity = ½ Σ (√p − √q)², written so that nearly equal laws keep their distance.
     root = np.where((p == 0.0) & (q == 0.0), 1.0, np.sqrt(p) + np.sqrt(q))
     with np.errstate(divide="ignore"):
         log_affinity = np.log1p(-np.minimum(0.5 * (((p - q) / root) ** 2).sum(axis=1), 1.0))
-    starts = grade.starts(n)
+    starts = coupling.starts(n)
     hellinger = np.sqrt(-np.expm1(2.0 * np.add.reduceat(log_affinity, starts)))
     block_tv = np.minimum(np.minimum(hellinger, np.add.reduceat(tv, starts)), 1.0)
     return float(1.0 - np.prod(1.0 - 2.0 * block_tv / (1.0 + block_tv)))

@@ -1,4 +1,4 @@
-"""Mechanisms: scores → a law over arms, with a bound on how far two runs' laws can part.
+"""Mechanisms: scores → a law over arms, with a bound on how far the laws of two runs can differ.
 
 ``exponential`` is the paper's (Theorem 3.3, Algorithm 1); ``compact`` is ours and never picks an arm far from the best.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.custom import Mechanism, function_of, own_name
+from reprl.coupling.custom import Mechanism, custom_name, function_of
 from reprl.errors import InputError, check_array, check_distribution, check_probability, check_real
 
 MECHANISMS = ("compact", "exponential")
@@ -29,7 +29,7 @@ class Selection(NamedTuple):
     """Probability, over all rows together, that some pick loses more than `loss`."""
     total_variation: Callable[[ArrayLike], float] | None
     """Bound on the total variation between two runs' products of laws, from bounds on |score difference|: a number, one
-    per row (n, 1), or one per arm (n, k). None for a mechanism of one's own that has no bound."""
+    per row (n, 1), or one per arm (n, k). None for a custom mechanism without a bound."""
 
 
 def compact(scores: ArrayLike, *, epsilon: float) -> Selection:
@@ -91,10 +91,10 @@ def exponential(scores: ArrayLike, *, epsilon: float, delta: float, temperature:
     )
 
 
-def own_selection(
+def custom_selection(
     mechanism: str | Mechanism, scores: NDArray[np.float64], *, epsilon: float, delta: float
 ) -> Selection:
-    """Call a mechanism of one's own and check what it returns.
+    """Call a custom mechanism and check what it returns.
 
     Args:
         mechanism: the function, which returns laws or a Selection.
@@ -102,7 +102,7 @@ def own_selection(
         epsilon: gap from which an arm should never be picked.
         delta: failure probability that it may spend.
     """
-    name = own_name(mechanism)
+    name = custom_name(mechanism)
     found = function_of("mechanism", mechanism)(scores.copy(), epsilon=epsilon, delta=delta)
     if not isinstance(found, Selection):
         found = Selection(found, math.inf, 1.0, None)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, draw
-from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, Grade
+from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, CouplingSpec
 from reprl.errors import InputError, check_array, check_choice, check_real
 from reprl.randomness import SharedKey, check_shared_key
 
@@ -32,7 +32,7 @@ def round_vector(
         x: (n,) real numbers.
         width: spacing of the lattice.
         method: "joint", "blocked" or "product" go up with probability sin²(πf/2) at fraction f of a cell, coupled in
-            that grade; "grid" rounds to the centres of a randomly shifted grid, coordinate by coordinate.
+            that way; "grid" rounds to the centres of a randomly shifted grid, coordinate by coordinate.
         block: rows per block for "blocked".
         max_nodes: work guard of the coupling.
 
@@ -67,7 +67,7 @@ def round_vector(
     # common corner.
     odd_below = below % 2.0
     odd = np.where(odd_below == 1.0, 1.0 - up, up)
-    parity = draw(key, np.stack([1.0 - odd, odd], axis=1), Grade(method, block), max_nodes=max_nodes).choice
+    parity = draw(key, np.stack([1.0 - odd, odd], axis=1), CouplingSpec(method, block), max_nodes=max_nodes).choice
     rounded: NDArray[np.float64] = width * (below + (parity != odd_below))
     return rounded
 
@@ -91,8 +91,7 @@ def rounding_bound(difference: ArrayLike, *, width: float, method: str = "joint"
         cells = np.minimum(gap / width, 1.0)  # a gap of one cell or more leaves nothing to promise
     if method == "grid":
         return min(1.0, float(cells.sum()))
-    grade = Grade(method, block)
     if method == "product":
         return min(1.0, 0.5 * math.pi * float(cells.sum()))
-    norms = np.sqrt(np.add.reduceat(cells**2, grade.starts(cells.size)))
+    norms = np.sqrt(np.add.reduceat(cells**2, CouplingSpec(method, block).starts(cells.size)))
     return min(1.0, math.pi * float(norms.sum()))

@@ -1,4 +1,4 @@
-"""Grade: how many coordinates of a product are coupled together."""
+"""CouplingSpec: which coordinates of a product of laws are drawn together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.coupling.custom import Coupling, check_own, own_name
+from reprl.coupling.custom import CUSTOM, Coupling, check_custom, coupling_bound, custom_name
 from reprl.errors import check_int
 
 METHODS = ("joint", "blocked", "product")
@@ -18,37 +18,48 @@ _AUTO_BITS = 40.0
 
 
 @dataclass(frozen=True)
-class Grade:
-    """The grade of a coupling, which cuts n coordinates into blocks; fixed by the configuration, never by data."""
+class CouplingSpec:
+    """How n coordinates are cut into blocks that are coupled; fixed by the configuration, never by data."""
 
     method: str | Coupling = "joint"
-    """"joint" couples all coordinates together, "blocked" each run of `block`, "product" each by itself; a function of
-    one's own is given all of them."""
+    """"joint" couples all coordinates together, "blocked" each run of `block`, "product" each by itself; a custom
+    function is given all of them."""
     block: int = DEFAULT_BLOCK
     """Coordinates per block for "blocked"."""
 
     def __post_init__(self) -> None:
         """Check both fields once."""
-        check_own("method", self.method, METHODS)
+        check_custom("method", self.method, METHODS)
         object.__setattr__(self, "block", check_int("block", self.block, 1))
 
     @classmethod
-    def auto(cls, n_coordinates: int, n_outcomes: int) -> Grade:
-        """Return the strongest grade within reach for these sizes: joint while kⁿ ≤ 2⁴⁰, else blocks of that size."""
+    def auto(cls, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
+        """Return the strongest coupling that is feasible: joint while kⁿ ≤ 2⁴⁰, else blocks of that size."""
         bits = math.log2(max(n_outcomes, 2))
         method = "joint" if n_coordinates * bits <= _AUTO_BITS else "blocked"
         return cls(method, max(1, int(_AUTO_BITS / bits)))
 
     @classmethod
-    def resolve(cls, coupling: str | Coupling, block: int, n_coordinates: int, n_outcomes: int) -> Grade:
-        """Return the grade that a user's keywords, one of COUPLINGS and a block, mean for these sizes."""
-        check_own("coupling", coupling, COUPLINGS)
+    def resolve(cls, coupling: str | Coupling, block: int, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
+        """Return what a user's keywords, one of COUPLINGS and a block, mean for these sizes."""
+        check_custom("coupling", coupling, COUPLINGS)
         return cls.auto(n_coordinates, n_outcomes) if coupling == "auto" else cls(coupling, block)
 
     @property
     def name(self) -> str:
-        """The method by name, also one of somebody's own."""
-        return own_name(self.method)
+        """The method by name, also that of a custom function."""
+        return custom_name(self.method)
+
+    @property
+    def custom(self) -> bool:
+        """Whether the coupling is a custom function."""
+        return self.name.startswith(CUSTOM)
+
+    def bound(self, total_variation: float) -> float | None:
+        """Bound the chance that two runs draw a block differently; None for a custom function without a bound."""
+        if self.custom:
+            return coupling_bound(self.method, total_variation)
+        return 2.0 * total_variation / (1.0 + total_variation)
 
     def size(self, n: int) -> int:
         """Coordinates in a full block of n ≥ 1; the last block may have fewer."""
@@ -68,5 +79,5 @@ class Grade:
         return [slice(low, min(low + size, n)) for low in self.starts(n).tolist()]
 
 
-JOINT = Grade("joint")
-PRODUCT = Grade("product")
+JOINT = CouplingSpec("joint")
+PRODUCT = CouplingSpec("product")

@@ -119,13 +119,13 @@ def _exact(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> 
     pinned by a proof, so that row is an order of magnitude; nobody can draw it.
     """
     exact = []
-    for grade, runtime in ((JOINT, "exp(S log A) worst case"), (PRODUCT, "poly")):
-        calls = paper_calls(s, a, h, epsilon=epsilon, rho=rho, delta=delta, grade=grade)
-        direct = PlanRow(f"reprl {grade.method}, paper", "parallel", s * a * h * calls, True, runtime, "Theorem 4.13")
+    for spec, runtime in ((JOINT, "exp(S log A) worst case"), (PRODUCT, "poly")):
+        calls = paper_calls(s, a, h, epsilon=epsilon, rho=rho, delta=delta, coupling=spec)
+        direct = PlanRow(f"reprl {spec.method}, paper", "parallel", s * a * h * calls, True, runtime, "Theorem 4.13")
         exact.append(direct)
         if rho < 0.5:  # else there is nothing to boost
-            asked = Task(s, a, h, epsilon, rho, min(rho, delta), "generative", grade, grade, boosted=True)
-            exact += _boosted(asked, runtime, "Theorem 6.1" if grade == JOINT else "Theorem A.5")
+            asked = Task(s, a, h, epsilon, rho, min(rho, delta), "generative", spec, spec, boosted=True)
+            exact += _boosted(asked, runtime, "Theorem 6.1" if spec == JOINT else "Theorem A.5")
     return exact
 
 

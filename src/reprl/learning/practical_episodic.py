@@ -99,12 +99,12 @@ def run_episodic(
     settings.check_horizon(model.horizon)
     if settings.runs is None:
         return _run_rounds(model, key, settings, max_samples, workers, checkpoint, progress)
-    grade = settings.grade(model.n_states * model.horizon, 2)
+    spec = settings.coupling_spec(model.n_states * model.horizon, 2)
     run = practical_run(model.n_states, model.n_actions, model.horizon)
     stages = (Stage(run=run, partition_runs=settings.runs, data_runs=0, quotas=(QUOTAS,)),)
     check_limit(max_samples, sum(stage.episodes() for stage in stages) * model.samples_per_episode)
     how: dict[str, Any] = {"workers": workers, "checkpoint": checkpoint, "progress": progress}
-    explored = find_partition(key.derive("explore"), model, stages, grade=grade, **how)
+    explored = find_partition(key.derive("explore"), model, stages, coupling=spec, **how)
     induction = decide(key, explored.counts, explored.tiers, settings)
     return _finish(settings, explored, induction, by_hand(settings, "exploration runs"), None)
 
@@ -141,7 +141,7 @@ def _find(
     low, high = IGNORED
     for length, mean in enumerate(means):
         place = key.derive("explore") if length == 0 else key.derive("explore").derive("level", length)
-        ignored = draw_ignored(place.derive("ignore", 1), mean / len(QUOTAS), settings.grade(mean.size, 2))
+        ignored = draw_ignored(place.derive("ignore", 1), mean / len(QUOTAS), settings.coupling_spec(mean.size, 2))
         tiers = stack_tiers(ignored[None])
         cost = ignoring_cost(data, tiers)
         share = low * (high / low) ** float(key.derive("enough", length).uniforms(1)[0])

@@ -34,7 +34,7 @@ def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = No
             epsilon=settings.epsilon,
             rho=settings.rho,
             delta=settings.delta,
-            grade=settings.grade(model.n_states, model.n_actions),
+            coupling=settings.coupling_spec(model.n_states, model.n_actions),
         )
     except (OverflowError, ZeroDivisionError):
         raise InputError(

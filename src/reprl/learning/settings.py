@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict
 
-from reprl.coupling.custom import Coupling, Mechanism, check_own
+from reprl.coupling.custom import Coupling, Mechanism, check_custom
 from reprl.coupling.mechanisms import MECHANISMS
-from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, Grade
+from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.guarantee import Guarantee
 from reprl.mdp.discounted import whole
@@ -106,9 +106,9 @@ class Settings:
             raise InputError(f"stationary must be True, False or None, got {quote(self.stationary)}")
         if self.stationary and self.rule != "canonical":
             raise InputError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
-        check_own("coupling", self.coupling, COUPLINGS)
+        check_custom("coupling", self.coupling, COUPLINGS)
         check_int("block", self.block, 1)
-        check_own("mechanism", self.mechanism, MECHANISMS)
+        check_custom("mechanism", self.mechanism, MECHANISMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_choice("constants", self.constants, PRESETS)
         check_real("scale", self.scale, 0.0, 1.0, open_high=False)
@@ -163,8 +163,8 @@ class Settings:
             rho=self.rho,
             delta=self.failure,
             access=self.access,
-            partition=self.grade(n_states * horizon, 2),
-            arms=self.grade(n_states, n_actions),
+            partition=self.coupling_spec(n_states * horizon, 2),
+            arms=self.coupling_spec(n_states, n_actions),
             boosted=self.boosted,
         )
 
@@ -209,14 +209,14 @@ class Settings:
         if self.epsilon > most:
             raise InputError(f"epsilon must lie in (0, {most:g}], as values lie in [0, {words}], got {self.epsilon:g}")
 
-    def grade(self, n_coordinates: int, n_outcomes: int) -> Grade:
-        """Return the grade of the coupling, with "auto" resolved by the sizes."""
-        return Grade.resolve(self.coupling, self.block, n_coordinates, n_outcomes)
+    def coupling_spec(self, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
+        """Return how coordinates are coupled, with "auto" resolved by the sizes."""
+        return CouplingSpec.resolve(self.coupling, self.block, n_coordinates, n_outcomes)
 
     def decision(self, n_coordinates: int, n_outcomes: int) -> Decision:
         """Return the decision rule, with "auto" resolved by the sizes."""
-        grade = self.grade(n_coordinates, n_outcomes)
-        return Decision(mechanism=self.mechanism, coupling=grade.method, block=grade.block, rounding=self.rounding)
+        spec = self.coupling_spec(n_coordinates, n_outcomes)
+        return Decision(mechanism=self.mechanism, coupling=spec.method, block=spec.block, rounding=self.rounding)
 
     @property
     def failure(self) -> float:

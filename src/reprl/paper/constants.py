@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reprl.coupling.heavy_hitters import plan_heavy_hitters
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError, check_int, check_real
 from reprl.paper.rep_explore import Stage
 from reprl.paper.rep_rl_bandit import Accuracy
@@ -55,9 +55,9 @@ class Task(NamedTuple):
     """At most ρ."""
     access: str
     """"episodic" or "generative"."""
-    partition: Grade
+    partition: CouplingSpec
     """Coupling of the sets of ignored states, S·H coordinates."""
-    arms: Grade
+    arms: CouplingSpec
     """Coupling of the actions of a step, S coordinates."""
     boosted: bool
     """Whether a learner of ρ = 0.01 is boosted (Lemma 4.1), or ρ is asked of the learner itself."""
@@ -217,7 +217,7 @@ def _parallel(part: Constants, task: Task) -> Constants:
     """Calls of one learner: blocks·S is their core (Theorem 4.13)."""
     share = BASE_RHO if task.boosted else task.rho
     sizes = (task.n_states, task.n_actions, task.horizon)
-    calls = paper_calls(*sizes, epsilon=part.epsilon, rho=share, delta=part.delta, grade=task.arms)
+    calls = paper_calls(*sizes, epsilon=part.epsilon, rho=share, delta=part.delta, coupling=task.arms)
     core = task.n_states * task.arms.count(task.n_states)
     part = replace(part, calls=math.ceil(core * (calls / core) ** part.scale) if part.scale < 1.0 else calls)
     return replace(part, by_tier=_shares(part, task.horizon))
@@ -286,7 +286,7 @@ def boosting_seeds(delta: float) -> int:
 
 
 def paper_calls(
-    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float, delta: float, grade: Grade
+    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float, delta: float, coupling: CouplingSpec
 ) -> int:
     """Return the parallel calls m at which the paper's induction is ρ-replicable and ε-optimal with probability 1 − δ.
 
@@ -296,5 +296,5 @@ def paper_calls(
     """
     accuracy = Accuracy.paper(epsilon, horizon, 1).by_tier[0] / horizon
     share, failure = rho / horizon, min(delta, rho) / horizon
-    bound = paper_requirement(n_states, n_actions, epsilon=accuracy, rho=share, delta=failure, grade=grade)
+    bound = paper_requirement(n_states, n_actions, epsilon=accuracy, rho=share, delta=failure, coupling=coupling)
     return math.ceil(n_states / bound)

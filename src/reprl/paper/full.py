@@ -114,7 +114,7 @@ def learn_once(
         data = Data(model.sample(calls), model.draw_starts(calls), mask_of(model))
     else:
         how: dict[str, Any] = {"keep": constants.keep_records, "workers": workers, "progress": progress}
-        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), grade=task.partition, **how)
+        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), coupling=task.partition, **how)
         tiers, data = ignore_starved(explored.tiers, explored.counts), Data(explored.counts, explored.starts)
     induction = tiered_induction(
         key.derive("decide"),

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.coupling.correlated import draw
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError, check_int, quote
 from reprl.paper.runs import Exploration, RunSettings
 from reprl.randomness import SharedKey
@@ -71,9 +71,9 @@ class Stage:
         return (self.partition_runs + self.data_runs) * self.run.episodes
 
 
-def draw_ignored(key: SharedKey, mu: NDArray[np.float64], grade: Grade) -> NDArray[np.bool_]:
+def draw_ignored(key: SharedKey, mu: NDArray[np.float64], coupling: CouplingSpec) -> NDArray[np.bool_]:
     """Draw I ~ B(μ̂): every (h, s) with probability mu[h, s], by correlated sampling over all of them."""
     inside = mu.reshape(-1)
-    drawn = draw(key, np.stack([1.0 - inside, inside], axis=1), grade).choice
+    drawn = draw(key, np.stack([1.0 - inside, inside], axis=1), coupling).choice
     chosen: NDArray[np.bool_] = drawn.reshape(mu.shape) == 1
     return chosen

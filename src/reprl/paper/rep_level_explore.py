@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError
 from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
@@ -47,13 +47,13 @@ def rep_level_explore(
     model: Episodic,
     stages: tuple[Stage, ...],
     *,
-    grade: Grade,
+    coupling: CouplingSpec,
     keep: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Explored:
     """Algorithm 6 from the first line to the last: `find_partition`, then `collect_data`, which say what is what."""
-    explored = find_partition(key, model, stages, grade=grade, workers=workers, progress=progress)
+    explored = find_partition(key, model, stages, coupling=coupling, workers=workers, progress=progress)
     return collect_data(explored, model, stages, keep=keep, workers=workers, progress=progress)
 
 
@@ -62,7 +62,7 @@ def find_partition(
     model: Episodic,
     stages: tuple[Stage, ...],
     *,
-    grade: Grade,
+    coupling: CouplingSpec,
     workers: int = 1,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
@@ -73,7 +73,7 @@ def find_partition(
         key: shared randomness; the same key in both runs.
         model: the MDP in memory or the black box, by episodes.
         stages: what to do; tiers are numbered through all stages.
-        grade: how the correlated sampling of I couples (h, s), h outermost.
+        coupling: how the correlated sampling of I couples (h, s), h outermost.
         workers: threads, or processes for a black box.
         checkpoint: where batches of runs are kept.
         progress: called with the phase, its episodes done and all its episodes.
@@ -91,7 +91,7 @@ def find_partition(
     runs = [stage.partition_runs for stage in stages]
     seen = _explore_stages(model, stages, runs, "partition", workers, checkpoint, progress)
     mu = np.array([tier for stage, batch in zip(stages, seen, strict=True) for tier in stage.fractional(batch)])
-    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], grade) for t in range(len(mu))])
+    ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
     starts = np.sum([batch.starts for batch in seen], axis=0)
     if np.delete(tiers.ignorable[0], list(model.known)).all():

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.coupling.correlated import DEFAULT_MAX_NODES, correlated_sample, draw
-from reprl.coupling.custom import OWN, Coupling, Mechanism, check_own, coupling_bound, own_name, proof_of
-from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, exponential, own_selection
+from reprl.coupling.custom import CUSTOM, Coupling, Mechanism, check_custom, custom_name, proof_of
+from reprl.coupling.mechanisms import MECHANISMS, Selection, compact, custom_selection, exponential
 from reprl.coupling.rounding import round_vector, rounding_bound
-from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, Grade
+from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, CouplingSpec
 from reprl.errors import (
     ROUNDING,
     InputError,
@@ -38,9 +38,9 @@ class Decision:
     """How arms are chosen from data: fixed by the configuration, never by data."""
 
     mechanism: str | Mechanism = "compact"
-    """Scores to laws: "compact" (ours), "exponential" (the paper's), or a ``Mechanism`` of one's own."""
+    """Scores to laws: "compact" (ours), "exponential" (the paper's), or a custom ``Mechanism``."""
     coupling: str | Coupling = "joint"
-    """Grade of the coupling over states: "joint", "blocked" or "product", or a ``Coupling`` of one's own."""
+    """Coupling over states: "joint", "blocked" or "product", or a custom ``Coupling``."""
     block: int = DEFAULT_BLOCK
     """States per block for "blocked"."""
     rounding: str = "vector"
@@ -50,26 +50,26 @@ class Decision:
 
     def __post_init__(self) -> None:
         """Check every field once."""
-        check_own("mechanism", self.mechanism, MECHANISMS)
-        check_own("coupling", self.coupling, METHODS)
+        check_custom("mechanism", self.mechanism, MECHANISMS)
+        check_custom("coupling", self.coupling, METHODS)
         check_int("block", self.block, 1)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_int("max_nodes", self.max_nodes, 1)
-        if self.rounding == "vector" and self.grade.name.startswith(OWN):
-            raise InputError("rounding must be 'none' or 'grid' with a coupling of one's own, got 'vector'")
+        if self.rounding == "vector" and self.spec.custom:
+            raise InputError("rounding must be 'none' or 'grid' with a custom coupling, got 'vector'")
 
     @property
-    def grade(self) -> Grade:
+    def spec(self) -> CouplingSpec:
         """Coupling and block as one value."""
-        return Grade(self.coupling, self.block)
+        return CouplingSpec(self.coupling, self.block)
 
     @property
     def unproven(self) -> str | None:
-        """Why nothing is proven with a mechanism or a coupling of one's own; None where its proof is written down."""
+        """Why nothing is proven with a custom mechanism or coupling; None where its proof is written down."""
         for name, choice in (("mechanism", self.mechanism), ("coupling", self.coupling)):
-            known = own_name(choice)
-            if known.startswith(OWN) and proof_of(choice) is None:
-                return f"the {name} {known.removeprefix(OWN)} does not say where its bound is proven"
+            known = custom_name(choice)
+            if known.startswith(CUSTOM) and proof_of(choice) is None:
+                return f"the {name} {known.removeprefix(CUSTOM)} does not say where its bound is proven"
         return None
 
     @property
@@ -162,14 +162,14 @@ def multi_best_arm(
 
 
 def paper_requirement(
-    n_instances: int, n_arms: int, *, epsilon: float, rho: float, delta: float, grade: Grade
+    n_instances: int, n_arms: int, *, epsilon: float, rho: float, delta: float, coupling: CouplingSpec
 ) -> float:
     """Return Proposition 3.6's bound on Σ_s 1/m_s with C = 36·256, as many times stricter as there are blocks.
 
     A product has S blocks (Proposition A.3), a joint draw has one.
     """
     log = math.log(3.0 * n_instances * n_arms / delta)
-    return (rho * epsilon) ** 2 / (9216.0 * log**3 * grade.count(n_instances))
+    return (rho * epsilon) ** 2 / (9216.0 * log**3 * coupling.count(n_instances))
 
 
 def select(mechanism: str | Mechanism, scores: NDArray[np.float64], epsilon: float, delta: float) -> Selection:
@@ -178,7 +178,7 @@ def select(mechanism: str | Mechanism, scores: NDArray[np.float64], epsilon: flo
         return compact(scores, epsilon=epsilon / 2.0)
     if mechanism == "exponential":
         return exponential(scores, epsilon=epsilon, delta=delta)
-    return own_selection(mechanism, scores, epsilon=epsilon / 2.0, delta=delta)
+    return custom_selection(mechanism, scores, epsilon=epsilon / 2.0, delta=delta)
 
 
 def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
@@ -187,7 +187,7 @@ def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
         return 0.0, ""
     if decision.rounding == "grid":
         return epsilon, "grid"
-    return epsilon / 2.0, decision.grade.name
+    return epsilon / 2.0, decision.spec.name
 
 
 def _inside(among: ArrayLike | None, n: int) -> NDArray[np.bool_]:
@@ -213,7 +213,7 @@ def _draw(
     spread = np.zeros((inside.size, scores.shape[1]))
     spread[:, 0] = 1.0
     spread[inside] = laws
-    arms = draw(key.derive("arms"), spread, decision.grade, max_nodes=guard).choice[inside]
+    arms = draw(key.derive("arms"), spread, decision.spec, max_nodes=guard).choice[inside]
     values = np.zeros(inside.size)
     values[inside] = scores[np.arange(scores.shape[0]), arms]
     width, method = _grid(decision, epsilon)
@@ -235,12 +235,11 @@ def _disagreement(
     if selection.total_variation is None:
         return None
     n_places = int(places[-1]) + 1
-    home = places // decision.grade.size(n_places)
+    home = places // decision.spec.size(n_places)
     total = 0.0
     for block in np.unique(home):
         tv = selection.total_variation(np.where(home == block, apart, 0.0))
-        own = decision.grade.name.startswith(OWN)
-        differ = coupling_bound(decision.coupling, tv) if own else 2.0 * tv / (1.0 + tv)
+        differ = decision.spec.bound(tv)
         if differ is None:
             return None
         total += differ

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from reprl.coupling.correlated import correlated_sample, draw
 from reprl.coupling.rounding import round_vector
-from reprl.coupling.spec import Grade
+from reprl.coupling.spec import CouplingSpec
 from reprl.lab.baselines.budget import calls_within, check_task, hoeffding_calls
 from reprl.mdp.counts import Counts
 from reprl.mdp.planning import empirical_values, greedy_policy
@@ -212,7 +212,7 @@ def karbasi_gaussian(
         noise = [ndtri(key.derive("noise", h).uniforms(scores[h].size)) for h in range(horizon)]
         return greedy_policy(scores + sigma * np.reshape(noise, shape))
     laws = argmax_laws(scores.reshape(-1, shape[2]) / sigma)
-    drawn = draw(key.derive("policy"), laws, Grade.auto(*laws.shape)).choice
+    drawn = draw(key.derive("policy"), laws, CouplingSpec.auto(*laws.shape)).choice
     return Policy(drawn.reshape(shape[:2]))
 
 
@@ -280,5 +280,5 @@ def argmax_laws(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def _coupled_rows(shape: tuple[int, int, int]) -> float:
     """Square of the sum over blocks of the root of a block's rows: what the samples of a blocked draw grow with."""
     rows = shape[0] * shape[1]
-    grade = Grade.auto(rows, shape[2])
-    return grade.count(rows) ** 2 * float(grade.size(rows))
+    spec = CouplingSpec.auto(rows, shape[2])
+    return spec.count(rows) ** 2 * float(spec.size(rows))

@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.coupling.spec import JOINT, Grade
+from reprl.coupling.spec import JOINT, CouplingSpec
 from reprl.errors import InputError, check_array, check_distribution, check_int
 from reprl.randomness import DataStream
 
 
 def race_disagreement(
-    first: ArrayLike, second: ArrayLike, stream: DataStream, *, grade: Grade = JOINT, draws: int = 1024
+    first: ArrayLike, second: ArrayLike, stream: DataStream, *, coupling: CouplingSpec = JOINT, draws: int = 1024
 ) -> float:
     """Estimate the probability, over the shared key, that `correlated_sample` gives two runs different choices.
 
@@ -25,7 +25,7 @@ def race_disagreement(
         first: (n, k) laws of one run.
         second: (n, k) laws of the other.
         stream: private randomness of the estimate.
-        grade: how the rows are coupled.
+        coupling: how the rows are coupled.
         draws: points behind each sum, half of them from each law; rounded up to an even number.
 
     Guarantee:
@@ -39,7 +39,7 @@ def race_disagreement(
     if p.shape != q.shape:
         raise InputError(f"both products must have one shape, got {p.shape} and {q.shape}")
     n, k = p.shape
-    if grade.method == "product":
+    if coupling.method == "product":
         apart = np.abs(p - q).sum(axis=1) / 2.0 if k == 2 else 1.0 - _row_agreement(p, q)
         return float(1.0 - np.prod(1.0 - apart))
     draws = check_int("draws", draws, 2, 2**24)
@@ -50,7 +50,7 @@ def race_disagreement(
         gain = np.log(q) - np.log(p)
     ratios = gain[np.arange(n), chosen]
     agree = 1.0
-    for part in grade.blocks(n):
+    for part in coupling.blocks(n):
         agree *= _agreement(ratios[:, part].sum(axis=1))
     return max(0.0, 1.0 - agree)
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.mechanisms import MECHANISMS, compact
 from reprl.coupling.rounding import round_vector
-from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, Grade
+from reprl.coupling.spec import DEFAULT_BLOCK, METHODS, CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real
 from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.problems import Algorithm, Vector, check_hypotheses
@@ -67,8 +67,8 @@ def plan_signs(
     epsilon = check_real("epsilon", epsilon, 0.0, 2.0, open_high=False)
     rho, delta = check_probability("rho", rho), check_probability("delta", delta)
     target = check_choice("target", target, TARGETS)
-    grade = Grade(check_choice("coupling", coupling, METHODS), block)
-    weight = 2.0 * math.pi**2 * n * n if coupling == "product" else 8.0 * math.pi**2 * n * grade.count(n)
+    spec = CouplingSpec(check_choice("coupling", coupling, METHODS), block)
+    weight = 2.0 * math.pi**2 * n * n if coupling == "product" else 8.0 * math.pi**2 * n * spec.count(n)
     log = math.log(2.0 * n / delta) if target == "every" else math.log(2.0 / delta)
     share = min(1.0, MEAN_LOSS + math.sqrt(log / (2.0 * n))) if target == "average" else 1.0
     # Sampling error in units of ρ·gap, at the m below: of one coordinate at worst, or of all on average.

@@ -92,7 +92,7 @@ def test_a_coupling_of_one_s_own_and_its_bound() -> None:
     [
         ({"mechanism": lambda scores, *, epsilon, delta: scores}, "laws of own:<lambda>.* must sum to 1"),
         ({"mechanism": lambda scores, *, epsilon, delta: [[1.0]]}, "must have the shape of the scores"),
-        ({"mechanism": "own:level"}, "is a function of somebody's own: pass the function itself"),
+        ({"mechanism": "own:level"}, "is a custom function: pass the function itself"),
         ({"coupling": lambda key, laws: [0]}, "must return 2 whole numbers"),
         ({"coupling": lambda key, laws: np.full(len(laws), 3)}, "must return outcomes from 0 to 2"),
         ({"coupling": lambda key, laws: np.array([2, 0])}, "must return outcomes that can happen, got 2 in row 0"),

@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.coupling.spec import COUPLINGS, JOINT, METHODS, PRODUCT, Grade
+from reprl.coupling.spec import COUPLINGS, JOINT, METHODS, PRODUCT, CouplingSpec
 from reprl.errors import ReprlError
 from reprl.learning.settings import Settings
 
-grades = st.builds(Grade, st.sampled_from(METHODS), st.integers(1, 50) | st.just(10**30))
+grades = st.builds(CouplingSpec, st.sampled_from(METHODS), st.integers(1, 50) | st.just(10**30))
 
 
 def test_a_grade_is_a_value() -> None:
-    assert Grade() == JOINT == Grade("joint", 32)
-    assert Grade("product") == PRODUCT != JOINT
-    assert Grade("blocked", np.uint8(4)) == Grade("blocked", 4)  # type: ignore[arg-type]
-    assert type(Grade("blocked", np.uint8(4)).block) is int  # type: ignore[arg-type]
-    assert len({Grade("blocked", 4), Grade("blocked", 4), Grade("blocked", 5)}) == 2
+    assert CouplingSpec() == JOINT == CouplingSpec("joint", 32)
+    assert CouplingSpec("product") == PRODUCT != JOINT
+    assert CouplingSpec("blocked", np.uint8(4)) == CouplingSpec("blocked", 4)  # type: ignore[arg-type]
+    assert type(CouplingSpec("blocked", np.uint8(4)).block) is int  # type: ignore[arg-type]
+    assert len({CouplingSpec("blocked", 4), CouplingSpec("blocked", 4), CouplingSpec("blocked", 5)}) == 2
     with pytest.raises(dataclasses.FrozenInstanceError):
         JOINT.block = 3  # type: ignore[misc]
 
@@ -33,19 +33,19 @@ def test_a_grade_is_a_value() -> None:
     [
         (JOINT, 5, 5, [(0, 5)]),
         (PRODUCT, 3, 1, [(0, 1), (1, 2), (2, 3)]),
-        (Grade("blocked", 2), 5, 2, [(0, 2), (2, 4), (4, 5)]),
-        (Grade("blocked", 5), 5, 5, [(0, 5)]),
-        (Grade("blocked", 9), 5, 5, [(0, 5)]),
-        (Grade("joint", 2), 5, 5, [(0, 5)]),
+        (CouplingSpec("blocked", 2), 5, 2, [(0, 2), (2, 4), (4, 5)]),
+        (CouplingSpec("blocked", 5), 5, 5, [(0, 5)]),
+        (CouplingSpec("blocked", 9), 5, 5, [(0, 5)]),
+        (CouplingSpec("joint", 2), 5, 5, [(0, 5)]),
     ],
 )
-def test_blocks_and_sizes(grade: Grade, n: int, size: int, blocks: list[tuple[int, int]]) -> None:
+def test_blocks_and_sizes(grade: CouplingSpec, n: int, size: int, blocks: list[tuple[int, int]]) -> None:
     assert grade.size(n) == size
     assert grade.blocks(n) == [slice(*ends) for ends in blocks]
 
 
 @given(grades, st.integers(1, 200))
-def test_blocks_partition_the_coordinates(grade: Grade, n: int) -> None:
+def test_blocks_partition_the_coordinates(grade: CouplingSpec, n: int) -> None:
     blocks = grade.blocks(n)
     assert [i for block in blocks for i in range(n)[block]] == list(range(n))
     assert len(blocks) == grade.count(n)
@@ -60,13 +60,13 @@ def test_blocks_partition_the_coordinates(grade: Grade, n: int) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_coordinates_have_no_blocks(method: str) -> None:
-    grade = Grade(method, 4)
+    grade = CouplingSpec(method, 4)
     assert (grade.count(0), grade.starts(0).size, grade.blocks(0)) == (0, 0, [])
 
 
 @settings(max_examples=100, deadline=None)
 @given(grades, st.integers(1, 12), st.integers(2, 4), st.integers(0, 10**6))
-def test_a_block_is_drawn_without_regard_to_the_others(grade: Grade, n: int, k: int, seed: int) -> None:
+def test_a_block_is_drawn_without_regard_to_the_others(grade: CouplingSpec, n: int, k: int, seed: int) -> None:
     """Laws of one block may change; no draw of another block moves."""
     rng = np.random.default_rng(seed)
     laws = rng.dirichlet(np.ones(k), n)
@@ -82,24 +82,24 @@ def test_a_block_is_drawn_without_regard_to_the_others(grade: Grade, n: int, k: 
 @pytest.mark.parametrize(
     ("n", "k", "chosen"),
     [
-        (40, 2, Grade("joint", 40)),
-        (41, 2, Grade("blocked", 40)),
-        (20, 4, Grade("joint", 20)),
-        (21, 4, Grade("blocked", 20)),
-        (9, 1, Grade("joint", 40)),
-        (1, 2**41, Grade("blocked", 1)),
+        (40, 2, CouplingSpec("joint", 40)),
+        (41, 2, CouplingSpec("blocked", 40)),
+        (20, 4, CouplingSpec("joint", 20)),
+        (21, 4, CouplingSpec("blocked", 20)),
+        (9, 1, CouplingSpec("joint", 40)),
+        (1, 2**41, CouplingSpec("blocked", 1)),
     ],
 )
-def test_auto_is_joint_up_to_2_to_the_40_outcomes(n: int, k: int, chosen: Grade) -> None:
-    assert Grade.auto(n, k) == chosen
+def test_auto_is_joint_up_to_2_to_the_40_outcomes(n: int, k: int, chosen: CouplingSpec) -> None:
+    assert CouplingSpec.auto(n, k) == chosen
 
 
 @given(st.sampled_from(COUPLINGS), st.integers(1, 50), st.integers(1, 300), st.integers(2, 40))
 def test_keywords_resolve_by_sizes_alone(coupling: str, block: int, n: int, k: int) -> None:
-    grade = Grade.resolve(coupling, block, n, k)
-    assert grade == (Grade.auto(n, k) if coupling == "auto" else Grade(coupling, block))
+    grade = CouplingSpec.resolve(coupling, block, n, k)
+    assert grade == (CouplingSpec.auto(n, k) if coupling == "auto" else CouplingSpec(coupling, block))
     asked = Settings(rule="sampled", coupling=coupling, block=block)
-    assert asked.grade(n, k) == asked.decision(n, k).grade == grade
+    assert asked.coupling_spec(n, k) == asked.decision(n, k).spec == grade
     if coupling == "auto":
         assert k ** grade.size(n) <= 2**40
         assert grade.method == "joint" or k ** (grade.size(n) + 1) > 2**40
@@ -118,12 +118,12 @@ def test_keywords_resolve_by_sizes_alone(coupling: str, block: int, n: int, k: i
 )
 def test_bad_values_are_quoted(fields: tuple[Any, ...], text: str) -> None:
     with pytest.raises(ReprlError) as caught:
-        Grade(*fields)
+        CouplingSpec(*fields)
     assert str(caught.value) == text
 
 
 def test_bad_keywords_are_quoted() -> None:
     with pytest.raises(ReprlError, match=r"^coupling must be one of auto, joint, blocked, product; got 'both'$"):
-        Grade.resolve("both", 2, 3, 2)
+        CouplingSpec.resolve("both", 2, 3, 2)
     with pytest.raises(ReprlError, match=r"^block must be a whole number of at least 1, got -1$"):
-        Grade.resolve("joint", -1, 3, 2)
+        CouplingSpec.resolve("joint", -1, 3, 2)
