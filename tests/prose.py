@@ -321,7 +321,7 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
     "docs/logs.md": [
         (
             r"⌈log (\S+)/log γ⌉ rows, after which what follows counts less than (\d+ %)",
-            lambda: [f"{(least := code('reprl.mdp.discounted.LENGTH'))}", percent(least)],
+            lambda: [f"{(least := code('reprl.mdp.criterion.LENGTH'))}", percent(least)],
         ),
         (r"each of up to (\d+) blocks", lambda: [str(code("reprl.sources.logs.block_bootstrap.BLOCKS"))]),
         (r"- \*\*support\*\* \(([\d.]+)\)", lambda: [f"{default(reprl.learn_log, 'support')}"]),
@@ -851,9 +851,9 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         (r"its returns are of (\d+) steps", lambda: [str(stored("agents")["table"]["horizon"])]),
     ],
     "docs/discounting.md": [
-        (r"γ is at most (\S+)\.", lambda: [f"{code('reprl.mdp.discounted.MOST')}"]),
-        (r"moves by more than (\S+);", lambda: [power(code("reprl.mdp.discounted.STILL"))]),
-        (r"counts less than (\d+ %) of all", lambda: [percent(code("reprl.mdp.discounted.LENGTH"))]),
+        (r"γ is at most (\S+)\.", lambda: [f"{code('reprl.mdp.criterion.MOST')}"]),
+        (r"moves by more than (\S+);", lambda: [power(code("reprl.mdp.backup.STILL"))]),
+        (r"counts less than (\d+ %) of all", lambda: [percent(code("reprl.mdp.criterion.LENGTH"))]),
     ],
     "docs/sampled.md": [
         (r"decision runs at least (\d+) times", lambda: [str(code("reprl.assurance.rehearsal.asked_for")(1.0))]),
@@ -1060,9 +1060,9 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             r"by more than (\S+) the error is at most ([^γ]+)γ/\(1 − γ\), rounding apart, and at γ ≤ ([\d.]+) "
             r"below (\S+)\. ",
             lambda: [
-                *[power(code("reprl.mdp.discounted.STILL"))] * 2,
-                f"{code('reprl.mdp.discounted.MOST')}",
-                power(code("reprl.mdp.discounted.STILL") / (1 - code("reprl.mdp.discounted.MOST"))),
+                *[power(code("reprl.mdp.backup.STILL"))] * 2,
+                f"{code('reprl.mdp.criterion.MOST')}",
+                power(code("reprl.mdp.backup.STILL") / (1 - code("reprl.mdp.criterion.MOST"))),
             ],
         ),
         (

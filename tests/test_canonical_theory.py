@@ -16,7 +16,7 @@ from reprl.canonical import choice
 from reprl.canonical.choice import NOISE, choose, follow, make_rule
 from reprl.canonical.gaps import Gaps, find_gaps
 from reprl.canonical.plateau import TURN, plateau_laws
-from reprl.canonical.preferred import CLEAR, policy_loss, visits_of, weigh_tolerances
+from reprl.canonical.preferred import CLEAR, weigh_tolerances
 from reprl.learning.canonical import run_canonical
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
@@ -127,7 +127,7 @@ def test_a_policy_loses_its_gaps_and_the_floor_costs_no_more_than_first_visits(s
     for floor in (1e-3, 0.05, 0.3):
         with_floor = weigh_tolerances(dynamics, gaps, order, tolerances, floor)
         for j, tolerance in enumerate(tolerances):
-            visits = visits_of(dynamics, bare.actions[j])
+            visits = dynamics.occupancy(bare.actions[j])
             steps, states = np.indices(visits.shape)
             chosen = gaps.gap[steps, states, bare.actions[j]]
             assert bare.loss[j] == pytest.approx(float((visits * chosen).sum()), abs=1e-12)
@@ -277,7 +277,7 @@ def test_the_smallest_worlds_and_accuracies_have_a_policy(shape: tuple[int, int,
     found = choose(rule, true_dynamics(mdp))
     assert found.loss < rule.room
     assert found.loss == pytest.approx(
-        policy_loss(true_dynamics(mdp), find_gaps(true_dynamics(mdp), rule.order).value[0], found.policy.actions)
+        true_dynamics(mdp).policy_loss(find_gaps(true_dynamics(mdp), rule.order).value[0], found.policy.actions)
     )
     same = choose(follow(rule, found.kind, found.candidate), true_dynamics(mdp))
     assert same.policy == found.policy

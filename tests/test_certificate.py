@@ -28,7 +28,7 @@ from reprl.assurance.value_bounds import bound_best, bound_policy
 from reprl.assurance.verdict import judge, prepare
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
-from reprl.canonical.preferred import CLEAR, visits_of, weigh_tolerances
+from reprl.canonical.preferred import CLEAR, weigh_tolerances
 from reprl.cli.app import main
 from reprl.learning.rounds import call
 from reprl.mdp.dynamics import Data, true_dynamics
@@ -126,7 +126,7 @@ def visits_missed(number: int, shrink: float) -> tuple[bool, bool]:
     mdp, actions = chain_with_slips(), np.ones((5, 4), dtype=np.int64)
     sample = sample_of(mdp, 2000, number)
     found = bound_visits(sample, np.arange(2) == actions[:, :, None], levels((5, 4, 2), 24, 0.1, shrink=shrink))
-    truth = visits_of(true_dynamics(mdp), actions)
+    truth = true_dynamics(mdp).occupancy(actions)
     return bool((truth < found.low - 1e-12).any()), bool((truth > found.high + 1e-12).any())
 
 
@@ -155,7 +155,7 @@ def misses(number: int, shrink: float) -> bool:
     counts = gaps.spread > 0.0
     actions = weigh_tolerances(truth, gaps, rule.order, rule.tolerances[:1], 0.0).actions[0]
     visits = bound_visits(sample, np.arange(2) == actions[:, :, None], level)
-    occupancy = visits_of(truth, actions)
+    occupancy = truth.occupancy(actions)
     worth = bound_policy(sample, np.arange(2) == actions[:, :, None], level.policy, level.worth)
     value = mdp.evaluate(reprl.Policy(actions))
     tiny = 1e-9

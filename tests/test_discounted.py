@@ -16,10 +16,10 @@ import reprl
 from reprl import Policy, ReprlError, TabularMDP
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps, value_spread
-from reprl.canonical.preferred import policy_loss, visits_of, weigh_tolerances
+from reprl.canonical.preferred import weigh_tolerances
 from reprl.cli.app import main
 from reprl.learning.learner import ReprlLearner, suited
-from reprl.mdp.discounted import MOST, check_discount, episode_length, reduced_horizon
+from reprl.mdp.criterion import MOST, Criterion, check_discount
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
@@ -104,9 +104,9 @@ def test_the_loss_is_the_performance_difference_and_within_its_bound() -> None:
         for u in (1e-3, 0.05, 0.3, 2.0):
             found = weigh_tolerances(dynamics, gaps, order, np.array([u]), 0.0)
             actions = found.actions[0]
-            visits = visits_of(dynamics, actions)
+            visits = dynamics.occupancy(actions)
             told = (visits[0] * gaps.gap[0, np.arange(6), actions[0]]).sum()
-            assert policy_loss(dynamics, gaps.value[0], actions) == pytest.approx(told, abs=1e-11)
+            assert dynamics.policy_loss(gaps.value[0], actions) == pytest.approx(told, abs=1e-11)
             assert found.loss[0] == pytest.approx(told, abs=1e-11)
             assert told <= u / (1 - 0.9) + 1e-11
 
@@ -117,9 +117,9 @@ def test_the_floor_costs_no_more_than_is_proven() -> None:
         dynamics, order, floor = true_dynamics(mdp), np.arange(3), 0.9
         gaps = find_gaps(dynamics, order)
         plain, cut = (weigh_tolerances(dynamics, gaps, order, np.array([1e-6]), x) for x in (0.0, floor))
-        below = visits_of(dynamics, plain.actions[0])[0] < floor
+        below = dynamics.occupancy(plain.actions[0])[0] < floor
         assert below.any()
-        assert cut.loss[0] - plain.loss[0] <= visits_of(dynamics, plain.actions[0])[0, below].sum() / (1 - 0.8) + 1e-9
+        assert cut.loss[0] - plain.loss[0] <= dynamics.occupancy(plain.actions[0])[0, below].sum() / (1 - 0.8) + 1e-9
 
 
 def test_spreads_bound_the_deviation_of_estimated_gaps() -> None:
@@ -132,7 +132,7 @@ def test_spreads_bound_the_deviation_of_estimated_gaps() -> None:
     errors = []
     for seed in range(300):
         counts = GenerativeModel(mdp, seed).pooled.sample(n)
-        data = Data(counts, np.ones(6, dtype=np.int64)).forever(0.8)
+        data = Data(counts, np.ones(6, dtype=np.int64)).under(Criterion.of(1, 0.8))
         errors.append(find_gaps(empirical_dynamics(data), order).gap[0] - gaps.gap[0])
     scaled = np.std(errors, axis=0) * np.sqrt(n)
     others = np.arange(3) != gaps.best[0][:, None]
@@ -143,7 +143,7 @@ def test_spreads_bound_the_deviation_of_estimated_gaps() -> None:
 
 def test_two_randomnesses_one_choice_whatever_the_order_of_evaluation() -> None:
     mdp = random_world(2).discounted(0.9)
-    rule = make_rule(SharedKey(4).derive("rule"), (1, 6, 3), epsilon=0.5, discount=0.9)
+    rule = make_rule(SharedKey(4).derive("rule"), (1, 6, 3), epsilon=0.5, criterion=Criterion.of(1, 0.9))
     first, second = (choose(rule, true_dynamics(mdp)) for _ in range(2))
     assert first.policy == second.policy
     assert first.policy.stationary
@@ -210,7 +210,7 @@ def test_the_command_line_learns_verifies_and_plays(tmp_path: Path, capsys: pyte
     assert json.loads(capsys.readouterr().out)["values"] is not None
     assert main(["play", str(tmp_path / "a"), "--seed", "1", "--json"]) == 0
     played = json.loads(capsys.readouterr().out)
-    assert len(played["episodes"][0]["moves"]) == episode_length(0.9)
+    assert len(played["episodes"][0]["moves"]) == Criterion.of(1, 0.9).episode_length
 
 
 def test_the_audit_counts_pairs_of_a_discounted_world() -> None:
@@ -249,7 +249,8 @@ def test_a_black_box_is_discounted_where_the_user_says_that_steps_are_alike() ->
 def test_the_reduction_prints_a_policy_of_h_steps() -> None:
     world = reprl.make("river-swim-v0", discount=0.5)
     cut = suited(world, "sampled", 0.4)
-    horizon = reduced_horizon(0.5, 0.4)
+    horizon = Criterion.of(1, 0.5).reduced_horizon(0.4)
+    assert horizon is not None
     assert isinstance(cut, TabularMDP)
     assert (cut.horizon, cut.discount) == (horizon, None)
     assert 0.5**horizon / 0.5 <= 0.4 < 0.5 ** (horizon - 2) / 0.5 + 0.4

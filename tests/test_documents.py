@@ -15,6 +15,7 @@ import reprl
 from reprl.artifacts.folder import StoredRun
 from reprl.auditing.comparison import Comparison
 from reprl.errors import ReprlError, hint
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.policy import check_policy
 from reprl.mdp.tabular import Labels
 from reprl.sources.environment import Environment, describe
@@ -161,7 +162,8 @@ def test_an_environment_is_described_with_names_that_fit() -> None:
 
 
 def test_an_environment_survives_a_document() -> None:
-    place = Environment("x", {"a": [1, None]}, 2, 3, 2, labels=Labels("n", states=("a", "b", "c"), grid=(1, 3)))
+    labels = Labels("n", states=("a", "b", "c"), grid=(1, 3))
+    place = Environment("x", {"a": [1, None]}, Criterion(2), 3, 2, labels=labels)
     document = Reader("it", {"environment": json.loads(json.dumps(place.to_dict()))}, ["environment"])
     assert Environment.read(document) == place
 

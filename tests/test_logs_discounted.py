@@ -106,7 +106,7 @@ def test_one_long_episode_is_redrawn_by_pieces_whether_its_beginning_is_among_th
     found = read(make_log(river(), 1, 9000, 1))
     piece = LogSpec(horizon=1, discount=GAMMA, states=("x",), actions=("a",)).piece
     assert (found.episodes, found.blocks.number) == (1, -(-9000 // piece))
-    assert (found.cut, found.data.discount) == (1, GAMMA)
+    assert (found.cut, found.data.criterion.discount) == (1, GAMMA)
     sizes = set()
     for key in range(20):
         data = found.blocks.redraw(4, key)

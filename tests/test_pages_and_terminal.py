@@ -15,6 +15,7 @@ import pytest
 import reprl
 from reprl.cli.app import main
 from reprl.execution.terminal import LIKE_ASCII
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Labels
 from reprl.report.listing import policy_listing
 from reprl.report.maps import Maps
@@ -90,7 +91,7 @@ def test_the_command_writes_both(runs: list[Path], tmp_path: Path, capsys: pytes
 
 def large(n_states: int, names: tuple[str, ...]) -> Environment:
     states = tuple(f"patient {s}" for s in range(n_states))
-    return Environment(None, {}, 5, n_states, len(names), labels=Labels(states=states, actions=names))
+    return Environment(None, {}, Criterion(5), n_states, len(names), labels=Labels(states=states, actions=names))
 
 
 DRUGS = tuple(f"fluids {i}, vasopressors {j}" for i in range(5) for j in range(5))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Labels
 from reprl.report import write_report
 from reprl.report.charts import Axis
@@ -405,4 +406,4 @@ def test_axis_places_and_ticks() -> None:
     ],
 )
 def test_short_names(names: tuple[str, ...], short: list[str]) -> None:
-    assert short_names(Environment(None, {}, 1, 1, 3, labels=Labels(actions=names))) == short
+    assert short_names(Environment(None, {}, Criterion(1), 1, 3, labels=Labels(actions=names))) == short

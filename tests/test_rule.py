@@ -16,7 +16,7 @@ from reprl.canonical.allocation import influence
 from reprl.canonical.choice import WIDTHS, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import average_gaps, find_gaps, value_spread
 from reprl.canonical.plateau import plateau_laws
-from reprl.canonical.preferred import visits_of, weigh_tolerances
+from reprl.canonical.preferred import weigh_tolerances
 from reprl.errors import ReprlError
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
@@ -347,7 +347,7 @@ def test_the_loss_is_at_most_the_tolerance_times_the_horizon_and_what_the_floor_
         found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, floor)
         for j, tolerance in enumerate(rule.tolerances):
             own = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances[j : j + 1], 0.0).actions[0]
-            visits = visits_of(dynamics, own)
+            visits = dynamics.occupancy(own)
             bound = horizon * tolerance + horizon * visits[visits < floor].sum()
             assert -1e-10 <= found.loss[j] <= bound + 1e-10
 

@@ -16,6 +16,7 @@ import reprl
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.errors import ReprlError
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data, empirical_dynamics, without_unseen
 from reprl.mdp.icu import icu_sepsis, read_numbers
 
@@ -151,7 +152,8 @@ def test_a_team_that_sees_few_outcomes_computes_the_same_bits_from_those_alone(
     law, reward = dense(seed, 8)
     mdp = reprl.TabularMDP(law, reward[None], 0, 4)
     data = Data(reprl.GenerativeModel(mdp, seed).pooled.sample(calls), np.bincount([0], minlength=8) * calls)
-    data = data.forever(discount) if discount else data
+    criterion = Criterion.of(1, discount) if discount else None
+    data = data.under(criterion) if criterion else data
     whole = empirical_dynamics(data)
     thin = without_unseen(whole)
     if 2 * np.count_nonzero(whole.probability) <= whole.probability.size:
@@ -159,7 +161,7 @@ def test_a_team_that_sees_few_outcomes_computes_the_same_bits_from_those_alone(
         assert seen == np.count_nonzero(thin.probability) <= thin.probability.size < whole.probability.size
     else:
         assert thin is whole
-    rule = make_rule(reprl.SharedKey(seed), whole.outcomes.shape, epsilon=0.3, discount=discount)
+    rule = make_rule(reprl.SharedKey(seed), whole.outcomes.shape, epsilon=0.3, criterion=criterion)
     first, second = (choose(rule, dynamics) for dynamics in (whole, thin))
     assert first == second
     for one, other in zip(find_gaps(whole, rule.order), find_gaps(thin, rule.order), strict=True):

@@ -30,7 +30,6 @@ from reprl.assurance.rehearsal import Answer, Rehearsal, rehearse
 from reprl.auditing.compare import Contender, contenders, run_row
 from reprl.canonical.choice import Choice, Rule, choose, make_rule, with_key
 from reprl.canonical.gaps import find_gaps
-from reprl.canonical.preferred import visits_of
 from reprl.mdp.catalogue import make
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw, true_dynamics
 from reprl.mdp.tabular import TabularMDP
@@ -178,7 +177,7 @@ def drawn() -> Found:
         "best": float(mdp.initial @ mdp.solve().values[0]),
         "actions": actions.tolist(),
         "gap": np.round(lost, 4).tolist(),
-        "visits": np.round(visits_of(truth, actions), 6).tolist(),
+        "visits": np.round(truth.occupancy(actions), 6).tolist(),
     }
 
 

@@ -34,8 +34,7 @@ def certify_folder(directory: str | os.PathLike[str], delta: float | None = None
     settings = run.recipe.settings
     if settings.rule != "canonical":
         raise InputError(f"{directory} must hold a run of the rule 'canonical' to be certified, got {settings.rule!r}")
-    if run.recipe.environment.discount is not None:
-        raise InputError(f"{directory} must hold a run with a horizon to be certified, got {run.environment.end}")
+    run.recipe.environment.criterion.require_horizon(f"{directory} must hold a run with a horizon to be certified")
     check_apart(settings, str(directory))
     witness = _witness(Path(directory), run)
     told = run.receipt.certified

@@ -14,6 +14,7 @@ from reprl.canonical.choice import KINDS, candidates_of, make_rule
 from reprl.errors import DocumentError, quote
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data
 from reprl.randomness import SharedKey
 from reprl.storage.documents import Reader, plain
@@ -43,15 +44,15 @@ class Candidate(NamedTuple):
         return Candidate(kind, number, given.real("tolerance", open_low=True))
 
     def check(
-        self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, discount: float = 0.0
+        self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, criterion: Criterion
     ) -> Candidate:
-        """Return the candidate if the rule of these settings has it; discount as in ``make_rule``."""
+        """Return the candidate if the rule of these settings has it; criterion as in ``make_rule``."""
         if settings.rule != "canonical":
             raise DocumentError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
         steady = bool(settings.stationary)
-        rule = make_rule(key, sizes, epsilon=settings.epsilon, steady=steady, discount=discount)
+        rule = make_rule(key, sizes, epsilon=settings.epsilon, steady=steady, criterion=criterion)
         known = candidates_of(rule, self.kind)
         if self.number >= known.size:
             raise DocumentError(

@@ -18,7 +18,7 @@ from reprl.learning.learner import LearnResult, learn
 from reprl.learning.logged import learn_spec
 from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import PREFIX, make
-from reprl.mdp.discounted import MOST
+from reprl.mdp.criterion import MOST, Criterion
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.paper.constants import DEFAULT_SCALE
 from reprl.randomness import STREAM_VERSION
@@ -86,7 +86,7 @@ class Recipe:
             place = self.environment
             with naming("recipe "):
                 shape = (place.horizon, place.n_states, place.n_actions)
-                self.candidate.check(shape, self.settings, self.shared_seed, place.discount or 0.0)
+                self.candidate.check(shape, self.settings, self.shared_seed, place.criterion)
 
     @classmethod
     def of(cls, result: LearnResult) -> Recipe:
@@ -99,7 +99,7 @@ class Recipe:
     def plan(cls, environment: Environment, settings: Settings, shared_seed: int) -> Recipe:
         """Return the recipe of a run that is still to be made."""
         settings = settings.numbered(environment.labels.actions, environment.n_actions).pooling(environment)
-        settings.check_horizon(environment.horizon, environment.discount)
+        environment.criterion.check_epsilon(settings.epsilon)
         return cls(
             environment=_portable(environment),
             settings=settings,
@@ -374,8 +374,8 @@ def _read_environment(document: Reader) -> Environment:
                 f"{given.where(_UNITS)} must be [low, high] with low < high, got {quote(given[_UNITS])}"
             )
         units = (low, high)
-    place = Environment(id, options, horizon, n_states, n_actions, given.digest("digest"))
-    return place._replace(reward_range=units, discount=discount)
+    place = Environment(id, options, Criterion.of(horizon, discount), n_states, n_actions, given.digest("digest"))
+    return place._replace(reward_range=units)
 
 
 def _read_settings(document: Reader, environment: Environment) -> Settings:
@@ -390,5 +390,5 @@ def _read_settings(document: Reader, environment: Environment) -> Settings:
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
         settings = Settings(**given.document, **later).numbered((), environment.n_actions)
-        settings.check_horizon(environment.horizon, environment.discount)
+        environment.criterion.check_epsilon(settings.epsilon)
         return settings

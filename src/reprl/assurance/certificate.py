@@ -14,6 +14,7 @@ from reprl.errors import DocumentError, InputError, check_choice, check_int, che
 from reprl.learning.rounds import FIRST, doubling
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
@@ -198,7 +199,7 @@ def rule_of(
 ) -> Rule:
     """Return f(ξ, ·), or the one candidate of it that a run has followed."""
     settings = Settings(epsilon=epsilon, preference=preference).numbered((), shape[2])
-    settings.check_horizon(shape[0])
+    Criterion(shape[0]).check_epsilon(settings.epsilon)
     rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=epsilon, preference=settings.preference)
     return rule if followed is None else follow(rule, *followed)
 

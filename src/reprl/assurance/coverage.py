@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from reprl.canonical.preferred import policy_loss, visits_of
-from reprl.mdp.discounted import discounted_visits, whole
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.outcomes import expected_return
 from reprl.mdp.policy import Policy
@@ -134,7 +132,7 @@ def _redrawn(log: Log, stream: DataStream, number: int) -> Data:
 def _worth(data: Data, actions: NDArray[np.int64]) -> tuple[float, float]:
     """Values of a policy, and of those who made the log."""
     dynamics = empirical_dynamics(data)
-    return -policy_loss(dynamics, np.zeros(data.starts.size), actions), value_of_practice(data)
+    return -dynamics.policy_loss(np.zeros(data.starts.size), actions), value_of_practice(data)
 
 
 def value_of_practice(data: Data) -> float:
@@ -143,11 +141,11 @@ def value_of_practice(data: Data) -> float:
     horizon, n_states, n_actions = outcomes.shape
     value, out = np.zeros(n_states), np.empty((n_states, n_actions))
     visits = data.counts.visits.sum(axis=2)
-    if data.discount:
+    if data.criterion.stationary:
         here, started = np.maximum(visits[0], 1), data.starts / data.starts.sum()
         play, law = data.counts.visits[0] / here[:, None], empirical_dynamics(data).probability
         expected_return(outcomes, hits, outcomes.slot_shift, 0, value, out)
-        return float(discounted_visits(outcomes, law, play, started, data.discount) @ (out.sum(axis=1) / here))
+        return float(data.criterion.play_occupancy(outcomes, law, play, started) @ (out.sum(axis=1) / here))
     for h in range(horizon - 1, -1, -1):
         expected_return(outcomes, hits, outcomes.slot_shift, h, value, out)
         value = np.divide(out.sum(axis=1), visits[h], out=np.zeros(n_states), where=visits[h] > 0)
@@ -156,7 +154,6 @@ def value_of_practice(data: Data) -> float:
 
 def _unseen(plain: Dynamics, actions: NDArray[np.int64]) -> float:
     """Σ over steps of the chance to come first where nobody did what the policy says, times what is left."""
-    visits = visits_of(plain, actions)
+    visits = plain.occupancy(actions)
     tried = np.take_along_axis(plain.tried, actions[:, :, None], axis=2)[:, :, 0]
-    left = np.array([whole(plain.discount)]) if plain.discount else actions.shape[0] - np.arange(actions.shape[0])
-    return float((np.where(tried, 0.0, visits).sum(axis=1) * left).sum())
+    return float((np.where(tried, 0.0, visits).sum(axis=1) * plain.criterion.remaining).sum())

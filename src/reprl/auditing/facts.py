@@ -43,9 +43,9 @@ def largest_reach(mdp: TabularMDP, cells: NDArray[np.bool_]) -> NDArray[np.float
     Of a discounted world (1 − γ)·Σ_t γ^t Pr[x_t = s], (1, S): the chance to be there when a step of γ^t's law ends.
     """
     most = np.zeros(cells.shape)
-    if mdp.discount is not None:
+    if mdp.criterion.stationary:
         for s in np.flatnonzero(cells[0]):
-            most[0, s] = (1.0 - mdp.discount) * mdp.reachability(np.arange(mdp.n_states)[None] == s)
+            most[0, s] = (1.0 - mdp.criterion.gamma) * mdp.reachability(np.arange(mdp.n_states)[None] == s)
         return most
     columns = np.flatnonzero(cells.any(axis=0))
     for low in range(0, columns.size, _COLUMNS):

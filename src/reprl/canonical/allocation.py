@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from reprl.canonical.choice import Rule, weigh_candidates
 from reprl.canonical.gaps import Gaps, average_gaps, find_gaps
 from reprl.kernels import njit
-from reprl.mdp.discounted import discounted_visits, one_hot
+from reprl.mdp.backup import one_hot
 from reprl.mdp.dynamics import Dynamics
 
 NEAR = 8.0
@@ -35,6 +35,7 @@ def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
     may_win = {kind: (found.loss < rule.room) & (found.tightest[:, 0] >= 0) for kind, found in weighed.items()}
     widest = max((float(weighed[kind].margin[may].max()) for kind, may in may_win.items() if may.any()), default=0.0)
     out = np.zeros(dynamics.outcomes.shape)
+    add = dynamics.criterion.either(_add, _add_discounted)
     for kind, found in weighed.items():
         compared = average_gaps(dynamics, gaps, rule.order) if kind == "steady" else gaps
         for j in np.flatnonzero(may_win[kind] & (found.margin * NEAR > widest)):
@@ -44,26 +45,24 @@ def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
             best, steps = int(compared.best[row, s]), range(out.shape[0]) if kind == "steady" else (h,)
             for step in steps:  # of an average: the mean of squares is at least the square of the mean
                 scale = 1.0 / (distance**2 * len(steps))
-                if dynamics.discount > 0.0:
-                    _add_forever(dynamics, gaps, step, s, a, scale, out)
-                elif best != a:
-                    _add(dynamics, gaps, step, s, best, a, scale, out)
+                if best != a:
+                    add(dynamics, gaps, step, s, best, a, scale, out)
     largest = out.max()
     return out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own
 
 
-def _add_forever(
-    dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int, scale: float, out: NDArray[np.float64]
+def _add_discounted(
+    dynamics: Dynamics, gaps: Gaps, h: int, s: int, best: int, a: int, scale: float, out: NDArray[np.float64]
 ) -> None:
     """As ``_add``, with all later visits of a cell together: its error is one."""
-    outcomes, law, best = dynamics.outcomes, dynamics.probability, gaps.best[0]
+    outcomes, law, criterion = dynamics.outcomes, dynamics.probability, dynamics.criterion
     leads = np.zeros(outcomes.n_states)
-    for action, sign in ((int(best[s]), 1.0), (a, -1.0)):
+    for action, sign in ((best, 1.0), (a, -1.0)):
         here, slots = outcomes.slots(h, s, action)
-        np.add.at(leads, outcomes.next_state[here], sign * dynamics.discount * law[slots])
-    play = one_hot(best, outcomes.n_actions)
-    weight = play * discounted_visits(outcomes, law, play, leads, dynamics.discount)[:, None]
-    weight[s, best[s]] += 1.0
+        np.add.at(leads, outcomes.next_state[here], sign * criterion.factor * law[slots])
+    play = one_hot(gaps.best[0], outcomes.n_actions)
+    weight = play * criterion.play_occupancy(outcomes, law, play, leads)[:, None]
+    weight[s, best] += 1.0
     weight[s, a] -= 1.0
     out[h] += scale * weight**2 * gaps.own[h]
 

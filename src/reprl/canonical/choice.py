@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from reprl.canonical.gaps import Gaps, common_actions, find_gaps
 from reprl.canonical.plateau import plateau_laws
-from reprl.canonical.preferred import CLEAR, Candidates, policy_loss, weigh_tolerances
+from reprl.canonical.preferred import CLEAR, Candidates, weigh_tolerances
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, quote
-from reprl.mdp.discounted import whole
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
@@ -57,7 +57,8 @@ class Rule(NamedTuple):
     key: SharedKey
     """ξ, at the address of the rule."""
     shape: tuple[int, int, int]
-    """(H, S, A)."""
+    """(H, S, A), with H = 1 if discounted."""
+    criterion: Criterion
     epsilon: float
     preference: str | tuple[int | str, ...] | None
     order: NDArray[np.int64]
@@ -77,12 +78,10 @@ class Rule(NamedTuple):
     """τ: where a policy comes with a smaller probability, it says the most preferred action."""
     handicap: float = 0.0
     """What is taken from the log weight of a policy that changes with the step."""
-    discount: float = 0.0
-    """γ of a discounted world, whose shape is (1, S, A); 0 where there is a horizon."""
 
     def policy(self, table: NDArray[np.int64]) -> Policy:
-        """Return a table, (H, S), as a policy: stationary if the world is discounted."""
-        return Policy(table[0] if self.discount else table)
+        """Return a table, (H, S), as a policy: stationary if the criterion is discounted."""
+        return Policy(self.criterion.actions(table))
 
 
 class Choice(NamedTuple):
@@ -115,7 +114,7 @@ def make_rule(
     epsilon: float,
     preference: str | Sequence[int | str] | None = None,
     steady: bool = False,
-    discount: float = 0.0,
+    criterion: Criterion | None = None,
 ) -> Rule:
     """Draw the rule's shared parts.
 
@@ -125,14 +124,15 @@ def make_rule(
         epsilon: accuracy, in units of value.
         preference: None by index, "shared" for a random order, or the actions, best first.
         steady: whether the law is said not to depend on the step, so that policies without steps may compete.
-        discount: γ of a discounted world, for which 1/(1 − γ) takes the place of H; 0 where there is a horizon.
+        criterion: what policies are judged by, whose effective horizon stands for H; None for the horizon of the shape.
 
     Randomness:
         Shared, at key.derive("tolerance"), ("width"), ("room"), ("floor"), ("handicap") and ("preference"); ``choose``
         reads ("policy", fingerprint) and ("sampled", number).
     """
     _, n_states, n_actions = shape
-    horizon = whole(discount) if discount else shape[0]
+    criterion = Criterion(shape[0]) if criterion is None else criterion
+    horizon = criterion.effective_horizon
     asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
     low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
     names = ("tolerance", "width", "room", "floor", "handicap")
@@ -142,6 +142,7 @@ def make_rule(
     return Rule(
         key=key,
         shape=shape,
+        criterion=criterion,
         epsilon=epsilon,
         preference=asked,
         order=preference_order(key, n_actions, asked),
@@ -152,7 +153,6 @@ def make_rule(
         room=epsilon * (ROOM[0] + (ROOM[1] - ROOM[0]) * share),
         floor=FLOOR * epsilon / (horizon * n_states) * 2.0**-part,
         handicap=HANDICAP[0] + (HANDICAP[1] - HANDICAP[0]) * less if several else 0.0,
-        discount=discount,
     )
 
 
@@ -160,7 +160,7 @@ def with_key(rule: Rule, key: SharedKey) -> Rule:
     """Return the same rule under another key."""
     steady = rule.steady.size > 0
     return make_rule(
-        key, rule.shape, epsilon=rule.epsilon, preference=rule.preference, steady=steady, discount=rule.discount
+        key, rule.shape, epsilon=rule.epsilon, preference=rule.preference, steady=steady, criterion=rule.criterion
     )
 
 
@@ -316,7 +316,7 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
         key = rule.key.derive("sampled", rule.first + number)
         drawn = correlated_sample(key, laws.reshape(-1, n_actions), spec.method, spec.block)
         policy = rule.policy(drawn.reshape(horizon, n_states))
-        loss = policy_loss(dynamics, gaps.value[0], policy.table)
+        loss = dynamics.policy_loss(gaps.value[0], policy.table)
         score = float(_weight(rule, margin, np.array([loss]))[0]) + noise_of(rule, policy) - DRAWN
         entries.append(_Entry(score, policy, "sampled", number, firm, loss, None))
     return entries

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.kernels import njit
-from reprl.mdp.discounted import best_values, deviations
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.outcomes import Outcomes
 
@@ -59,12 +58,12 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
         order[dynamics.allowed[:, :, order].argmax(axis=2)],
         np.zeros((horizon + 1, n_states)),
     )
-    if dynamics.discount > 0.0:
-        outcomes, law, discount = dynamics.outcomes, dynamics.probability, dynamics.discount
-        gaps.value[1] = discount * best_values(outcomes, law, dynamics.tried, discount, 1.0)
-        _solve(dynamics, order, gaps, np.zeros(n_states))  # for best actions and variances
-        gaps.deviation[1] = discount * deviations(outcomes, law, gaps.best[0], gaps.own[0], discount)
+    criterion, law = dynamics.criterion, (dynamics.outcomes, dynamics.probability)
+    gaps.value[-1] = criterion.continuation(*law, dynamics.tried)
     _solve(dynamics, order, gaps, np.zeros(n_states))
+    gaps.deviation[-1] = criterion.deviations(*law, gaps.best, gaps.own)
+    if gaps.deviation[-1].any():  # it depends on the best actions and their variances
+        _solve(dynamics, order, gaps, np.zeros(n_states))
     return gaps
 
 
@@ -211,38 +210,4 @@ def value_spread(dynamics: Dynamics) -> float:
     Args:
         dynamics: the model. An ε of at least this is met by every policy in it.
     """
-    ends = np.zeros((2, dynamics.outcomes.n_states))
-    if dynamics.discount > 0.0:
-        for row, sign in zip(ends, (1.0, -1.0), strict=True):
-            row[:] = best_values(dynamics.outcomes, dynamics.probability, dynamics.tried, dynamics.discount, sign)
-    else:
-        _extremes(dynamics, ends[0], ends[1])
-    return float(dynamics.initial @ (ends[0] - ends[1]))
-
-
-@njit(cache=True, nogil=True)
-def _extremes(dynamics: Dynamics, best: NDArray[np.float64], worst: NDArray[np.float64]) -> None:
-    """Fill best and worst, (S,), with the extreme values of the first step; both hold zeros."""
-    outcomes = dynamics.outcomes
-    up = np.zeros(outcomes.n_states)
-    down = np.zeros(outcomes.n_states)
-    for h in range(outcomes.horizon - 1, -1, -1):
-        for s in range(outcomes.n_states):
-            up[s] = -math.inf
-            down[s] = math.inf
-            for a in range(outcomes.n_actions):
-                if not dynamics.tried[h, s, a]:
-                    continue
-                row = h * outcomes.row_shift + s * outcomes.n_actions + a
-                high = 0.0
-                low = 0.0
-                for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                    weight = dynamics.probability[e + h * outcomes.slot_shift]
-                    high += weight * (outcomes.reward[e] + best[outcomes.next_state[e]])
-                    low += weight * (outcomes.reward[e] + worst[outcomes.next_state[e]])
-                up[s] = max(up[s], high)
-                down[s] = min(down[s], low)
-            if up[s] < down[s]:  # nothing was tried here
-                up[s] = down[s] = 0.0
-        best[:] = up
-        worst[:] = down
+    return float(dynamics.initial @ (dynamics.extreme_values() - dynamics.extreme_values(-1.0)))

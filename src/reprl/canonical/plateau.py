@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from reprl.canonical.gaps import Gaps
 from reprl.canonical.preferred import CLEAR
 from reprl.kernels import njit
-from reprl.mdp.discounted import discounted_visits
 from reprl.mdp.dynamics import Dynamics
 
 TURN = 0.15
@@ -43,11 +42,15 @@ def plateau_laws(
     shape = dynamics.outcomes.shape
     laws, visits = np.zeros(shape), np.zeros(shape[:2])
     visits[0] = dynamics.initial
-    if dynamics.discount > 0.0:  # where the laws lead before any cell is below the floor
-        _fill(dynamics, gaps, order, width, 0.0, visits, laws)
-        law, start = dynamics.probability, dynamics.initial
-        visits[0] = discounted_visits(dynamics.outcomes, law, laws[0], start, dynamics.discount)
-        laws[:] = 0.0
+
+    def play() -> NDArray[np.float64]:
+        """The laws of the first row before any cell is below the floor."""
+        free = np.zeros(shape)
+        _fill(dynamics, gaps, order, width, 0.0, visits, free)
+        return np.asarray(free[0])
+
+    law, criterion = dynamics.probability, dynamics.criterion
+    visits[0] = criterion.first_visits(dynamics.outcomes, law, dynamics.initial, play)
     turn, clear = _fill(dynamics, gaps, order, width, floor, visits, laws)
     return laws, min(clear, TURN / math.sqrt(turn)) if turn > 0.0 else clear
 

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from reprl.canonical.gaps import Gaps, average_gaps
 from reprl.kernels import njit
-from reprl.mdp.discounted import discounted_visits, one_hot, policy_values
 from reprl.mdp.dynamics import Dynamics
-from reprl.mdp.outcomes import step_forward
 
 CLEAR = 1e3
 """Margins are not told apart beyond this: no comparison is near."""
@@ -74,14 +72,14 @@ def weigh_tolerances(
     for j, end in pairwise([*fresh, n]):  # neighbours often pick the same: they are weighed together
         actions, tightest = found.actions[j], found.tightest[j:end]
         actions[:] = picked[j]
-        visits = visits_of(dynamics, actions)
+        visits = dynamics.occupancy(actions)
         seen = visits.max(axis=0, keepdims=True) if steady else visits
         _margins(compared, order, tolerances[j:end], floor, seen, picked[j], found.margin[j:end], tightest)
         if steady:
             near = tightest[:, 0] == 0
             tightest[near, 0] = visits.argmax(axis=0)[tightest[near, 1]]
         np.copyto(actions, compared.default, where=seen < floor)
-        found.actions[j:end], found.loss[j:end] = actions, policy_loss(dynamics, gaps.value[0], actions)
+        found.actions[j:end], found.loss[j:end] = actions, dynamics.policy_loss(gaps.value[0], actions)
     return found
 
 
@@ -173,52 +171,3 @@ def _margin(
                     least = distance / spread
                     tightest[0], tightest[1], tightest[2] = h, s, a
     return least
-
-
-def policy_loss(dynamics: Dynamics, best: NDArray[np.float64], actions: NDArray[np.int64]) -> float:
-    """Return how much less than `best`, (S,), a policy, (H, S), is worth from the start; 0 for what nobody tried."""
-    if dynamics.discount > 0.0:
-        value = policy_values(dynamics.outcomes, dynamics.probability, actions[0], dynamics.discount)
-        return float(dynamics.initial @ (best - value))
-    return float(_loss(dynamics, best, actions))
-
-
-@njit(cache=True, nogil=True)
-def _loss(dynamics: Dynamics, best: NDArray[np.float64], actions: NDArray[np.int64]) -> float:
-    outcomes = dynamics.outcomes
-    value = np.zeros(outcomes.n_states)
-    here = np.zeros(outcomes.n_states)
-    for h in range(outcomes.horizon - 1, -1, -1):
-        for s in range(outcomes.n_states):
-            row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
-            total = 0.0
-            for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                weight = dynamics.probability[e + h * outcomes.slot_shift]
-                total += weight * (outcomes.reward[e] + value[outcomes.next_state[e]])
-            here[s] = total
-        value[:] = here
-    loss = 0.0
-    for s in range(outcomes.n_states):
-        loss += dynamics.initial[s] * (best[s] - value[s])
-    return loss
-
-
-def visits_of(dynamics: Dynamics, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the occupancy of a policy in a model, (H, S); discounted, Σ_t γ^t Pr[x_t = s], (1, S)."""
-    if dynamics.discount > 0.0:
-        play = one_hot(actions[0], dynamics.outcomes.n_actions)
-        law, start = dynamics.probability, dynamics.initial
-        return discounted_visits(dynamics.outcomes, law, play, start, dynamics.discount)[None]
-    visits = np.zeros(actions.shape)
-    visits[0] = dynamics.initial
-    _walk(dynamics, actions, visits)
-    return visits
-
-
-@njit(cache=True, nogil=True)
-def _walk(dynamics: Dynamics, actions: NDArray[np.int64], visits: NDArray[np.float64]) -> None:
-    """Fill visits, after the first step, with where a policy leads."""
-    outcomes = dynamics.outcomes
-    for h in range(outcomes.horizon - 1):
-        law = dynamics.probability[h * outcomes.slot_shift :]
-        step_forward(outcomes, law, h, actions[h], visits[h], visits[h + 1])

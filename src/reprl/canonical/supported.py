@@ -14,9 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.discounted import lost_values, whole
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
-from reprl.mdp.outcomes import expected_return
 from reprl.randomness import SharedKey
 
 OUT = 10.0
@@ -72,14 +70,14 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
     visits = data.counts.visits[: plain.outcomes.tallied[0]].astype(np.float64)  # one step's, where steps are pooled
     episodes = _episodes(data, visits, certain)
     visits[:, certain] = data.starts.sum()
-    most = visits.max(axis=2, keepdims=True)
-    backing = _fade(np.divide(visits, most, out=np.zeros_like(visits), where=most > 0.0), thresholds.support)
+    usual = visits.max(axis=2, keepdims=True)
+    backing = _fade(np.divide(visits, usual, out=np.zeros_like(visits), where=usual > 0.0), thresholds.support)
     known = _fade(visits.sum(axis=2) / episodes, thresholds.reach)
     known[:, certain] = 1.0
     tried = (backing > 0.0) & (known > 0.0)[:, :, None]
     # The price is not to fade with knowledge: an outcome of weight `known` pays it over `known`.
-    largest = whole(data.discount) if data.discount else horizon
-    price = np.divide(OUT * largest * (1.0 - backing), known[:, :, None], out=np.zeros_like(backing), where=tried)
+    most = data.criterion.effective_horizon
+    price = np.divide(OUT * most * (1.0 - backing), known[:, :, None], out=np.zeros_like(backing), where=tried)
     lengths = np.diff(plain.outcomes.first)
     weight = np.repeat((tried * known[:, :, None]).ravel(), lengths)
     reward = plain.outcomes.reward - np.repeat(price.ravel(), lengths)
@@ -95,11 +93,8 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
 
 def _episodes(data: Data, visits: NDArray[np.float64], certain: int) -> float:
     """How many episodes there are; where there is no last step, at least one for every 1/(1 − γ) rows."""
-    episodes = float(data.starts.sum())
-    if not data.discount:
-        return episodes
     rows = float(visits.sum() - visits[:, certain].sum())
-    return max(episodes, rows / whole(data.discount))
+    return data.criterion.count_episodes(float(data.starts.sum()), rows)
 
 
 def _fade(share: NDArray[np.float64], full: float) -> NDArray[np.float64]:
@@ -113,15 +108,6 @@ def weigh_unknown_states(found: Supported) -> float:
     The best sum, over policies that keep to supported actions, of Pr[such a state is met first at step h]·(H − h), in
     the model; a state that is known by a part counts with the rest. Discounted, of γ^t Pr[…]/(1 − γ).
     """
-    outcomes, discount = found.dynamics.outcomes, found.dynamics.discount
-    if discount:
-        law, may = found.dynamics.probability, found.dynamics.tried
-        return float(found.dynamics.initial @ lost_values(outcomes, law, may, found.known[0], discount))
-    horizon, n_states, n_actions = outcomes.shape
-    unpaid = outcomes._replace(reward=np.zeros_like(outcomes.reward))
-    worth, out = np.zeros(n_states), np.empty((n_states, n_actions))
-    for h in range(horizon - 1, -1, -1):
-        expected_return(unpaid, found.dynamics.probability, outcomes.slot_shift, h, worth, out)
-        later = np.where(found.dynamics.tried[h], out, 0.0).max(axis=1)
-        worth = (1.0 - found.known[h]) * (horizon - h) + later
+    law = found.dynamics.outcomes, found.dynamics.probability
+    worth = found.dynamics.criterion.lost_values(*law, found.dynamics.tried, 1.0 - found.known)
     return float(found.dynamics.initial @ worth)

@@ -340,9 +340,8 @@ def open_other(
 
         if place is None:
             return open_named(env, None, options, reward_range)
-        if place.discount is not None:
-            return open_named(env, None, {**options, "discount": place.discount}, reward_range, place.reward_range)
-        return open_named(env, place.horizon, options, reward_range, place.reward_range)
+        horizon, more = place.criterion.keywords
+        return open_named(env, horizon, options | more, reward_range, place.reward_range)
     if options or reward_range:
         raise InputError(f"--env-option and --reward-range must come with --env, got {quote(options or reward_range)}")
     return None

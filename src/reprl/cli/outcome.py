@@ -66,7 +66,7 @@ def _share(result: LearnResult) -> float | None:
 def accuracy_words(result: LearnResult, names: Environment) -> str:
     """Say what ε is: in the units of values, in the rewards' own, and beside what there is to win at all."""
     epsilon = result.settings.epsilon
-    words = f"ε = {epsilon:g} where values go from 0 to {names.most:g}"
+    words = f"ε = {epsilon:g} where values go from 0 to {names.criterion.effective_horizon:g}"
     original = names.original(epsilon)
     if original is not None:
         low, high = names.units
@@ -115,7 +115,8 @@ def coverage_rows(result: LearnResult, names: Environment) -> list[tuple[str, ob
     assert found is not None
     restore, low = names.labels.reward_map.restore, names.labels.reward_map.low
     value, floor, top, practice = (
-        restore(x, names.most) for x in (found.value, found.value_low, found.value_high, found.practice)
+        restore(x, names.criterion.effective_horizon)
+        for x in (found.value, found.value_low, found.value_high, found.practice)
     )
     scale = restore(1.0, 1) - low
     rows: list[tuple[str, object]] = [

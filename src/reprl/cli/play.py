@@ -75,7 +75,7 @@ def _document(
     totals = [_own_units(world, episode) for episode in played]
     expected = None
     if isinstance(world, TabularMDP):
-        expected = world.labels.reward_map.restore(world.evaluate(stored.policy), world.most)
+        expected = world.labels.reward_map.restore(world.evaluate(stored.policy), world.criterion.effective_horizon)
     return {
         "fingerprint": stored.policy.fingerprint,
         "seed": seed,
@@ -95,9 +95,9 @@ def _own_units(world: TabularMDP | GymnasiumModel, episode: Episode) -> float:
     from reprl.sources.environment import episode_steps
 
     if isinstance(world, TabularMDP) and (world.origin is None or not world.origin.id.startswith("gym:")):
-        steps = sum((world.discount or 1.0) ** h for h in range(episode_steps(world)))
-        return world.labels.reward_map.restore(episode.discounted(world.discount), steps)
-    return episode.discounted(world.discount)
+        steps = sum(world.criterion.factor**h for h in range(episode_steps(world)))
+        return world.labels.reward_map.restore(episode.discounted(world.criterion.factor), steps)
+    return episode.discounted(world.criterion.factor)
 
 
 def _show(console: Console, stored: StoredRun, document: dict[str, Any], played: list[Episode]) -> None:

@@ -79,7 +79,7 @@ def twice(
     from reprl.lab.baselines import empirical_values, greedy_policy
 
     comparison = compare_policies(runs[0].policy, runs[1].policy, world)
-    plain = [greedy_policy(empirical_values(run.counts, run.environment.discount or 0.0)) for run in runs]
+    plain = [greedy_policy(empirical_values(run.counts, run.environment.criterion)) for run in runs]
     greedy = int((plain[0].table != plain[1].table).sum())
     document = {
         **comparison.to_dict(),

@@ -10,6 +10,7 @@ import typer
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer
 from reprl.errors import ReprlError, quote
+from reprl.mdp.criterion import Criterion
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +69,7 @@ def _place(sides: tuple[Evidence, Evidence]) -> Environment | None:
         if side.recipe is not None:
             return side.recipe.environment
     found = next((side.policy for side in sides if side.policy is not None and not side.policy.stationary), None)
-    return None if found is None else Environment(None, {}, found.horizon, found.n_states, 1)
+    return None if found is None else Environment(None, {}, Criterion(found.horizon), found.n_states, 1)
 
 
 def _rehearsal(side: Evidence) -> dict[str, Any] | None:

@@ -55,11 +55,11 @@ def rescale_epsilon(epsilon: float, units: str, world: TabularMDP | GymnasiumMod
 def _from_original(epsilon: float, place: Environment) -> float:
     low, high = place.units
     check_real("epsilon", epsilon, 0.0, float("inf"))
-    most = place.most * (high - low)
+    most = place.criterion.effective_horizon * (high - low)
     if epsilon > most:
         raise InputError(
-            f"epsilon must lie in (0, {most:g}] in the rewards' own units, as rewards over {place.end} lie between "
-            f"{low:g} and {high:g} each, got {epsilon:g}"
+            f"epsilon must lie in (0, {most:g}] in the rewards' own units, as rewards over {place.criterion} lie "
+            f"between {low:g} and {high:g} each, got {epsilon:g}"
         )
     return float(epsilon) / (high - low)
 

@@ -26,7 +26,7 @@ from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehears
 from reprl.canonical.allocation import influence
 from reprl.canonical.choice import Choice, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import find_gaps, value_spread
-from reprl.canonical.preferred import decided_cells, policy_loss, visits_of
+from reprl.canonical.preferred import decided_cells
 from reprl.errors import InputError
 from reprl.execution.pool import Crew
 from reprl.guarantee import Guarantee
@@ -34,6 +34,7 @@ from reprl.learning.protocol import Run
 from reprl.learning.rounds import FIRST, Progress, call, doubling, most_of, telling
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
+from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, redraw
 from reprl.mdp.homogeneity import steps_alike
 from reprl.mdp.policy import Policy
@@ -42,7 +43,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.randomness import DataStream, SharedKey, check_shared_key
 from reprl.sources.exploration import cover, cover_planned, no_data
 from reprl.sources.optimism import find_unknown, weigh_unseen
-from reprl.sources.protocol import check_model, discount_of, is_stationary, mask_of
+from reprl.sources.protocol import check_model, is_stationary, mask_of
 from reprl.storage.checkpoints import Checkpoint
 
 UNKNOWN = 0.1
@@ -152,8 +153,8 @@ def run_canonical(
 def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None) -> Rule:
     """Return f(ξ, ·) for a model, or the one candidate of it that a recipe has published."""
     _check_endless(model, settings)
-    discount = discount_of(model)
-    shape = (1 if discount else model.horizon, model.n_states, model.n_actions)
+    criterion = criterion_of(model)
+    shape = (criterion.rows, model.n_states, model.n_actions)
     preference = settings.numbered((), shape[2]).preference
     key = shared_key.derive("rule")
     rule = make_rule(
@@ -162,21 +163,21 @@ def _rule_for(model: Any, shared_key: SharedKey, settings: Settings, candidate: 
         epsilon=settings.epsilon,
         preference=preference,
         steady=bool(settings.stationary),
-        discount=discount,
+        criterion=criterion,
     )
     return rule if candidate is None else follow(rule, *candidate)
 
 
 def _known(data: Data, model: Any) -> Data:
     """What the rule reads of the data: those of one step that comes again, where the world is discounted."""
-    return data.forever(discount_of(model)) if discount_of(model) else data
+    return data.under(criterion_of(model))
 
 
 def _check_endless(model: Any, settings: Settings) -> None:
     """Refuse an accuracy that every policy has, and a discounted world whose law may depend on the step."""
-    discount = discount_of(model)
-    settings.check_horizon(model.horizon, discount)
-    if discount and not settings.stationary:
+    criterion = criterion_of(model)
+    criterion.check_epsilon(settings.epsilon)
+    if criterion.stationary and not settings.stationary:
         raise InputError(
             "stationary must be True for a discounted world: say so if its law does not depend on the step, got "
             f"{settings.stationary}"
@@ -187,8 +188,7 @@ def _provable(model: Any, settings: Settings) -> Any:
     """Return what is sampled, or refuse what no certificate covers."""
     if settings.stationary:
         raise InputError("stationary must be False, or left out, for a run that is to be certified, got True")
-    if discount_of(model):
-        raise InputError(f"certify must be False for a discounted world, got True for discount {discount_of(model):g}")
+    criterion_of(model).require_horizon("certify must be False for a discounted world", "True for ")
     if mask_of(model) is not None:
         raise InputError("certify must be False for an environment that masks actions, got True")
     return source(model, settings)
@@ -283,7 +283,7 @@ def _look(rule: Rule, data: Data, settings: Settings, stream: DataStream | None,
         ask = partial(rehearse, team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
         make = partial(ask, pairs=pairs, workers=crew.workers)
         rehearsal = kept_rehearsal(crew.checkpoint, stream, make)
-    value, visits = find_gaps(dynamics, rule.order).value, visits_of(dynamics, choice.policy.table)
+    value, visits = find_gaps(dynamics, rule.order).value, dynamics.occupancy(choice.policy.table)
     unseen = weigh_unseen(data, value, visits, choice.policy.table, settings.delta)
     return _Look(dynamics, choice, rehearsal, value, find_unknown(data).worth, unseen)
 
@@ -302,7 +302,7 @@ def _is_sure(look: _Look, settings: Settings) -> bool:
 
 def _finish(rule: Rule, data: Data, look: _Look, settings: Settings, witness: Witness) -> Run:
     """Put the result together."""
-    visits = visits_of(look.dynamics, look.choice.policy.table)
+    visits = look.dynamics.occupancy(look.choice.policy.table)
     decided = decided_cells(visits, rule.floor, look.choice.kind)
     level = np.where(decided, 1, 2).astype(np.int64)
     return Run(
@@ -316,7 +316,7 @@ def _finish(rule: Rule, data: Data, look: _Look, settings: Settings, witness: Wi
         rehearsal=look.rehearsal,
         spread=value_spread(look.dynamics),
         drift=look.drift,
-        witness=None if rule.discount else witness.kept(),
+        witness=rule.criterion.either(witness.kept(), None),
     )
 
 
@@ -325,7 +325,7 @@ def _proven(look: _Look, proof: _Proof) -> _Look:
     if not proof.proven or proof.certificate is None or proof.policy is None or proof.policy == look.choice.policy:
         return look
     best = float(look.dynamics.initial @ look.value[0])
-    loss = policy_loss(look.dynamics, look.value[0], proof.policy.table)
+    loss = look.dynamics.policy_loss(look.value[0], proof.policy.table)
     found = proof.certificate
     choice = look.choice._replace(
         policy=proof.policy,

@@ -10,6 +10,7 @@ from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
 from reprl.learning.rounds import Progress, check_limit
 from reprl.learning.settings import Settings
+from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import empirical_dynamics
 from reprl.paper.constants import Constants
 from reprl.paper.full import run_full
@@ -48,7 +49,7 @@ def run_full_algorithm(
         As ``run_full``.
     """
     check_model(model, settings.access, f"access={settings.access!r}")
-    settings.check_horizon(model.horizon)
+    criterion_of(model).check_epsilon(settings.epsilon)
     sizes = (model.n_states, model.n_actions, model.horizon)
     planned = settings.constants_for(*sizes)
     constants = (planned if constants is None else constants).check()

@@ -22,7 +22,6 @@ from reprl.learning.practical_parallel import run_generative
 from reprl.learning.protocol import Run, number_within
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.catalogue import truncate
-from reprl.mdp.discounted import reduced_horizon
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
@@ -162,9 +161,8 @@ def learn(
 
 def suited(world: TabularMDP | GymnasiumModel, rule: str, epsilon: float) -> TabularMDP | GymnasiumModel:
     """Return a world as a rule can learn in it: "sampled" needs a horizon, so a discounted one is cut off at ε."""
-    if rule != "sampled" or world.discount is None:
-        return world
-    return truncate(world, reduced_horizon(world.discount, epsilon))
+    steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" else None
+    return world if steps is None else truncate(world, steps)
 
 
 def _private_seed(data_seed: int | None, checkpoint: str | os.PathLike[str] | None) -> int:
@@ -227,8 +225,7 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
     settings = result.settings
     if settings.rule != "canonical":
         raise InputError(f"result must be of the rule 'canonical' to be certified, got {settings.rule!r}")
-    if result.environment.discount is not None:
-        raise InputError(f"result must have a horizon to be certified, got {result.environment.end}")
+    result.environment.criterion.require_horizon("result must have a horizon to be certified")
     check_apart(settings, "result")
     if result.witness is None:
         raise InputError("result must hold its counts to be certified, got a run without them")

@@ -15,14 +15,14 @@ from reprl.assurance.coverage import find_coverage
 from reprl.assurance.rehearsal import Answer, Rehearsal, rehearse
 from reprl.canonical.choice import Choice, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import find_gaps, value_spread
-from reprl.canonical.preferred import decided_cells, visits_of
+from reprl.canonical.preferred import decided_cells
 from reprl.canonical.supported import Supported, Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from reprl.errors import InputError, check_int
 from reprl.guarantee import Guarantee
 from reprl.learning.learner import LearnResult, check_options, make_settings
 from reprl.learning.protocol import Run
 from reprl.learning.settings import LearnOptions, Settings
-from reprl.mdp.discounted import check_discount
+from reprl.mdp.criterion import check_discount
 from reprl.mdp.dynamics import Data
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
@@ -176,7 +176,7 @@ def _check_settings(settings: Settings) -> None:
 
 def _check_endless(spec: LogSpec, settings: Settings) -> None:
     """Refuse a law that depends on the step where there is no last one."""
-    if spec.discount is not None and not settings.stationary:
+    if spec.criterion.stationary and not settings.stationary:
         raise InputError("stationary must be True, or left out, for a log with a discount, got False")
 
 
@@ -244,13 +244,13 @@ def run_logged(
 
     stream, afresh = DataStream(data_seed, "rehearsal/log"), candidate is None
     rehearsal = rehearse(team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=afresh)
-    decided = decided_cells(visits_of(found.dynamics, choice.policy.table), rule.floor, choice.kind) & (found.known > 0)
+    decided = decided_cells(found.dynamics.occupancy(choice.policy.table), rule.floor, choice.kind) & (found.known > 0)
     decided[:, spec.ended] = False
     unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
     followed, drift = candidate is not None, _drift(log, spec)
     promise = _promise(choice, rehearsal, unknown, settings, log.blocks.number, followed=followed)
     if drift:
-        promise = settings.promise_nothing_for(drift, "stationary=True" if spec.discount is None else "a discount")
+        promise = settings.promise_nothing_for(drift, spec.criterion.either("stationary=True", "a discount"))
     return Run(
         policy=choice.policy,
         guarantee=promise,
@@ -273,11 +273,11 @@ def _drift(log: Log, spec: LogSpec) -> str:
 
 
 def _rule(key: SharedKey, spec: LogSpec, settings: Settings) -> Rule:
-    settings.check_horizon(spec.horizon, spec.discount)
+    spec.criterion.check_epsilon(settings.epsilon)
     shape = (spec.horizon, spec.n_states, spec.n_actions)
     preference = settings.numbered((), spec.n_actions).preference
-    steady, discount = bool(settings.stationary), spec.discount or 0.0
-    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference, steady=steady, discount=discount)
+    criterion, steady = spec.criterion, bool(settings.stationary)
+    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference, steady=steady, criterion=criterion)
 
 
 def _promise(

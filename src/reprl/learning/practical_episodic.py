@@ -32,6 +32,7 @@ from reprl.learning.practical import Verdict, by_hand, decide, may_stop, rehears
 from reprl.learning.protocol import Run
 from reprl.learning.rounds import Progress, check_limit, most_of, telling
 from reprl.learning.settings import Settings
+from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
 from reprl.mdp.tiers import Tiers
 from reprl.paper.q_explore import explore
@@ -96,7 +97,7 @@ def run_episodic(
     """
     check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
-    settings.check_horizon(model.horizon)
+    criterion_of(model).check_epsilon(settings.epsilon)
     if settings.runs is None:
         return _run_rounds(model, key, settings, max_samples, workers, checkpoint, progress)
     spec = settings.coupling_spec(model.n_states * model.horizon, 2)

@@ -13,6 +13,7 @@ from reprl.learning.practical import Verdict, by_hand, decide, may_stop, rehears
 from reprl.learning.protocol import Run
 from reprl.learning.rounds import FIRST, call, check_limit, doubling, most_of
 from reprl.learning.settings import Settings
+from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import paper_calls
@@ -25,7 +26,7 @@ from reprl.storage.checkpoints import Checkpoint
 
 def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = None) -> int:
     """Return the parallel calls set by hand, or those of the paper, refusing a number that would pass max_samples."""
-    settings.check_horizon(model.horizon)
+    criterion_of(model).check_epsilon(settings.epsilon)
     try:
         calls = settings.calls or paper_calls(
             model.n_states,
@@ -83,7 +84,7 @@ def run_generative(
         data = call(model, plan_calls(model, settings, max_samples))
         induction = decide(key, data.counts, tiers, settings)
         return _finish(settings, data, induction, None, promise(settings, induction.guarantee))
-    settings.check_horizon(model.horizon)
+    criterion_of(model).check_epsilon(settings.epsilon)
     unit = model.samples_per_call
     data = no_data(model)
     for number, size in enumerate(doubling(FIRST, most_of(model, "generative", max_samples, unit) // unit), 1):

@@ -13,7 +13,6 @@ from reprl.coupling.mechanisms import MECHANISMS
 from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
 from reprl.guarantee import Guarantee
-from reprl.mdp.discounted import whole
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
 from reprl.paper.rep_rl_bandit import Accuracy
@@ -202,12 +201,6 @@ class Settings:
         """
         shown = self.rule == "canonical" and not apart and is_stationary(world)
         return replace(self, stationary=shown if self.stationary is None else self.stationary)
-
-    def check_horizon(self, horizon: int, discount: float | None = None) -> None:
-        """Refuse an accuracy that every policy has, in a world with a horizon, or discounted."""
-        most, words = (whole(discount), "1/(1 − γ)") if discount else (horizon, "H")
-        if self.epsilon > most:
-            raise InputError(f"epsilon must lie in (0, {most:g}], as values lie in [0, {words}], got {self.epsilon:g}")
 
     def coupling_spec(self, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
         """Return how coordinates are coupled, with "auto" resolved by the sizes."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from reprl.errors import InputError, check_int, hint, quote
 from reprl.mdp import icu, worlds
-from reprl.mdp.discounted import check_discount, episode_length
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Origin, TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
 
@@ -143,20 +143,20 @@ def _discounted(id: str, horizon: int | None, options: dict[str, Any]) -> Tabula
     truncated = options.pop("truncated", False)
     if discount is None:
         raise InputError(f"length must come with a discount, got {quote(length)} alone")
-    discount = check_discount(discount)
+    criterion = Criterion.of(1, discount)
     if truncated is True:
-        whole = make(id, None, discount=discount, **options)
-        return truncate(whole, check_int("horizon", horizon, 1, 10**6))
+        endless = make(id, None, discount=discount, **options)
+        return truncate(endless, check_int("horizon", horizon, 1, 10**6))
     if truncated is not False:
         raise InputError(f"truncated must be True or False, got {quote(truncated)}")
     if length is None:
-        length = episode_length(discount) if horizon is None else horizon
+        length = criterion.episode_length if horizon is None else horizon
     elif horizon not in (None, 1, length):
         raise InputError(f"horizon must be left out, or be the length of episodes ({length}), got {quote(horizon)}")
     made = make(id, check_int("length", length, 1, 10**6), **options)
     found = made.discounted(discount, made.horizon)
     assert made.origin is not None
-    found.origin = Origin(id, {**made.origin.options, "discount": discount, "length": made.horizon})
+    found.origin = Origin(id, {**made.origin.options, "discount": criterion.discount, "length": made.horizon})
     return found
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from reprl.errors import DocumentError, InputError, quote
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.draws import multinomial
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.tabular import TabularMDP
@@ -37,20 +38,42 @@ class Dynamics(NamedTuple):
     """(S,): law of the start."""
     allowed: NDArray[np.bool_]
     """(H, S, A): the actions that may be taken; others are never tried."""
-    discount: float = 0.0
-    """γ of a discounted world, whose one step comes again and again; 0 where there is a last step."""
+    criterion: Criterion
+    """What policies are judged by in it."""
+
+    def extreme_values(self, sign: float = 1.0) -> NDArray[np.float64]:
+        """Return the best (1) or the least (−1) values over tried actions, (S,)."""
+        return self.criterion.extreme_values(self.outcomes, self.probability, self.tried, sign)
+
+    def policy_loss(self, best: NDArray[np.float64], actions: NDArray[np.int64]) -> float:
+        """Return how much less than `best`, (S,), a policy, (H, S), is worth from the start; untried cells pay 0."""
+        return self.criterion.policy_loss(self.outcomes, self.probability, actions, best, self.initial)
+
+    def occupancy(self, actions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return Pr[x_h = s] of a policy, (H, S); discounted, Σ_t γ^t Pr[x_t = s], (1, S)."""
+        return self.criterion.occupancy(self.outcomes, self.probability, actions, self.initial)
 
 
-class Data(NamedTuple):
-    """What a run has seen."""
+class Data:
+    """What a run has seen.
 
-    counts: Counts
-    starts: NDArray[np.int64]
-    """(S,): how many episodes, or parallel calls, began in each state."""
-    allowed: NDArray[np.bool_] | None = None
-    """(H, S, A): the actions that may be taken; None for all."""
-    discount: float = 0.0
-    """As in ``Dynamics``."""
+    Args:
+        counts: how often each outcome came.
+        starts: (S,): how many episodes, or parallel calls, began in each state.
+        allowed: (H, S, A): the actions that may be taken; None for all.
+        criterion: what policies are judged by; None for the horizon of the counts.
+    """
+
+    def __init__(
+        self,
+        counts: Counts,
+        starts: NDArray[np.int64],
+        allowed: NDArray[np.bool_] | None = None,
+        criterion: Criterion | None = None,
+    ) -> None:
+        """Take the parts."""
+        self.counts, self.starts, self.allowed = counts, starts, allowed
+        self.criterion = Criterion(counts.outcomes.horizon) if criterion is None else criterion
 
     def __add__(self, other: object) -> Data:
         """Add two data sets up; one without any samples has no table of its own."""
@@ -58,19 +81,25 @@ class Data(NamedTuple):
             return NotImplemented
         if not self.starts.any() and not self.counts.hits.any():
             return other
-        return other._replace(counts=self.counts + other.counts, starts=self.starts + other.starts)
+        return other._with(self.counts + other.counts, self.starts + other.starts)
+
+    def _with(self, counts: Counts, starts: NDArray[np.int64]) -> Data:
+        return Data(counts, starts, self.allowed, self.criterion)
 
     def pool(self) -> Data:
         """Let every sample count at all steps."""
-        return self._replace(counts=self.counts.pool())
+        return self._with(self.counts.pool(), self.starts)
 
-    def forever(self, discount: float) -> Data:
-        """Let pooled data, of episodes or calls, be those of the one step of a discounted world."""
+    def under(self, criterion: Criterion) -> Data:
+        """Return the data as a criterion reads them: a discounted one takes pooled steps as the one that it has."""
+        if criterion == self.criterion:
+            return self
         outcomes = self.counts.outcomes
         if not outcomes.pooled:
             raise InputError(f"data must have pooled steps to be discounted, got {self.counts}")
-        once = Counts(outcomes._replace(horizon=1), self.counts.hits)
-        return Data(once, self.starts, None if self.allowed is None else self.allowed[:1], discount)
+        once = Counts(outcomes._replace(horizon=criterion.rows), self.counts.hits)
+        allowed = None if self.allowed is None else self.allowed[: criterion.rows]
+        return Data(once, self.starts, allowed, criterion)
 
     @property
     def digest(self) -> str:
@@ -124,7 +153,7 @@ def true_dynamics(mdp: TabularMDP) -> Dynamics:
     outcomes = mdp.outcomes
     law = np.tile(mdp.probability, mdp.horizon if outcomes.slot_shift else 1)
     allowed = _mask(mdp.allowed, outcomes.shape)
-    return Dynamics(outcomes, law, allowed, np.asarray(mdp.initial), allowed, mdp.discount or 0.0)
+    return Dynamics(outcomes, law, allowed, np.asarray(mdp.initial), allowed, mdp.criterion)
 
 
 def empirical_dynamics(data: Data) -> Dynamics:
@@ -135,7 +164,7 @@ def empirical_dynamics(data: Data) -> Dynamics:
     _normalise(outcomes, data.counts.hits, probability, tried)
     tried = np.repeat(tried, outcomes.horizon, axis=0) if outcomes.pooled else tried
     allowed = _mask(data.allowed, outcomes.shape)
-    return Dynamics(outcomes, probability, tried & allowed, data.starts / data.starts.sum(), allowed, data.discount)
+    return Dynamics(outcomes, probability, tried & allowed, data.starts / data.starts.sum(), allowed, data.criterion)
 
 
 def _mask(allowed: NDArray[np.bool_] | None, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
@@ -191,7 +220,7 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
     lane = np.uint64(int(np.prod(counts.outcomes.shape)))
     multinomial(np.uint64(key), lane, number, law, np.cumsum(law), drawn)
     starts[seen] = drawn
-    return data._replace(counts=Counts(counts.outcomes, hits), starts=starts)
+    return data._with(Counts(counts.outcomes, hits), starts)
 
 
 @njit(cache=True, nogil=True)

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from reprl.errors import DocumentError, InputError, check_int, quote
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.sources.environment import Environment, describe, labels_document, printable_labels, read_labels
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -79,7 +80,7 @@ class Interface:
 
     def world(self, horizon: int, n_states: int, n_actions: int) -> Environment:
         """Return the record that pictures are drawn with."""
-        return Environment(None, {}, horizon, n_states, n_actions, labels=self.labels)
+        return Environment(None, {}, Criterion(horizon), n_states, n_actions, labels=self.labels)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a part of a JSON document."""

@@ -6,24 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.mdp.counts import Counts
-from reprl.mdp.discounted import best_values
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
 
 
-def empirical_values(counts: Counts, discount: float = 0.0) -> NDArray[np.float64]:
+def empirical_values(counts: Counts, criterion: Criterion | None = None) -> NDArray[np.float64]:
     """Return the optimal action values of the empirical MDP, (H, S, A); 0 in cells without samples.
 
     Args:
         counts: the data.
-        discount: γ of a discounted world, whose counts are of one step; 0 where there is a horizon.
+        criterion: what policies are judged by; None for the horizon of the counts.
     """
     horizon, n_states, _ = counts.outcomes.shape
     scores = np.empty(counts.outcomes.shape)
-    value = np.zeros(n_states)
-    if discount:
-        plain = empirical_dynamics(Data(counts, np.ones(n_states, dtype=np.int64)))
-        value = discount * best_values(plain.outcomes, plain.probability, plain.tried, discount, 1.0)
+    plain = empirical_dynamics(Data(counts, np.ones(n_states, dtype=np.int64), criterion=criterion))
+    value = plain.criterion.continuation(plain.outcomes, plain.probability, plain.tried)
     for h in reversed(range(horizon)):
         scores[h] = np.nan_to_num(counts.mean_return(h, value), nan=0.0)
         value = scores[h].max(axis=1)

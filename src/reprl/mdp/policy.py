@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import DocumentError, InputError, check_int, quote
 from reprl.execution.terminal import open_card
+from reprl.mdp.criterion import Sized, criterion_of
 from reprl.storage.documents import Reader, dump, load
 from reprl.storage.files import write_atomic
 from reprl.storage.frames import cell_columns, frame
@@ -191,34 +192,17 @@ class Policy:
         return load(path, cls.from_json)
 
 
-class Sized(Protocol):
-    """Anything with the sizes of an MDP."""
-
-    @property
-    def horizon(self) -> int:
-        """H."""
-
-    @property
-    def n_states(self) -> int:
-        """S."""
-
-    @property
-    def n_actions(self) -> int:
-        """A."""
-
-
 def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
     """Return policy as a Policy that fits a world of these sizes: stationary for one that is discounted.
 
     A stationary policy also fits a world with a horizon, where it is repeated at every step.
     """
     checked = policy if isinstance(policy, Policy) else Policy(policy)
-    forever = getattr(world, "discount", None) is not None
-    if checked.stationary and not forever:
-        checked = Policy(np.tile(checked.table, (world.horizon, 1)), checked.interface)
-    if checked.stationary != forever or checked.n_states != world.n_states or checked.horizon != _rows(world):
-        shape = (world.n_states,) if forever else (world.horizon, world.n_states)
-        form = "(S,), as this world is discounted," if forever else "(H, S)"
+    shape = criterion_of(world).policy_shape(world.n_states)
+    if checked.stationary and len(shape) == 2:
+        checked = Policy(np.tile(checked.table, (shape[0], 1)), checked.interface)
+    if checked.actions.shape != shape:
+        form = "(H, S)" if len(shape) == 2 else "(S,), as this world is discounted,"
         raise InputError(f"policy must have shape {form} = {shape}, got {checked.actions.shape}")
     actions = checked.table
     if actions.max() >= world.n_actions:
@@ -233,11 +217,6 @@ def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
             may = ", ".join(map(str, np.flatnonzero(mask[h, s])))
             raise InputError(f"policy action [{h}, {s}] must be allowed there ({may}), got {actions[h, s]}")
     return checked
-
-
-def _rows(world: Sized) -> int:
-    """Rows of a policy's table in a world."""
-    return world.horizon if getattr(world, "discount", None) is None else 1
 
 
 def _checked(actions: ArrayLike) -> tuple[NDArray[np.int64], bool]:

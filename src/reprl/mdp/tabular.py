@@ -11,25 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import (
-    InputError,
-    check_array,
-    check_choice,
-    check_distribution,
-    check_int,
-    quote,
-    rounding_of,
-)
-from reprl.mdp.discounted import (
-    best_values,
-    check_discount,
-    discounted_visits,
-    episode_length,
-    one_hot,
-    policy_values,
-    whole,
-)
-from reprl.mdp.outcomes import Outcomes, expected_return, step_forward
+from reprl.errors import InputError, check_array, check_choice, check_distribution, check_int, quote, rounding_of
+from reprl.mdp.criterion import Criterion
+from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.rows import Rows, Sparse, check_entries, dense_rows, outcome_rows, read_sizes, sparse_rows, tabulate
 
@@ -110,11 +94,9 @@ class TabularMDP:
 
     origin: Origin | None = None
     """Set by ``make``; None for an MDP that was built by hand."""
-    discount: float | None = None
-    """γ of a discounted world, of which the tables hold one step and the horizon is 1; None where there is a horizon.
-    See ``discounted``."""
-    episodes: TabularMDP
-    """Of a discounted world: the one with a horizon that its episodes are drawn from."""
+    criterion: Criterion
+    """Finite horizon or discounted; the tables of a discounted MDP hold one step. See ``discounted``."""
+    _episodes: TabularMDP | None = None
 
     def __init__(
         self,
@@ -173,7 +155,7 @@ class TabularMDP:
         labels: Labels | None,
     ) -> None:
         """Become the world of these rows."""
-        self.horizon, self.n_states, self.n_actions = horizon, rows.n_states, rows.n_actions
+        self.criterion, self.n_states, self.n_actions = Criterion(horizon), rows.n_states, rows.n_actions
         self.reward_kind = check_choice("reward_kind", reward_kind, REWARD_KINDS)
         self._mask = mask
         self.initial = _initial(initial, self.n_states)
@@ -192,23 +174,18 @@ class TabularMDP:
             raise InputError(f"an MDP must be time-homogeneous to be discounted, got {quote(self)}")
         if self._mask is not None and len(self._mask) > 1:
             raise InputError(f"allowed must not depend on the step in a discounted MDP, got {self._mask.shape}")
-        if self.discount is not None:
-            raise InputError(f"an MDP must have a horizon to be discounted, got discount {self.discount:g}")
-        made = copy.copy(self)
-        made.discount = check_discount(discount)
-        steps = episode_length(made.discount) if length is None else check_int("length", length, 1, 10**6)
-        made.episodes = self.with_horizon(steps)
-        made._become(1)
+        self.criterion.require_horizon("an MDP must have a horizon to be discounted")
+        found = Criterion.of(1, discount)
+        steps = found.episode_length if length is None else check_int("length", length, 1, 10**6)
+        made = self._judged_by(found)
+        made._episodes = self.with_horizon(steps)
         return made
 
     def with_horizon(self, horizon: int) -> TabularMDP:
         """Return the same time-homogeneous world with another horizon."""
         if not self.stationary or (self._mask is not None and len(self._mask) > 1):
             raise InputError(f"an MDP must be time-homogeneous to change its horizon, got {quote(self)}")
-        made = copy.copy(self)
-        made.discount = None
-        made._become(check_int("horizon", horizon, 1, 10**6))
-        return made
+        return self._judged_by(Criterion(check_int("horizon", horizon, 1, 10**6)))
 
     def truncated(self, horizon: int) -> TabularMDP:
         """Return a discounted world's first H steps, with γ^h times the reward at step h: the reduction to a horizon.
@@ -216,30 +193,41 @@ class TabularMDP:
         Guarantee:
             Every policy of H steps is worth, without an end, what it is worth here, and at most γ^H/(1 − γ) more.
         """
-        if self.discount is None:
-            raise InputError(f"an MDP must be discounted to be truncated, got {quote(self)}")
+        gamma = self.criterion.require_discount(f"an MDP must be discounted to be truncated, got {quote(self)}")
         steps = check_int("horizon", horizon, 1, 10**6)
         check_entries("a world over all steps", steps * self.probability.size)
         cells, table, made = self.n_states * self.n_actions, self.outcomes, self.with_horizon(steps)
         shifts = table.first[-1] * np.arange(steps)
         first = np.append((table.first[:-1] + shifts[:, None]).ravel(), steps * table.first[-1])
-        reward = (self.discount ** np.arange(steps)[:, None] * table.reward).ravel()
+        reward = (gamma ** np.arange(steps)[:, None] * table.reward).ravel()
         made.outcomes = Outcomes(steps, *table.shape[1:], cells, 0, first, np.tile(table.next_state, steps), reward)
         made.probability = np.tile(self.probability, steps)
         for array in (*made.outcomes[5:], made.probability):
             array.setflags(write=False)
         return made
 
-    def _become(self, horizon: int) -> None:
-        """Change a copy's horizon."""
-        self.horizon, self.outcomes = horizon, self.outcomes._replace(horizon=horizon)
-        for name in ("transition", "reward", "digest"):  # what was derived for the old one
-            self.__dict__.pop(name, None)
+    def _judged_by(self, criterion: Criterion) -> TabularMDP:
+        """Return a copy with another criterion."""
+        made = copy.copy(self)
+        made.criterion, made.outcomes = criterion, self.outcomes._replace(horizon=criterion.rows)
+        for name in ("transition", "reward", "digest", "_episodes"):  # what was derived for the old one
+            made.__dict__.pop(name, None)
+        return made
 
     @property
-    def most(self) -> float:
-        """The largest value that there could be: H, or 1/(1 − γ)."""
-        return float(self.horizon) if self.discount is None else whole(self.discount)
+    def horizon(self) -> int:
+        """H; 1 for a discounted MDP, whose tables hold one step."""
+        return self.criterion.rows
+
+    @property
+    def discount(self) -> float | None:
+        """γ; None where there is a horizon."""
+        return self.criterion.discount
+
+    @property
+    def episodes(self) -> TabularMDP:
+        """The MDP with a horizon that episodes are drawn from: this one, unless it is discounted."""
+        return self._episodes or self
 
     @cached_property
     def transition(self) -> NDArray[np.float64]:
@@ -261,7 +249,7 @@ class TabularMDP:
     def digest(self) -> str:
         """SHA-256 of the dynamics: equal digests, equal laws."""
         state = hashlib.sha256(f"reprl-mdp 1 {self.outcomes.shape} {self.outcomes.row_shift}\n".encode())
-        if self.discount is not None:
+        if self.episodes is not self:
             state.update(f"discount {self.discount!r} length {self.episodes.horizon}\n".encode())
         if self._mask is not None:
             state.update(f"allowed {self._mask.shape}\n".encode() + np.packbits(self._mask).tobytes())
@@ -296,16 +284,9 @@ class TabularMDP:
 
         Discounted, by value iteration until nothing moves (error at most 10⁻¹⁵/(1 − γ)).
         """
-        values = np.zeros((self.horizon + 1, self.n_states))
         actions = np.empty((self.horizon, self.n_states), dtype=np.int64)
-        q = np.empty((self.n_states, self.n_actions))
-        if self.discount is not None:
-            values[1] = self.discount * best_values(*self._law, self._may, self.discount, 1.0)
-        for h in reversed(range(self.horizon)):
-            self._expect(h, values[h + 1], q)
-            actions[h] = q.argmax(axis=1)
-            values[h] = q.max(axis=1)
-        return Solution(Policy(actions if self.discount is None else actions[0]), values)
+        values = self.criterion.best_values(*self._law, self._may, actions)
+        return Solution(Policy(self.criterion.actions(actions)), values)
 
     def evaluate(self, policy: Policy | ArrayLike) -> float:
         """Return the expected total reward, or discounted reward, of a policy from the initial distribution."""
@@ -313,27 +294,11 @@ class TabularMDP:
 
     def values(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:
         """Return the expected reward to go under a policy, (H+1, S); discounted, (2, S), V^π and γ·V^π."""
-        actions = check_policy(policy, self).table
-        values = np.zeros((self.horizon + 1, self.n_states))
-        q = np.empty((self.n_states, self.n_actions))
-        if self.discount is not None:
-            values[1] = self.discount * policy_values(*self._law, actions[0], self.discount)
-        for h in reversed(range(self.horizon)):
-            self._expect(h, values[h + 1], q)
-            values[h] = np.take_along_axis(q, actions[h][:, None], axis=1)[:, 0]
-        return values
+        return self.criterion.policy_values(*self._law, check_policy(policy, self).table)
 
     def occupancy(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:
         """Return Pr[x_h = s] under a policy, (H, S); discounted, Σ_t γ^t Pr[x_t = s], (1, S)."""
-        actions = check_policy(policy, self).table
-        if self.discount is not None:
-            play = one_hot(actions[0], self.n_actions)
-            return discounted_visits(*self._law, play, self.initial, self.discount)[None]
-        mass = np.empty((self.horizon, self.n_states))
-        mass[0] = self.initial
-        for h in range(self.horizon - 1):
-            step_forward(self.outcomes, self.probability, h, actions[h], mass[h], mass[h + 1])
-        return mass
+        return self.criterion.occupancy(*self._law, check_policy(policy, self).table, self.initial)
 
     def reachability(self, states: ArrayLike, policy: Policy | ArrayLike | None = None) -> float:
         """Return Σ_h Pr[x_h ∈ states_h], for a policy or, with policy=None, its maximum over all policies.
@@ -353,24 +318,11 @@ class TabularMDP:
             raise InputError(f"states must be booleans of shape {allowed}, got {inside.dtype} of shape {inside.shape}")
         if policy is not None:
             return float((self.occupancy(policy) * inside).sum())
-        if self.discount is not None:
-            inside_pays = self.outcomes._replace(reward=np.repeat(inside[0], self._lengths).astype(np.float64))
-            most = best_values(inside_pays, self.probability, self._may, self.discount, 1.0)
-            return float(self.initial @ most)
-        visits = np.zeros(self.n_states)
-        q = np.empty((self.n_states, self.n_actions))
-        unpaid = self.outcomes._replace(reward=np.zeros_like(self.outcomes.reward))
-        for h in reversed(range(self.horizon)):
-            expected_return(unpaid, self.probability, 0, h, visits, q)
-            if self.allowed is not None:
-                q[~self.allowed[h]] = -np.inf
-            visits = inside[h] + q.max(axis=1)
-        return float(self.initial @ visits)
+        return float(self.initial @ self.criterion.reach_values(*self._law, self._may, inside))
 
     def __repr__(self) -> str:
         """Show name, sizes and number of stored outcomes."""
-        end = f"horizon={self.horizon}" if self.discount is None else f"discount={self.discount:g}"
-        sizes = f"{end}, n_states={self.n_states}, n_actions={self.n_actions}"
+        sizes = f"{self.criterion.argument}, n_states={self.n_states}, n_actions={self.n_actions}"
         return f"TabularMDP({self.labels.name}, {sizes}, outcomes={self.probability.size})"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -390,26 +342,13 @@ class TabularMDP:
 
     @property
     def _law(self) -> tuple[Outcomes, NDArray[np.float64]]:
-        return self.outcomes, self.probability
+        """The table as backups read it: one law for all steps that share their rows."""
+        return self.outcomes._replace(slot_shift=0), self.probability
 
     @property
     def _may(self) -> NDArray[np.bool_]:
-        """(1, S, A): what may be done at the first step, in one piece."""
-        if self._mask is None:
-            return np.ones((1, self.n_states, self.n_actions), dtype=np.bool_)
-        return np.ascontiguousarray(self._mask[:1])
-
-    @property
-    def _lengths(self) -> NDArray[np.int64]:
-        """(S,): outcomes of all actions of a state, at one step."""
-        edges = self.outcomes.first[:: self.n_actions][: self.n_states + 1]
-        return np.diff(edges)
-
-    def _expect(self, h: int, value: NDArray[np.float64], q: NDArray[np.float64]) -> None:
-        """Fill q, (S, A), with what the actions of a step are worth; −∞ for those that may not be taken."""
-        expected_return(self.outcomes, self.probability, 0, h, value, q)
-        if self.allowed is not None:
-            q[~self.allowed[h]] = -np.inf
+        """(1 or H, S, A): what may be done."""
+        return np.ones((1, self.n_states, self.n_actions), dtype=np.bool_) if self._mask is None else self._mask
 
     def _by_step(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give every step a view of its table; read-only."""

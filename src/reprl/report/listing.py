@@ -34,8 +34,7 @@ def policy_listing(
         f'{_strip(world, actions[:, s], ignored[:, s])}</div></td><td class="num">{number(total[s])}</td></tr>'
         for s in states
     )
-    steps = f"steps 0 to {world.horizon - 1}" if world.discount is None else "every step"
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("state", steps, "samples"))
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("state", world.criterion.steps, "samples"))
     left = world.n_states - len(states)
     rest = f" The {left:,} states with the fewest samples are left out." if left else ""
     return (

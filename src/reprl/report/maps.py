@@ -246,7 +246,7 @@ class Maps:
         board[: levels.size] = levels
         inside = "" if moves is None else self._arrows(moves, columns, rows)
         h = int(self.steps[i])
-        step = f"h = {h}" if self.world.discount is None else "every step"
+        step = self.world.criterion.step(h, "h =")
         return (
             f'<div class="panel" data-step="{i}"><p class="step">{step}</p>'
             f'<div class="raster {ramp}" tabindex="0" role="img" aria-label="{escape(title)}, step {h}" '

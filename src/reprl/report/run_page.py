@@ -49,7 +49,7 @@ ARROW = (
 def lead(world: Environment, description: str = "") -> str:
     """Describe an environment in a line; audits and comparisons carry no words of its own for it."""
     options = ", ".join(f"{name} {value}" for name, value in plain(world.options).items())
-    sizes = f"{world.n_states:,} states, {world.n_actions:,} actions, {world.end}"
+    sizes = f"{world.n_states:,} states, {world.n_actions:,} actions, {world.criterion}"
     parts = (description, sizes, options)
     return " · ".join(part for part in parts if part)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from reprl.errors import DocumentError, InputError, check_int, quote
 from reprl.mdp.catalogue import make
-from reprl.mdp.discounted import check_discount, episode_length, whole
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, make_gymnasium
@@ -25,7 +25,7 @@ class Environment(NamedTuple):
     id: str | None
     """For ``make``; None for an environment that was built by hand."""
     options: Mapping[str, Any]
-    horizon: int
+    criterion: Criterion
     n_states: int
     n_actions: int
     digest: str | None = None
@@ -36,8 +36,16 @@ class Environment(NamedTuple):
     """Whether it shows that its law does not depend on the step; no document says so but through the digest."""
     reward_range: tuple[float, float] | None = None
     """(low, high) in original units, which [0, 1] stands for; None where a document does not say."""
-    discount: float | None = None
-    """γ of a discounted world, whose horizon is 1; None where there is a horizon, or a document does not say."""
+
+    @property
+    def horizon(self) -> int:
+        """H; 1 if it is discounted."""
+        return self.criterion.rows
+
+    @property
+    def discount(self) -> float | None:
+        """γ; None where there is a horizon, or a document does not say."""
+        return self.criterion.discount
 
     @property
     def title(self) -> str:
@@ -49,16 +57,6 @@ class Environment(NamedTuple):
         """What a rescaled reward of 0 and one of 1 stand for: (low, high) in original units, as far as it is known."""
         return self.reward_range or (float(self.labels.reward_map.low), float(self.labels.reward_map.high))
 
-    @property
-    def most(self) -> float:
-        """The largest value that there could be: H, or 1/(1 − γ)."""
-        return float(self.horizon) if self.discount is None else whole(self.discount)
-
-    @property
-    def end(self) -> str:
-        """How long it goes on, in words."""
-        return f"horizon {self.horizon:,}" if self.discount is None else f"discount {self.discount:g}"
-
     def original(self, value: float) -> float | None:
         """A difference of values in the rewards' own units; None where those are not known or not others."""
         low, high = self.units
@@ -66,8 +64,7 @@ class Environment(NamedTuple):
 
     def cell(self, h: int, s: int) -> str:
         """A step, unless there is but one for ever, and a state in words."""
-        step = f"step {h}, " if self.discount is None else ""
-        return f"{step}state {self.labels.state(s)}"
+        return self.criterion.cell(h, self.labels.state(s))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the part of a JSON document that names an environment and its states and actions."""
@@ -86,7 +83,7 @@ class Environment(NamedTuple):
         if labels.grid is not None and max(labels.grid) > n_states:
             raise DocumentError(f"{names.where('grid')} must be at most {n_states} by {n_states}, got {labels.grid}")
         id, options = part.optional("id", part.text), part.mapping("options")
-        return cls(id, options, horizon, n_states, n_actions, labels=labels)
+        return cls(id, options, Criterion(horizon), n_states, n_actions, labels=labels)
 
 
 def describe(env: TabularMDP | GymnasiumModel) -> Environment:
@@ -96,7 +93,7 @@ def describe(env: TabularMDP | GymnasiumModel) -> Environment:
     return Environment(
         id=None if origin is None else origin.id,
         options={} if origin is None else dict(origin.options),
-        horizon=env.horizon if env.discount is None else 1,
+        criterion=env.criterion,
         n_states=env.n_states,
         n_actions=env.n_actions,
         digest=env.digest,
@@ -107,7 +104,6 @@ def describe(env: TabularMDP | GymnasiumModel) -> Environment:
         ),
         stationary=is_stationary(env),
         reward_range=(float(units.low), float(units.high)),
-        discount=env.discount,
     )
 
 
@@ -125,7 +121,7 @@ def open_environment(
     """Return the environment that ``reprl.learn`` would learn in; see there."""
     if isinstance(env, TabularMDP | GymnasiumModel):
         given = (("horizon", horizon), ("reward_range", reward_range))
-        for name, value in (*given, *(() if env.discount is None else (("discount", discount),))):
+        for name, value in (*given, *env.criterion.either((), (("discount", discount),))):
             if value is not None:
                 raise InputError(f"{name} must be left out for an environment that has one, got {quote(value)}")
         return env if discount is None else _discounted(env, discount)
@@ -133,7 +129,7 @@ def open_environment(
         if isinstance(env, str):
             options = {"discount": discount} | ({} if reward_range is None else {"reward_range": reward_range})
             return make(env, horizon, **options)
-        length = episode_length(check_discount(discount)) if horizon is None else horizon
+        length = Criterion.of(1, discount).episode_length if horizon is None else horizon
         return _discounted(open_environment(env, length, reward_range), discount)
     if not isinstance(env, str):
         if not (callable(env) or hasattr(env, "reset")):
@@ -150,7 +146,7 @@ def _discounted(env: TabularMDP | GymnasiumModel, discount: float) -> TabularMDP
 
 def episode_steps(env: TabularMDP | GymnasiumModel) -> int:
     """Return how many steps an episode of an environment has."""
-    return env.episodes.horizon if isinstance(env, TabularMDP) and env.discount is not None else env.horizon
+    return env.episodes.horizon if isinstance(env, TabularMDP) else env.horizon
 
 
 @contextmanager

@@ -32,8 +32,7 @@ class EpisodicModel:
 
     def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
         """Open the model with an empty ledger, before its first episode."""
-        self.discount = mdp.discount
-        mdp = mdp if mdp.discount is None else mdp.episodes
+        self.criterion, mdp = mdp.criterion, mdp.episodes
         self.mdp = mdp
         self.n_states, self.n_actions, self.horizon = mdp.n_states, mdp.n_actions, mdp.horizon
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
@@ -112,10 +111,9 @@ class EpisodicModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return, or discounted return, of a policy over n fresh episodes."""
         n = check_int("n", n, 1, 2**62)
-        actions = check_policy(policy, self).table
-        if self.discount is not None:
-            actions = np.repeat(actions, self.horizon, axis=0)
-        mean = mean_return(self.mdp, actions, n, self.fresh_stream("returns"), self.discount or 1.0)
+        table = check_policy(policy, self).table
+        actions = np.repeat(table, self.horizon // len(table), axis=0)  # one row is for all steps
+        mean = mean_return(self.mdp, actions, n, self.fresh_stream("returns"), self.criterion.factor)
         self.ledger.episodes += n
         self.ledger.samples += n * self.samples_per_episode
         return mean
@@ -194,8 +192,8 @@ def _walk(
 
 
 @njit(cache=True)
-def _total_reward(outcomes: Outcomes, actions: NDArray[np.int64], hits: NDArray[np.int64], discount: float) -> float:
-    """Add up the rewards of a walk, cell by cell, the last outcome of each first; a step counts `discount` times."""
+def _total_reward(outcomes: Outcomes, actions: NDArray[np.int64], hits: NDArray[np.int64], factor: float) -> float:
+    """Add up the rewards of a walk, cell by cell, the last outcome of each first; a step counts `factor` times."""
     total = 0.0
     counts = 1.0
     for h in range(outcomes.horizon):
@@ -203,13 +201,11 @@ def _total_reward(outcomes: Outcomes, actions: NDArray[np.int64], hits: NDArray[
             row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
             for e in range(outcomes.first[row + 1] - 1, outcomes.first[row] - 1, -1):
                 total += counts * hits[e + h * outcomes.slot_shift] * outcomes.reward[e]
-        counts *= discount
+        counts *= factor
     return total
 
 
-def mean_return(
-    mdp: TabularMDP, actions: NDArray[np.int64], n: int, stream: DataStream, discount: float = 1.0
-) -> float:
+def mean_return(mdp: TabularMDP, actions: NDArray[np.int64], n: int, stream: DataStream, factor: float = 1.0) -> float:
     """The mean return of n fresh episodes of a policy."""
     hits = walk(mdp.outcomes, mdp.probability, mdp.initial, actions, n, stream.key)
-    return float(_total_reward(mdp.outcomes, actions, hits, discount)) / n
+    return float(_total_reward(mdp.outcomes, actions, hits, factor)) / n

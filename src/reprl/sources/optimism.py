@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.kernels import njit
-from reprl.mdp.discounted import feared
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.outcomes import Outcomes
 
@@ -44,13 +43,9 @@ def weigh_unknown(dynamics: Dynamics, unsure: NDArray[np.bool_]) -> Unknown:
         dynamics: the model.
         unsure: (H, S, A): cells of which nothing may be believed.
     """
-    worth = np.zeros(dynamics.outcomes.n_states)
     actions = np.zeros(dynamics.outcomes.shape[:2], dtype=np.int64)
-    if dynamics.discount > 0.0:
-        outcomes, law, discount = dynamics.outcomes, dynamics.probability, dynamics.discount
-        worth = feared(outcomes, law, dynamics.allowed, unsure, discount, actions[0])
-    else:
-        _weigh(dynamics, unsure, worth, actions)
+    law = dynamics.outcomes, dynamics.probability
+    worth = dynamics.criterion.optimistic_values(*law, dynamics.allowed, unsure, actions)
     return Unknown(float(dynamics.initial @ worth), actions)
 
 
@@ -101,28 +96,3 @@ def _ranges(
                     x = outcomes.reward[e] + value[h + 1, outcomes.next_state[e]]
                     low, high = min(low, x), max(high, x)
         reach[h] = max(high - low, 0.0)
-
-
-@njit(cache=True, nogil=True)
-def _weigh(
-    dynamics: Dynamics, unsure: NDArray[np.bool_], worth: NDArray[np.float64], actions: NDArray[np.int64]
-) -> None:
-    """Fill worth, (S,), which holds zeros, and actions, by dynamic programming."""
-    outcomes = dynamics.outcomes
-    here = np.zeros(outcomes.n_states)
-    for h in range(outcomes.horizon - 1, -1, -1):
-        for s in range(outcomes.n_states):
-            here[s] = -1.0
-            for a in range(outcomes.n_actions):
-                if not dynamics.allowed[h, s, a]:
-                    continue
-                total = float(outcomes.horizon - h)
-                if not unsure[h, s, a]:
-                    total = 0.0
-                    row = h * outcomes.row_shift + s * outcomes.n_actions + a
-                    for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                        total += dynamics.probability[e + h * outcomes.slot_shift] * worth[outcomes.next_state[e]]
-                if total > here[s]:
-                    here[s] = total
-                    actions[h, s] = a
-        worth[:] = here

@@ -33,7 +33,7 @@ class GenerativeModel:
 
     def __init__(self, mdp: TabularMDP, data_seed: int) -> None:
         """Open the model with an empty ledger."""
-        self.mdp, self.discount = mdp, mdp.discount
+        self.mdp, self.criterion = mdp, mdp.criterion
         self.n_states, self.n_actions, self.horizon = mdp.n_states, mdp.n_actions, mdp.horizon
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
         self.ledger = Ledger()
@@ -86,8 +86,7 @@ class GenerativeModel:
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return of a policy over n episodes, each read off one fresh parallel call."""
         n = check_int("n", n, 1, 2**62)
-        if self.discount is not None:
-            raise InputError(f"model must have a horizon for a mean return by calls, got discount {self.discount:g}")
+        self.criterion.require_horizon("model must have a horizon for a mean return by calls")
         actions = check_policy(policy, self).table
         return mean_return(self.mdp, actions, n, self._spend(n))
 
@@ -127,7 +126,7 @@ class PooledModel:
         if not model.stationary:
             raise InputError(f"mdp must be time-homogeneous for its steps to be pooled, got {quote(model.mdp)}")
         self.n_states, self.n_actions, self.horizon = model.n_states, model.n_actions, model.horizon
-        self.ledger, self.data_seed, self.discount = model.ledger, model.data_seed, model.discount
+        self.ledger, self.data_seed, self.criterion = model.ledger, model.data_seed, model.criterion
         self._model, self._batches = model, 0
 
     @property

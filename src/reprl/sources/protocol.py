@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, quote
 from reprl.mdp.counts import Counts
+from reprl.mdp.criterion import criterion_of
 from reprl.mdp.draws import AliasTable
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream
@@ -50,11 +51,6 @@ class Model(Protocol):
 def is_stationary(model: object) -> bool:
     """Whether a model, or an environment, shows that its law does not depend on the step; silence is a no."""
     return bool(getattr(model, "stationary", False))
-
-
-def discount_of(model: object) -> float:
-    """Return γ of a model of a discounted world; 0 if it has a horizon."""
-    return getattr(model, "discount", None) or 0.0
 
 
 def mask_of(model: object) -> NDArray[np.bool_] | None:
@@ -141,11 +137,9 @@ def check_model(model: object, access: str, whom: str, *, masked: bool = False) 
     for part in (*own, "n_states", "n_actions", "horizon", "ledger", "data_seed"):
         if part not in offered:
             raise InputError(f"model must be {allowed} for {whom}, got {quote(model)}: it has no {part}")
-    if not masked and discount_of(model):
-        raise InputError(
-            f"model must have a horizon for {whom}, got one with discount {discount_of(model):g}: only reprl learns "
-            "discounted worlds"
-        )
+    if not masked:
+        hint = ": only reprl learns discounted worlds"
+        criterion_of(cast(Model, model)).require_horizon(f"model must have a horizon for {whom}", "one with ", hint)
     mask = None if masked else mask_of(model)
     if mask is not None:
         raise InputError(

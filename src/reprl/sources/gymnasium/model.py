@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, ReprlError, blame, check_int, quote
-from reprl.mdp.discounted import check_discount
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.gymnasium_tables import dynamics, publishes, reward_hull
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import Labels, Origin, RewardMap, TabularMDP
@@ -141,8 +141,6 @@ class GymnasiumModel:
     """No kernel can play a black box."""
     timeout: float | None = None
     """Seconds that an episode may take; then a crew plays it in another process. Set by ``learn``."""
-    discount: float | None = None
-    """γ of a world without an end, of which the horizon is the length of episodes; see ``discounted``."""
 
     def __init__(
         self,
@@ -155,6 +153,8 @@ class GymnasiumModel:
     ) -> None:
         """Open the environment and number its spaces; no episode begins yet."""
         self.horizon = _check_horizon(horizon)
+        self.criterion = Criterion(self.horizon)
+        """Finite horizon, or discounted; the horizon is then the length of episodes. See ``discounted``."""
         self.data_seed = check_int("data seed", fresh_seed() if data_seed is None else data_seed, 0, 2**64 - 1)
         self.env = _open(env, env_options)
         from reprl.mdp.spaces import MAX_SIZE, Codec
@@ -167,6 +167,11 @@ class GymnasiumModel:
         self.ledger = Ledger()
         self._source, self._options = env, env_options
         self._h, self._state, self._episode, self._batches = self.horizon, -1, -1, 0
+
+    @property
+    def discount(self) -> float | None:
+        """γ; None where there is a horizon."""
+        return self.criterion.discount
 
     @property
     def samples_per_episode(self) -> int:
@@ -194,7 +199,7 @@ class GymnasiumModel:
             "reward_range": list(self.reward_map),
             "id": None if spec is None else spec.id,
             "options": None if spec is None else spec.kwargs,
-            **({} if self.discount is None else {"discount": self.discount}),
+            **self.criterion.keywords[1],
         }
         text = json.dumps(fields, sort_keys=True, default=lambda part: getattr(part, "digest", type(part).__qualname__))
         return hashlib.sha256(b"reprl-black-box 1\n" + text.encode()).hexdigest()
@@ -218,10 +223,9 @@ class GymnasiumModel:
             discount: γ.
             length: steps of an episode; None for the horizon.
         """
-        if self.discount is not None:
-            raise InputError(f"a model must have a horizon to be discounted, got discount {self.discount:g}")
+        self.criterion.require_horizon("a model must have a horizon to be discounted")
         steps = self.horizon if length is None else check_int("length", length, 1, 10**6)
-        how = (self._options, self.origin, check_discount(discount))
+        how = (self._options, self.origin, Criterion.of(1, discount))
         made = _rebuild(self._source, steps, self.reward_map, self.data_seed, *how)
         made.timeout = self.timeout
         return made
@@ -235,7 +239,7 @@ class GymnasiumModel:
     def for_run(self, data_seed: int | None = None) -> GymnasiumModel:
         """Return a model as ``with_data_seed`` does, or one that shares an environment which cannot be opened again."""
         seed = fresh_seed() if data_seed is None else data_seed
-        how = (self._options, self.origin, self.discount)
+        how = (self._options, self.origin, self.criterion)
         model = _rebuild(self._source, self.horizon, self.reward_map, seed, *how)
         model.timeout = self.timeout
         return model
@@ -246,7 +250,7 @@ class GymnasiumModel:
             raise InputError(f"a model must be built from an id or a factory to be opened again, got {quote(self.env)}")
         by_id = isinstance(self._source, str)
         source, options = (self.env.spec, {}) if by_id else (self._source, self._options)
-        return _rebuild, (source, self.horizon, self.reward_map, self.data_seed, options, self.origin, self.discount)
+        return _rebuild, (source, self.horizon, self.reward_map, self.data_seed, options, self.origin, self.criterion)
 
     def fresh_stream(self, purpose: str) -> DataStream:
         """Return a data stream that no earlier batch of this model has read."""
@@ -313,12 +317,12 @@ class GymnasiumModel:
         """Return the mean return, or discounted return, of a policy over the model's next n episodes, rescaled."""
         n = check_int("n", n, 1, 2**62)
         actions = check_policy(policy, self).table.tolist()
-        counts = self.discount or 1.0
+        counts = self.criterion.factor
         total = 0.0
         for _ in range(n):
             state = self.reset()
             for h in range(self.horizon):
-                seen = self.step(actions[h if self.discount is None else 0][state])
+                seen = self.step(actions[h % len(actions)][state])
                 total += counts**h * seen.reward
                 state = seen.state
         return total / n
@@ -353,8 +357,7 @@ class GymnasiumModel:
 
     def __repr__(self) -> str:
         """Show the environment and the sizes."""
-        end = f"horizon={self.horizon}" if self.discount is None else f"discount={self.discount:g}"
-        sizes = f"{end}, n_states={self.n_states}, n_actions={self.n_actions}"
+        sizes = f"{self.criterion.argument}, n_states={self.n_states}, n_actions={self.n_actions}"
         return f"GymnasiumModel({self.env}, {sizes})"
 
 
@@ -365,10 +368,10 @@ def _rebuild(
     data_seed: int,
     options: dict[str, Any],
     origin: Origin | None,
-    discount: float | None = None,
+    criterion: Criterion,
 ) -> GymnasiumModel:
     model = GymnasiumModel(source, horizon, reward_range=reward_map, data_seed=data_seed, **options)
-    model.origin, model.discount = origin, discount
+    model.origin, model.criterion = origin, criterion
     return model
 
 

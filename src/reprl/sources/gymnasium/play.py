@@ -43,11 +43,11 @@ class Episode(NamedTuple):
     @property
     def total(self) -> float:
         """The sum of rewards, in the environment's own units."""
-        return self.discounted(None)
+        return self.discounted(1.0)
 
-    def discounted(self, discount: float | None) -> float:
-        """Return the sum of rewards, each γ^step times; None for plain rewards."""
-        return sum((discount or 1.0) ** move.step * move.reward for move in self.moves)
+    def discounted(self, factor: float) -> float:
+        """Return the sum of rewards, each factor^step times."""
+        return sum(factor**move.step * move.reward for move in self.moves)
 
 
 def open_to_play(world: TabularMDP | GymnasiumModel) -> Env:

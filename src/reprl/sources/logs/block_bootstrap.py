@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from reprl.errors import InputError
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import fill_words
@@ -64,8 +65,8 @@ class Blocks(NamedTuple):
     """Slots whose outcome is certain: they count as seen once in every episode."""
     allowed: NDArray[np.bool_] | None = None
     """(H, S, A): the actions that may be taken; None for all."""
-    discount: float = 0.0
-    """γ, where there is no last step."""
+    criterion: Criterion | None = None
+    """What policies are judged by; None for the horizon of the table."""
 
     def total(self) -> Data:
         """Return all blocks together."""
@@ -91,7 +92,7 @@ class Blocks(NamedTuple):
         if not starts.any():  # no piece that was drawn is the first of its episode: of starts the log says what it says
             _add(self.starts, np.ones_like(times), starts)
         hits[self.known] = starts.sum()
-        return Data(Counts(self.outcomes, hits), starts, self.allowed, self.discount)
+        return Data(Counts(self.outcomes, hits), starts, self.allowed, self.criterion)
 
 
 @njit(cache=True, nogil=True)

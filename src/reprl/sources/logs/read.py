@@ -128,14 +128,15 @@ class _Counting:
         self._table, self._spec, self._pooled, self._mask = table, spec, pooled, spec.mask()
         self._outcomes, self._slots, self._starts, self._digits = Numbering(), Tally(), Tally(), Digits()
         self._given = "next_state" in table.columns
-        if spec.discount is not None and not self._given and "done" not in table.columns:
+        endless = spec.criterion.stationary
+        if endless and not self._given and "done" not in table.columns:
             raise InputError(
                 f"{table.name} must have a column next_state or done for a discount, as nothing else says whether an "
                 f"episode ended with its last row, got {', '.join(table.columns.values())}"
             )
         # Whether every row that counts has to say where it leads: there is no last step, or it tells about the others.
-        must_say = spec.discount is not None or (pooled and spec.horizon > 1)
-        unsaid = must_say and spec.discount is None and not self._given
+        must_say = endless or (pooled and spec.horizon > 1)
+        unsaid = must_say and not endless and not self._given
         self._kept = spec.kept - unsaid  # rows of an episode that count, from the first
         self._final = self._kept if must_say else self._kept - 1  # the first whose successor is of no account
         self._episodes = self._pieces = self._rows = self._beyond = self._cut = 0
@@ -224,7 +225,7 @@ class _Counting:
         table = Outcomes(*shape, rows_a_step, 0, first, following.astype(np.int32), reward)
         number = min(self._blocks, self._pieces)
         slots, starts = self._slots.sparse(number, ranks), self._starts.sparse(number)
-        blocks = Blocks(number, table, slots, starts, ranks[known], self._mask, spec.discount or 0.0)
+        blocks = Blocks(number, table, slots, starts, ranks[known], self._mask, spec.criterion)
         apart = self._at_steps(cell, table, ranks) if self._pooled else None
         return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut, apart)
 

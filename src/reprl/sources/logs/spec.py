@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_int, check_real, quote
-from reprl.mdp.discounted import check_discount, episode_length
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Labels, RewardMap
 from reprl.sources.environment import Environment
 from reprl.sources.gymnasium.model import REWARD_STEP, check_range
@@ -55,12 +55,10 @@ class LogSpec:
 
     def __post_init__(self) -> None:
         """Check every field."""
-        check_int("horizon", self.horizon, 1, 10**6 if self.discount is None else 1)
-        if self.discount is not None:
-            object.__setattr__(self, "discount", check_discount(self.discount))
+        object.__setattr__(self, "discount", self.criterion.discount)
+        check_int("horizon", self.horizon, 1, self.criterion.either(10**6, 1))
         if self.length is not None:
-            if self.discount is None:
-                raise InputError(f"length must come with a discount, got {quote(self.length)}")
+            self.criterion.require_discount(f"length must come with a discount, got {quote(self.length)}")
             check_int("length", self.length, 1, 2**62)
         for name in ("states", "actions"):
             labels = check_labels(name, getattr(self, name))
@@ -78,6 +76,11 @@ class LogSpec:
         if cells > 2**28 or cells * self.n_states * (self.reward_steps + 1) >= 2**62:
             sizes = f"{self.horizon} steps, {len(self.states)} states, {self.n_actions} actions"
             raise InputError(f"log must have at most 2**28 cells and 2**62 possible outcomes, got {sizes}")
+
+    @cached_property
+    def criterion(self) -> Criterion:
+        """What policies are judged by."""
+        return Criterion.of(self.horizon, self.discount)
 
     @property
     def n_states(self) -> int:
@@ -97,12 +100,12 @@ class LogSpec:
     @property
     def kept(self) -> int:
         """How many rows of an episode count, from the first."""
-        return self.horizon if self.discount is None else self.length or 2**62
+        return self.criterion.either(self.horizon, self.length or 2**62)
 
     @property
     def piece(self) -> int:
         """Rows that are redrawn together: those of an episode; with a discount, what counts of so many that follow."""
-        return self.horizon if self.discount is None else episode_length(self.discount)
+        return self.criterion.episode_length
 
     @property
     def reward_map(self) -> RewardMap:
@@ -153,13 +156,12 @@ class LogSpec:
         return Environment(
             id=ID,
             options={**options, "columns": dict(columns)},
-            horizon=self.horizon,
+            criterion=self.criterion,
             n_states=self.n_states,
             n_actions=self.n_actions,
             digest=self.digest,
             labels=labels,
-            stationary=self.discount is not None,  # whoever gives a discount says so
-            discount=self.discount,
+            stationary=self.criterion.stationary,  # whoever gives a discount says so
         )
 
     @classmethod

@@ -1,0 +1,213 @@
+"""Backups: values by backward induction over the steps of a table, or by sweeps of its one step until nothing moves.
+
+A cell is worth base + Σ law·(reward + scale·value[next state]); a state, after + the best of its cells. Sweeps go in
+place, in the order of states, and sums in the order of outcomes, so that the bytes of a result do not depend on a
+library or a machine.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.kernels import njit
+from reprl.mdp.outcomes import Outcomes, step_forward
+
+T = TypeVar("T", bound=np.generic)
+STILL = 1e-15
+"""Sweeps end when no value moves by more: the error is then at most STILL/(1 − γ), far below any tolerance."""
+
+
+class Terms(NamedTuple):
+    """What the backup of a cell adds and leaves out; an empty array stands for nothing."""
+
+    may: NDArray[np.bool_]
+    """(rows or 1, S, A): the actions to choose from; empty where a policy is evaluated."""
+    base: NDArray[np.float64]
+    """(rows, S, A): where the sum of a cell begins."""
+    stop: NDArray[np.bool_]
+    """(rows, S, A): cells that are worth their base alone."""
+    after: NDArray[np.float64]
+    """(rows, S): added to the value of a state."""
+
+
+_NO_FLAGS, _NO_CELLS, _NO_STATES = np.empty((0, 0, 0), np.bool_), np.empty((0, 0, 0)), np.empty((0, 0))
+
+
+def terms(
+    may: NDArray[np.bool_] = _NO_FLAGS,
+    base: NDArray[np.float64] = _NO_CELLS,
+    stop: NDArray[np.bool_] = _NO_FLAGS,
+    after: NDArray[np.float64] = _NO_STATES,
+) -> Terms:
+    """Return terms as kernels want them."""
+    return Terms(owned(may), owned(base), owned(stop), owned(after))
+
+
+def owned(array: NDArray[T]) -> NDArray[T]:
+    """Return an array in one piece that may be written to, so that kernels are compiled for one kind of arrays."""
+    return np.require(array, requirements=("C", "W"))
+
+
+@njit(cache=True, nogil=True)
+def _cell(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    added: Terms,
+    h: int,
+    s: int,
+    a: int,
+    value: NDArray[np.float64],
+    scale: float,
+) -> float:
+    """Return what a cell is worth; the value of the next state counts `scale` times."""
+    total = added.base[h, s, a] if added.base.size else 0.0
+    if added.stop.size and added.stop[h, s, a]:
+        return total
+    row = h * outcomes.row_shift + s * outcomes.n_actions + a
+    shift = h * outcomes.slot_shift
+    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+        total += law[e + shift] * (outcomes.reward[e] + scale * value[outcomes.next_state[e]])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _state(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    added: Terms,
+    h: int,
+    s: int,
+    value: NDArray[np.float64],
+    how: tuple[float, float],
+    actions: NDArray[np.int64],
+) -> float:
+    """Return the value of a state: that of its action, or of the best (sign 1) or worst (−1) one, which is written."""
+    scale, sign = how
+    if not added.may.size:
+        worth = _cell(outcomes, law, added, h, s, actions[h, s], value, scale)
+    else:
+        best, row = -math.inf, min(h, added.may.shape[0] - 1)
+        for a in range(outcomes.n_actions):
+            if added.may[row, s, a]:
+                worth = sign * _cell(outcomes, law, added, h, s, a, value, scale)
+                if worth > best:
+                    best = worth
+                    actions[h, s] = a
+        worth = sign * best if best > -math.inf else 0.0
+    return added.after[h, s] + worth if added.after.size else worth
+
+
+@njit(cache=True, nogil=True)
+def backward(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    added: Terms,
+    sign: float,
+    values: NDArray[np.float64],
+    actions: NDArray[np.int64],
+) -> None:
+    """Fill values, (H+1, S), from the last row, which is there already, to the first.
+
+    Args:
+        outcomes: the table.
+        law: (n_slots,) probabilities.
+        added: terms of a cell and of a state.
+        sign: 1 for the best values, −1 for the least.
+        values: (H+1, S).
+        actions: (H, S): read where a policy is evaluated, else filled, the lowest action on ties.
+    """
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            values[h, s] = _state(outcomes, law, added, h, s, values[h + 1], (1.0, sign), actions)
+
+
+@njit(cache=True, nogil=True)
+def _sweeps(discount: float) -> int:
+    """After so many sweeps what is left counts less than STILL."""
+    return int(math.ceil((math.log(STILL) + math.log(1.0 - discount)) / math.log(discount))) + 1  # noqa: RUF046
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    added: Terms,
+    discount: float,
+    how: tuple[float, float],
+    actions: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return the fixed point of the backup of a one-step table, (S,), with an error of at most STILL/(1 − γ).
+
+    Args:
+        outcomes: the table.
+        law: probabilities, or γ times them.
+        added: terms of a cell and of a state.
+        discount: γ.
+        how: what the value of the next state counts, γ, or 1 where law holds it; and the sign, as in ``backward``.
+        actions: (1, S), as in ``backward``.
+    """
+    value = np.zeros(outcomes.n_states)
+    for _ in range(_sweeps(discount)):
+        moved = 0.0
+        for s in range(outcomes.n_states):
+            new = _state(outcomes, law, added, 0, s, value, how, actions)
+            moved = max(moved, abs(new - value[s]))
+            value[s] = new
+        if moved <= STILL:
+            break
+    return value
+
+
+@njit(cache=True, nogil=True)
+def discounted_visits(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    play: NDArray[np.float64],
+    start: NDArray[np.float64],
+    discount: float,
+) -> NDArray[np.float64]:
+    """Return Σ_t γ^t Pr[x_t = s], (S,), for play, (S, A) laws of actions; start may be signed, the sums then are."""
+    visits = np.zeros(outcomes.n_states)
+    waiting = start.copy()
+    for _ in range(_sweeps(discount)):
+        left = 0.0
+        for s in range(outcomes.n_states):
+            mass = waiting[s]
+            if mass == 0.0:
+                continue
+            waiting[s] = 0.0
+            visits[s] += mass
+            left += abs(mass)
+            for a in range(outcomes.n_actions):
+                if play[s, a] > 0.0:
+                    row = s * outcomes.n_actions + a
+                    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                        waiting[outcomes.next_state[e]] += discount * mass * play[s, a] * law[e]
+        if left <= STILL:
+            break
+    return visits
+
+
+@njit(cache=True, nogil=True)
+def walk(outcomes: Outcomes, law: NDArray[np.float64], actions: NDArray[np.int64], visits: NDArray[np.float64]) -> None:
+    """Fill visits, (H, S), after the first step, with where a policy leads."""
+    for h in range(outcomes.horizon - 1):
+        step_forward(outcomes, law[h * outcomes.slot_shift :], h, actions[h], visits[h], visits[h + 1])
+
+
+@njit(cache=True, nogil=True)
+def in_order(weight: NDArray[np.float64], x: NDArray[np.float64]) -> float:
+    """Return Σ weight·x, added up in order."""
+    total = 0.0
+    for s in range(x.size):
+        total += weight[s] * x[s]
+    return total
+
+
+def one_hot(actions: NDArray[np.int64], n_actions: int) -> NDArray[np.float64]:
+    """Return a policy's actions, (S,), as laws, (S, A)."""
+    return np.equal.outer(actions, np.arange(n_actions)).astype(np.float64)
