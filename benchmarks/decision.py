@@ -11,7 +11,9 @@ import time
 from typing import Any
 
 import reprl
+from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
+from reprl.paper.rep_var_bandit import Decision
 
 KEYS = 7
 EPSILON = 0.3
@@ -25,9 +27,9 @@ def run() -> list[dict[str, Any]]:
     for name, mdp in (("random S=100 A=5 H=10", random), ("tied grid S=100 A=4 H=10", grid)):
         for calls in (10**4, 10**6, 10**8):
             for label, decision in (
-                ("blocks of 32", reprl.Decision(coupling="blocked", block=32, rounding="none")),
+                ("blocks of 32", Decision(coupling="blocked", block=32, rounding="none")),
                 ("auto", reprl.learner().settings.decision(mdp.n_states, mdp.n_actions)),
-                ("product", reprl.Decision(coupling="product", rounding="none")),
+                ("product", Decision(coupling="product", rounding="none")),
             ):
                 rows.append({"case": name, "calls": calls, "coupling": label, **_decide(mdp, calls, decision)})
     model = reprl.GenerativeModel(random, 1)
@@ -42,9 +44,9 @@ def run() -> list[dict[str, Any]]:
     return rows
 
 
-def _decide(mdp: reprl.TabularMDP, calls: int, decision: reprl.Decision) -> dict[str, Any]:
+def _decide(mdp: reprl.TabularMDP, calls: int, decision: Decision) -> dict[str, Any]:
     counts = reprl.GenerativeModel(mdp, 1).sample(calls)
-    tiers = reprl.Tiers.single(mdp.horizon, mdp.n_states)
+    tiers = Tiers.single(mdp.horizon, mdp.n_states)
     seconds = []
     for seed in range(KEYS + 1):
         start = time.perf_counter()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import reprl
+from reprl.randomness import DataStream
 
 STATES = ("well", "mild", "severe")
 ACTIONS = ("wait", "drug A", "drug B", "surgery")
@@ -31,7 +32,7 @@ def world() -> reprl.TabularMDP:
 
 def make_log(episodes: int, seed: int, habit: tuple[float, ...] = HABIT) -> dict[str, NDArray[Any]]:
     """Rows of episodes, in order, drawn by a stream that is the same on every machine."""
-    uniforms = reprl.DataStream(seed, "clinic log").uniforms(episodes * (3 * HORIZON + 1)).reshape(episodes, -1)
+    uniforms = DataStream(seed, "clinic log").uniforms(episodes * (3 * HORIZON + 1)).reshape(episodes, -1)
     mdp = world()
     state = np.searchsorted(np.cumsum(mdp.initial)[:-1], uniforms[:, 0])
     columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("state", "action", "reward", "next_state")}

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import reprl
+from reprl.mdp.tiers import Tiers
 from tests import naive, naive_coupling
 
 Cell = tuple[int, int, int]
@@ -164,7 +165,7 @@ def tiered_induction(
     key: reprl.SharedKey,
     data: Data,
     shape: Cell,
-    tiers: reprl.Tiers,
+    tiers: Tiers,
     by_tier: Sequence[float],
     pessimism: float,
     delta: float,

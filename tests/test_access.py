@@ -16,6 +16,7 @@ from scipy import stats
 
 import reprl
 from reprl.mdp.draws import draw_outcome
+from reprl.randomness import DataStream
 from reprl.sources.protocol import Ledger
 from tests import naive
 from tests.statistics import FALSE_ALARM, chi_square, chi_square_of
@@ -222,7 +223,7 @@ def test_episodes_read_the_documented_words():
     arrays = model.arrays
     outcomes = arrays.outcomes
     for episode in range(5):
-        words = reprl.DataStream(40, "episodic", run=episode).integers(3)
+        words = DataStream(40, "episodic", run=episode).integers(3)
         state = model.reset()
         assert state == arrays.start_state[draw_outcome(arrays.start, 0, words[0])]
         for h in range(2):

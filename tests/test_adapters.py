@@ -12,6 +12,7 @@ import pytest
 
 import reprl
 from reprl.learning.adapters import Agent, as_learner, policy_of
+from reprl.report.card import card
 from reprl.sources.environment import fresh_model
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.learner_env import Arena, LearnerEnv, open_for_learner
@@ -252,7 +253,7 @@ def test_black_boxes_are_valued_by_episodes() -> None:
         assert report.policies.reached[cell.step, cell.state]
     assert not report.policies.reached[:, box.ended].any()
     assert reprl.AuditReport.from_json(report.to_json()).to_json() == report.to_json()
-    assert "episodes a policy" in reprl.card(report)
+    assert "episodes a policy" in card(report)
     silent = reprl.audit(box, bold, pairs=2, seed=2, evaluation=0)
     assert silent.policies is not None
     assert silent.policies.monte_carlo is None

@@ -11,6 +11,8 @@ import pytest
 import reprl
 from reprl.auditing.evidence import bounded_interval, student
 from reprl.cli.app import main
+from reprl.randomness import DataStream
+from reprl.report.card import card
 from tests.test_adapters import Model, walk
 
 
@@ -43,17 +45,17 @@ def test_equal_agents_are_at_distance_zero_and_noisy_ones_are_not() -> None:
 def test_figures_are_those_of_a_naive_recount() -> None:
     report = audit(noise=0.8)
     number = 2
-    words = reprl.DataStream(1, "audit/data", number).integers(2)
+    words = DataStream(1, "audit/data", number).integers(2)
     biases = []
     for word in words:
-        seed = int(reprl.DataStream(int(word) >> 1, "learner/seed").integers(1)[0]) >> 33
+        seed = int(DataStream(int(word) >> 1, "learner/seed").integers(1)[0]) >> 33
         biases.append(0.8 * (seed / 2**31 - 0.5))
-    trial = int(reprl.DataStream(1, "audit/evaluation", number).integers(1)[0]) >> 1
+    trial = int(DataStream(1, "audit/evaluation", number).integers(1)[0]) >> 1
     env = gymnasium.make("CartPole-v1")
     shares, returns = [], []
     for bias in biases:
         for episode in range(6):
-            word = int(reprl.DataStream(trial, "learner/episode", episode).integers(1)[0]) >> 33
+            word = int(DataStream(trial, "learner/episode", episode).integers(1)[0]) >> 33
             seen, _ = env.reset(seed=word)
             apart, total = [], 0.0
             for _ in range(60):
@@ -86,7 +88,7 @@ def test_the_document_is_read_back_and_bad_ones_are_refused(tmp_path: Any) -> No
     assert "approximate replicability" in page
     assert "arXiv:2510.20200" in page
     assert "States in which most pairs part" in page
-    assert "approximate replicability" in reprl.card(report)
+    assert "approximate replicability" in card(report)
     assert len(report.to_pandas()) == 4
 
 

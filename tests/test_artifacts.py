@@ -28,6 +28,7 @@ from reprl.errors import ReprlError
 from reprl.learning.learner import LearnResult
 from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
+from reprl.randomness import STREAM_VERSION
 from reprl.sources.environment import describe
 from reprl.storage.documents import canonical
 
@@ -86,7 +87,7 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
         del settings[later]
     assert document["settings"] == settings
     assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
-    assert (document["shared_seed"], document["stream_version"]) == (7, reprl.STREAM_VERSION)
+    assert (document["shared_seed"], document["stream_version"]) == (7, STREAM_VERSION)
     assert document["package_version"] == reprl.__version__
     assert "data_seed" not in result.recipe.to_json()
 

@@ -18,6 +18,7 @@ import reprl
 from reprl.cli.app import main
 from reprl.errors import ReprlError
 from reprl.mdp.counts import tally
+from reprl.mdp.tiers import Tiers, check_niceness
 from reprl.report.charts import Axis
 from reprl.report.page import counted, number
 from reprl.storage import documents
@@ -68,11 +69,11 @@ def test_compare_refuses_other_types(options: dict[str, Any], message: str) -> N
 
 COUNTS = reprl.GenerativeModel(GRID, 1).sample(1)
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
-    "tiers, text": (lambda: reprl.Tiers.single("a", 2), "horizon must be a whole number"),  # type: ignore[arg-type]
-    "tiers, negative": (lambda: reprl.Tiers.single(-1, 2), "horizon must be a whole number"),
-    "tiers, huge": (lambda: reprl.Tiers.single(10**9, 10**9), "tiers must have at most 268435456 cells"),
-    "niceness, counts": (lambda: reprl.check_niceness(1, 2, 0.5), "must be a Counts and a Tiers, got 1, 2"),  # type: ignore[arg-type]
-    "niceness, tiers": (lambda: reprl.check_niceness(COUNTS, 2, 0.5), "must be a Counts and a Tiers"),  # type: ignore[arg-type]
+    "tiers, text": (lambda: Tiers.single("a", 2), "horizon must be a whole number"),  # type: ignore[arg-type]
+    "tiers, negative": (lambda: Tiers.single(-1, 2), "horizon must be a whole number"),
+    "tiers, huge": (lambda: Tiers.single(10**9, 10**9), "tiers must have at most 268435456 cells"),
+    "niceness, counts": (lambda: check_niceness(1, 2, 0.5), "must be a Counts and a Tiers, got 1, 2"),  # type: ignore[arg-type]
+    "niceness, tiers": (lambda: check_niceness(COUNTS, 2, 0.5), "must be a Counts and a Tiers"),  # type: ignore[arg-type]
     "counts, table": (lambda: reprl.Counts(1, 2), "outcomes must be a table of Outcomes, got 1"),  # type: ignore[arg-type]
     "counts, hits": (lambda: reprl.Counts(COUNTS.outcomes, [1]), "hits must be int64 of shape"),  # type: ignore[arg-type]
     "tally, shape": (lambda: tally([[0, 0, 0, 0, 0.5]], 5), "shape must be (H, S, A), got 5"),  # type: ignore[arg-type]

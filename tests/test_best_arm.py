@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 import reprl
 from reprl.coupling.spec import JOINT, CouplingSpec
-from reprl.paper.rep_var_bandit import ROUNDINGS, BestArms, paper_requirement, plan_best_arm
+from reprl.paper.rep_var_bandit import ROUNDINGS, BestArms, Decision, paper_requirement, plan_best_arm
+from reprl.randomness import DataStream
 from tests import naive_decision
 from tests.naive_decision import Rule
 from tests.statistics import FALSE_ALARM, exceeds, keeps
@@ -32,8 +33,8 @@ SHARES = np.array([1.0, 2.0, 4.0, 1.5, 3.0])
 """How the numbers of samples vary over instances."""
 
 
-def decision_of(rule: Rule) -> reprl.Decision:
-    return reprl.Decision(**rule._asdict())
+def decision_of(rule: Rule) -> Decision:
+    return Decision(**rule._asdict())
 
 
 def decide(key: reprl.SharedKey, means: Any, sizes: Any, rule: Rule, **options: Any) -> BestArms:
@@ -358,7 +359,7 @@ def test_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"key": reprl.DataStream(1, "x")}, "shared key must be a reprl.SharedKey, got .*"),
+        ({"key": DataStream(1, "x")}, "shared key must be a reprl.SharedKey, got .*"),
         ({"means": [0.5, 0.5]}, r"means must have 2 axes, got shape \(2,\)"),
         ({"means": [[0.5, math.nan]]}, r"means\[0, 1\] must be finite, got nan"),
         ({"means": np.empty((0, 2)), "sizes": []}, r"scores must have at least one row and one column, got .*"),
@@ -369,7 +370,7 @@ def test_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> None:
         ({"delta": 1.0}, r"delta must lie in \(0, 1\), got 1.0"),
         ({"scale": -1.0}, r"scale must lie in \(0, inf\), got -1.0"),
         ({"drift": -0.5}, r"drift must lie in \[0, inf\), got -0.5"),
-        ({"decision": "joint"}, "decision must be a reprl.Decision, got 'joint'"),
+        ({"decision": "joint"}, "decision must be a Decision, got 'joint'"),
     ],
 )
 def test_multi_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> None:
@@ -390,4 +391,4 @@ def test_multi_best_arm_refuses_bad_input(change: dict[str, Any], text: str) -> 
 )
 def test_a_decision_refuses_bad_fields(field: str, value: Any, allowed: str) -> None:
     with pytest.raises(reprl.ReprlError, match=f"^{field} must be {allowed}$"):
-        reprl.Decision(**{field: value})
+        Decision(**{field: value})

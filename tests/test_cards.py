@@ -16,6 +16,7 @@ import reprl
 from reprl.artifacts.verify import compare_policies
 from reprl.execution.progress import progress_bar
 from reprl.mdp.tabular import Labels
+from reprl.report.card import card
 from tests.report_samples import comparison_document
 
 
@@ -84,7 +85,7 @@ def test_names_from_outside_are_escaped() -> None:
 
 def test_no_card_for_anything_else() -> None:
     with pytest.raises(reprl.ReprlError, match="card must be of a policy, a run, an audit or a comparison, got 3"):
-        reprl.card(3)
+        card(3)
 
 
 def test_frames_hold_a_row_for_each_cell(shown: list[Any]) -> None:

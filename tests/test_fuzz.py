@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reprl
+from reprl.randomness import DataStream
 
 FUZZ = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -119,7 +120,7 @@ def test_a_policy_a_set_and_a_seed_of_arbitrary_junk(value):
     outcome(lambda: mdp.reachability(value))
     outcome(lambda: reprl.SharedKey(value))
     outcome(lambda: reprl.SharedKey(1).derive(value))
-    outcome(lambda: reprl.DataStream(1, value))
+    outcome(lambda: DataStream(1, value))
     outcome(lambda: reprl.GenerativeModel(mdp, value))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import json
 import os
@@ -14,6 +15,19 @@ import pytest
 
 import reprl
 
+STUB = Path(reprl.__file__).with_suffix(".pyi")
+DEEPER = [
+    "artifacts.folder.save_run",
+    "mdp.catalogue.hard_instance",
+    "mdp.tabular.Solution",
+    "mdp.tiers.Tiers",
+    "mdp.tiers.check_niceness",
+    "paper.rep_var_bandit.Decision",
+    "randomness.DataStream",
+    "randomness.STREAM_VERSION",
+    "report.card.card",
+]
+"""Not at the top level."""
 HEAVY = {"numpy", "numba", "scipy", "gymnasium", "joblib", "rich", "typer", "matplotlib", "pandas", "quantecon"}
 
 KERNELS = """
@@ -81,33 +95,36 @@ def test_the_front_door_loads_nothing_heavy(program, needed, tmp_path):
     assert "numpy" in after
 
 
-def test_the_table_is_what_type_checkers_see():
-    tree = ast.parse(inspect.getsource(reprl))
-    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
-    seen: dict[str, str] = {}
-    for line in block.body:
-        assert isinstance(line, ast.ImportFrom)
-        (name,) = line.names
-        assert name.asname == name.name  # `X as X` is an export
-        seen[name.name] = str(line.module)
-    rooms = {name for name, home in seen.items() if home == "reprl"}
-    public = {name: home.removeprefix("reprl.") for name, home in seen.items() if name not in rooms}
-    assert rooms == set(reprl._ROOMS)
-    assert public == reprl._HOME_OF
+def listed() -> dict[str, str | None]:
+    """Each name in the list that runs and that type checkers see, with the module that it comes from."""
+    lines = [node for node in ast.parse(STUB.read_text("utf-8")).body if isinstance(node, ast.ImportFrom)]
+    assert all(line.level == 1 and line.names[0].asname == line.names[0].name for line in lines)  # `X as X` exports
+    return {line.names[0].name: line.module for line in lines}
+
+
+def test_every_public_name_is_there_and_no_package_is_in_its_way():
+    public = {name: module for name, module in listed().items() if module is not None}
+    packages = listed().keys() - public.keys()
     assert reprl.__all__ == sorted(public)
-    assert rooms | set(public) <= set(dir(reprl))
-
-
-def test_every_public_name_is_there_and_no_room_is_in_its_way():
-    for name in reprl.__all__:
-        assert not inspect.ismodule(getattr(reprl, name))
-    for room in reprl._ROOMS:
-        assert inspect.ismodule(getattr(reprl, room))
+    assert listed().keys() <= set(dir(reprl))
+    for name, module in public.items():
+        value = getattr(reprl, name)
+        assert not inspect.ismodule(value)
+        assert getattr(value, "__module__", f"reprl.{module}") == f"reprl.{module}"  # listed where it is defined
+    assert all(inspect.ismodule(getattr(reprl, name)) for name in packages)
     folder = Path(reprl.__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
     assert modules.isdisjoint(reprl.__all__)
-    with pytest.raises(AttributeError, match="'reprl' has no attribute 'lern'"):
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} - {"cli"} | {"errors"} == packages
+    with pytest.raises(AttributeError, match="lern"):
         reprl.lern  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("name", DEEPER)
+def test_what_few_people_need_is_imported_from_its_package(name):
+    module, _, short = name.rpartition(".")
+    assert short not in reprl.__all__
+    assert hasattr(importlib.import_module(f"reprl.{module}"), short)
 
 
 def test_rooms_open_by_attribute_and_by_import(tmp_path):

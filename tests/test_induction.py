@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 import reprl
 from reprl.mdp.counts import tally
+from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Accuracy, Induction, tiered_induction
+from reprl.paper.rep_var_bandit import Decision
 from tests import naive, naive_decision
 from tests.naive_decision import Rule
 
@@ -24,7 +26,7 @@ RULES = [
     )
 ]
 name = "{0.mechanism}-{0.coupling}-{0.rounding}".format
-VECTOR = reprl.Decision(rounding="vector")
+VECTOR = Decision(rounding="vector")
 DELTA = 1e-9
 """Failure probability of each exact check below: with fewer than 1000 of them, a false alarm has probability 1e-6."""
 
@@ -47,7 +49,7 @@ def data_of(rows: Any) -> naive_decision.Data:
     return data
 
 
-def decide(seed: int, rows: Any, tiers: reprl.Tiers, shape: Any, decision: reprl.Decision | None = None) -> Induction:
+def decide(seed: int, rows: Any, tiers: Tiers, shape: Any, decision: Decision | None = None) -> Induction:
     accuracy = Accuracy(by_tier=(0.3, 0.6, 1.2), pessimism=0.2)
     return tiered_induction(
         reprl.SharedKey(seed), tally(rows, shape), tiers, accuracy=accuracy, delta=0.1, decision=decision
@@ -63,7 +65,7 @@ def test_equals_the_algorithm_in_plain_loops(rule: Rule) -> None:
     for seed in range(12):
         shape = (int(rng.integers(1, 4)), int(rng.integers(1, 5)), int(rng.integers(1, 4)))
         count = int(rng.integers(1, 4))
-        tiers = reprl.Tiers.from_levels(rng.integers(1, count + 1, shape[:2]), count)
+        tiers = Tiers.from_levels(rng.integers(1, count + 1, shape[:2]), count)
         rows = sample_rows(rng, shape, 4)
         accuracy = Accuracy(by_tier=(0.4, 0.8), pessimism=float(rng.choice([0.0, 0.5, 1.0])))
         fast = tiered_induction(
@@ -72,7 +74,7 @@ def test_equals_the_algorithm_in_plain_loops(rule: Rule) -> None:
             tiers,
             accuracy=accuracy,
             delta=0.2,
-            decision=reprl.Decision(**rule._asdict()),
+            decision=Decision(**rule._asdict()),
         )
         policy, values = naive_decision.tiered_induction(
             reprl.SharedKey(seed), data_of(rows), shape, tiers, accuracy.by_tier, accuracy.pessimism, 0.2, rule
@@ -84,7 +86,7 @@ def test_equals_the_algorithm_in_plain_loops(rule: Rule) -> None:
 
 def test_scores_and_laws_are_those_of_each_step() -> None:
     shape = (3, 4, 2)
-    tiers = reprl.Tiers.from_levels([[1, 2, 3, 1], [2, 2, 1, 3], [3, 1, 1, 2]], 3)
+    tiers = Tiers.from_levels([[1, 2, 3, 1], [2, 2, 1, 3], [3, 1, 1, 2]], 3)
     counts = tally(sample_rows(np.random.default_rng(4), shape, 5), shape)
     key, accuracy = reprl.SharedKey(8), Accuracy(by_tier=(0.3, 0.6), pessimism=0.5)
     found = tiered_induction(key, counts, tiers, accuracy=accuracy, delta=0.1, decision=VECTOR)
@@ -112,10 +114,10 @@ def test_a_state_that_changes_tier_moves_no_other_state_s_draws() -> None:
     shape = (1, 12, 3)
     counts = tally([(0, s, a, 0, 0.5) for s in range(12) for a in range(3)], shape)  # all arms tie
     accuracy = Accuracy(by_tier=(0.5, 0.5), pessimism=0.0)
-    product = reprl.Decision(coupling="product", rounding="grid")
+    product = Decision(coupling="product", rounding="grid")
     actions = []
     for first in (1, 2, 3):
-        tiers = reprl.Tiers.from_levels([[first] + [1] * 11], 3)
+        tiers = Tiers.from_levels([[first] + [1] * 11], 3)
         runs = [
             tiered_induction(reprl.SharedKey(key), counts, tiers, accuracy=accuracy, delta=0.1, decision=product)
             for key in range(20)
@@ -127,7 +129,7 @@ def test_a_state_that_changes_tier_moves_no_other_state_s_draws() -> None:
 
 def test_ignored_states_take_action_0_and_are_worth_nothing() -> None:
     shape = (2, 3, 3)
-    tiers = reprl.Tiers.from_levels([[1, 2, 1], [2, 2, 1]], 2)
+    tiers = Tiers.from_levels([[1, 2, 1], [2, 2, 1]], 2)
     rows = [row for row in sample_rows(np.random.default_rng(4), shape, 5) if tiers.level[row[0], row[1]] == 1]
     found = decide(1, rows, tiers, shape)
     assert (found.policy.actions[tiers.ignorable] == 0).all()
@@ -142,9 +144,9 @@ def test_ignored_states_take_action_0_and_are_worth_nothing() -> None:
 def test_data_of_one_place_move_no_draw_at_another(coupling: str) -> None:
     """All rewards are ½, so every law is uniform and the policy shows the draws themselves."""
     shape = (3, 4, 3)
-    decision = reprl.Decision(coupling=coupling, block=2, rounding="vector")
+    decision = Decision(coupling=coupling, block=2, rounding="vector")
     level = np.array([[1, 2, 1, 2]] * 3)
-    tiers = reprl.Tiers.from_levels(level, 3)
+    tiers = Tiers.from_levels(level, 3)
     even = [(h, s, a, s, 0.5) for h, s, a in np.ndindex(shape) for _ in range(3)]  # every state leads to itself
     before = decide(5, even, tiers, shape, decision).policy.actions
     for h, tier in itertools.product(range(3), (1, 2)):
@@ -156,7 +158,7 @@ def test_data_of_one_place_move_no_draw_at_another(coupling: str) -> None:
         assert moved <= place | upstream
         more = [*even, *(row for row in even if row[:2] in place for _ in range(5))]
         assert np.array_equal(decide(5, more, tiers, shape, decision).policy.actions, before)
-    gone = reprl.Tiers.from_levels(np.where(level == 2, 3, 1), 3)  # tier 2 joins the ignored states
+    gone = Tiers.from_levels(np.where(level == 2, 3, 1), 3)  # tier 2 joins the ignored states
     after = decide(5, even, gone, shape, decision).policy.actions
     assert np.array_equal(after[level == 1], before[level == 1])
     others = [decide(seed, even, tiers, shape, decision).policy.actions for seed in range(20)]
@@ -173,8 +175,8 @@ def test_with_huge_samples_it_is_dynamic_programming(mechanism: str) -> None:
     for seed in range(10):
         mdp = reprl.make("random-mdp-v0", horizon=3, n_states=5, n_actions=3, seed=seed)
         counts = reprl.GenerativeModel(mdp, seed).sample(10**17)
-        tiers, best = reprl.Tiers.single(3, 5), mdp.solve()
-        decision = reprl.Decision(mechanism=mechanism, rounding="none")
+        tiers, best = Tiers.single(3, 5), mdp.solve()
+        decision = Decision(mechanism=mechanism, rounding="none")
         for epsilon in (1e-5, 0.05, 0.5):
             accuracy = Accuracy.practical(epsilon, 3, 1)
             found = tiered_induction(
@@ -198,10 +200,10 @@ def test_ties_are_broken_by_the_key_within_the_optimal_actions() -> None:
         found = tiered_induction(
             reprl.SharedKey(seed),
             counts,
-            reprl.Tiers.single(4, 9),
+            Tiers.single(4, 9),
             accuracy=Accuracy.practical(0.01, 4, 1),
             delta=DELTA,
-            decision=reprl.Decision(rounding="none"),
+            decision=Decision(rounding="none"),
         )
         chosen = np.take_along_axis(q, found.policy.actions[:, :, None], axis=2)[:, :, 0]
         assert (chosen >= q.max(axis=2) - 0.01).all()
@@ -245,14 +247,14 @@ class Layered:
         inside[:, state] = True
         return self.mdp.reachability(inside, self.best.policy)
 
-    def run(self, tiers: reprl.Tiers, accuracy: Accuracy, seed: int, calls: int, **decision: str) -> Induction:
+    def run(self, tiers: Tiers, accuracy: Accuracy, seed: int, calls: int, **decision: str) -> Induction:
         return tiered_induction(
             reprl.SharedKey(seed),
             reprl.GenerativeModel(self.mdp, seed).sample(calls),
             tiers,
             accuracy=accuracy,
             delta=DELTA,
-            decision=reprl.Decision(**{"rounding": "vector", **decision}),  # type: ignore[arg-type]
+            decision=Decision(**{"rounding": "vector", **decision}),  # type: ignore[arg-type]
         )
 
     def loss(self, found: Induction) -> float:
@@ -272,9 +274,9 @@ class Layered:
         return worst
 
 
-def layered(count: int) -> reprl.Tiers:
+def layered(count: int) -> Tiers:
     """States 0 and 1 in tier 1, state 2 in tier 2, state 3 in the last tier of count, which is ignored."""
-    return reprl.Tiers.from_levels([[1, 1, 2, count]] * 3, count)
+    return Tiers.from_levels([[1, 1, 2, count]] * 3, count)
 
 
 @pytest.mark.statistical
@@ -316,7 +318,7 @@ def test_an_ignored_tier_costs_at_most_what_is_promised(count: int, rounding: st
     """The ignored state is visited about 2^(1−L) times and would have paid. 15 runs × DELTA: false alarm 1e-6."""
     costs = []
     level = [[1, 1, 1 if count == 2 else 2, count]] * 3
-    tiers = reprl.Tiers.from_levels(level, count)
+    tiers = Tiers.from_levels(level, count)
     accuracy = Accuracy.paper(0.5, 3, count)
     for seed in range(15):
         case = Layered(seed, rare=2.0 ** (1 - count))
@@ -340,7 +342,7 @@ class Lure:
         self.mdp = reprl.TabularMDP(transition, reward, 0, reward_kind="deterministic")
 
     def run(self, pessimism: float, seed: int) -> Induction:
-        tiers = reprl.Tiers.from_levels([[1, 1, 1], [1, 1, 5]], 8)
+        tiers = Tiers.from_levels([[1, 1, 1], [1, 1, 5]], 8)
         accuracy = Accuracy(by_tier=(0.002, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7), pessimism=pessimism)
         counts = reprl.GenerativeModel(self.mdp, seed).sample(10**12)
         return tiered_induction(reprl.SharedKey(seed), counts, tiers, accuracy=accuracy, delta=DELTA, decision=VECTOR)
@@ -381,17 +383,17 @@ def test_an_empty_cell_of_a_decided_tier_is_named() -> None:
     with pytest.raises(
         reprl.ReprlError, match=r"^cell \(h=1, s=2, a=1\) of tier 1 must have a sample, got 0: .*ignored tier 2$"
     ):
-        decide(1, rows, reprl.Tiers.from_levels([[1, 1, 1], [1, 1, 1]], 2), shape)
-    decide(1, rows, reprl.Tiers.from_levels([[1, 1, 1], [1, 1, 2]], 2), shape)
+        decide(1, rows, Tiers.from_levels([[1, 1, 1], [1, 1, 1]], 2), shape)
+    decide(1, rows, Tiers.from_levels([[1, 1, 1], [1, 1, 2]], 2), shape)
 
 
 def test_tiers_and_accuracies_that_do_not_fit_are_refused() -> None:
     shape = (2, 3, 2)
     rows = sample_rows(np.random.default_rng(1), shape, 3)
     with pytest.raises(reprl.ReprlError, match=r"^tiers must have shape \(2, 3\) like the data, got \(3, 2\)$"):
-        decide(1, rows, reprl.Tiers.single(3, 2), shape)
+        decide(1, rows, Tiers.single(3, 2), shape)
     with pytest.raises(reprl.ReprlError, match=r"^accuracy must be given for 4 tiers, got 3$"):
-        decide(1, rows, reprl.Tiers.from_levels(np.ones((2, 3), dtype=int), 5), shape)
+        decide(1, rows, Tiers.from_levels(np.ones((2, 3), dtype=int), 5), shape)
 
 
 @pytest.mark.parametrize(
@@ -400,14 +402,14 @@ def test_tiers_and_accuracies_that_do_not_fit_are_refused() -> None:
         ({"delta": 0.0}, r"delta must lie in \(0, 1\), got 0.0"),
         ({"accuracy": Accuracy(by_tier=(0.0,), pessimism=0.0)}, r"accuracy must lie in \(0, inf\), got 0.0"),
         ({"key": 3}, "shared key must be a reprl.SharedKey, got 3"),
-        ({"decision": "joint"}, "decision must be a reprl.Decision, got 'joint'"),
+        ({"decision": "joint"}, "decision must be a Decision, got 'joint'"),
     ],
 )
 def test_bad_input_is_refused(change: dict[str, Any], text: str) -> None:
     good: dict[str, Any] = {
         "key": reprl.SharedKey(1),
         "counts": tally(sample_rows(np.random.default_rng(1), (1, 2, 2), 3), (1, 2, 2)),
-        "tiers": reprl.Tiers.single(1, 2),
+        "tiers": Tiers.single(1, 2),
         "accuracy": Accuracy(by_tier=(0.3,), pessimism=0.0),
         "delta": 0.1,
     }

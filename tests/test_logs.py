@@ -22,6 +22,7 @@ from reprl.canonical.supported import Thresholds, draw_thresholds, find_supporte
 from reprl.lab.baselines import empirical_values, greedy_policy
 from reprl.learning.logged import seed_of
 from reprl.mdp.dynamics import empirical_dynamics
+from reprl.randomness import DataStream
 from reprl.sources.environment import describe
 from reprl.sources.logs import block_bootstrap as blocks
 from reprl.sources.logs import tables
@@ -680,7 +681,7 @@ def test_the_interval_covers_the_value() -> None:
     for number in range(120):
         found = read(make_log(500, 1000 + number), **CLINIC)
         decided = np.ones((HORIZON, 4), dtype=np.bool_)
-        stream = reprl.DataStream(number, "test")
+        stream = DataStream(number, "test")
         got = find_coverage(found, policy, decided, lambda _: policy, unknown=0.0, stream=stream)
         inside += got.value_low <= truth <= got.value_high
         middle, half = (got.value_low + got.value_high) / 2, (got.value_high - got.value_low) / 6

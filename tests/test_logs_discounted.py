@@ -21,6 +21,7 @@ from reprl.canonical.gaps import find_gaps
 from reprl.canonical.supported import Thresholds, find_supported, weigh_unknown_states
 from reprl.cli.app import main
 from reprl.mdp.dynamics import empirical_dynamics
+from reprl.randomness import DataStream
 from reprl.sources.logs import tables
 from reprl.sources.logs.read import Log, read_log
 from reprl.sources.logs.spec import LogSpec
@@ -35,7 +36,7 @@ RIVER: dict[str, Any] = {"discount": GAMMA, "states": range(6), "actions": range
 
 def make_log(world: reprl.TabularMDP, episodes: int, length: int, seed: int) -> dict[str, NDArray[Any]]:
     """What people who take every action as often as the others record; nobody comes to an end."""
-    uniforms = reprl.DataStream(seed, "discounted log").uniforms(episodes * (3 * length + 1)).reshape(episodes, -1)
+    uniforms = DataStream(seed, "discounted log").uniforms(episodes * (3 * length + 1)).reshape(episodes, -1)
     law = np.cumsum(world.transition[0], axis=2)
     state = np.searchsorted(np.cumsum(world.initial)[:-1], uniforms[:, 0], side="right")
     columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("state", "action", "reward", "next_state")}
@@ -266,7 +267,7 @@ def test_the_interval_covers_the_value() -> None:
     outside = narrow = 0
     for number in range(120):
         found = read(make_log(river(), 25, 300, 5000 + number))
-        stream = reprl.DataStream(number, "test")
+        stream = DataStream(number, "test")
         got = find_coverage(found, policy, decided, lambda _: policy, unknown=0.0, stream=stream)
         outside += not got.value_low <= truth <= got.value_high
         middle, half = (got.value_low + got.value_high) / 2, (got.value_high - got.value_low) / 6

@@ -8,6 +8,7 @@ import pytest
 import reprl
 from reprl.learning.loss import best_value, ignoring_cost, policy_loss_bound
 from reprl.mdp.dynamics import Data
+from reprl.mdp.tiers import Tiers
 
 
 def exact(mdp: reprl.TabularMDP, times: int = 64) -> Data:
@@ -37,10 +38,10 @@ def test_they_are_those_of_the_world_where_data_are_the_world(mdp: reprl.Tabular
 def test_ignoring_costs_what_the_best_policy_would_earn_there(mdp: reprl.TabularMDP) -> None:
     """Against the world in which ignored states pay nothing and lead to an extra state for good."""
     data, rng = exact(mdp), np.random.default_rng(1)
-    assert ignoring_cost(data, reprl.Tiers.single(3, 4)) == 0.0
+    assert ignoring_cost(data, Tiers.single(3, 4)) == 0.0
     for _ in range(20):
         ignored = rng.random((3, 4)) < 0.3
-        tiers = reprl.Tiers.from_levels(np.where(ignored, 2, 1), 2)
+        tiers = Tiers.from_levels(np.where(ignored, 2, 1), 2)
         transition, reward = np.zeros((3, 5, 2, 5)), np.zeros((3, 5, 2))
         transition[:, :4, :, :4], reward[:, :4] = mdp.transition, mdp.reward
         transition[:, 4, :, 4] = 1.0

@@ -13,6 +13,7 @@ import reprl
 from reprl.lab.baselines import make_learner, memory, optimistic, rmax
 from reprl.lab.baselines.memory import Optimism, explore, plain, plan_policy
 from reprl.mdp.draws import draw_outcome
+from reprl.randomness import DataStream
 from reprl.sources.protocol import Ledger, Observation
 from tests import naive, naive_peers
 from tests.statistics import FALSE_ALARM, chi_square, exceeds, keeps
@@ -65,8 +66,8 @@ class BlackBox:
         self._start, self._draw = loops(mdp, key)
         self._episode, self._h, self._s = -1, 0, 0
 
-    def fresh_stream(self, purpose: str) -> reprl.DataStream:
-        return reprl.DataStream(self.data_seed, purpose)
+    def fresh_stream(self, purpose: str) -> DataStream:
+        return DataStream(self.data_seed, purpose)
 
     def reset(self, seed: int | None = None) -> int:
         self._episode, self._h = self._episode + 1, 0

@@ -17,6 +17,7 @@ from reprl.canonical.gaps import value_spread
 from reprl.cli import app
 from reprl.cli.app import main
 from reprl.mdp.dynamics import true_dynamics
+from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
 
 GRID = reprl.make("gridworld-v0", 2, size=2)
@@ -48,13 +49,13 @@ def test_steps_without_a_decided_state_bound_the_loss_by_the_horizon_alone() -> 
         ([[2] * 4] * 2, 2.0, "all states of 2 steps are ignored, so no more is known than of any policy"),
         ([[1] * 4, [2] * 4], 2.0, "all states of 1 steps are ignored"),
     ):
-        tiers = reprl.Tiers.from_levels(np.array(level), 2)
+        tiers = Tiers.from_levels(np.array(level), 2)
         found = tiered_induction(
             reprl.SharedKey(1), counts, tiers, accuracy=Accuracy.paper(0.3, 2, 2), delta=0.1
         ).guarantee
         assert found.epsilon == loss
         assert found.source.startswith(said)
-    some = reprl.Tiers.from_levels(np.array([[1, 1, 1, 2]] * 2), 2)
+    some = Tiers.from_levels(np.array([[1, 1, 1, 2]] * 2), 2)
     found = tiered_induction(reprl.SharedKey(1), counts, some, accuracy=Accuracy.paper(0.3, 2, 2), delta=0.1).guarantee
     assert found.source == "docs/proofs/decision.md §3"
 

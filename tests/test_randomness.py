@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl import randomness
-from reprl.randomness import check_shared_key, fill_words, philox, unit
+from reprl.randomness import STREAM_VERSION, DataStream, check_shared_key, fill_words, philox, unit
 from tests import naive
 from tests.statistics import FALSE_ALARM, chi_square
 
@@ -157,9 +157,9 @@ def test_bad_seeds_are_refused_in_one_line(seed):
     with pytest.raises(reprl.ReprlError, match="^shared seed " + allowed):
         reprl.SharedKey(seed)
     with pytest.raises(reprl.ReprlError, match="^data seed " + allowed):
-        reprl.DataStream(seed, "test")
+        DataStream(seed, "test")
     with pytest.raises(reprl.ReprlError, match="^run " + allowed):
-        reprl.DataStream(1, "test", run=seed)
+        DataStream(1, "test", run=seed)
 
 
 def test_the_bad_value_is_quoted():
@@ -172,7 +172,7 @@ def test_the_bad_value_is_quoted():
 @pytest.mark.parametrize("purpose", ["", None, 3, b"x", "\ud800", "two\nlines"])
 def test_bad_purposes_are_refused(purpose):
     with pytest.raises(reprl.ReprlError, match=r"^purpose must be a non-empty printable text, got [^\n]*\Z"):
-        reprl.DataStream(1, purpose)
+        DataStream(1, purpose)
 
 
 @pytest.mark.parametrize(("n", "start"), [(-1, 0), (1.5, 0), (True, 0), (3, -1), (3, "0"), (2, 2**64 - 1)])
@@ -207,9 +207,9 @@ def test_other_stream_versions_are_refused(version):
 
 
 def test_shared_and_data_randomness_are_separate_types():
-    stream = reprl.DataStream(7, "arms")
+    stream = DataStream(7, "arms")
     assert not isinstance(stream, reprl.SharedKey)
-    assert not isinstance(reprl.SharedKey(7), reprl.DataStream)
+    assert not isinstance(reprl.SharedKey(7), DataStream)
     assert stream != reprl.SharedKey(7)
     for wrong in (stream, 7, None):
         with pytest.raises(reprl.ReprlError, match=r"^shared key must be a reprl.SharedKey, got "):
@@ -221,24 +221,24 @@ def test_shared_and_data_randomness_are_separate_types():
 
 def test_streams_differ_by_seed_purpose_run_and_type():
     draws = [
-        reprl.DataStream(1, "a").integers(64),
-        reprl.DataStream(2, "a").integers(64),
-        reprl.DataStream(1, "b").integers(64),
-        reprl.DataStream(1, "a", run=1).integers(64),
+        DataStream(1, "a").integers(64),
+        DataStream(2, "a").integers(64),
+        DataStream(1, "b").integers(64),
+        DataStream(1, "a", run=1).integers(64),
         (reprl.SharedKey(1).derive("a").uniforms(64) * 2**52).astype(np.uint64) << np.uint64(12),
     ]
     assert len({int(word) for row in draws for word in row}) == 5 * 64
 
 
 def test_runs_of_a_data_stream_are_lanes_of_one_key():
-    stream = reprl.DataStream(11, "explore", run=6)
+    stream = DataStream(11, "explore", run=6)
     assert stream.integers(10, 3).tolist() == naive.words(stream.key, 6, 3, 10)
 
 
 def test_shared_draws_do_not_depend_on_the_hash_seed():
     program = (
         "import reprl; k = reprl.SharedKey(7).derive('arms', 3);"
-        "print(k.uniforms(3).tolist(), k.words, reprl.DataStream(7, 'x').key)"
+        "print(k.uniforms(3).tolist(), k.words, DataStream(7, 'x').key)"
     )
     outputs = set()
     for seed in ("0", "1", "4242"):
@@ -269,11 +269,11 @@ def test_shared_draws_are_golden(seed, labels, draws):
 
 @pytest.mark.parametrize(("seed", "purpose", "run", "draws"), GOLDEN_DATA)
 def test_data_draws_are_golden(seed, purpose, run, draws):
-    assert reprl.DataStream(seed, purpose, run).integers(2).tolist() == draws
+    assert DataStream(seed, purpose, run).integers(2).tolist() == draws
 
 
 def test_the_stream_version_is_the_one_that_the_golden_draws_were_made_with():
-    assert reprl.STREAM_VERSION == 2
+    assert STREAM_VERSION == 2
 
 
 def uniformity(draws: np.ndarray) -> float:
@@ -290,7 +290,7 @@ def test_draws_are_uniform_and_neighbours_independent():
     """False alarm 1e-6 for each of the nine tests; the last two lines are the controls."""
     n = 200_000
     shared = reprl.SharedKey(2024).derive("uniformity").uniforms(n)
-    lanes = np.array([reprl.DataStream(1, "lanes", run=i).uniforms(2) for i in range(40_000)])
+    lanes = np.array([DataStream(1, "lanes", run=i).uniforms(2) for i in range(40_000)])
     tiers = np.array([reprl.SharedKey(1).derive("tier", i).uniforms(2) for i in range(20_000)])
     for draws in (shared, lanes[:, 0], tiers[:, 0]):
         assert uniformity(draws) > FALSE_ALARM

@@ -25,7 +25,7 @@ from experiments.runner import Experiment, Job
 from reprl.auditing.evidence import exact_interval
 from reprl.coupling.spec import CouplingSpec
 from reprl.lab.lower_bounds.disagreement import race_disagreement
-from reprl.paper.rep_var_bandit import select
+from reprl.paper.rep_var_bandit import Decision, select
 from reprl.randomness import DataStream
 from tests import naive_explore
 from tests.test_qexplore import dependence, fork, kernel_hits, naive_hits, small
@@ -81,7 +81,7 @@ def parting(point: Point, method: str, m: int, pairs: range) -> NDArray[np.float
 
 def drawn_apart(point: Point, method: str, m: int, pairs: int) -> int:
     """Count the pairs of decisions, from m fresh coins an arm each and a fresh key, whose arms differ anywhere."""
-    decision = reprl.Decision(mechanism="compact", coupling=method, rounding="none")
+    decision = Decision(mechanism="compact", coupling=method, rounding="none")
     count = 0
     for i in range(pairs):
         rng = np.random.default_rng([SEED, 1, i, m])

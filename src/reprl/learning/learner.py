@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
@@ -92,9 +93,8 @@ class LearnResult(Run):
             directory: made if need be. One that holds another recipe is refused,
             force: unless this says to overwrite it.
         """
-        from reprl import save_run
-
-        return save_run(self, directory, force=force)
+        saved: Path = import_module("reprl.artifacts.folder").save_run(self, directory, force=force)
+        return saved
 
 
 def learn(

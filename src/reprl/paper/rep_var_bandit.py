@@ -82,7 +82,7 @@ class Decision:
 def check_decision(decision: object) -> Decision:
     """Return decision if it is a Decision; the name of a coupling alone is refused."""
     if not isinstance(decision, Decision):
-        raise InputError(f"decision must be a reprl.Decision, got {quote(decision)}")
+        raise InputError(f"decision must be a Decision, got {quote(decision)}")
     return decision
 
 

@@ -1,0 +1,64 @@
+"""The public names of reprl: this list is what runs, what type checkers see and what editors complete."""
+
+from . import artifacts as artifacts
+from . import assurance as assurance
+from . import auditing as auditing
+from . import canonical as canonical
+from . import coupling as coupling
+from . import errors as errors
+from . import execution as execution
+from . import lab as lab
+from . import learning as learning
+from . import mdp as mdp
+from . import paper as paper
+from . import report as report
+from . import sources as sources
+from . import storage as storage
+from .artifacts.folder import load_run as load_run
+from .artifacts.receipt import Receipt as Receipt
+from .artifacts.recipe import Recipe as Recipe
+from .assurance.certificate import Certificate as Certificate
+from .auditing.agent_record import AgentReport as AgentReport
+from .auditing.agents import audit_agents as audit_agents
+from .auditing.audit import audit as audit
+from .auditing.compare import compare as compare
+from .auditing.comparison import Comparison as Comparison
+from .auditing.record import AuditReport as AuditReport
+from .auditing.two_sample import same_world as same_world
+from .coupling.correlated import correlated_sample as correlated_sample
+from .coupling.heavy_hitters import heavy_hitters as heavy_hitters
+from .coupling.rounding import round_vector as round_vector
+from .coupling.statistical_query import statistical_query as statistical_query
+from .errors import ReprlError as ReprlError
+from .guarantee import Guarantee as Guarantee
+from .lab.baselines.registry import learners as learners
+from .lab.forecast import forecast as forecast
+from .lab.planner import Plan as Plan
+from .lab.planner import plan as plan
+from .learning.adapters import env_learner as env_learner
+from .learning.boost import boost as boost
+from .learning.check import check_learner as check_learner
+from .learning.learner import LearnResult as LearnResult
+from .learning.learner import certify as certify
+from .learning.learner import learn as learn
+from .learning.learner import learner as learner
+from .learning.logged import learn_log as learn_log
+from .learning.settings import Settings as Settings
+from .mdp.catalogue import catalogue as catalogue
+from .mdp.catalogue import make as make
+from .mdp.counts import Counts as Counts
+from .mdp.policy import Policy as Policy
+from .mdp.tabular import Labels as Labels
+from .mdp.tabular import TabularMDP as TabularMDP
+from .paper.rep_var_bandit import best_arm as best_arm
+from .paper.rep_var_bandit import multi_best_arm as multi_best_arm
+from .randomness import SharedKey as SharedKey
+from .report.write import write_report as write_report
+from .sources.episodes import EpisodicModel as EpisodicModel
+from .sources.gymnasium.model import GymnasiumModel as GymnasiumModel
+from .sources.gymnasium.model import from_gymnasium as from_gymnasium
+from .sources.gymnasium.model import to_gymnasium as to_gymnasium
+from .sources.parallel import GenerativeModel as GenerativeModel
+
+__version__: str
+__all__: list[str]
