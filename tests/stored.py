@@ -772,7 +772,7 @@ def calibration(name: str) -> Any:
 
 def rlberry(name: str) -> Any:
     """Return a constant of the comparison with rlberry."""
-    return code(f"tests.test_peers_rlberry.{name}")
+    return code(f"tests.test_baselines_rlberry.{name}")
 
 
 def rmax_rounds() -> list[str]:

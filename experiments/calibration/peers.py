@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reprl
-from reprl.lab.baselines import generative, list_robust, make_learner, optimistic, rmax
-from reprl.lab.baselines.registry import Rival
+from reprl.lab.baselines import generative, make_learner, optimistic, rmax
+from reprl.lab.baselines.registry import Baseline
 
 RHO, DELTA, SEED = 0.1, 0.1, 0
 PAIRS = {True: 60, False: 10}
@@ -63,7 +63,7 @@ TRIALS: dict[str, Trial] = {
         generative, "GAUSSIAN_NOISE", (0.5, 1.0, 2.0, 4.0), {"coupling": "correlated"}, "GAUSSIAN_CALLS"
     ),
     "karbasi-softmax": Trial(generative, "SOFTMAX_TEMPERATURE", (0.5, 1.0, 2.0, 4.0), {}, "SOFTMAX_CALLS"),
-    "list-robust": Trial(list_robust, "LIST_WIDTH", (0.5, 1.0, 2.0, 4.0, 8.0), {}, "LIST_CALLS"),
+    "list-robust": Trial(generative, "LIST_WIDTH", (0.5, 1.0, 2.0, 4.0, 8.0), {}, "LIST_CALLS"),
     "replicable-rmax": Trial(rmax, "RMAX_WIDTH", (1.0, 2.0, 4.0), {}, "RMAX_VISITS"),
     "ucb-h": Trial(optimistic, "UCB_H_BONUS", (0.01, 0.03, 0.1, 0.3), {}, "UCB_H_EPISODES"),
     "ucbvi": Trial(optimistic, "UCBVI_BONUS", (0.01, 0.03, 0.1, 0.3), {}, "UCBVI_EPISODES"),
@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
     """Mean samples per run: a rival may stop before its budget."""
 
 
-def measure(mdp: reprl.TabularMDP, learner: Rival, pairs: int) -> Outcome:
+def measure(mdp: reprl.TabularMDP, learner: Baseline, pairs: int) -> Outcome:
     """Audit a rival, and note of every run how much its policy loses."""
     best = mdp.evaluate(mdp.solve().policy)
     losses: list[float] = []

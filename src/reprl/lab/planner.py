@@ -1,4 +1,4 @@
-"""plan: how many samples each algorithm needs, ours, the rivals', and the lower bounds."""
+"""plan: how many samples each algorithm needs, ours, the baselines, and the lower bounds."""
 
 from __future__ import annotations
 

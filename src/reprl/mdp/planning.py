@@ -1,4 +1,4 @@
-"""Backward induction on data: what every model-based rival ends with."""
+"""Backward induction on data: what every model-based baseline ends with."""
 
 from __future__ import annotations
 

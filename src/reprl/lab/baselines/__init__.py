@@ -1,7 +1,7 @@
-"""Rival learners behind one protocol: a callable from (model, shared key) to a policy."""
+"""Baselines that reprl is compared with: callables from (model, shared key) to a policy."""
 
+from reprl.lab.baselines.registry import Baseline as Baseline
 from reprl.lab.baselines.registry import LearnerEntry as LearnerEntry
-from reprl.lab.baselines.registry import Rival as Rival
 from reprl.lab.baselines.registry import learners as learners
 from reprl.lab.baselines.registry import make_learner as make_learner
 from reprl.mdp.planning import empirical_values as empirical_values

@@ -1,4 +1,4 @@
-"""Rivals that sample in parallel: model-based greedy, rPVI, and the three of Karbasi et al. (2023).
+"""Baselines that sample in parallel: greedy, rPVI, the three of Karbasi et al. (2023), and list-robust.
 
 All of them make one batch of parallel calls. A call shows one outcome of every (h, s, a) and step h reads those of its
 own cells only, so every phase of a backward induction has fresh samples, as the papers ask.
@@ -15,12 +15,11 @@ from scipy.special import ndtr, ndtri
 from reprl.coupling.correlated import correlated_sample, draw
 from reprl.coupling.rounding import round_vector
 from reprl.coupling.spec import CouplingSpec
-from reprl.lab.baselines.budget import calls_within, check_task, hoeffding_calls
+from reprl.lab.baselines.task import BaselineTask
 from reprl.mdp.counts import Counts
 from reprl.mdp.planning import empirical_values, greedy_policy
 from reprl.mdp.policy import Policy
-from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.protocol import Parallel
+from reprl.randomness import SharedKey
 
 GREEDY_CALLS = 0.1
 """Practical calls of greedy: this · H²/ε²."""
@@ -40,17 +39,13 @@ SOFTMAX_TEMPERATURE = 1.0
 """Practical inverse temperature: this · H·log(A)/ε."""
 SOFTMAX_CALLS = 0.004
 """Practical calls of karbasi-softmax: this · (H·S·t·H/ρ)², t the inverse temperature."""
+LIST_WIDTH = 1.0
+"""Practical largest tolerance of list-robust: this · ε/H."""
+LIST_CALLS = 2.5e-5
+"""Practical calls of list-robust: this · (N·H²/(ρ·ε))²."""
 
 
-def greedy(
-    model: Parallel,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    delta: float = 0.1,
-    constants: str = "practical",
-    samples: int | None = None,
-) -> Policy:
+def greedy(task: BaselineTask) -> Policy:
     """Model-based greedy: equal samples in every cell, empirical backward induction, lowest action on ties.
 
     Guarantee:
@@ -60,28 +55,14 @@ def greedy(
     Randomness:
         Shared: none. Data: one batch of the model.
     """
-    check_shared_key(shared_key)
-    check_task(model, "generative", "greedy", epsilon)
-    horizon = model.horizon
-
-    def preset() -> float:
-        if constants == "paper":
-            return hoeffding_calls(model, epsilon / 2.0, delta / 2.0)
-        return GREEDY_CALLS * (horizon / epsilon) ** 2
-
-    return greedy_policy(empirical_values(model.sample(calls_within(model, samples, preset))))
+    counts = task.sample(
+        paper=lambda: task.hoeffding_calls(task.epsilon / 2.0, task.delta / 2.0),
+        practical=lambda: GREEDY_CALLS * (task.shape[0] / task.epsilon) ** 2,
+    )
+    return greedy_policy(empirical_values(counts))
 
 
-def rpvi(
-    model: Parallel,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    rho: float = 0.1,
-    delta: float = 0.1,
-    constants: str = "practical",
-    samples: int | None = None,
-) -> Policy:
+def rpvi(task: BaselineTask) -> Policy:
     """Replicable phased value iteration (Eaton, Hussing, Kearns, Sorrell 2023), finite-horizon: phases are the steps.
 
     Each Q_h(s, a) = E[r + V_{h+1}(s')] is one replicable statistical query: the mean of fresh samples, rounded to the
@@ -95,21 +76,18 @@ def rpvi(
     Randomness:
         Shared: coordinate s·A + a of address ("rpvi", h). Data: one batch of the model.
     """
-    key = check_shared_key(shared_key).derive("rpvi")
-    check_task(model, "generative", "rpvi", epsilon)
-    horizon, cells = model.horizon, model.horizon * model.n_states * model.n_actions
-    tau, rho_query = epsilon / (2.0 * horizon), rho / cells
-    delta_query = min(delta / cells, rho_query / 4.0)
+    horizon, cells, epsilon = task.shape[0], task.cells, task.epsilon
+    tau, rho_query = epsilon / (2.0 * horizon), task.rho / cells
+    delta_query = min(task.delta / cells, rho_query / 4.0)
     slack = rho_query + 1.0 - 2.0 * delta_query
 
-    def preset() -> float:
-        if constants == "paper":
-            precision = tau / horizon * (rho_query - 2.0 * delta_query) / slack
-            return math.log(2.0 / delta_query) / (2.0 * precision**2)
-        return RPVI_CALLS * (cells * horizon**2 / (rho * epsilon)) ** 2
+    def paper() -> float:
+        precision = tau / horizon * (rho_query - 2.0 * delta_query) / slack
+        return math.log(2.0 / delta_query) / (2.0 * precision**2)
 
-    width = 2.0 * tau / slack if constants == "paper" else RPVI_WIDTH * epsilon / horizon
-    return greedy_policy(phased_values(key, model.sample(calls_within(model, samples, preset)), width))
+    width = 2.0 * tau / slack if task.paper else RPVI_WIDTH * epsilon / horizon
+    counts = task.sample(paper=paper, practical=lambda: RPVI_CALLS * _rounding_calls(task))
+    return greedy_policy(phased_values(task.key, counts, width))
 
 
 def phased_values(key: SharedKey, counts: Counts, width: float) -> NDArray[np.float64]:
@@ -124,16 +102,7 @@ def phased_values(key: SharedKey, counts: Counts, width: float) -> NDArray[np.fl
     return scores
 
 
-def karbasi_grid(
-    model: Parallel,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    rho: float = 0.1,
-    delta: float = 0.1,
-    constants: str = "practical",
-    samples: int | None = None,
-) -> Policy:
+def karbasi_grid(task: BaselineTask) -> Policy:
     """Estimate Q*, round all N coordinates on a shifted grid, be greedy (Karbasi, Velegkas, Yang, Zhou 2023).
 
     Unlike in rPVI the estimate is an ordinary one, rounded once, at the end.
@@ -146,35 +115,20 @@ def karbasi_grid(
     Randomness:
         Shared: coordinate s·A + a of address ("karbasi-grid", h). Data: one batch of the model.
     """
-    key = check_shared_key(shared_key).derive("karbasi-grid")
-    check_task(model, "generative", "karbasi-grid", epsilon)
-    shape = (model.horizon, model.n_states, model.n_actions)
-    horizon, cells = shape[0], math.prod(shape)
-    width = epsilon / horizon / (1.0 + 0.5 * rho / cells)
-
-    def preset() -> float:
-        if constants == "paper":
-            return hoeffding_calls(model, 0.25 * rho * width / cells, min(delta, rho / 4.0))
-        return GRID_CALLS * (cells * horizon**2 / (rho * epsilon)) ** 2
-
-    scores = empirical_values(model.sample(calls_within(model, samples, preset)))
-    if constants == "practical":
-        width = GRID_WIDTH * epsilon / horizon
-    rounded = [round_vector(key.derive(h), scores[h].ravel(), width=width, method="grid") for h in range(horizon)]
-    return greedy_policy(np.reshape(rounded, shape))
+    horizon, cells, rho = task.shape[0], task.cells, task.rho
+    width = task.epsilon / horizon / (1.0 + 0.5 * rho / cells)
+    counts = task.sample(
+        paper=lambda: task.hoeffding_calls(0.25 * rho * width / cells, min(task.delta, rho / 4.0)),
+        practical=lambda: GRID_CALLS * _rounding_calls(task),
+    )
+    scores = empirical_values(counts)
+    if not task.paper:
+        width = GRID_WIDTH * task.epsilon / horizon
+    rounded = [round_vector(task.key.derive(h), scores[h].ravel(), width=width, method="grid") for h in range(horizon)]
+    return greedy_policy(np.reshape(rounded, task.shape))
 
 
-def karbasi_gaussian(
-    model: Parallel,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    rho: float = 0.1,
-    delta: float = 0.1,
-    constants: str = "practical",
-    coupling: str = "shared",
-    samples: int | None = None,
-) -> Policy:
+def karbasi_gaussian(task: BaselineTask, *, coupling: str = "shared") -> Policy:
     """Estimate Q*, add Gaussian noise to all N coordinates, be greedy (Karbasi et al. 2023).
 
     The paper shows that the laws of two runs are close; how the outputs are made equal is a choice. "shared" adds the
@@ -191,41 +145,32 @@ def karbasi_gaussian(
         Shared: coordinate s·A + a of address ("karbasi-gaussian", "noise", h), or correlated_sample at
         ("karbasi-gaussian", "policy"), row h·S + s. Data: one batch of the model.
     """
-    key = check_shared_key(shared_key).derive("karbasi-gaussian")
-    check_task(model, "generative", "karbasi-gaussian", epsilon)
-    shape = (model.horizon, model.n_states, model.n_actions)
-    horizon, cells = shape[0], math.prod(shape)
-    if constants == "paper":
-        sigma = epsilon / (4.0 * horizon * math.sqrt(2.0 * math.log(4.0 * cells / delta)))
+    shape, cells, rho = task.shape, task.cells, task.rho
+    horizon, rows = shape[0], shape[0] * shape[1]
+    spec = CouplingSpec.auto(rows, shape[2])
+    if task.paper:
+        sigma = task.epsilon / (4.0 * horizon * math.sqrt(2.0 * math.log(4.0 * cells / task.delta)))
     else:
-        sigma = GAUSSIAN_NOISE * epsilon / (horizon * math.sqrt(math.log(cells + 1.0)))
+        sigma = GAUSSIAN_NOISE * task.epsilon / (horizon * math.sqrt(math.log(cells + 1.0)))
 
-    def preset() -> float:
-        if constants == "paper":
-            error = rho * sigma * math.sqrt(2.0 * math.pi) / (8.0 * math.sqrt(cells))
-            return hoeffding_calls(model, error, min(delta / 2.0, rho / 4.0))
-        rows = _coupled_rows(shape) if coupling == "correlated" else (horizon * shape[1]) ** 2
-        return GAUSSIAN_CALLS[coupling] * rows * (horizon / (rho * sigma)) ** 2
+    def paper() -> float:
+        error = rho * sigma * math.sqrt(2.0 * math.pi) / (8.0 * math.sqrt(cells))
+        return task.hoeffding_calls(error, min(task.delta / 2.0, rho / 4.0))
 
-    scores = empirical_values(model.sample(calls_within(model, samples, preset)))
+    def practical() -> float:
+        # A blocked draw needs samples like the square of the sum over blocks of the root of a block's rows.
+        coupled = spec.count(rows) ** 2 * float(spec.size(rows)) if coupling == "correlated" else rows**2
+        return GAUSSIAN_CALLS[coupling] * coupled * (horizon / (rho * sigma)) ** 2
+
+    scores = empirical_values(task.sample(paper=paper, practical=practical))
     if coupling == "shared":
-        noise = [ndtri(key.derive("noise", h).uniforms(scores[h].size)) for h in range(horizon)]
+        noise = [ndtri(task.key.derive("noise", h).uniforms(scores[h].size)) for h in range(horizon)]
         return greedy_policy(scores + sigma * np.reshape(noise, shape))
     laws = argmax_laws(scores.reshape(-1, shape[2]) / sigma)
-    drawn = draw(key.derive("policy"), laws, CouplingSpec.auto(*laws.shape)).choice
-    return Policy(drawn.reshape(shape[:2]))
+    return Policy(draw(task.key.derive("policy"), laws, spec).choice.reshape(shape[:2]))
 
 
-def karbasi_softmax(
-    model: Parallel,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    rho: float = 0.1,
-    delta: float = 0.1,
-    constants: str = "practical",
-    samples: int | None = None,
-) -> Policy:
+def karbasi_softmax(task: BaselineTask) -> Policy:
     """Estimate Q*, draw every action from a softmax of inverse temperature t ≈ log A·H/ε (Karbasi et al. 2023).
 
     The paper's output is the stochastic policy, and its promise that those of two runs are close: approximately
@@ -240,23 +185,53 @@ def karbasi_softmax(
     Randomness:
         Shared: row h·S + s of address ("karbasi-softmax"). Data: one batch of the model.
     """
-    key = check_shared_key(shared_key).derive("karbasi-softmax")
-    check_task(model, "generative", "karbasi-softmax", epsilon)
-    shape = (model.horizon, model.n_states, model.n_actions)
-    horizon, rows = shape[0], shape[0] * shape[1]
-    scale = 2.0 if constants == "paper" else SOFTMAX_TEMPERATURE
-    temperature = scale * horizon * math.log(max(shape[2], 2)) / epsilon
+    (horizon, n_states, n_actions), rho = task.shape, task.rho
+    rows = horizon * n_states
+    scale = 2.0 if task.paper else SOFTMAX_TEMPERATURE
+    temperature = scale * horizon * math.log(max(n_actions, 2)) / task.epsilon
 
-    def preset() -> float:
-        if constants == "paper":
-            error = min(epsilon / (4.0 * horizon), rho / (8.0 * rows * temperature))
-            return hoeffding_calls(model, error, min(delta, rho / 4.0))
-        return SOFTMAX_CALLS * (rows * temperature * horizon / rho) ** 2
+    def paper() -> float:
+        error = min(task.epsilon / (4.0 * horizon), rho / (8.0 * rows * temperature))
+        return task.hoeffding_calls(error, min(task.delta, rho / 4.0))
 
-    scores = empirical_values(model.sample(calls_within(model, samples, preset))).reshape(rows, shape[2])
+    counts = task.sample(paper=paper, practical=lambda: SOFTMAX_CALLS * (rows * temperature * horizon / rho) ** 2)
+    scores = empirical_values(counts).reshape(rows, n_actions)
     weights = np.exp(temperature * (scores - scores.max(axis=1, keepdims=True)))
     laws = weights / weights.sum(axis=1, keepdims=True)
-    return Policy(correlated_sample(key, laws, "product").reshape(shape[:2]))
+    return Policy(correlated_sample(task.key, laws, "product").reshape(horizon, n_states))
+
+
+def list_robust(task: BaselineTask) -> Policy:
+    """Estimate Q*, take in every cell the first action within one random tolerance of the best (arXiv:2512.00553).
+
+    This is the planner of list-replicable reinforcement learning (Zhang et al. 2025). The paper draws the tolerance in
+    private and bounds the number of policies that can come out: in the true values a tolerance moves the policy only
+    where it passes a gap, so there are at most N + 1 of them, N = H·S·A. Here the tolerance comes from the shared key,
+    which turns the short list into one policy for most keys.
+
+    Guarantee:
+        "paper": tolerance uniform in (0, w], w = (ε/H)/(1 + ρ/(4N)), estimate within ε₀ = ρw/(8N) except with
+        probability min(δ, ρ/4). The policy loses at most H(w + 2ε₀) = ε. Estimated gaps are within 2ε₀ of the true
+        ones, so two runs differ only if the tolerance lies within 2ε₀ of one of N gaps: probability at most
+        4Nε₀/w + ρ/2 = ρ. The samples are ours: the paper's algorithm explores by episodes.
+
+    Randomness:
+        Shared: coordinate 0 of address ("list-robust"). Data: one batch of the model.
+    """
+    horizon, cells, rho = task.shape[0], task.cells, task.rho
+    width = task.epsilon / horizon / (1.0 + 0.25 * rho / cells)
+    counts = task.sample(
+        paper=lambda: task.hoeffding_calls(0.125 * rho * width / cells, min(task.delta, rho / 4.0)),
+        practical=lambda: LIST_CALLS * _rounding_calls(task),
+    )
+    largest = width if task.paper else LIST_WIDTH * task.epsilon / horizon
+    return first_within(empirical_values(counts), largest * float(task.key.uniforms(1)[0]))
+
+
+def first_within(scores: NDArray[np.float64], tolerance: float) -> Policy:
+    """Return the policy that takes the first action whose score (H, S, A) is within a tolerance of the best."""
+    near = scores >= scores.max(axis=2, keepdims=True) - tolerance
+    return Policy(near.argmax(axis=2))
 
 
 def argmax_laws(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -277,8 +252,6 @@ def argmax_laws(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return whole
 
 
-def _coupled_rows(shape: tuple[int, int, int]) -> float:
-    """Square of the sum over blocks of the root of a block's rows: what the samples of a blocked draw grow with."""
-    rows = shape[0] * shape[1]
-    spec = CouplingSpec.auto(rows, shape[2])
-    return spec.count(rows) ** 2 * float(spec.size(rows))
+def _rounding_calls(task: BaselineTask) -> float:
+    """(N·H²/(ρ·ε))²: how the calls grow that round N values apart with probability ρ."""
+    return (task.cells * task.shape[0] ** 2 / (task.rho * task.epsilon)) ** 2

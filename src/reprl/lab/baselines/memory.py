@@ -1,7 +1,7 @@
-"""What a model-based episodic rival has seen and plans: kernels over flat arrays, and the same by reset and step.
+"""What a model-based episodic baseline has seen and plans: kernels over flat arrays, and the same by reset and step.
 
 A kernel plays a model that has tables; a black box is played from Python with the same `record` and `replan`, its
-outcomes tallied by next state.
+outcomes counted by next state.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Optimism(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Tallies of cells (h·S + s)·A + a, and the current plan."""
+    """Counts of cells (h·S + s)·A + a, and the current plan."""
 
     visits: NDArray[np.int64]
     paid: NDArray[np.float64]
     """Sum of rewards."""
     hits: NDArray[np.int64]
-    """Tally of outcomes, as in Counts."""
+    """Numbers of outcomes, as in Counts."""
     due: NDArray[np.int64]
     """Visits at which a new plan is due."""
     choice: NDArray[np.int64]
@@ -78,7 +78,7 @@ def make_memory(outcomes: Outcomes) -> Memory:
 
 
 def table_of(model: Episodic) -> Outcomes:
-    """Return the table that a model's outcomes are tallied in: its own, or one row entry per next state."""
+    """Return the table that a model's outcomes are counted in: its own, or one row entry per next state."""
     if model.arrays is not None:
         return model.arrays.outcomes
     horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
@@ -94,7 +94,7 @@ def table_of(model: Episodic) -> Outcomes:
 
 @njit(cache=True, nogil=True)
 def replan(outcomes: Outcomes, memory: Memory, optimism: Optimism, scores: NDArray[np.float64]) -> None:
-    """Backward induction on the tallies: fill scores (H·S·A,), choices (lowest on ties) and values.
+    """Backward induction on the counts: fill scores (H·S·A,), choices (lowest on ties) and values.
 
     Values are capped at H − h, scores are not: among actions whose capped scores tie, the least known is tried first.
     """
@@ -126,7 +126,7 @@ def replan(outcomes: Outcomes, memory: Memory, optimism: Optimism, scores: NDArr
 
 @njit(cache=True, nogil=True)
 def record(memory: Memory, cell: int, slot: int, reward: float) -> bool:
-    """Tally one step; return whether its cell asks for a new plan."""
+    """Count one step; return whether its cell asks for a new plan."""
     memory.visits[cell] += 1
     memory.paid[cell] += reward
     memory.hits[slot] += 1

@@ -1,4 +1,4 @@
-"""Rivals that play episodes optimistically: UCB-H, UCBVI, and reward-free UCBVI. None of them replicates."""
+"""Baselines that play episodes optimistically: UCB-H, UCBVI, and reward-free UCBVI. None of them replicates."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from reprl.kernels import njit
-from reprl.lab.baselines.budget import check_task, episodes_within
 from reprl.lab.baselines.memory import Optimism, explore, plain, plan_policy, word
+from reprl.lab.baselines.task import BaselineTask
 from reprl.mdp.draws import draw_outcome
 from reprl.mdp.policy import Policy
 from reprl.paper.q_agent import Agent, Schedule, make_schedule, update
-from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.protocol import EpisodeArrays, Episodic
 
 UCB_H_BONUS = 0.03
@@ -31,29 +30,14 @@ REWARD_FREE_EPISODES = 0.02
 _SLICE = 2_000_000
 
 
-def ucb_h(
-    model: Episodic,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    delta: float = 0.1,
-    constants: str = "practical",
-    bonus: float | None = None,
-    samples: int | None = None,
-) -> Policy:
+def ucb_h(task: BaselineTask, *, bonus: float | None = None) -> Policy:
     """Optimistic Q-learning with Hoeffding bonuses (Jin, Allen-Zhu, Bubeck, Jordan 2018); greedy for the final Q.
 
     QAgent with the real reward: α_t = (H+1)/(H+t), b_t = c·sqrt(H³ log(SAHK/δ)/t).
 
     Args:
-        model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
-        shared_key: not read.
-        epsilon: accuracy that sets the number of episodes.
-        delta: failure probability, inside the logarithm.
-        constants: "practical" or "paper" (c = 2, K = H⁵SA·log(SAHK/δ)/ε²: the regret bound with its unstated constant
-            at 1).
+        task: "paper" is c = 2, K = H⁵SA·log(SAHK/δ)/ε²: the regret bound with its unstated constant at 1.
         bonus: c itself; None for the preset's.
-        samples: budget; None for the preset's number of episodes.
 
     Guarantee:
         The paper bounds the regret of the policies played. The greedy policy of the last table, which is what one
@@ -62,19 +46,16 @@ def ucb_h(
     Randomness:
         Shared: none. Data: one batch of the model, lane = episode.
     """
-    check_shared_key(shared_key)
-    check_task(model, "episodic", "ucb-h", epsilon)
-    horizon, n_states, n_actions = model.horizon, model.n_states, model.n_actions
-
-    def preset() -> float:
-        if constants == "paper":
-            return _fixed_point(lambda log: horizon**5 * n_states * n_actions * log / epsilon**2, model, delta)
-        return UCB_H_EPISODES * n_states * n_actions * horizon**3 / epsilon**2
-
-    episodes = episodes_within(model, samples, preset)
-    c = bonus if bonus is not None else 2.0 if constants == "paper" else UCB_H_BONUS
+    (horizon, n_states, n_actions), model = task.shape, task.model
+    episodes = task.episodes(
+        paper=lambda: _fixed_point(
+            task, lambda log: horizon**5 * n_states * n_actions * log / task.epsilon**2, task.delta
+        ),
+        practical=lambda: UCB_H_EPISODES * n_states * n_actions * horizon**3 / task.epsilon**2,
+    )
+    c = bonus if bonus is not None else 2.0 if task.paper else UCB_H_BONUS
     schedule = make_schedule(
-        n_states, n_actions, horizon, episodes=episodes, bonus=c, guide=1.0, failure=delta, phantoms=False
+        n_states, n_actions, horizon, episodes=episodes, bonus=c, guide=1.0, failure=task.delta, phantoms=False
     )
     agent = make_learning_agent(n_states, n_actions, horizon)
     arrays = model.arrays
@@ -133,32 +114,18 @@ def _learn_by_steps(model: Episodic, agent: Agent, schedule: Schedule, episodes:
 
 
 def ucbvi(
-    model: Episodic,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    delta: float = 0.1,
-    constants: str = "practical",
-    bonus: float | None = None,
-    replan: str = "doubling",
-    output: str = "empirical",
-    samples: int | None = None,
+    task: BaselineTask, *, bonus: float | None = None, replan: str = "doubling", output: str = "empirical"
 ) -> Policy:
     """Value iteration with upper confidence bounds (Azar, Osband, Munos 2017), Hoeffding bonus, stage-dependent.
 
     Q_h = r̂ + P̂V_{h+1} + b, V_h = min(H − h, max Q_h) with no running minimum; what exceeds the cap breaks ties there.
 
     Args:
-        model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
-        shared_key: not read.
-        epsilon: accuracy that sets the number of episodes.
-        delta: failure probability, inside the logarithm.
-        constants: "practical" (b = c·(H−h)·sqrt(L/n)) or "paper" (b = 7·H·L/sqrt(n), L = log(5·SAH·KH/δ), K from
-            the regret bound of Theorem 1 with S·H states).
+        task: "practical" is b = c·(H−h)·sqrt(L/n), "paper" b = 7·H·L/sqrt(n), L = log(5·SAH·KH/δ), K from the regret
+            bound of Theorem 1 with S·H states.
         bonus: c, or what replaces 7; None for the preset's.
         replan: after every "episode", as the paper does, or at each "doubling" of a cell's visits: S·A·H·log K plans.
         output: greedy in the final "empirical" model or in the final "optimistic" one.
-        samples: budget; None for the preset's number of episodes.
 
     Guarantee:
         The paper bounds the regret of the policies played, not of the last one. Nothing is promised about two runs.
@@ -166,58 +133,39 @@ def ucbvi(
     Randomness:
         Shared: none. Data: one batch of the model, lane = episode.
     """
-    check_shared_key(shared_key)
-    check_task(model, "episodic", "ucbvi", epsilon)
-    horizon, cells = model.horizon, model.horizon * model.n_states * model.n_actions
+    (horizon, n_states, _), cells, epsilon, delta = task.shape, task.cells, task.epsilon, task.delta
 
     def bounded(log: float) -> float:
         return (
             1600.0 * horizon**3 * cells * (log / epsilon) ** 2
-            + 500.0 * horizon**3 * cells * model.n_states * log**2 / epsilon
+            + 500.0 * horizon**3 * cells * n_states * log**2 / epsilon
         )
 
-    def preset() -> float:
-        if constants == "paper":
-            return _fixed_point(bounded, model, delta / (5.0 * horizon))
-        return UCBVI_EPISODES * cells * horizon**2 / epsilon**2
-
-    episodes = episodes_within(model, samples, preset)
-    if constants == "paper":
+    episodes = task.episodes(
+        paper=lambda: _fixed_point(task, bounded, delta / (5.0 * horizon)),
+        practical=lambda: UCBVI_EPISODES * cells * horizon**2 / epsilon**2,
+    )
+    if task.paper:
         scale = np.full(horizon, (7.0 if bonus is None else bonus) * horizon)
         fixed = math.log(5.0 * cells * horizon * episodes / delta) ** 2
     else:
         scale = (UCBVI_BONUS if bonus is None else bonus) * np.arange(horizon, 0, -1.0)
         fixed = math.log(cells * episodes / delta)
     optimism = Optimism(scale, fixed, 0.0, 1.0, 1.0, math.inf, 0.0 if replan == "episode" else 2.0, -1.0)
-    outcomes, memory = explore(model, optimism, episodes, "ucbvi")
+    outcomes, memory = explore(task.model, optimism, episodes, "ucbvi")
     return plan_policy(outcomes, memory, plain(horizon) if output == "empirical" else optimism)
 
 
-def reward_free_ucbvi(
-    model: Episodic,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    delta: float = 0.1,
-    constants: str = "practical",
-    bonus: float | None = None,
-    replan: str = "doubling",
-    samples: int | None = None,
-) -> Policy:
+def reward_free_ucbvi(task: BaselineTask, *, bonus: float | None = None, replan: str = "doubling") -> Policy:
     """Reward-free exploration as in RF-UCRL (Kaufmann et al. 2021), then backward induction in the empirical model.
 
     Episodes follow the bound E_h = min(H − h, c·H·sqrt(2β(n)/n) + P̂ max E_{h+1}) on the error of any policy's value,
     β(n) = log(2SAH/δ) + (S−1)·log(e(1 + n/(S−1))), until E is at most ε/2 at every start that was seen.
 
     Args:
-        model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
-        shared_key: not read.
-        epsilon: accuracy; sets the stop and the most episodes.
-        delta: failure probability, inside β.
-        constants: "practical" (c below 1) or "paper" (c = 1; at most the K of its sample-complexity theorem).
+        task: "practical" is c below 1, "paper" c = 1 and at most the K of its sample-complexity theorem.
         bonus: c itself; None for the preset's.
         replan: as in ucbvi.
-        samples: budget; None for the preset's number of episodes.
 
     Guarantee:
         "paper": where it stops by itself, ε-optimal for every reward with probability 1 − δ, for a fixed start.
@@ -226,31 +174,26 @@ def reward_free_ucbvi(
     Randomness:
         Shared: none. Data: one batch of the model, lane = episode.
     """
-    check_shared_key(shared_key)
-    check_task(model, "episodic", "reward-free-ucbvi", epsilon)
-    horizon, n_states = model.horizon, model.n_states
-    cells = horizon * n_states * model.n_actions
+    (horizon, n_states, _), cells = task.shape, task.cells
 
-    def preset() -> float:
-        if constants == "paper":
-            lead = 144.0 * (1.0 + math.sqrt(2.0)) ** 2 * horizon**3 * cells
-            return lead * (math.log(3.0 * cells / delta) + n_states) / epsilon**2
-        return REWARD_FREE_EPISODES * cells * horizon**2 / epsilon**2
+    def paper() -> float:
+        lead = 144.0 * (1.0 + math.sqrt(2.0)) ** 2 * horizon**3 * cells
+        return lead * (math.log(3.0 * cells / task.delta) + n_states) / task.epsilon**2
 
-    episodes = episodes_within(model, samples, preset)
-    c = bonus if bonus is not None else 1.0 if constants == "paper" else REWARD_FREE_BONUS
-    fixed, slope = 2.0 * (math.log(2.0 * cells / delta) + n_states - 1.0), 2.0 * (n_states - 1.0)
+    practical = REWARD_FREE_EPISODES * cells * horizon**2
+    episodes = task.episodes(paper=paper, practical=lambda: practical / task.epsilon**2)
+    c = bonus if bonus is not None else 1.0 if task.paper else REWARD_FREE_BONUS
+    fixed, slope = 2.0 * (math.log(2.0 * cells / task.delta) + n_states - 1.0), 2.0 * (n_states - 1.0)
     growth = 0.0 if replan == "episode" else 2.0
     scale = np.full(horizon, c * horizon)
-    optimism = Optimism(scale, fixed, slope, max(1.0, n_states - 1.0), 0.0, math.inf, growth, epsilon / 2.0)
-    outcomes, memory = explore(model, optimism, episodes, "reward-free-ucbvi")
+    optimism = Optimism(scale, fixed, slope, max(1.0, n_states - 1.0), 0.0, math.inf, growth, task.epsilon / 2.0)
+    outcomes, memory = explore(task.model, optimism, episodes, "reward-free-ucbvi")
     return plan_policy(outcomes, memory, plain(horizon))
 
 
-def _fixed_point(episodes_for: Callable[[float], float], model: Episodic, delta: float) -> float:
+def _fixed_point(task: BaselineTask, episodes_for: Callable[[float], float], delta: float) -> float:
     """Return K with K = episodes_for(log(S·A·H·K/δ)), which grows with K more slowly than K itself."""
-    cells = model.horizon * model.n_states * model.n_actions
     episodes = 1.0
     for _ in range(64):
-        episodes = episodes_for(math.log(cells * episodes / delta))
+        episodes = episodes_for(math.log(task.cells * episodes / delta))
     return episodes

@@ -1,4 +1,4 @@
-"""The list of learners: every rival and reprl itself, by name, with their options."""
+"""The list of learners: every baseline and reprl itself, by name, with their options."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
-from reprl.lab.baselines import generative, list_robust, optimistic, rmax
+from reprl.lab.baselines import generative, optimistic, rmax
+from reprl.lab.baselines.task import BaselineTask
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import least_budget
 from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
-from reprl.randomness import SharedKey
+from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.protocol import check_model
 
 OURS = ReprlLearner.name
@@ -35,82 +36,93 @@ class LearnerEntry(NamedTuple):
     """Name → default."""
 
 
-class _Rival(NamedTuple):
+class _Method(NamedTuple):
+    """How a baseline is run: a function of a task and of options of its own."""
+
     run: Callable[..., Policy]
     access: str
     replicable: bool
     source: str
     description: str
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """Name → default of everything that it takes."""
+        own = [p for p in inspect.signature(self.run).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        asked: dict[str, Any] = {"epsilon": 0.3, "rho": 0.1, "delta": 0.1, "constants": "practical"}
+        if not self.replicable:
+            del asked["rho"]
+        return asked | {p.name: p.default for p in own} | {"samples": None}
+
 
 _EATON = "Eaton, Hussing, Kearns, Sorrell 2023"
 _KARBASI = "Karbasi, Velegkas, Yang, Zhou 2023"
 
-_RIVALS: dict[str, _Rival] = {
-    "rpvi": _Rival(
+_METHODS: dict[str, _Method] = {
+    "rpvi": _Method(
         generative.rpvi,
         "generative",
         True,
         _EATON,
         "phased value iteration; every value is rounded on its own shifted grid",
     ),
-    "karbasi-grid": _Rival(
+    "karbasi-grid": _Method(
         generative.karbasi_grid,
         "generative",
         True,
         _KARBASI,
         "an ordinary estimate of all values, rounded once on a shifted grid, then greedy",
     ),
-    "karbasi-gaussian": _Rival(
+    "karbasi-gaussian": _Method(
         generative.karbasi_gaussian,
         "generative",
         True,
         _KARBASI,
         "an ordinary estimate plus Gaussian noise, then greedy; the noise shared or the policy drawn in common",
     ),
-    "karbasi-softmax": _Rival(
+    "karbasi-softmax": _Method(
         generative.karbasi_softmax,
         "generative",
         True,
         _KARBASI,
         "actions from a softmax of an ordinary estimate: approximately replicable, drawn with shared randomness",
     ),
-    "list-robust": _Rival(
-        list_robust.list_robust,
+    "list-robust": _Method(
+        generative.list_robust,
         "generative",
         True,
         "Zhang, Chen, Pavan, Vinodchandran, Yang, Wang 2025",
         "the first action within a random tolerance of the best, the tolerance drawn in common",
     ),
-    "replicable-rmax": _Rival(
+    "replicable-rmax": _Method(
         rmax.replicable_rmax,
         "episodic",
         True,
         _EATON,
         "R-max in rounds: a shared threshold makes pairs known, shared grids freeze their model",
     ),
-    "ucb-h": _Rival(
+    "ucb-h": _Method(
         optimistic.ucb_h,
         "episodic",
         False,
         "Jin, Allen-Zhu, Bubeck, Jordan 2018",
         "optimistic Q-learning with Hoeffding bonuses; greedy for the final table",
     ),
-    "ucbvi": _Rival(
+    "ucbvi": _Method(
         optimistic.ucbvi,
         "episodic",
         False,
         "Azar, Osband, Munos 2017",
         "value iteration with upper confidence bounds, stage-dependent, Hoeffding bonus",
     ),
-    "reward-free-ucbvi": _Rival(
+    "reward-free-ucbvi": _Method(
         optimistic.reward_free_ucbvi,
         "episodic",
         False,
         "Kaufmann, Ménard, Domingues, Jonsson, Leurent, Valko 2021",
         "exploration that sees no reward, then backward induction in the empirical model",
     ),
-    "greedy": _Rival(
+    "greedy": _Method(
         generative.greedy,
         "generative",
         False,
@@ -131,40 +143,44 @@ def learners() -> list[LearnerEntry]:
         "From Generative to Episodic: Sample-Efficient Replicable Reinforcement Learning",
         MappingProxyType({name: field.default for name, field in fields.items()} | {"samples": None}),
     )
-    return [ours, *(_entry(name) for name in _RIVALS)]
+    others = [
+        LearnerEntry(name, m.description, (m.access,), m.replicable, m.source, MappingProxyType(m.options))
+        for name, m in _METHODS.items()
+    ]
+    return [ours, *others]
 
 
-def make_learner(name: str, **options: Any) -> ReprlLearner | Rival:
+def make_learner(name: str, **options: Any) -> ReprlLearner | Baseline:
     """Return a learner by its name: a callable from (model, shared key) to a policy.
 
     Args:
         name: a name in `learners()`.
-        options: the learner's own options; for a rival epsilon, rho and delta where they matter, constants
+        options: the learner's own options; for a baseline epsilon, rho and delta where they matter, constants
             ("practical" or "paper"), samples (a budget that is never passed; None for the preset's own number).
 
     Guarantee:
-        The rivals' practical constants are heuristic, picked as docs/peers.md says; what "paper" promises is written
-        with each rival.
+        The baselines' practical constants are heuristic, picked as docs/peers.md says; what "paper" promises is written
+        with each baseline.
     """
     if name == OURS:
         samples = options.pop("samples", None)
         return ReprlLearner(make_settings(options), samples)
-    if not isinstance(name, str) or name not in _RIVALS:
-        names = [OURS, *_RIVALS]
+    if not isinstance(name, str) or name not in _METHODS:
+        names = [OURS, *_METHODS]
         raise InputError(f"learner must be one of {', '.join(names)}; got {quote(name)}{hint(name, names)}")
-    allowed = list(_options(name))
+    allowed = list(_METHODS[name].options)
     for option, value in options.items():
         if option not in allowed:
             raise InputError(
                 f"option of {name} must be one of {', '.join(allowed)}; got {quote(option)}{hint(option, allowed)}"
             )
         _CHECKS[option](option, value)
-    return Rival(name, MappingProxyType(options))
+    return Baseline(name, MappingProxyType(options))
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A rival with its options bound."""
+class Baseline:
+    """A baseline with its options bound."""
 
     name: str
     options: Mapping[str, Any]
@@ -172,16 +188,22 @@ class Rival:
     @property
     def access(self) -> str:
         """The models that it learns from, "generative" or "episodic"."""
-        return _RIVALS[self.name].access
+        return _METHODS[self.name].access
 
     @property
     def replicable(self) -> bool:
         """Whether it is built so that two runs with one shared key output one policy."""
-        return _RIVALS[self.name].replicable
+        return _METHODS[self.name].replicable
 
     def __call__(self, model: Any, shared_key: SharedKey) -> Policy:
         """Learn from fresh samples of the model."""
-        return _RIVALS[self.name].run(model, shared_key, **self.options)
+        key = check_shared_key(shared_key).derive(self.name)
+        own = {"rho": 0.1, **_METHODS[self.name].options, **self.options}
+        epsilon, rho, delta, constants, samples = (own.pop(option) for option in _COMMON)
+        check_model(model, self.access, self.name)
+        check_real("epsilon", epsilon, 0.0, float(model.horizon), open_high=False)
+        task = BaselineTask(model, key, epsilon, rho, delta, constants == "paper", samples)
+        return _METHODS[self.name].run(task, **own)
 
     def least(self, model: Any) -> int:
         """Return the smallest budget that is worth a try."""
@@ -193,26 +215,15 @@ class Rival:
         return _rebuild, (self.name, dict(self.options))
 
 
-def _rebuild(name: str, options: dict[str, Any]) -> ReprlLearner | Rival:
+def _rebuild(name: str, options: dict[str, Any]) -> ReprlLearner | Baseline:
     return make_learner(name, **options)
-
-
-def _entry(name: str) -> LearnerEntry:
-    rival = _RIVALS[name]
-    return LearnerEntry(
-        name, rival.description, (rival.access,), rival.replicable, rival.source, MappingProxyType(_options(name))
-    )
-
-
-def _options(name: str) -> dict[str, Any]:
-    parameters = inspect.signature(_RIVALS[name].run).parameters.values()
-    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def _optional(check: Callable[[str, object], Any]) -> Callable[[str, object], Any]:
     return lambda name, value: None if value is None else check(name, value)
 
 
+_COMMON = ("epsilon", "rho", "delta", "constants", "samples")
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "epsilon": lambda name, value: check_real(name, value, 0.0, math.inf),
     "rho": check_probability,

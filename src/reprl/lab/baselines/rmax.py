@@ -1,4 +1,4 @@
-"""Replicable R-max (Eaton, Hussing, Kearns, Sorrell 2023) for finite horizons: the replicable rival by episodes."""
+"""Replicable R-max (Eaton, Hussing, Kearns, Sorrell 2023) for finite horizons: the replicable baseline by episodes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from reprl.coupling.rounding import round_vector
 from reprl.errors import InputError
 from reprl.kernels import njit
-from reprl.lab.baselines.budget import check_task, episodes_within
+from reprl.lab.baselines.task import BaselineTask
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.planning import greedy_policy
 from reprl.mdp.policy import Policy
-from reprl.randomness import SharedKey, check_shared_key
+from reprl.randomness import SharedKey
 from reprl.sources.episodes import walk
 from reprl.sources.protocol import Episodic
 
@@ -51,17 +51,7 @@ class _Model(NamedTuple):
     """(H, S, A)"""
 
 
-def replicable_rmax(
-    model: Episodic,
-    shared_key: SharedKey,
-    *,
-    epsilon: float = 0.3,
-    rho: float = 0.1,
-    delta: float = 0.1,
-    constants: str = "practical",
-    rounds: int | None = None,
-    samples: int | None = None,
-) -> Policy:
+def replicable_rmax(task: BaselineTask, *, rounds: int | None = None) -> Policy:
     """Replicable R-max over pairs (h, s, a).
 
     Plan in the R-max model, where an unknown pair is worth H − h; play n fresh episodes of that policy; every unknown
@@ -70,14 +60,8 @@ def replicable_rmax(
     Stop when nothing becomes known, and return the last plan.
 
     Args:
-        model: an EpisodicModel, a GymnasiumModel or another that is played by episodes.
-        shared_key: ξ.
-        epsilon: accuracy.
-        rho: allowed disagreement.
-        delta: allowed failure.
-        constants: "practical" or "paper".
+        task: its budget is divided evenly over the rounds beforehand: n must not depend on data.
         rounds: most rounds; None for N = H·S·A, which cannot be passed, or with a budget for what practice needed of N.
-        samples: budget, divided evenly over the rounds beforehand: n must not depend on data. None: the preset's n.
 
     Guarantee:
         "paper": β = ε/(6H²S), width = ε/(16H²S), and n such that, with N² pairs of a round and a cell and N·(S+1)
@@ -88,22 +72,24 @@ def replicable_rmax(
         Shared: ("replicable-rmax", "threshold", round) and coordinate s' (S for the reward) of ("replicable-rmax",
         "model", h, s, a). Data: one batch of the model per round.
     """
-    key = check_shared_key(shared_key).derive("replicable-rmax")
-    check_task(model, "episodic", "replicable-rmax", epsilon)
-    shape = (model.horizon, model.n_states, model.n_actions)
-    cells = math.prod(shape)
+    shape, cells, key = task.shape, task.cells, task.key
     if cells * shape[1] > _DENSE:
         raise InputError(f"replicable-rmax must have H·S²·A of at most {_DENSE}, got {cells * shape[1]}")
-    design = (_paper if constants == "paper" else _practical)(shape, epsilon, rho, delta)
+    design = (_paper if task.paper else _practical)(task)
     share = math.ceil(RMAX_ROUNDS * cells)
-    most = rounds if rounds is not None else cells + 1 if samples is None else share + 1
-    each = None if samples is None else samples // most
-    episodes = episodes_within(model, each, lambda: math.ceil(design.visits / design.reach))
-    episodes_within(model, None, lambda: float(episodes) * most)  # refuses what no ledger can hold
+    most = rounds if rounds is not None else cells + 1 if task.samples is None else share + 1
+
+    def needed() -> float:
+        return math.ceil(design.visits / design.reach)
+
+    each = task._replace(samples=None if task.samples is None else task.samples // most)
+    episodes = each.episodes(paper=needed, practical=needed)
+    in_all = task._replace(samples=None)  # refuses what no ledger can hold
+    in_all.episodes(paper=lambda: float(episodes) * most, practical=lambda: float(episodes) * most)
     found = _Model(np.zeros(shape, np.bool_), np.zeros((*shape, shape[1])), np.zeros(shape))
     policy = plan(found)
     for number in range(most):
-        following, paid = play(model, policy, episodes)
+        following, paid = play(task.model, policy, episodes)
         shift = float(key.derive("threshold", number).uniforms(1)[0])
         threshold = max(1.0, design.reach * episodes * (1.0 + shift))
         if not _freeze(key.derive("model"), found, policy, following, paid, threshold, design.width):
@@ -124,10 +110,10 @@ def plan(found: _Model) -> Policy:
 
 
 def play(model: Episodic, policy: Policy, episodes: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Play fresh episodes of a policy; return next-state tallies (H, S, S) and reward sums (H, S) of its cells.
+    """Play fresh episodes of a policy; return next-state counts (H, S, S) and reward sums (H, S) of its cells.
 
     Guarantee:
-        Where the model has tables, exactly the law of the tallies of so many independent episodes, in time that does
+        Where the model has tables, exactly the law of the counts of so many independent episodes, in time that does
         not depend on their number.
     """
     horizon, n_states = policy.actions.shape
@@ -201,16 +187,17 @@ def round_cell(key: SharedKey, means: NDArray[np.float64], width: float) -> tupl
     return shares / shares.sum(), float(np.clip(rounded[-1], 0.0, 1.0))
 
 
-def _practical(shape: tuple[int, int, int], epsilon: float, rho: float, delta: float) -> _Design:
-    width = min(0.25, RMAX_WIDTH * epsilon / shape[0])
-    visits = RMAX_VISITS * (math.prod(shape) / (rho * width)) ** 2
-    return _Design(min(0.5, RMAX_REACH * epsilon / (shape[0] ** 2 * shape[1])), width, visits)
+def _practical(task: BaselineTask) -> _Design:
+    (horizon, n_states, _), epsilon = task.shape, task.epsilon
+    width = min(0.25, RMAX_WIDTH * epsilon / horizon)
+    visits = RMAX_VISITS * (task.cells / (task.rho * width)) ** 2
+    return _Design(min(0.5, RMAX_REACH * epsilon / (horizon**2 * n_states)), width, visits)
 
 
-def _paper(shape: tuple[int, int, int], epsilon: float, rho: float, delta: float) -> _Design:
-    horizon, n_states, cells = shape[0], shape[1], math.prod(shape)
-    reach, width = epsilon / (6.0 * horizon**2 * n_states), epsilon / (16.0 * horizon**2 * n_states)
-    log = math.log(2.0 * cells**2 * (n_states + 2.0) / min(delta, rho / 4.0))
+def _paper(task: BaselineTask) -> _Design:
+    (horizon, n_states, _), cells, rho = task.shape, task.cells, task.rho
+    reach, width = task.epsilon / (6.0 * horizon**2 * n_states), task.epsilon / (16.0 * horizon**2 * n_states)
+    log = math.log(2.0 * cells**2 * (n_states + 2.0) / min(task.delta, rho / 4.0))
     by_threshold = (8.0 * cells**2 / (reach * rho)) ** 2 * log / 2.0 * reach
     by_rounding = (8.0 * cells * (n_states + 1.0) / (width * rho)) ** 2 * log / 2.0
     return _Design(reach, width, max(by_threshold, by_rounding))

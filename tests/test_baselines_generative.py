@@ -1,4 +1,4 @@
-"""The generative rivals against plain loops; their shared addresses; whether pairs of runs agree."""
+"""The generative baselines against plain loops; their shared addresses; whether pairs of runs agree."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 import reprl
-from reprl.lab.baselines import empirical_values, generative, greedy_policy, list_robust, make_learner
+from reprl.lab.baselines import empirical_values, generative, greedy_policy, make_learner
 from reprl.lab.baselines.generative import argmax_laws
-from tests import naive_peers
+from tests import naive_baselines
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 SHAPES = [(3, 4, 2), (1, 2, 3), (4, 1, 1), (2, 3, 4)]
@@ -47,11 +47,11 @@ def test_rpvi_is_the_loop(shape: tuple[int, int, int]) -> None:
 
     def rounding(h: int, s: int, a: int, x: float) -> float:
         shift = key.derive("rpvi", h).uniforms(1, start=s * shape[2] + a)[0]
-        return naive_peers.round_on_grid(x, width, shift)
+        return naive_baselines.round_on_grid(x, width, shift)
 
     data = samples_of(reprl.GenerativeModel(mdp, 1).sample(300))
-    slow = naive_peers.phased_values(shape, data, rounding, carry_rounded=True)
-    assert got.actions.tolist() == naive_peers.greedy(slow)
+    slow = naive_baselines.phased_values(shape, data, rounding, carry_rounded=True)
+    assert got.actions.tolist() == naive_baselines.greedy(slow)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -63,22 +63,22 @@ def test_karbasi_grid_is_the_loop(shape: tuple[int, int, int]) -> None:
 
     def rounding(h: int, s: int, a: int, x: float) -> float:
         shift = key.derive("karbasi-grid", h).uniforms(1, start=s * shape[2] + a)[0]
-        return naive_peers.round_on_grid(x, width, shift)
+        return naive_baselines.round_on_grid(x, width, shift)
 
     data = samples_of(reprl.GenerativeModel(mdp, 1).sample(300))
-    slow = naive_peers.phased_values(shape, data, rounding, carry_rounded=False)
-    assert got.actions.tolist() == naive_peers.greedy(slow)
+    slow = naive_baselines.phased_values(shape, data, rounding, carry_rounded=False)
+    assert got.actions.tolist() == naive_baselines.greedy(slow)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_greedy_and_shared_noise_are_the_loop(shape: tuple[int, int, int]) -> None:
     mdp, key = random_mdp(shape), reprl.SharedKey(5)
     counts = reprl.GenerativeModel(mdp, 1).sample(300)
-    raw = naive_peers.phased_values(shape, samples_of(counts), lambda h, s, a, x: x, carry_rounded=False)
+    raw = naive_baselines.phased_values(shape, samples_of(counts), lambda h, s, a, x: x, carry_rounded=False)
     np.testing.assert_allclose(empirical_values(counts), raw, rtol=1e-12)
     samples = 300 * math.prod(shape)
     got = make_learner("greedy", samples=samples)(reprl.GenerativeModel(mdp, 1), key)
-    assert got.actions.tolist() == naive_peers.greedy(raw)
+    assert got.actions.tolist() == naive_baselines.greedy(raw)
     noisy = make_learner("karbasi-gaussian", samples=samples)(reprl.GenerativeModel(mdp, 1), key)
     sigma = generative.GAUSSIAN_NOISE * 0.3 / (shape[0] * math.sqrt(math.log(math.prod(shape) + 1.0)))
 
@@ -87,28 +87,28 @@ def test_greedy_and_shared_noise_are_the_loop(shape: tuple[int, int, int]) -> No
         return sigma * float(norm.ppf(u))
 
     q = [[[raw[h][s][a] + noise(h, s, a) for a in range(shape[2])] for s in range(shape[1])] for h in range(shape[0])]
-    assert noisy.actions.tolist() == naive_peers.greedy(q)
+    assert noisy.actions.tolist() == naive_baselines.greedy(q)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_list_robust_is_the_loop(shape: tuple[int, int, int]) -> None:
     mdp, epsilon = random_mdp(shape), 0.4
-    raw = naive_peers.phased_values(
+    raw = naive_baselines.phased_values(
         shape, samples_of(reprl.GenerativeModel(mdp, 1).sample(300)), lambda h, s, a, x: x, carry_rounded=False
     )
     for seed in range(5):
         key = reprl.SharedKey(seed)
         learner = make_learner("list-robust", epsilon=epsilon, samples=300 * math.prod(shape))
-        tolerance = list_robust.LIST_WIDTH * epsilon / shape[0] * key.derive("list-robust").uniforms(1)[0]
+        tolerance = generative.LIST_WIDTH * epsilon / shape[0] * key.derive("list-robust").uniforms(1)[0]
         got = learner(reprl.GenerativeModel(mdp, 1), key)
-        assert got.actions.tolist() == naive_peers.first_within(raw, tolerance)
+        assert got.actions.tolist() == naive_baselines.first_within(raw, tolerance)
 
 
 @given(data=st.data(), tolerance=st.floats(0.0, 1.0))
 def test_the_first_within_a_tolerance_loses_no_more_and_is_the_first(data: st.DataObject, tolerance: float) -> None:
     shape = (2, 3, data.draw(st.integers(1, 5)))
     scores = data.draw(arrays(np.float64, shape, elements=st.floats(0.0, 1.0)))
-    chosen = list_robust.first_within(scores, tolerance).actions
+    chosen = generative.first_within(scores, tolerance).actions
     best = scores.max(axis=2)
     assert (np.take_along_axis(scores, chosen[..., None], axis=2)[..., 0] >= best - tolerance).all()
     earlier = np.arange(shape[2]) < chosen[..., None]
@@ -121,7 +121,7 @@ def test_over_all_tolerances_the_list_is_no_longer_than_the_gaps() -> None:
     values = mdp.solve().values
     scores = np.array([mdp.reward[h] + mdp.transition[h] @ values[h + 1] for h in range(3)])
     gaps = np.unique(scores.max(axis=2, keepdims=True) - scores)
-    seen = {list_robust.first_within(scores, float(t)).fingerprint for t in np.linspace(0.0, gaps.max(), 4001)}
+    seen = {generative.first_within(scores, float(t)).fingerprint for t in np.linspace(0.0, gaps.max(), 4001)}
     assert 1 < len(seen) <= gaps.size <= scores.size - 12 + 1
     # The control: with a tolerance for each cell of its own there are more.
     rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from reprl.learning.settings import RULES, Settings
 from reprl.mdp.policy import Policy
 
 NAMES = [entry.name for entry in learners()]
-RIVALS = [name for name in NAMES if name != "reprl"]
+BASELINES = [name for name in NAMES if name != "reprl"]
 GENERATIVE = [e.name for e in learners() if e.access == ("generative",)]
 EPISODIC = [e.name for e in learners() if e.access == ("episodic",)]
 
@@ -172,7 +172,7 @@ def test_bad_options_are_refused_before_any_model(name: str, options: dict[str, 
         make_learner(name, **options)
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_learners_carry_their_description_and_pickle(name: str) -> None:
     learner = make_learner(name, samples=5000)
     assert learner.name == name
@@ -184,7 +184,7 @@ def test_learners_carry_their_description_and_pickle(name: str) -> None:
 
 
 @pytest.mark.parametrize("starts", [1, 3])
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_budgets_are_never_passed_and_every_sample_is_counted(name: str, starts: int) -> None:
     mdp = small(starts)
     for samples in (997, 20011):
@@ -198,13 +198,13 @@ def test_budgets_are_never_passed_and_every_sample_is_counted(name: str, starts:
             assert units == samples // each
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_a_budget_too_small_for_one_sample_is_refused(name: str) -> None:
     with pytest.raises(reprl.ReprlError, match="samples must be at least"):
         make_learner(name, samples=2)(open_model(name, small(), 0), reprl.SharedKey(0))
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_the_wrong_kind_of_model_is_refused(name: str) -> None:
     mdp = small()
     wrong = reprl.EpisodicModel(mdp, 0) if name in GENERATIVE else reprl.GenerativeModel(mdp, 0)
@@ -215,13 +215,13 @@ def test_the_wrong_kind_of_model_is_refused(name: str) -> None:
         make_learner(name, samples=5000)(open_model(name, mdp, 0), 7)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_an_accuracy_that_every_policy_has_is_refused(name: str) -> None:
     with pytest.raises(reprl.ReprlError, match=r"epsilon must lie in \(0, 3\]"):
         make_learner(name, samples=5000, epsilon=3.5)(open_model(name, small(), 0), reprl.SharedKey(0))
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_paper_constants_beyond_the_ledger_are_refused_unless_there_is_a_budget(name: str) -> None:
     mdp, asked = small(), {"epsilon": 1e-9, "constants": "paper"}
     with pytest.raises(reprl.ReprlError, match=r"these settings need .* samples; at most 2\*\*62"):
@@ -231,7 +231,7 @@ def test_paper_constants_beyond_the_ledger_are_refused_unless_there_is_a_budget(
     assert 0 < model.ledger.samples <= 10**4
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_paper_asks_for_more_than_practical(name: str) -> None:
     """On a world with two states and one step, where the paper's numbers can be drawn."""
     mdp = reprl.TabularMDP(np.full((1, 2, 2, 2), 0.5), np.array([[[0.2, 0.9], [0.6, 0.1]]]))
@@ -244,7 +244,7 @@ def test_paper_asks_for_more_than_practical(name: str) -> None:
     assert spent["paper"] > spent["practical"]
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_fixed_seeds_fix_bytes_and_fresh_seeds_do_not(name: str) -> None:
     mdp = reprl.make("gridworld-v0", horizon=4, size=3)
     learner = make_learner(name, samples=30_000)
@@ -255,7 +255,7 @@ def test_fixed_seeds_fix_bytes_and_fresh_seeds_do_not(name: str) -> None:
     assert fingerprint(1, 2) == fingerprint(1, 2)
     assert len({fingerprint(1, data) for data in range(8)}) > 1
     by_key = {fingerprint(shared, 2) for shared in range(8)}
-    assert (len(by_key) > 1) == entry(name).replicable, "replicable rivals read the key, the others must not"
+    assert (len(by_key) > 1) == entry(name).replicable, "replicable baselines read the key, the others must not"
 
 
 GOLDEN = {
@@ -288,7 +288,7 @@ NEAR: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("world", NEAR)
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_near_optimal_with_the_preset_s_samples(name: str, world: str) -> None:
     """Suboptimality at most ε in at least 4 of 5 runs at fixed seeds; action 0 everywhere is the negative control."""
     mdp = reprl.make(world, **NEAR[world])

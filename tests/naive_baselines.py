@@ -1,4 +1,4 @@
-"""Slow, obvious versions of the rivals, written from the papers' statements with plain loops. Nothing imports reprl.
+"""Slow, obvious versions of the baselines, written from the papers' statements with plain loops. Nothing imports reprl.
 
 A world is given by `draw(episode, number, h, s, a)`, which returns (next state, reward), and `start(episode)`.
 """

@@ -1,4 +1,4 @@
-"""The episodic rivals against plain loops, by kernel and by steps; R-max's rounds; whether pairs of runs agree."""
+"""The episodic baselines against plain loops, by kernel and by steps; R-max's rounds; whether pairs of runs agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reprl.lab.baselines.memory import Optimism, explore, plain, plan_policy
 from reprl.mdp.draws import draw_outcome
 from reprl.randomness import DataStream
 from reprl.sources.protocol import Ledger, Observation
-from tests import naive, naive_peers
+from tests import naive, naive_baselines
 from tests.statistics import FALSE_ALARM, chi_square, exceeds, keeps
 
 
@@ -95,7 +95,7 @@ def test_ucb_h_is_the_loop(world: str, c: float) -> None:
     learner = make_learner("ucb-h", bonus=c, delta=delta, samples=episodes * model.samples_per_episode)
     got = learner(model, reprl.SharedKey(0))
     key = key_of(mdp, "ucb-h")
-    slow, _ = naive_peers.ucb_h(mdp.outcomes.shape, *loops(mdp, key), episodes=episodes, c=c, delta=delta)
+    slow, _ = naive_baselines.ucb_h(mdp.outcomes.shape, *loops(mdp, key), episodes=episodes, c=c, delta=delta)
     assert got.actions.tolist() == slow
     box = BlackBox(mdp, key)
     by_steps = make_learner("ucb-h", bonus=c, delta=delta, samples=episodes * (mdp.horizon + 1))
@@ -119,11 +119,11 @@ def test_ucbvi_is_the_loop(world: str, replan: str, output: str) -> None:
     key = key_of(mdp, "ucbvi")
     bonus = ucbvi_bonus(shape, c, episodes, delta)
     growth = 0.0 if replan == "episode" else 2.0
-    seen, _ = naive_peers.optimistic_play(shape, *loops(mdp, key), episodes=episodes, bonus=bonus, growth=growth)
+    seen, _ = naive_baselines.optimistic_play(shape, *loops(mdp, key), episodes=episodes, bonus=bonus, growth=growth)
     q, _ = seen.values(
         (lambda h, n: 0.0) if output == "empirical" else bonus, unseen=0.0 if output == "empirical" else math.inf
     )
-    assert got.actions.tolist() == naive_peers.greedy(q)
+    assert got.actions.tolist() == naive_baselines.greedy(q)
     box = BlackBox(mdp, key)
     by_steps = make_learner("ucbvi", samples=episodes * (mdp.horizon + 1), **how)(box, reprl.SharedKey(0))
     assert by_steps == got
@@ -143,7 +143,7 @@ def test_reward_free_is_the_loop_and_stops_like_it(world: str, epsilon: float) -
         beta = log + (n_states - 1) * (1.0 + math.log(1.0 + n / max(1, n_states - 1)))
         return float(c * shape[0] * math.sqrt(2.0 * beta / n))
 
-    seen, played = naive_peers.optimistic_play(
+    seen, played = naive_baselines.optimistic_play(
         shape,
         *loops(mdp, key_of(mdp, "reward-free-ucbvi")),
         episodes=episodes,
@@ -153,7 +153,7 @@ def test_reward_free_is_the_loop_and_stops_like_it(world: str, epsilon: float) -
     )
     assert model.ledger.episodes == played
     q, _ = seen.values(lambda h, n: 0.0, unseen=0.0)
-    assert got.actions.tolist() == naive_peers.greedy(q)
+    assert got.actions.tolist() == naive_baselines.greedy(q)
 
 
 def test_slices_do_not_change_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_a_plan_values_are_the_loop_s() -> None:
     mdp = WORLDS["random"]()
     optimism = Optimism(np.full(3, 0.3), 1.5, 0.5, 2.0, 1.0, math.inf, 0.0, -1.0)
     outcomes, seen = explore(reprl.EpisodicModel(mdp, 7), optimism, 60, "test")
-    slow, _ = naive_peers.optimistic_play(
+    slow, _ = naive_baselines.optimistic_play(
         mdp.outcomes.shape,
         *loops(mdp, key_of(mdp, "test")),
         episodes=60,
@@ -216,7 +216,7 @@ def test_rmax_is_the_loop(world: str) -> None:
         return following.tolist(), paid.tolist()
 
     root = key.derive("replicable-rmax")
-    slow = naive_peers.rmax(
+    slow = naive_baselines.rmax(
         shape,
         play,
         episodes=episodes,
