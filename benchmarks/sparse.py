@@ -17,8 +17,8 @@ import scipy.sparse
 
 import reprl
 from reprl.canonical.choice import choose, make_rule
-from reprl.learning.rounds import call
 from reprl.mdp.dynamics import empirical_dynamics, redraw_data, without_unseen
+from reprl.sources.parallel import call
 
 N_STATES, WIDTH, HORIZON = 10**5, 20, 10
 

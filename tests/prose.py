@@ -330,7 +330,7 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             r"Up to (\d+) episodes each is drawn on its own, beyond, episodes are dealt to (\d+) blocks",
             lambda: [str(code("reprl.sources.logs.block_bootstrap.BLOCKS"))] * 2,
         ),
-        (r"A log of fewer than (\d+) episodes", lambda: [str(code("reprl.learning.logged.LEAST"))]),
+        (r"A log of fewer than (\d+) episodes", lambda: [str(code("reprl.sources.logs.source.LEAST"))]),
         (
             r"Where both runs were sure, (\d+) pairs, (none) were apart; of all (\d+) pairs (\d+) were, (\d+) of them",
             lambda: [
@@ -472,7 +472,7 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
         ),
         (r"give up after (\S+) nodes", lambda: [power(code("reprl.coupling.correlated.DEFAULT_MAX_NODES"))]),
         (r"a share of ε in \((\S+), (\S+)\)", lambda: [f"{x}" for x in code("reprl.canonical.choice.ROOM")]),
-        (r"A log of fewer than (\d+) episodes", lambda: [str(code("reprl.learning.logged.LEAST"))]),
+        (r"A log of fewer than (\d+) episodes", lambda: [str(code("reprl.sources.logs.source.LEAST"))]),
         (
             r"logs of some (\S+) rows and more",
             lambda: [power(10 ** round(math.log10(code("reprl.sources.logs.block_bootstrap.MOST_PAIRS"))))],
@@ -924,10 +924,10 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             r"share of ε, between ([\d.]+) and ([\d.]+), in",
             lambda: [f"{x}" for x in code("reprl.canonical.choice.ROOM")],
         ),
-        (r"could be worth ([\d.]+)·ε", lambda: [f"{code('reprl.learning.canonical.UNKNOWN')}"]),
+        (r"could be worth ([\d.]+)·ε", lambda: [f"{code('reprl.assurance.stopping.UNKNOWN')}"]),
         (
             r"twenty of them between (\d+) calls and (\S+)\. With (\d+) teams on half",
-            lambda: [str(first := code("reprl.learning.rounds.FIRST")), power(first * 2**20), "20"],
+            lambda: [str(first := code("reprl.sources.source.FIRST")), power(first * 2**20), "20"],
         ),
     ],
     "docs/report.md": [
@@ -1046,7 +1046,7 @@ NUMBERS: dict[str, list[tuple[str, LookUp]]] = {
             lambda: [f"{part_on_average(*REHEARSED):.4f}", f"{part_on_average(*FORMER):.3f}"],
         ),
         (r"fewer than UNSURE = (\d+) samples", lambda: constants("explore.unknown", "UNSURE")),
-        (r"at most UNKNOWN = ([\d.]+) of ε", lambda: constants("learning.canonical", "UNKNOWN")),
+        (r"at most UNKNOWN = ([\d.]+) of ε", lambda: constants("assurance.stopping", "UNKNOWN")),
         (
             r"lock \(H = (\d+), V\* = (\d), ε = 0.3, δ = 0.1\) .*? V\* \+ ε at q = ([\d.]+)\. .*? above δ for "
             r"n < (\d+)\. One parallel call has 10 tries: ([\d.]+) times the single",

@@ -11,13 +11,13 @@ import pytest
 import reprl
 from reprl.errors import ReprlError
 from reprl.guarantee import STATUSES, Guarantee
-from reprl.learning.canonical import run_canonical
-from reprl.learning.rounds import FIRST, LIMITS
+from reprl.learning.learner import ReprlLearner
 from reprl.learning.settings import SAMPLED_ONLY, Settings
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel
+from reprl.sources.source import FIRST, LIMITS
 from tests import adversaries
 from tests.adversaries import Adversary
 from tests.statistics import FALSE_ALARM, exceeds, keeps
@@ -287,7 +287,7 @@ def test_a_size_set_by_hand_is_spent_and_promises_nothing(access: str) -> None:
     mdp = world("gridworld")
     spend = 16 * 4 * 6 * 100
     model = open_model(mdp, access, 3)
-    result = run_canonical(model, SharedKey(1), Settings(access=access), spend=spend)
+    result = ReprlLearner(Settings(access=access), spend).run(model, SharedKey(1))
     assert model.ledger.samples == spend
     assert result.rehearsal is None
     assert result.undecided == []
@@ -321,7 +321,7 @@ def follow_published(mdp: reprl.TabularMDP, shared: int, data: int) -> tuple[int
     for turn in range(3):  # the publisher, who chose afresh; a follower; a second run that chooses afresh
         model = GenerativeModel(mdp, data + turn)
         options: dict[str, Any] = {"candidate": candidate} if turn == 1 else {}
-        result = run_canonical(model, SharedKey(shared), settings, max_samples=2**34, **options)
+        result = ReprlLearner(settings, max_samples=2**34, **options).run(model, SharedKey(shared))
         assert result.choice is not None
         candidate = candidate or (result.choice.kind, result.choice.candidate)
         spent.append(model.ledger.samples)
@@ -346,7 +346,7 @@ def test_a_candidate_that_is_none_is_refused() -> None:
     model = GenerativeModel(random_world(), 1)
     for candidate in (("greedy", 0), ("preferred", 24), ("sampled", 3)):
         with pytest.raises(ReprlError):
-            run_canonical(model, SharedKey(1), Settings(access="generative"), candidate=candidate)
+            ReprlLearner(Settings(access="generative"), candidate=candidate).run(model, SharedKey(1))
     assert model.ledger.samples == 0
 
 
@@ -391,12 +391,8 @@ def run_pair(mdp: reprl.TabularMDP, epsilon: float, access: str, number: int, sp
     settings = Settings(access=access, epsilon=epsilon, rho=RHO, delta=DELTA, stationary=False)  # the harder case
     best = float(mdp.initial @ mdp.solve().values[0])
     runs = [
-        run_canonical(
-            open_model(mdp, access, 9000 + 2 * number + i),
-            SharedKey(number),
-            settings,
-            spend=spend,
-            max_samples=None if spend else 2**34,
+        ReprlLearner(settings, spend, None if spend else 2**34).run(
+            open_model(mdp, access, 9000 + 2 * number + i), SharedKey(number)
         )
         for i in (0, 1)
     ]

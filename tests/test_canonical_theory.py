@@ -17,7 +17,7 @@ from reprl.canonical.choice import NOISE, choose, follow, make_rule
 from reprl.canonical.gaps import Gaps, find_gaps
 from reprl.canonical.plateau import TURN, plateau_laws
 from reprl.canonical.preferred import CLEAR, weigh_tolerances
-from reprl.learning.canonical import run_canonical
+from reprl.learning.learner import ReprlLearner
 from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
 from reprl.sources.parallel import GenerativeModel
@@ -175,15 +175,15 @@ def test_the_floor_of_the_rule_leaves_room_up_to_four_steps_and_can_cost_all_of_
 def test_a_run_whose_policy_loses_epsilon_in_its_own_data_promises_nothing() -> None:
     mdp = reprl.TabularMDP(np.ones((1, 2, 1)), np.array([[0.0, 0.5]]), horizon=1, reward_kind="deterministic")
     settings = Settings(access="generative")
-    loose = run_canonical(
-        GenerativeModel(mdp, data_seed=1), SharedKey(3), settings, max_samples=1000, candidate=("preferred", 23)
+    loose = ReprlLearner(settings, max_samples=1000, candidate=("preferred", 23)).run(
+        GenerativeModel(mdp, data_seed=1), SharedKey(3)
     )
     assert loose.choice is not None
     assert loose.choice.loss == 0.5
     assert loose.guarantee.status == "none"
     assert "loses 0.5 by its own data" in loose.guarantee.source
-    tight = run_canonical(
-        GenerativeModel(mdp, data_seed=1), SharedKey(3), settings, max_samples=1000, candidate=("preferred", 0)
+    tight = ReprlLearner(settings, max_samples=1000, candidate=("preferred", 0)).run(
+        GenerativeModel(mdp, data_seed=1), SharedKey(3)
     )
     assert tight.guarantee.status == "rehearsed"
 

@@ -30,12 +30,12 @@ from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.preferred import CLEAR, weigh_tolerances
 from reprl.cli.app import main
-from reprl.learning.rounds import call
 from reprl.mdp.dynamics import Data, true_dynamics
 from reprl.sources import exploration as cover_module
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import cover_planned, no_data, play
-from reprl.sources.parallel import GenerativeModel
+from reprl.sources.exploration import cover_planned, play
+from reprl.sources.parallel import GenerativeModel, call
+from reprl.sources.protocol import no_data
 from tests.naive_certainty import naive_mean_radius, naive_policy_bounds, naive_visits
 
 
@@ -476,7 +476,7 @@ def test_all_looks_of_a_run_together_spend_at_most_delta(access, monkeypatch):
         certificate, _ = real(rule, witness, seed, delta, **other)
         return certificate._replace(proven=False), None
 
-    monkeypatch.setattr("reprl.learning.canonical.make_certificate", listen)
+    monkeypatch.setattr("reprl.assurance.stopping.make_certificate", listen)
     for limit in (10**3, 3 * 10**4, 10**6):
         spent.clear()
         reprl.learn(easy_world(), access=access, certify=True, shared_seed=1, data_seed=2, max_samples=limit)

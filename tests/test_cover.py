@@ -30,10 +30,10 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from reprl.sources.black_box import as_counts, known_records, play_episodes
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import cover, no_data, plan_visits, play
+from reprl.sources.exploration import cover, plan_visits, play
 from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.sources.optimism import weigh_unknown
-from reprl.sources.protocol import Ledger
+from reprl.sources.protocol import Ledger, no_data
 from tests import naive_cover
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, chi_square_of
@@ -272,7 +272,8 @@ def test_an_open_environment_is_played_by_this_process_alone() -> None:
 
 _LONG_RUN = """
 import reprl
-from reprl.sources.exploration import no_data, play
+from reprl.sources.protocol import no_data
+from reprl.sources.exploration import play
 from reprl.execution.pool import Crew
 from reprl.sources.gymnasium.model import GymnasiumModel
 import numpy as np

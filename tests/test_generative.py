@@ -170,7 +170,7 @@ def test_calls_set_by_hand_are_not_rehearsed_and_promise_nothing() -> None:
 
 def test_a_loss_that_stays_above_epsilon_ends_a_run_without_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agreement alone is not enough, and more data would not help."""
-    monkeypatch.setattr("reprl.learning.practical_parallel.policy_loss_bound", lambda *_: EPSILON + 2.5)
+    monkeypatch.setattr("reprl.learning.practical.policy_loss_bound", lambda *_: EPSILON + 2.5)
     result = learn(world("random"), epsilon=EPSILON, shared_seed=1, data_seed=2)
     assert result.rehearsal is not None
     assert result.rehearsal.passed

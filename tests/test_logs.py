@@ -20,7 +20,6 @@ from reprl.assurance.coverage import value_of_practice
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from reprl.lab.baselines import empirical_values, greedy_policy
-from reprl.learning.logged import seed_of
 from reprl.mdp.dynamics import empirical_dynamics
 from reprl.randomness import DataStream
 from reprl.sources.environment import describe
@@ -28,6 +27,7 @@ from reprl.sources.logs import block_bootstrap as blocks
 from reprl.sources.logs import tables
 from reprl.sources.logs.label_encoding import find_labels
 from reprl.sources.logs.read import Log, read_log
+from reprl.sources.logs.source import seed_of
 from reprl.sources.logs.spec import ENDED, LogSpec
 from reprl.sources.logs.tables import open_table
 from tests import naive_logs

@@ -17,9 +17,10 @@ from reprl.errors import ReprlError
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import cover, no_data, plan_visits
+from reprl.sources.exploration import cover, plan_visits
 from reprl.sources.optimism import find_unknown
 from reprl.sources.parallel import GenerativeModel
+from reprl.sources.protocol import no_data
 
 SHAPE = (4, 5, 3)
 

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 import reprl
 from reprl.artifacts.recipe import Recipe
 from reprl.errors import ReprlError
-from reprl.learning.canonical import run_canonical
-from reprl.learning.learner import learner
+from reprl.learning.learner import ReprlLearner, learner
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import cover, no_data, plan_visits
+from reprl.sources.exploration import cover, plan_visits
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.optimism import UNSURE, find_unknown
 from reprl.sources.parallel import GenerativeModel
+from reprl.sources.protocol import no_data
 from tests.statistics import FALSE_ALARM, exceeds
 from tests.test_blackbox import Stairs
 
@@ -213,7 +213,7 @@ def test_a_budget_pays_for_pooled_calls() -> None:
     model = GenerativeModel(mdp, 1)
     ours = learner(access="generative")
     assert ours.least(model) == 12
-    run_canonical(model, SharedKey(1), Settings(access="generative"), spend=12 * 50)
+    ReprlLearner(Settings(access="generative"), 12 * 50).run(model, SharedKey(1))
     assert model.ledger.samples == 12 * 50
 
 

@@ -11,12 +11,12 @@ from reprl.assurance.certificate import HALFWAY, make_certificate, witness_of
 from reprl.assurance.verdict import judge, prepare
 from reprl.canonical.choice import Rule, choose, follow, make_rule
 from reprl.learning.learner import learn
-from reprl.learning.rounds import call, doubling
 from reprl.mdp.dynamics import true_dynamics
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.sources.parallel import GenerativeModel
+from reprl.sources.parallel import GenerativeModel, call
+from reprl.sources.source import doubling
 
 
 def _rule(mdp: TabularMDP, shared_seed: int) -> Rule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from reprl.errors import check_choice, check_real
 
@@ -45,3 +46,25 @@ class Guarantee:
             f"disagreement ≤ {self.rho:.3g}, suboptimality ≤ {self.epsilon:.3g} "
             f"with probability ≥ {1 - self.delta:.3g} [{self.status}: {self.source}]"
         )
+
+
+class Asked(NamedTuple):
+    """What a run is asked for: the policy is within ε of the best but with probability δ, two runs differ with ρ."""
+
+    epsilon: float
+    rho: float
+    delta: float
+
+    @property
+    def failure(self) -> float:
+        """δ of an induction: at most ρ, since a failure may also make two runs differ."""
+        return min(self.delta, self.rho)
+
+    @property
+    def certified_delta(self) -> float:
+        """δ of a certificate that keeps both promises: accuracy with δ, and agreement of two with ρ = 2δ."""
+        return min(self.delta, self.rho / 2.0)
+
+    def promise(self, status: str, source: str) -> Guarantee:
+        """Return the asked figures with a status."""
+        return Guarantee(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status=status, source=source)

@@ -11,13 +11,13 @@ from reprl.assurance.concentration import GRID
 from reprl.assurance.verdict import Verdict, judge, prepare
 from reprl.canonical.choice import Rule, follow, make_rule
 from reprl.errors import DocumentError, InputError, check_choice, check_int, check_probability, quote
-from reprl.learning.rounds import FIRST, doubling
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
+from reprl.sources.source import FIRST, doubling
 
 SOURCES = {
     "calls": "parallel calls, one martingale for each comparison",

@@ -17,13 +17,13 @@ import numpy as np
 from reprl.errors import check_real
 from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, suited
 from reprl.learning.practical_parallel import plan_calls
-from reprl.learning.rounds import FIRST
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import check_access, episode_steps, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel
+from reprl.sources.source import FIRST
 
 STORED = {
     "generative": (

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from reprl.canonical.gaps import value_spread
+from reprl.execution.settings import Progress
 from reprl.guarantee import Guarantee
 from reprl.learning.protocol import Run
-from reprl.learning.rounds import Progress, check_limit
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import empirical_dynamics
@@ -17,6 +17,7 @@ from reprl.paper.full import run_full
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.randomness import SharedKey
 from reprl.sources.protocol import check_model
+from reprl.sources.source import check_limit
 
 
 def run_full_algorithm(

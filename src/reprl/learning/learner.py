@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.assurance.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
+from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
 from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
+from reprl.execution.settings import Execution
 from reprl.execution.terminal import open_card, visible
 from reprl.learning.accuracy import with_rescaled_epsilon
-from reprl.learning.canonical import run_canonical, source, with_hint
+from reprl.learning.canonical import PROOF, learn_canonical
 from reprl.learning.full import run_full_algorithm
 from reprl.learning.practical_episodic import practical_run, run_episodic
 from reprl.learning.practical_parallel import run_generative
@@ -26,9 +28,10 @@ from reprl.mdp.catalogue import truncate
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
-from reprl.randomness import SharedKey, fresh_seed
+from reprl.randomness import SharedKey, check_shared_key, fresh_seed
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.opening import unit_of
 from reprl.sources.protocol import check_model
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
@@ -155,7 +158,6 @@ def learn(
     ):
         limit_time(model, timeout)
         run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
-    run = run if isinstance(world, TabularMDP) else with_hint(run)
     return _result(run, model, key, world, time.perf_counter() - began)
 
 
@@ -337,21 +339,8 @@ class ReprlLearner:
     ) -> Run:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
         if self.settings.rule == "canonical":
-            if self.samples is not None:
-                parallel = self.access == "generative"
-                unit = self._unit(model) if parallel else model.samples_per_episode
-                number_within(self.samples, int(unit), "one parallel call" if parallel else "one episode")
-            return run_canonical(
-                model,
-                shared_key,
-                self.settings,
-                max_samples=self.max_samples,
-                spend=self.samples,
-                candidate=self.candidate,
-                certify=self.certify,
-                workers=workers,
-                checkpoint=checkpoint,
-                progress=progress,
+            return self._run_canonical(
+                model, shared_key, Execution(workers=workers, checkpoint=checkpoint, progress=progress)
             )
         if self.settings.whole:
             if checkpoint is not None:
@@ -363,6 +352,27 @@ class ReprlLearner:
             return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
         how = {"max_samples": self.max_samples, "workers": workers, "checkpoint": checkpoint, "progress": progress}
         return run_episodic(model, shared_key, settings, **how)
+
+    def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
+        settings, asked = self.settings, self.settings.asked
+        stop: StopRule = Rehearsed(asked, execution)
+        if self.samples is not None:
+            check_model(model, self.access, self.name, masked=True)
+            pooled = bool(settings.pooling(model).stationary)
+            number_within(self.samples, *unit_of(model, settings.access, pooled=pooled))
+            stop = Budget(asked)
+        if self.certify:
+            stop = Certified(asked, check_shared_key(shared_key).seed, stop)
+        return learn_canonical(
+            model,
+            shared_key,
+            settings,
+            stop,
+            execution,
+            candidate=self.candidate,
+            limit=self.max_samples if self.samples is None else self.samples,
+            proof=PROOF if self.certify else None,
+        )
 
     def within(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""
@@ -378,7 +388,7 @@ class ReprlLearner:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
         check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
         if self.access == "generative":
-            return int(source(model, self.settings.pooling(model)).samples_per_call)
+            return unit_of(model, self.access, pooled=bool(self.settings.pooling(model).stationary))[0]
         if self.settings.rule == "canonical":
             return int(model.samples_per_episode * model.n_states * model.n_actions)
         run = practical_run(model.n_states, model.n_actions, model.horizon)

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, Unpack
-
-import numpy as np
+from typing import Any, Unpack
 
 from reprl.assurance.coverage import find_coverage
-from reprl.assurance.rehearsal import Answer, Rehearsal, rehearse
-from reprl.canonical.choice import Choice, Rule, choose, follow, make_rule, with_key
-from reprl.canonical.gaps import find_gaps, value_spread
-from reprl.canonical.preferred import decided_cells
-from reprl.canonical.supported import Supported, Thresholds, draw_thresholds, find_supported, weigh_unknown_states
+from reprl.assurance.stopping import Rehearsed
+from reprl.canonical.bound import LogReader
 from reprl.errors import InputError, check_int
-from reprl.guarantee import Guarantee
+from reprl.execution.settings import Execution
+from reprl.learning.canonical import bind_rule, canonical_run
 from reprl.learning.learner import LearnResult, check_options, make_settings
+from reprl.learning.loop import run_loop
 from reprl.learning.protocol import Run
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.criterion import check_discount
-from reprl.mdp.dynamics import Data
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
-from reprl.mdp.tiers import Tiers
-from reprl.randomness import DataStream, SharedKey, check_shared_key, fresh_seed
+from reprl.randomness import DataStream, SharedKey, fresh_seed
 from reprl.sources.environment import printable_labels
 from reprl.sources.gymnasium.model import REWARD_STEP
 from reprl.sources.logs.label_encoding import find_labels, read_allowed
-from reprl.sources.logs.read import Log, read_log
+from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec, check_labels, labels_allowed
 from reprl.sources.logs.tables import Table, open_table
-
-LEAST = 100
-"""Episodes, or pieces of them where there is no last step, from which on a rehearsal says anything: redrawn logs of one
-episode are all alike."""
 
 
 def learn_log(
@@ -152,17 +142,16 @@ def learn_spec(
     settings = settings.numbered(spec.actions, spec.n_actions).pooling(spec.environment({}))
     _check_endless(spec, settings)
     table = open_table(log, columns)
-    seen = read_log(table, spec, pooled=bool(settings.stationary))
-    data_seed = seed_of(seen.data)
-    run = run_logged(seen, spec, key, settings, data_seed=data_seed, candidate=candidate)
+    source = LogSource(table, spec, pooled=bool(settings.stationary))
+    run = _learn_source(source, spec, key, settings, candidate)
     world = spec.environment(table.columns if published is None else published)
     ready = replace(run, policy=Policy(run.policy, Interface(printable_labels(world.labels))))
     return LearnResult(
         **{field.name: getattr(ready, field.name) for field in fields(ready)},
-        samples=seen.rows,
-        episodes=seen.episodes,
+        samples=source.ledger.samples,
+        episodes=source.ledger.episodes,
         shared_seed=key.seed,
-        data_seed=data_seed,
+        data_seed=source.data_seed,
         environment=world,
         seconds=time.perf_counter() - began,
     )
@@ -180,49 +169,10 @@ def _check_endless(spec: LogSpec, settings: Settings) -> None:
         raise InputError("stationary must be True, or left out, for a log with a discount, got False")
 
 
-def seed_of(data: Data) -> int:
-    """Return the data seed of a log: a hash of its counts, the same for the same episodes in any order of the file."""
-    parts = (b"reprl-log 1\n", data.counts.digest.encode(), data.starts.astype("<i8").tobytes())
-    return int.from_bytes(hashlib.sha256(b"".join(parts)).digest()[:8], "little")
-
-
-class _LogRule(NamedTuple):
-    """f(ξ, ·) of a log's law."""
-
-    rule: Rule
-    thresholds: Thresholds
-    ended: int
-
-    @classmethod
-    def make(cls, rule: Rule, spec: LogSpec) -> _LogRule:
-        return cls(rule, draw_thresholds(rule.key, spec.support, spec.reach), spec.ended)
-
-    def choose(self, data: Data) -> tuple[Supported, Choice]:
-        found = find_supported(data, self.thresholds, self.ended)
-        return found, choose(self.rule, found.dynamics)
-
-    def policy(self, data: Data) -> Policy:
-        return self.choose(data)[1].policy
-
-
-def run_logged(
-    log: Log,
-    spec: LogSpec,
-    shared_key: SharedKey,
-    settings: Settings,
-    *,
-    data_seed: int,
-    candidate: tuple[str, int] | None = None,
+def _learn_source(
+    source: LogSource, spec: LogSpec, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None
 ) -> Run:
     """Choose, and rehearse the choice on logs redrawn by whole episodes.
-
-    Args:
-        log: as it was read.
-        spec: what it is a log of.
-        shared_key: ξ.
-        settings: accuracy, replicability and preference.
-        data_seed: of the private streams that redraw it.
-        candidate: that a recipe has published: the run follows it.
 
     Guarantee:
         Status "rehearsed" if the rehearsal passed and the policy loses less than ε in the model, with what hardly known
@@ -233,74 +183,17 @@ def run_logged(
         Shared, at shared_key.derive("rule"), as ``choose`` and ``draw_thresholds`` say. Data: streams (data seed,
         "rehearsal/log/…") and ("off-policy/…").
     """
-    rule = _rule(check_shared_key(shared_key).derive("rule"), spec, settings)
-    mine = _LogRule.make(rule if candidate is None else follow(rule, *candidate), spec)
-    found, choice = mine.choose(log.data)
-
-    def team(fresh: SharedKey | None, share: int, draw: int) -> Answer:
-        other = mine if fresh is None else _LogRule.make(with_key(rule, fresh), spec)
-        _, chosen = other.choose(log.blocks.redraw(share, draw))
-        return Answer(chosen.policy, chosen.value + chosen.loss)
-
-    stream, afresh = DataStream(data_seed, "rehearsal/log"), candidate is None
-    rehearsal = rehearse(team, choice.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream, pairs=afresh)
-    decided = decided_cells(found.dynamics.occupancy(choice.policy.table), rule.floor, choice.kind) & (found.known > 0)
-    decided[:, spec.ended] = False
-    unknown, stream = weigh_unknown_states(found), DataStream(data_seed, "off-policy")
-    followed, drift = candidate is not None, _drift(log, spec)
-    promise = _promise(choice, rehearsal, unknown, settings, log.blocks.number, followed=followed)
-    if drift:
-        promise = settings.promise_nothing_for(drift, spec.criterion.either("stationary=True", "a discount"))
-    return Run(
-        policy=choice.policy,
-        guarantee=promise,
-        settings=settings,
-        tiers=Tiers.from_levels(np.where(decided, 1, 2), 2),
-        counts=log.data.counts,
-        values=find_gaps(found.dynamics, rule.order).value,
-        choice=choice,
-        rehearsal=rehearsal,
-        spread=value_spread(found.dynamics._replace(tried=found.full)),  # a price is nothing that a policy loses
-        followed=followed,
-        drift=drift,
-        coverage=find_coverage(log, choice.policy, decided, mine.policy, unknown=unknown, stream=stream),
-    )
-
-
-def _drift(log: Log, spec: LogSpec) -> str:
-    """Say what contradicts that the log's steps are alike, where they were pooled, if anything does."""
-    return "" if log.steps is None else log.steps.judge().drift(spec.environment({}).labels)
-
-
-def _rule(key: SharedKey, spec: LogSpec, settings: Settings) -> Rule:
     spec.criterion.check_epsilon(settings.epsilon)
-    shape = (spec.horizon, spec.n_states, spec.n_actions)
-    preference = settings.numbered((), spec.n_actions).preference
-    criterion, steady = spec.criterion, bool(settings.stationary)
-    return make_rule(key, shape, epsilon=settings.epsilon, preference=preference, steady=steady, criterion=criterion)
-
-
-def _promise(
-    choice: Choice, rehearsal: Rehearsal, unknown: float, settings: Settings, blocks: int, *, followed: bool
-) -> Guarantee:
-    """What was asked for, with the unknown added to ε, if the rehearsal passed; otherwise nothing, and why."""
-    if rehearsal.passed and choice.loss < settings.epsilon and blocks >= LEAST:
-        source = f"{rehearsal}; against policies that keep to actions which the log supports (docs/logs.md)"
-        if followed:
-            source += "; it follows the recipe's candidate, while ρ speaks of choosing afresh"
-        return Guarantee(
-            rho=settings.rho,
-            delta=settings.delta,
-            epsilon=settings.epsilon + unknown,
-            status="rehearsed",
-            source=source,
-        )
-    if choice.loss >= settings.epsilon:
-        why = f"the policy loses {choice.loss:.3g} by its own data"
-    elif rehearsal.error >= settings.epsilon:
-        why = f"the best value is only known to a standard deviation of {rehearsal.error:.3g}"
-    elif not rehearsal.passed:
-        why = f"only {rehearsal}"
-    else:
-        why = f"it can be redrawn from {blocks} episodes, where {LEAST} are the fewest that show how logs differ"
-    return settings.promise("none", f"the log is too short to be sure: {why}")
+    sizes, reader = (spec.n_states, spec.n_actions), LogReader(spec.support, spec.reach, (spec.ended,))
+    rule = bind_rule(shared_key, spec.criterion, sizes, settings, reader, candidate)
+    outcome = run_loop(source, rule, Rehearsed(settings.asked, Execution()))
+    found = outcome.judgement.found
+    coverage = find_coverage(
+        outcome.known.log,
+        found.policy,
+        rule.decided(found),
+        lambda data: rule.choose(data).policy,
+        unknown=rule.doubts(outcome.data, found, settings.delta).slack,
+        stream=DataStream(source.data_seed, "off-policy"),
+    )
+    return replace(canonical_run(settings, rule, outcome), coverage=coverage)

@@ -1,27 +1,28 @@
-"""What both learners of the rule "sampled" share: how they decide, when they may stop, what they promise."""
+"""What both practical learners of the paper's rule share: how they decide, when they may stop, what they promise."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reprl.assurance.rehearsal import Rehearsal
+from reprl.assurance.stopping import Judgement, Round, ask_teams, not_passed
+from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
+from reprl.learning.loss import best_value, policy_loss_bound
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
+from reprl.mdp.dynamics import Data
+from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.randomness import SharedKey
 
 CLEARLY = 2.0
 """A loss that is above ε by so many standard deviations of V* will not go away with more data."""
-
-
-class Verdict(NamedTuple):
-    """What a run knows of its policy after a round."""
-
-    rehearsal: Rehearsal
-    loss: float
-    """V* − V^π in the run's own data."""
 
 
 def decide(key: SharedKey, counts: Counts, tiers: Tiers, settings: Settings) -> Induction:
@@ -41,24 +42,68 @@ def decide(key: SharedKey, counts: Counts, tiers: Tiers, settings: Settings) -> 
     )
 
 
-def may_stop(verdict: Verdict, epsilon: float) -> bool:
-    """Whether more data would be of no use: second teams agree, and the loss is at most ε, or clearly above it."""
-    over = verdict.loss - epsilon
-    return verdict.rehearsal.passed and (over <= 0.0 or over > CLEARLY * verdict.rehearsal.error)
+class Induced(NamedTuple):
+    """What the induction makes of data."""
+
+    induction: Induction
+    best: float
+    """V* from the start, in the data; optimistic of what is unseen."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy."""
+        return self.induction.policy
 
 
-def rehearsed_promise(settings: Settings, verdict: Verdict) -> Guarantee:
-    """What was asked for, if the rehearsal passed and the run's own data put the loss at ε or less; else nothing."""
-    rehearsal = verdict.rehearsal
-    if verdict.loss > settings.epsilon:
-        return settings.promise("none", f"this run's own data put the loss at {verdict.loss:.3g}")
-    if rehearsal.passed:
-        return settings.promise("rehearsed", f"{rehearsal} (docs/rehearsal.md)")
-    if rehearsal.error >= settings.epsilon:
-        why = f"the best value is only known to a standard deviation of {rehearsal.error:.3g}"
-    else:
-        why = f"only {rehearsal}"
-    return settings.promise("none", f"out of samples before it was sure: {why}")
+class InductionRule(NamedTuple):
+    """The paper's induction on one partition, as a rule of the loop."""
+
+    key: SharedKey
+    tiers: Tiers
+    settings: Settings
+    followed: bool = False
+
+    def choose(self, data: Data) -> Induced:
+        """Decide on data."""
+        return Induced(decide(self.key, data.counts, self.tiers, self.settings), best_value(data))
+
+    def under(self, key: SharedKey) -> InductionRule:
+        """Return the same rule under another key."""
+        return self._replace(key=key)
+
+    def wanted(self, found: Induced) -> NDArray[np.float64]:
+        """All cells alike."""
+        return np.ones(found.induction.values[:-1].shape)
+
+
+@dataclass(frozen=True)
+class PracticalRehearsed:
+    """Stop when simulated second teams agree, and the loss is at most ε, or clearly above it: more data are of no use.
+
+    Guarantee:
+        Status "rehearsed" if the rehearsal passed and the run's own data put the loss at ε or less, otherwise "none".
+    """
+
+    settings: Settings
+    execution: Execution
+
+    def judge(self, now: Round) -> Judgement:
+        """Rehearse the round."""
+        found, asked = now.found, self.settings.asked
+        rehearsal = ask_teams(now, found.policy, asked, self.execution)
+        over = (loss := policy_loss_bound(now.known.data, found.policy)) - asked.epsilon
+        enough = rehearsal.passed and (over <= 0.0 or over > CLEARLY * rehearsal.error)
+        guarantee = self._promise(rehearsal, loss, now.source.ran_out)
+        return Judgement(enough, found, guarantee, rehearsal=rehearsal)
+
+    def _promise(self, rehearsal: Rehearsal, loss: float, ran_out: str) -> Guarantee:
+        asked = self.settings.asked
+        if loss > asked.epsilon:
+            return asked.promise("none", f"this run's own data put the loss at {loss:.3g}")
+        why = not_passed(rehearsal, asked.epsilon)
+        if why:
+            return asked.promise("none", f"{ran_out}: {why}")
+        return asked.promise("rehearsed", f"{rehearsal} (docs/rehearsal.md)")
 
 
 def by_hand(settings: Settings, what: str) -> Guarantee:

@@ -17,32 +17,35 @@ team draws the runs of every length anew, with replacement, and the records anew
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.rehearsal import Answer, kept_rehearsal, rehearse
+from reprl.assurance.rehearsal import Rehearsal
+from reprl.assurance.stopping import Judgement, Round
 from reprl.canonical.gaps import value_spread
+from reprl.execution.settings import Execution, Progress
 from reprl.guarantee import Guarantee
-from reprl.learning.loss import best_value, ignoring_cost, policy_loss_bound
-from reprl.learning.practical import Verdict, by_hand, decide, may_stop, rehearsed_promise
+from reprl.learning.loop import run_loop
+from reprl.learning.loss import best_value, ignoring_cost
+from reprl.learning.practical import PracticalRehearsed, by_hand, decide
 from reprl.learning.protocol import Run
-from reprl.learning.rounds import Progress, check_limit, most_of, telling
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
+from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.paper.q_explore import explore
 from reprl.paper.rep_explore import Stage, draw_ignored
 from reprl.paper.rep_level_explore import Explored, find_partition, stack_tiers
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.paper.runs import Exploration, RunSettings, join, resample_missed
-from reprl.randomness import DataStream, SharedKey, check_shared_key
-from reprl.sources.exploration import no_data
-from reprl.sources.protocol import Episodic, check_model
+from reprl.randomness import SharedKey, check_shared_key
+from reprl.sources.protocol import Episodic, check_model, no_data
+from reprl.sources.source import LIMITS, RAN_OUT, Wanted, check_limit, most_samples
 from reprl.storage.checkpoints import Checkpoint
 
 EPISODES_PER_CELL = 32
@@ -99,8 +102,9 @@ def run_episodic(
     key = check_shared_key(shared_key)
     criterion_of(model).check_epsilon(settings.epsilon)
     if settings.runs is None:
-        return _run_rounds(model, key, settings, max_samples, workers, checkpoint, progress)
-    spec = settings.coupling_spec(model.n_states * model.horizon, 2)
+        execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
+        return _run_rounds(model, key, settings, max_samples, execution)
+    grade = settings.coupling_spec(model.n_states * model.horizon, 2)
     run = practical_run(model.n_states, model.n_actions, model.horizon)
     stages = (Stage(run=run, partition_runs=settings.runs, data_runs=0, quotas=(QUOTAS,)),)
     check_limit(max_samples, sum(stage.episodes() for stage in stages) * model.samples_per_episode)
@@ -121,146 +125,207 @@ class _Found(NamedTuple):
     cost: float
     """What ignoring it costs."""
     induction: Induction
+    best: float
+    """V* from the start, in the data."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy."""
+        return self.induction.policy
 
 
-def _find(
-    key: SharedKey, means: list[NDArray[np.float64]], data: Data, settings: Settings, last: int = LENGTHS - 1
-) -> _Found | None:
-    """Return f(ξ, ·), or None where it needs runs of a length that nobody has made.
+class _Needs(NamedTuple):
+    """Stands where f(ξ, ·) needs runs of a length that nobody has made."""
 
-    Args:
-        key: ξ.
-        means: for each length, how many quotas runs missed, (H, S), on average.
-        data: all records.
-        settings: as they are.
-        last: the length that is taken whatever it costs.
-
-    Randomness:
-        Shared, at key.derive("explore", "level", length, "ignore", 1), without "level" and the number at the first
-        length, ("enough", length) and ("decide").
-    """
-    low, high = IGNORED
-    for length, mean in enumerate(means):
-        place = key.derive("explore") if length == 0 else key.derive("explore").derive("level", length)
-        ignored = draw_ignored(place.derive("ignore", 1), mean / len(QUOTAS), settings.coupling_spec(mean.size, 2))
-        tiers = stack_tiers(ignored[None])
-        cost = ignoring_cost(data, tiers)
-        share = low * (high / low) ** float(key.derive("enough", length).uniforms(1)[0])
-        if length >= last or cost <= share * settings.epsilon:
-            return _Found(length, tiers, ignored, cost, decide(key, data.counts, tiers, settings))
-    return None
+    best: float
+    policy: None = None
 
 
-class _Explorer:
+class _Read(NamedTuple):
+    """What f reads of exploration runs."""
+
+    means: list[NDArray[np.float64]]
+    """For each length, how many quotas runs missed, (H, S), on average."""
+    data: Data
+    """All records."""
+    last: int
+    """The length that is taken whatever it costs."""
+
+
+class _Rule(NamedTuple):
+    """f(ξ, ·) of exploration runs, as a rule of the loop."""
+
+    key: SharedKey
+    settings: Settings
+    followed: bool = False
+
+    def choose(self, read: _Read) -> _Found | _Needs:
+        """Return f(ξ, ·).
+
+        Randomness:
+            Shared, at key.derive("explore", "level", length, "ignore", 1), without "level" and the number at the first
+            length, ("enough", length) and ("decide").
+        """
+        low, high = IGNORED
+        settings, data = self.settings, read.data
+        for length, mean in enumerate(read.means):
+            place = self.key.derive("explore")
+            place = place if length == 0 else place.derive("level", length)
+            ignored = draw_ignored(place.derive("ignore", 1), mean / len(QUOTAS), settings.coupling_spec(mean.size, 2))
+            tiers = stack_tiers(ignored[None])
+            cost = ignoring_cost(data, tiers)
+            share = low * (high / low) ** float(self.key.derive("enough", length).uniforms(1)[0])
+            if length >= read.last or cost <= share * settings.epsilon:
+                induction = decide(self.key, data.counts, tiers, settings)
+                return _Found(length, tiers, ignored, cost, induction, best_value(data))
+        return _Needs(best_value(data))
+
+    def under(self, key: SharedKey) -> _Rule:
+        """Return the same rule under another key."""
+        return self._replace(key=key)
+
+    def wanted(self, found: _Found) -> NDArray[np.float64]:
+        """Nothing: exploration runs find their own way."""
+        return np.zeros(0)
+
+
+class _Runs(NamedTuple):
     """Exploration runs of every length that a run has needed so far."""
 
-    def __init__(
-        self, model: Episodic, most: int, workers: int, checkpoint: Checkpoint | None, progress: Progress | None
-    ) -> None:
-        self.seen: list[Exploration] = []
-        self.data = no_data(model)
-        self.spent = False
-        """Whether the limit on samples kept some runs from being made."""
-        self._model, self._workers, self._progress = model, workers, progress
-        self.checkpoint = checkpoint
-        self._end = model.ledger.samples + most
+    seen: tuple[Exploration, ...]
+    data: Data
+    round: int = 0
+    spent: bool = False
+    """Whether the limit on samples kept some runs from being made."""
+    last: int = LENGTHS - 1
+    """The length that is taken whatever it costs."""
 
-    def bring(self, length: int, runs: int, phase: str) -> None:
-        """Make runs of a length until there are so many, or as many as the limit allows."""
-        model = self._model
-        settings = practical_run(model.n_states, model.n_actions, model.horizon, length)
-        wanted = runs - (self.seen[length].runs if length < len(self.seen) else 0)
-        affordable = (self._end - model.ledger.samples) // (settings.episodes * model.samples_per_episode)
-        self.spent |= affordable < wanted
-        if min(wanted, affordable) < 1:
-            return
-        more = explore(
-            model,
-            settings,
-            min(wanted, affordable),
-            quotas=QUOTAS,
-            purpose=f"{length}/{phase}",
-            workers=self._workers,
-            checkpoint=self.checkpoint,
-            progress=None if self._progress is None else telling(self._progress, f"{phase}, length {length + 1}"),
-        )
-        if length < len(self.seen):
-            self.seen[length] = join(self.seen[length], more)
-        else:
-            self.seen.append(more)
-        self.data += Data(more.counts, more.starts)
+    @property
+    def name(self) -> str:
+        """The number of the round."""
+        return str(self.round)
 
     @property
     def means(self) -> list[NDArray[np.float64]]:
         """For each length, how many quotas runs missed, (H, S), on average."""
         return [seen.missed.sum(axis=0) / seen.runs for seen in self.seen]
 
+    def estimate(self) -> _Read:
+        """Return what f reads."""
+        return _Read(self.means, self.data, self.last)
+
+    def redraw(self, share: int, key: int) -> _Read:
+        """Draw the runs of every length anew, with replacement, and the records anew given their numbers."""
+        lanes = int(np.prod(self.data.counts.outcomes.shape)) + 1  # lanes below are those of the records and starts
+        means = [resample_missed(seen, share, key, lanes + length) for length, seen in enumerate(self.seen)]
+        return _Read(means, redraw_data(self.data, share, key), self.last)
+
+    def certificate_source(self) -> None:
+        """None: no certificate covers laws."""
+
+
+class ExplorationRuns:
+    """Exploration runs as a DataSource; a unit is a run of each length that the rule needs."""
+
+    ran_out, claim = RAN_OUT, ""
+
+    def __init__(self, model: Episodic, rule: _Rule, execution: Execution) -> None:
+        self.ledger, self.data_seed = model.ledger, model.data_seed
+        self._model, self._rule, self._execution, self._end = model, rule, execution, 0
+
+    def sizes(self, limit: int | None) -> list[int]:
+        """Return the numbers of runs; the limit ends them by itself."""
+        model = self._model
+        shortest = practical_run(model.n_states, model.n_actions, model.horizon).episodes * model.samples_per_episode
+        usual = LIMITS["black box" if model.arrays is None else "tables"]
+        self._end = model.ledger.samples + most_samples(limit, usual, shortest)
+        return [FIRST_RUNS << number for number in range(30)]
+
+    def empty(self) -> _Runs:
+        """Return what is known before the first run."""
+        return _Runs((), no_data(self._model))
+
+    def gather(self, known: _Runs, size: int, wanted: Wanted | None) -> _Runs:
+        """Make runs of the first length until there are so many, and of each next one as long as the rule needs it."""
+        known = known._replace(round=known.round + 1)
+        for length in range(LENGTHS):
+            known = self._bring(known, length, size)
+            if known.spent:
+                return known._replace(last=len(known.seen) - 1)
+            found = self._rule.choose(known.estimate())
+            if isinstance(found, _Found) and found.length <= length:
+                break
+        return known
+
+    def _bring(self, known: _Runs, length: int, runs: int) -> _Runs:
+        """Make runs of a length until there are so many, or as many as the limit allows."""
+        model, seen, phase = self._model, list(known.seen), f"round {known.round}"
+        settings = practical_run(model.n_states, model.n_actions, model.horizon, length)
+        wanted = runs - (seen[length].runs if length < len(seen) else 0)
+        affordable = (self._end - model.ledger.samples) // (settings.episodes * model.samples_per_episode)
+        known = known._replace(spent=known.spent or affordable < wanted)
+        if min(wanted, affordable) < 1:
+            return known
+        tell = self._execution.progress
+        more = explore(
+            model,
+            settings,
+            min(wanted, affordable),
+            quotas=QUOTAS,
+            purpose=f"{length}/{phase}",
+            workers=self._execution.workers,
+            checkpoint=self._execution.checkpoint,
+            progress=None if tell is None else partial(tell, f"{phase}, length {length + 1}"),
+        )
+        seen[length:] = [join(seen[length], more) if length < len(seen) else more, *seen[length + 1 :]]
+        return known._replace(seen=tuple(seen), data=known.data + Data(more.counts, more.starts))
+
+    def drift(self, known: _Runs) -> str:
+        """Nothing: steps are kept apart."""
+        return ""
+
+    shortage = hint = drift
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """As ``PracticalRehearsed``, and when the limit on samples is reached."""
+
+    rehearsed: PracticalRehearsed
+
+    def judge(self, now: Round) -> Judgement:
+        """Rehearse; a run out of samples that ignores too much promises nothing."""
+        found, settings = self.rehearsed.judge(now), self.rehearsed.settings
+        if not now.known.spent:
+            return found
+        if now.found.cost > IGNORED[1] * settings.epsilon:
+            why = f"{now.source.ran_out}: what was hardly explored could be worth {now.found.cost:.3g}"
+            found = found._replace(guarantee=settings.promise("none", why))
+        return found._replace(enough=True)
+
 
 def _run_rounds(
-    model: Episodic,
-    key: SharedKey,
-    settings: Settings,
-    max_samples: int | None,
-    workers: int,
-    checkpoint: Checkpoint | None,
-    progress: Progress | None,
+    model: Episodic, key: SharedKey, settings: Settings, max_samples: int | None, execution: Execution
 ) -> Run:
     """Explore, find, rehearse; again with twice the runs."""
-    shortest = practical_run(model.n_states, model.n_actions, model.horizon).episodes * model.samples_per_episode
-    explorer = _Explorer(model, most_of(model, "episodic", max_samples, shortest), workers, checkpoint, progress)
-    number, last = 0, LENGTHS - 1
-    while True:
-        number += 1
-        found = None
-        for length in range(LENGTHS):
-            explorer.bring(length, FIRST_RUNS * 2 ** (number - 1), f"round {number}")
-            if explorer.spent:
-                last = len(explorer.seen) - 1
-            found = _find(key, explorer.means, explorer.data, settings, last)
-            if found is not None and (found.length <= length or explorer.spent):
-                break
-        assert found is not None  # the last length is taken whatever it costs
-        stream = DataStream(model.data_seed, f"rehearsal/{number}")
-        verdict = _rehearse(key, explorer, found, settings, last, stream)
-        if may_stop(verdict, settings.epsilon) or explorer.spent:
-            break
-    guarantee = rehearsed_promise(settings, verdict)
-    if explorer.spent and found.cost > IGNORED[1] * settings.epsilon:
-        why = f"what was hardly explored could be worth {found.cost:.3g}"
-        guarantee = settings.promise("none", f"out of samples before it was sure: {why}")
-    seen = explorer.seen[found.length]
+    rule, stop = _Rule(key, settings), _Stop(PracticalRehearsed(settings, execution))
+    outcome = run_loop(ExplorationRuns(model, rule, execution), rule, stop, max_samples)
+    known, found = outcome.known, outcome.judgement.found
+    seen = known.seen[found.length]
     explored = Explored(
         found.tiers,
-        explorer.data.counts,
-        explorer.means[found.length][None] / len(QUOTAS),
+        known.data.counts,
+        known.means[found.length][None] / len(QUOTAS),
         found.ignored[None],
         first_value=seen.first_value,
         starts=seen.starts,
         length=found.length,
     )
-    return _finish(settings, explored, found.induction, guarantee, verdict)
-
-
-def _rehearse(
-    key: SharedKey, explorer: _Explorer, found: _Found, settings: Settings, last: int, stream: DataStream
-) -> Verdict:
-    """Ask simulated second teams, whose runs, records, length and partition are their own; and the loss."""
-    data, policy = explorer.data, found.induction.policy
-    lanes = int(np.prod(data.counts.outcomes.shape)) + 1  # lanes below are those of the records and starts
-
-    def team(fresh: SharedKey | None, share: int, draw: int) -> Answer:
-        own = redraw_data(data, share, draw)
-        means = [resample_missed(seen, share, draw, lanes + length) for length, seen in enumerate(explorer.seen)]
-        other = _find(fresh or key, means, own, settings, last)
-        return Answer(None if other is None else other.induction.policy, best_value(own))
-
-    make = partial(rehearse, team, policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
-    rehearsal = kept_rehearsal(explorer.checkpoint, stream, make)
-    return Verdict(rehearsal, policy_loss_bound(data, policy))
+    return _finish(settings, explored, found.induction, outcome.judgement.guarantee, outcome.judgement.rehearsal)
 
 
 def _finish(
-    settings: Settings, explored: Explored, induction: Induction, guarantee: Guarantee, verdict: Verdict | None
+    settings: Settings, explored: Explored, induction: Induction, guarantee: Guarantee, rehearsal: Rehearsal | None
 ) -> Run:
     """Put the result together."""
     # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
@@ -272,7 +337,7 @@ def _finish(
         tiers=explored.tiers,
         counts=explored.counts,
         values=induction.values,
-        rehearsal=None if verdict is None else verdict.rehearsal,
+        rehearsal=rehearsal,
         spread=value_spread(empirical_dynamics(Data(explored.counts, explored.starts))),
         induction=induction._replace(guarantee=unproven),
         explored=explored,

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
+from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.gaps import value_spread
 from reprl.errors import InputError
+from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
-from reprl.learning.loss import best_value, policy_loss_bound
-from reprl.learning.practical import Verdict, by_hand, decide, may_stop, rehearsed_promise
+from reprl.learning.loop import run_loop
+from reprl.learning.practical import InductionRule, PracticalRehearsed, by_hand, decide
 from reprl.learning.protocol import Run
-from reprl.learning.rounds import FIRST, call, check_limit, doubling, most_of
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
-from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
+from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import paper_calls
 from reprl.paper.rep_rl_bandit import Induction
-from reprl.randomness import DataStream, SharedKey, check_shared_key
-from reprl.sources.exploration import no_data
+from reprl.randomness import SharedKey, check_shared_key
+from reprl.sources.parallel import ParallelCalls, call
 from reprl.sources.protocol import Parallel, check_model
+from reprl.sources.source import check_limit
 from reprl.storage.checkpoints import Checkpoint
 
 
@@ -85,36 +84,10 @@ def run_generative(
         induction = decide(key, data.counts, tiers, settings)
         return _finish(settings, data, induction, None, promise(settings, induction.guarantee))
     criterion_of(model).check_epsilon(settings.epsilon)
-    unit = model.samples_per_call
-    data = no_data(model)
-    for number, size in enumerate(doubling(FIRST, most_of(model, "generative", max_samples, unit) // unit), 1):
-        data += call(model, size - int(data.starts.sum()))
-        induction = decide(key, data.counts, tiers, settings)
-        stream = DataStream(model.data_seed, f"rehearsal/{number}")
-        verdict = _rehearse(key, data, induction, settings, stream, checkpoint)
-        if may_stop(verdict, settings.epsilon):
-            break
-    return _finish(settings, data, induction, verdict.rehearsal, rehearsed_promise(settings, verdict))
-
-
-def _rehearse(
-    key: SharedKey,
-    data: Data,
-    induction: Induction,
-    settings: Settings,
-    stream: DataStream,
-    checkpoint: Checkpoint | None,
-) -> Verdict:
-    """Ask simulated second teams, and the data about the loss."""
-    tiers = Tiers.single(*induction.policy.actions.shape)
-
-    def team(fresh: SharedKey | None, share: int, draw: int) -> Answer:
-        own = redraw_data(data, share, draw)
-        return Answer(decide(fresh or key, own.counts, tiers, settings).policy, best_value(own))
-
-    make = partial(rehearse, team, induction.policy, rho=settings.rho, epsilon=settings.epsilon, stream=stream)
-    rehearsal = kept_rehearsal(checkpoint, stream, make)
-    return Verdict(rehearsal, policy_loss_bound(data, induction.policy))
+    rule, stop = InductionRule(key, tiers, settings), PracticalRehearsed(settings, Execution(checkpoint=checkpoint))
+    outcome = run_loop(ParallelCalls(model), rule, stop, max_samples)
+    found = outcome.judgement
+    return _finish(settings, outcome.data, found.found.induction, found.rehearsal, found.guarantee)
 
 
 def _finish(

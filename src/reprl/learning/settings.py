@@ -12,7 +12,7 @@ from reprl.coupling.custom import Coupling, Mechanism, check_custom
 from reprl.coupling.mechanisms import MECHANISMS
 from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
-from reprl.guarantee import Guarantee
+from reprl.guarantee import Asked, Guarantee
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
 from reprl.paper.rep_rl_bandit import Accuracy
@@ -142,6 +142,11 @@ class Settings:
                 )
 
     @property
+    def asked(self) -> Asked:
+        """What is asked for."""
+        return Asked(self.epsilon, self.rho, self.delta)
+
+    @property
     def boosted(self) -> bool:
         """Whether learners of ρ = 0.01 are boosted to ρ."""
         auto = self.constants == "scaled" or (self.constants == "paper" and self.access == "episodic")
@@ -223,11 +228,7 @@ class Settings:
 
     def promise(self, status: str, source: str) -> Guarantee:
         """Return the asked figures with a status."""
-        return Guarantee(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status=status, source=source)
-
-    def promise_nothing_for(self, drift: str, told: str = "stationary=True") -> Guarantee:
-        """Promise nothing, as data contradict what a run was told of its steps."""
-        return self.promise("none", f"the steps are not alike, though {told} says so: {drift}")
+        return self.asked.promise(status, source)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name, for recipes; functions of one's own as they are."""

@@ -8,20 +8,26 @@ the unknown could be worth too much, every other batch goes there instead.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.execution.pool import Crew
+from reprl.execution.settings import Progress
 from reprl.kernels import njit
-from reprl.mdp.counts import Counts, tally
+from reprl.mdp.counts import Counts
+from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.homogeneity import steps_alike
 from reprl.mdp.outcomes import step_forward
+from reprl.mdp.tabular import Labels
 from reprl.sources.black_box import play_batch
 from reprl.sources.episodes import walk
 from reprl.sources.optimism import find_unknown
-from reprl.sources.protocol import Episodic, Model, mask_of
+from reprl.sources.protocol import Episodic, Model, has_fixed_start, is_stationary, mask_of, no_data
+from reprl.sources.source import FIRST, LIMITS, RAN_OUT, TableSamples, Wanted, doubling, most_samples
 
 LEAST = 16
 """Episodes of a batch, at least."""
@@ -32,10 +38,107 @@ ALONE = 2048
 """Batches of a round that has to stand by itself: one for each cell, up to this."""
 
 
-def no_data(model: Model, *, pooled: bool = False) -> Data:
-    """Return what is known before the first sample; if steps are pooled, all that is added to it has to be."""
-    none = Data(tally([], _shape(model)), np.zeros(model.n_states, dtype=np.int64), mask_of(model))
-    return none.pool() if pooled else none
+class AdaptiveEpisodes:
+    """Episodes of policies that follow the data, as a DataSource; a unit is an episode.
+
+    Args:
+        model: the MDP in memory, or a black box.
+        crew: who plays a black box.
+        pooled: whether a sample counts at every step.
+        bearable: what under-sampled cells may be worth; while they could be worth more, every other batch goes there.
+        progress: called with the round, its episodes done and all its episodes.
+    """
+
+    ran_out, claim = RAN_OUT, "stationary=True"
+
+    def __init__(
+        self, model: Episodic, crew: Crew, *, pooled: bool, bearable: float, progress: Progress | None = None
+    ) -> None:
+        self.ledger, self.data_seed = model.ledger, model.data_seed
+        self.model, self.crew, self.pooled, self.bearable, self._progress = model, crew, pooled, bearable, progress
+
+    def sizes(self, limit: int | None) -> list[int]:
+        """Return the numbers of episodes, round by round; where steps are pooled, an episode tells about H cells."""
+        model = self.model
+        first = FIRST * model.n_states * model.n_actions
+        if self.pooled:
+            first = -(-first // model.horizon)
+        usual = LIMITS["black box" if model.arrays is None else "tables"]
+        unit = model.samples_per_episode
+        return list(doubling(first, most_samples(limit, usual, unit) // unit))
+
+    def empty(self) -> TableSamples:
+        """Return what is known before the first episode.
+
+        Steps that are pooled because the user says that they are alike are kept apart as well, to see. Whether they
+        contradict the user stops a run and takes its promise away; no choice depends on it.
+        """
+        told = self.pooled and not is_stationary(self.model)
+        none, steps = no_data(self.model, pooled=self.pooled), no_data(self.model).counts if told else None
+        return TableSamples(none, criterion_of(self.model), "episodes", has_fixed_start(self.model), steps=steps)
+
+    def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
+        """Play episodes until there are so many."""
+        steps = known.steps
+
+        def keep(more: Counts) -> None:
+            nonlocal steps
+            steps = None if steps is None else steps + more
+
+        tell, weight = self.tell(known), None if wanted is None else wanted()
+        more, how = size - known.size, {"bearable": self.bearable, "crew": self.crew}
+        data = cover(self.model, known.data, more, weight, progress=tell, keep=keep, **how)
+        return known._replace(data=data, round=known.round + 1, steps=steps)
+
+    def tell(self, known: TableSamples) -> Callable[[int, int], None] | None:
+        """Return what is told of the next round."""
+        return None if self._progress is None else partial(self._progress, f"round {known.round + 1}")
+
+    def drift(self, known: TableSamples) -> str:
+        """Say what shows that pooled steps are not alike, if anything does."""
+        return "" if known.steps is None else steps_alike(known.steps).drift(getattr(self.model, "labels", Labels()))
+
+    def shortage(self, known: TableSamples) -> str:
+        """Nothing: a rehearsal notices."""
+        return ""
+
+    def hint(self, known: TableSamples) -> str:
+        """Say of a black box whose steps were kept apart that they look alike, if they do."""
+        apart = self.model.arrays is None and not self.pooled and self.model.horizon > 1
+        if not apart or steps_alike(known.data.counts).contradicted:
+            return ""
+        return "no sample tells its steps apart: where you know that they are alike, stationary=True needs fewer"
+
+
+class PlannedEpisodes:
+    """Episodes for a certificate, as a DataSource: the policies of a round are all fixed before it begins.
+
+    Args:
+        adaptive: gathers the first rounds, which are too small to prove anything.
+        after: how many rounds that are.
+    """
+
+    ran_out, claim = RAN_OUT, "stationary=True"
+
+    def __init__(self, adaptive: AdaptiveEpisodes, after: int) -> None:
+        self.ledger, self.data_seed = adaptive.ledger, adaptive.data_seed
+        self.sizes, self.empty, self.drift = adaptive.sizes, adaptive.empty, adaptive.drift
+        self._adaptive, self._after = adaptive, after
+
+    def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
+        """Play episodes until there are so many; a certificate reads those of this round alone."""
+        own = self._adaptive
+        if known.round < self._after:
+            return own.gather(known, size, wanted)
+        weight, how = None if wanted is None else wanted(), {"bearable": own.bearable, "crew": own.crew}
+        fresh = cover_planned(own.model, known.data, size - known.size, weight, progress=own.tell(known), **how)
+        return known._replace(data=known.data + fresh, round=known.round + 1, kind="rounds", planned=fresh)
+
+    def shortage(self, known: TableSamples) -> str:
+        """Nothing: a rehearsal notices."""
+        return ""
+
+    hint = shortage
 
 
 def cover(

@@ -1,4 +1,4 @@
-"""Parallel sampling of a tabular MDP: one call shows one outcome of every cell."""
+"""Parallel sampling: one call shows one outcome of every cell. The model of an MDP, and calls as a DataSource."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from reprl.errors import InputError, check_int, quote
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
+from reprl.mdp.criterion import criterion_of
 from reprl.mdp.draws import cumulate, multinomial
+from reprl.mdp.dynamics import Data
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from reprl.sources.episodes import mean_return
-from reprl.sources.protocol import Ledger
+from reprl.sources.protocol import Ledger, Parallel, has_fixed_start, mask_of, no_data
+from reprl.sources.source import FIRST, LIMITS, RAN_OUT, TableSamples, Wanted, doubling, most_samples
 
 
 class GenerativeModel:
@@ -157,6 +160,46 @@ class PooledModel:
         """Return the starts, (S,), that n calls of the last batch showed, one each."""
         stream = DataStream(self.data_seed, f"pooled starts/{self._batches}")
         return _draw_starts(self._model.mdp, check_int("n", n, 1, 2**62), stream)
+
+
+class ParallelCalls:
+    """Parallel sampling as a DataSource; a unit is a call, which samples every cell.
+
+    Args:
+        model: what is sampled; a PooledModel where steps are pooled.
+        halfway: from this number of calls on, sizes also stand half way between two doublings; None for no such thing.
+    """
+
+    ran_out, claim = RAN_OUT, "stationary=True"
+
+    def __init__(self, model: Parallel, halfway: int | None = None) -> None:
+        self.ledger, self.data_seed = model.ledger, model.data_seed
+        self._model, self._halfway = model, halfway
+
+    def sizes(self, limit: int | None) -> list[int]:
+        """Return the numbers of calls, round by round."""
+        unit = self._model.samples_per_call
+        return list(doubling(FIRST, most_samples(limit, LIMITS["generative"], unit) // unit, self._halfway))
+
+    def empty(self) -> TableSamples:
+        """Return what is known before the first call."""
+        none = no_data(self._model, pooled=isinstance(self._model, PooledModel))
+        return TableSamples(none, criterion_of(self._model), "calls", has_fixed_start(self._model))
+
+    def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
+        """Make calls until there are so many."""
+        return known._replace(data=known.data + call(self._model, size - known.size), round=known.round + 1)
+
+    def drift(self, known: TableSamples) -> str:
+        """Nothing: steps are pooled only where the environment shows that they are alike."""
+        return ""
+
+    shortage = hint = drift
+
+
+def call(model: Parallel, calls: int) -> Data:
+    """Make parallel calls."""
+    return Data(model.sample(calls), model.draw_starts(calls), mask_of(model))
 
 
 def _draw_starts(mdp: TabularMDP, n: int, stream: DataStream) -> NDArray[np.int64]:

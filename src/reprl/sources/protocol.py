@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, quote
-from reprl.mdp.counts import Counts
+from reprl.mdp.counts import Counts, tally
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.draws import AliasTable
+from reprl.mdp.dynamics import Data
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream
 
@@ -56,6 +57,19 @@ def is_stationary(model: object) -> bool:
 def mask_of(model: object) -> NDArray[np.bool_] | None:
     """Return the actions that may be taken, (H, S, A); None if all may, or nobody says."""
     return getattr(model, "allowed", None)
+
+
+def has_fixed_start(model: object) -> bool:
+    """Whether a model says that every episode begins in one state."""
+    world = getattr(model, "mdp", None)
+    return world is not None and bool(world.fixed_start)
+
+
+def no_data(model: Model, *, pooled: bool = False) -> Data:
+    """Return what is known before the first sample; if steps are pooled, all that is added to it has to be."""
+    shape = (model.horizon, model.n_states, model.n_actions)
+    none = Data(tally([], shape), np.zeros(model.n_states, dtype=np.int64), mask_of(model))
+    return none.pool() if pooled else none
 
 
 class Parallel(Model, Protocol):

@@ -1,0 +1,246 @@
+"""StopRule: when a run may stop gathering, and what it may then promise.
+
+Rehearsed: simulated second teams agree. Certified: the run's own data prove the policy. Budget: the samples are spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from reprl.assurance.certificate import SKIPPED, Certificate, Witness, make_certificate, witness_of
+from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
+from reprl.canonical.bound import BoundRule, Doubts, Found
+from reprl.execution.settings import Execution
+from reprl.guarantee import Asked, Guarantee
+from reprl.mdp.dynamics import Data
+from reprl.mdp.policy import Policy
+from reprl.randomness import DataStream, SharedKey
+from reprl.sources.source import CertificateSource, DataSource
+
+UNKNOWN = 0.1
+"""Share of ε that under-sampled cells may be worth when a run stops."""
+
+
+class Chosen(Protocol):
+    """What a rule makes of data."""
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy; None if the rule would need other data to say."""
+
+    @property
+    def best(self) -> float:
+        """V* from the start, in the data."""
+
+
+class Chooser(Protocol):
+    """A rule, as a rehearsal needs it."""
+
+    @property
+    def followed(self) -> bool:
+        """Whether it follows a published candidate, of which fresh keys say nothing."""
+
+    def choose(self, data: Any, /) -> Chosen:
+        """Return f(ξ, ·) of data."""
+
+    def under(self, key: SharedKey, /) -> Chooser:
+        """Return the same rule under another key."""
+
+
+class Round(NamedTuple):
+    """What a run knows after a round."""
+
+    source: DataSource[Any]
+    known: Any
+    """The source's samples."""
+    rule: Any
+    data: Data
+    """What the rule has read."""
+    found: Any
+    """What the rule made of it."""
+    last: bool
+    """Whether nothing more can be gathered."""
+
+
+class Judgement(NamedTuple):
+    """What a stop rule says of a round."""
+
+    enough: bool
+    """Whether the run may stop."""
+    found: Any
+    """What it prints."""
+    guarantee: Guarantee
+    drift: str = ""
+    """What shows that steps are not alike, though they were pooled."""
+    rehearsal: Rehearsal | None = None
+    certificate: Certificate | None = None
+
+
+class StopRule(Protocol):
+    """Says when a run may stop, and what it may then promise."""
+
+    def judge(self, now: Round) -> Judgement:
+        """Judge a round."""
+
+
+def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution) -> Rehearsal:
+    """Rehearse a round: second teams follow the rule on data redrawn from this run's.
+
+    Randomness:
+        Data streams (data seed, "rehearsal/ROUND/…").
+    """
+    rule: Chooser = now.rule
+
+    def team(key: SharedKey | None, share: int, draw: int) -> Answer:
+        found = (rule if key is None else rule.under(key)).choose(now.known.redraw(share, draw))
+        return Answer(found.policy, found.best)
+
+    stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
+    make = partial(rehearse, team, policy, rho=asked.rho, epsilon=asked.epsilon, stream=stream)
+    make = partial(make, pairs=not rule.followed, workers=execution.workers)
+    return kept_rehearsal(execution.checkpoint, stream, make)
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """Stop when simulated second teams come to the same policy.
+
+    No sample contradicts what the user says of the steps, the rehearsal passed, under-sampled cells could be worth at
+    most UNKNOWN·ε, outcomes that no sample has shown could cost less than ε, and the policy loses less than ε in the
+    model.
+
+    Guarantee:
+        Status "rehearsed" if all of this holds (docs/rehearsal.md), otherwise "none".
+    """
+
+    asked: Asked
+    execution: Execution
+
+    def judge(self, now: Round) -> Judgement:
+        """Rehearse the round."""
+        rule, found = now.rule, now.found
+        rehearsal = ask_teams(now, found.policy, self.asked, self.execution)
+        doubts = rule.doubts(now.data, found, self.asked.delta)
+        drift = now.source.drift(now.known)
+        missing = self._missing(rehearsal, doubts) or now.source.shortage(now.known)
+        if drift:
+            guarantee = contradicted(self.asked, now.source.claim, drift)
+        elif missing:
+            hint = now.source.hint(now.known) if now.last else ""
+            guarantee = self.asked.promise("none", f"{now.source.ran_out}: {missing}{hint and '; '}{hint}")
+        else:
+            follows = "; it follows the recipe's candidate, while ρ speaks of choosing afresh" if rule.followed else ""
+            guarantee = self.asked.promise("rehearsed", f"{rehearsal}{rule.reader.scope}{follows}")
+            guarantee = replace(guarantee, epsilon=self.asked.epsilon + doubts.slack)
+        return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
+
+    def _missing(self, rehearsal: Rehearsal, doubts: Doubts) -> str:
+        """Say why the run may not stop; empty if it may."""
+        epsilon = self.asked.epsilon
+        if doubts.unknown > UNKNOWN * epsilon:
+            return f"what was hardly explored could be worth {doubts.unknown:.3g}"
+        if doubts.loss >= epsilon:
+            return f"the policy loses {doubts.loss:.3g} by its own data"
+        if doubts.unseen >= epsilon:
+            return f"outcomes that no sample has shown yet could cost it {doubts.unseen:.3g}"
+        return not_passed(rehearsal, epsilon)
+
+
+def not_passed(rehearsal: Rehearsal, epsilon: float) -> str:
+    """Say why a rehearsal did not pass; empty if it did."""
+    if rehearsal.passed:
+        return ""
+    if rehearsal.error >= epsilon:
+        return f"the best value is only known to a standard deviation of {rehearsal.error:.3g}"
+    return f"only {rehearsal}"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Spend what there is, and ask no second teams; nothing is promised."""
+
+    asked: Asked
+
+    def judge(self, now: Round) -> Judgement:
+        """Go on to the end, unless the data contradict that steps are alike."""
+        drift = now.source.drift(now.known)
+        if drift:
+            return Judgement(True, now.found, contradicted(self.asked, now.source.claim, drift), drift)
+        nothing = self.asked.promise("none", "the size was set by hand and nobody rehearsed it")
+        return Judgement(False, now.found, nothing)
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Stop when the run's own data prove the policy, and not before.
+
+    Guarantee:
+        Status "certified" if they do (docs/proofs/certificate.md), otherwise what `otherwise` promises of the last
+        round.
+    """
+
+    asked: Asked
+    shared_seed: int
+    otherwise: StopRule
+
+    def judge(self, now: Round) -> Judgement:
+        """Try to prove the policy; early rounds are too small, and an interim analysis of them would spend δ."""
+        certificate = policy = None
+        if now.last or now.known.round > SKIPPED:
+            certificate, policy = self._prove(now)
+        if certificate is not None and certificate.proven:
+            guarantee = Guarantee(
+                rho=2.0 * certificate.delta,
+                delta=certificate.delta,
+                epsilon=certificate.loss,
+                status="certified",
+                source="docs/proofs/certificate.md, for any two certified runs of this shared seed",
+            )
+            found = _proven(now.rule, now.found, certificate, policy)
+            return Judgement(True, found, guarantee, certificate=certificate)
+        if now.last:
+            return self.otherwise.judge(now)._replace(certificate=certificate)
+        return Judgement(False, now.found, self.asked.promise("none", "not proven yet"))
+
+    def _prove(self, now: Round) -> tuple[Certificate, Policy | None]:
+        """Make a certificate; in the last round it also says how many more samples a proof would take."""
+        witness = witness_from(now.known.certificate_source())
+        assert witness is not None  # environments that no certificate covers are refused beforehand
+        samples = now.source.ledger.samples if now.last else None
+        return make_certificate(now.rule.rule, witness, self.shared_seed, self.asked.certified_delta, samples=samples)
+
+
+def witness_from(given: CertificateSource | None) -> Witness | None:
+    """Return certificate data of a source; parallel calls are of the round that their number says."""
+    if given is None:
+        return None
+    if given.kind == "calls":
+        return witness_of(given.data, given.kind, fixed_start=given.fixed_start)
+    return Witness(*given)
+
+
+def contradicted(asked: Asked, claim: str, drift: str) -> Guarantee:
+    """Promise nothing, as data contradict what a run was told of its steps."""
+    return asked.promise("none", f"the steps are not alike, though {claim} says so: {drift}")
+
+
+def _proven(rule: BoundRule, found: Found, certificate: Certificate, policy: Policy | None) -> Found:
+    """Return the proven policy as the choice, should the data of all rounds together have chosen another."""
+    if policy is None or policy == found.policy:
+        return found
+    value = rule.values(found)
+    loss = found.dynamics.policy_loss(value[0], policy.table)
+    choice = found.choice._replace(
+        policy=policy,
+        kind="preferred",
+        candidate=certificate.candidate,
+        tolerance=certificate.tolerance,
+        margin=certificate.margin,
+        lead=certificate.lead,
+        loss=loss,
+        value=float(found.dynamics.initial @ value[0]) - loss,
+        tightest=certificate.tightest,
+    )
+    return found._replace(choice=choice)

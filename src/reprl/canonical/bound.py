@@ -1,0 +1,162 @@
+"""The rule bound to its candidates and to how it reads data: from samples to f(ξ, ·) of the model that they show.
+
+A run either chooses among all candidates or follows the one that a recipe has published. Samples that were drawn on
+demand are read as frequencies; of a log the rule reads what is supported.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.canonical.allocation import influence
+from reprl.canonical.choice import Choice, Rule, choose, follow, with_key
+from reprl.canonical.gaps import find_gaps, value_spread
+from reprl.canonical.preferred import decided_cells
+from reprl.canonical.supported import Supported, draw_thresholds, find_supported, weigh_unknown_states
+from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, without_unseen
+from reprl.mdp.policy import Policy
+from reprl.randomness import SharedKey
+from reprl.sources.optimism import find_unknown, weigh_unseen
+
+_LARGE = 1 << 16
+"""Outcomes of a table from which on it is worth while to leave out those that nobody has seen."""
+
+
+class Found(NamedTuple):
+    """What the rule makes of data."""
+
+    choice: Choice
+    model: Supported
+    """The model that it was chosen in."""
+
+    @property
+    def policy(self) -> Policy:
+        """f(ξ, ·) of the data."""
+        return self.choice.policy
+
+    @property
+    def best(self) -> float:
+        """V* from the start, in the model."""
+        return self.choice.value + self.choice.loss
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """Of the model."""
+        return self.model.dynamics
+
+
+class Doubts(NamedTuple):
+    """What could be wrong with a policy, in units of value."""
+
+    loss: float
+    """V* − V^π in the model."""
+    unknown: float = 0.0
+    """Optimistic value of under-sampled cells."""
+    unseen: float = 0.0
+    """What rare outcomes that no sample has shown could cost."""
+    slack: float = 0.0
+    """What no sample of this source can tell: it is added to ε."""
+
+
+class Reader(Protocol):
+    """How a rule reads data."""
+
+    scope: str
+    """What a promise must add."""
+    ended: tuple[int, ...]
+    """States in which nothing is decided."""
+
+    def read(self, key: SharedKey, data: Data) -> Supported:
+        """Return the model that the rule is applied to."""
+
+    def doubts(self, rule: Rule, data: Data, found: Found, delta: float) -> Doubts:
+        """Return what could be wrong; `delta` is the probability with which more may be."""
+
+
+class TableReader:
+    """Reads samples that were drawn on demand: relative frequencies."""
+
+    scope, ended = " (docs/rehearsal.md)", ()
+
+    def read(self, key: SharedKey, data: Data) -> Supported:
+        """Return the empirical model; every state counts, and every action that was tried."""
+        dynamics = empirical_dynamics(data)
+        if dynamics.probability.size >= _LARGE:
+            dynamics = without_unseen(dynamics)
+        return Supported(dynamics, np.ones(dynamics.outcomes.shape[:2]), dynamics.tried)
+
+    def doubts(self, rule: Rule, data: Data, found: Found, delta: float) -> Doubts:
+        """Return what under-sampled cells and unseen outcomes could mean."""
+        actions = found.policy.table
+        value, visits = find_gaps(found.dynamics, rule.order).value, found.dynamics.occupancy(actions)
+        unseen = weigh_unseen(data, value, visits, actions, delta)
+        return Doubts(found.choice.loss, find_unknown(data).worth, unseen)
+
+
+class LogReader(NamedTuple):
+    """Reads a log: actions and states that it supports."""
+
+    min_action_share: float
+    """Share of an action, relative to the most usual one, from which on it counts; up to a shared factor of 2 less."""
+    min_visit_share: float
+    """Share of the episodes that must come to a state; the same."""
+    ended: tuple[int]
+    scope: str = "; against policies that keep to actions which the log supports (docs/logs.md)"
+
+    def read(self, key: SharedKey, data: Data) -> Supported:
+        """Return what the log supports."""
+        thresholds = draw_thresholds(key, self.min_action_share, self.min_visit_share)
+        return find_supported(data, thresholds, *self.ended)
+
+    def doubts(self, rule: Rule, data: Data, found: Found, delta: float) -> Doubts:
+        """Return what states that the log hardly reaches could be worth."""
+        return Doubts(found.choice.loss, slack=weigh_unknown_states(found.model))
+
+
+class BoundRule(NamedTuple):
+    """f(ξ, ·) of data: a rule, with all its candidates or one, and its reader."""
+
+    rule: Rule
+    reader: Reader
+    followed: bool = False
+    """Whether only the candidate is left that a recipe has published."""
+
+    @classmethod
+    def bind(cls, rule: Rule, reader: Reader, candidate: tuple[str, int] | None) -> BoundRule:
+        """Bind a rule to all its candidates, or to one (kind, number)."""
+        return cls(rule if candidate is None else follow(rule, *candidate), reader, candidate is not None)
+
+    def choose(self, data: Data) -> Found:
+        """Return f(ξ, ·) of the model that data show."""
+        model = self.reader.read(self.rule.key, data)
+        return Found(choose(self.rule, model.dynamics), model)
+
+    def under(self, key: SharedKey) -> BoundRule:
+        """Return the rule, with all its candidates, under another key."""
+        return BoundRule(with_key(self.rule, key), self.reader)
+
+    def wanted(self, found: Found) -> NDArray[np.float64]:
+        """Return (H, S, A): how much a sample of each cell would help to tell what the policy is."""
+        return influence(self.rule, found.dynamics)
+
+    def doubts(self, data: Data, found: Found, delta: float) -> Doubts:
+        """Return what could be wrong with what was found."""
+        return self.reader.doubts(self.rule, data, found, delta)
+
+    def values(self, found: Found) -> NDArray[np.float64]:
+        """Return (H+1, S): V* in the model."""
+        return find_gaps(found.dynamics, self.rule.order).value
+
+    def decided(self, found: Found) -> NDArray[np.bool_]:
+        """Return (H, S): where the policy decides by data, not by default."""
+        visits = found.dynamics.occupancy(found.policy.table)
+        decided = decided_cells(visits, self.rule.floor, found.choice.kind) & (found.model.known > 0)
+        decided[:, list(self.reader.ended)] = False
+        return decided
+
+    def spread(self, found: Found) -> float:
+        """Return how much the best policy is worth more than the worst; the price of support is no loss."""
+        return value_spread(found.dynamics._replace(tried=found.model.full))

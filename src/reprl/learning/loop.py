@@ -1,0 +1,59 @@
+"""The one loop: gather, choose, judge; again with more data until the stop rule has heard enough.
+
+Learners differ by the objects that they put in, not by switches in here (CONTRIBUTING.md, "How a call walks through the
+files").
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.assurance.stopping import Judgement, Round, StopRule
+from reprl.mdp.dynamics import Data
+from reprl.sources.source import DataSource
+
+
+class Rule(Protocol):
+    """f(ξ, ·): a function of shared randomness and a model, nothing else."""
+
+    def choose(self, data: Any, /) -> Any:
+        """Return what it makes of data; the policy is among it."""
+
+    def wanted(self, found: Any, /) -> NDArray[np.float64]:
+        """Return (H, S, A): how much a sample of each cell would help to tell what the policy is."""
+
+
+class Outcome(NamedTuple):
+    """What a run came to."""
+
+    known: Any
+    """The source's samples."""
+    data: Data
+    """What the rule has read."""
+    judgement: Judgement
+
+
+def run_loop(source: DataSource[Any], rule: Rule, stop: StopRule, limit: int | None = None) -> Outcome:
+    """Gather samples until a stop rule is content, or there are no more.
+
+    Args:
+        source: where samples come from.
+        rule: f(ξ, ·).
+        stop: when to stop, and what to promise.
+        limit: samples that may be drawn; None for the source's own limit.
+    """
+    known, wanted = source.empty(), None
+    sizes = source.sizes(limit)
+    for number, size in enumerate(sizes, 1):
+        known = source.gather(known, size, wanted)
+        data = known.estimate()
+        found = rule.choose(data)
+        judgement = stop.judge(Round(source, known, rule, data, found, last=number == len(sizes)))
+        if judgement.enough:
+            break
+        wanted = partial(rule.wanted, found)
+    return Outcome(known, data, judgement)
