@@ -64,10 +64,13 @@ class Doubts(NamedTuple):
 class Reader(Protocol):
     """How a rule reads data."""
 
-    scope: str
-    """What a promise must add."""
-    ended: tuple[int, ...]
-    """States in which nothing is decided."""
+    @property
+    def scope(self) -> str:
+        """What a promise must add."""
+
+    @property
+    def ended(self) -> tuple[int, ...]:
+        """States in which nothing is decided."""
 
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return the model that the rule is applied to."""
@@ -79,7 +82,8 @@ class Reader(Protocol):
 class TableReader:
     """Reads samples that were drawn on demand: relative frequencies."""
 
-    scope, ended = " (docs/rehearsal.md)", ()
+    scope = " (docs/rehearsal.md)"
+    ended: tuple[int, ...] = ()
 
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return the empirical model; every state counts, and every action that was tried."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,9 +86,9 @@ class AdaptiveEpisodes:
             nonlocal steps
             steps = None if steps is None else steps + more
 
-        tell, weight = self.tell(known), None if wanted is None else wanted()
-        more, how = size - known.size, {"bearable": self.bearable, "crew": self.crew}
-        data = cover(self.model, known.data, more, weight, progress=tell, keep=keep, **how)
+        weight, more = None if wanted is None else wanted(), size - known.size
+        how: Any = {"bearable": self.bearable, "crew": self.crew, "progress": self.tell(known)}
+        data = cover(self.model, known.data, more, weight, keep=keep, **how)
         return known._replace(data=data, round=known.round + 1, steps=steps)
 
     def tell(self, known: TableSamples) -> Callable[[int, int], None] | None:
@@ -130,8 +131,9 @@ class PlannedEpisodes:
         own = self._adaptive
         if known.round < self._after:
             return own.gather(known, size, wanted)
-        weight, how = None if wanted is None else wanted(), {"bearable": own.bearable, "crew": own.crew}
-        fresh = cover_planned(own.model, known.data, size - known.size, weight, progress=own.tell(known), **how)
+        weight, more = None if wanted is None else wanted(), size - known.size
+        how: Any = {"bearable": own.bearable, "crew": own.crew, "progress": own.tell(known)}
+        fresh = cover_planned(own.model, known.data, more, weight, **how)
         return known._replace(data=known.data + fresh, round=known.round + 1, kind="rounds", planned=fresh)
 
     def shortage(self, known: TableSamples) -> str:
