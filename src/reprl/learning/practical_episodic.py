@@ -104,7 +104,7 @@ def run_episodic(
     if settings.runs is None:
         execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
         return _run_rounds(model, key, settings, max_samples, execution)
-    grade = settings.coupling_spec(model.n_states * model.horizon, 2)
+    spec = settings.coupling_spec(model.n_states * model.horizon, 2)
     run = practical_run(model.n_states, model.n_actions, model.horizon)
     stages = (Stage(run=run, partition_runs=settings.runs, data_runs=0, quotas=(QUOTAS,)),)
     check_limit(max_samples, sum(stage.episodes() for stage in stages) * model.samples_per_episode)
