@@ -65,8 +65,8 @@ class OneVectorForBoth(SimulatedParallel):
     """Wrong on purpose: one vector pays both a₊ and a₋."""
 
     def sample(self, n: int) -> Any:
-        plus = self.source.tally(n)
-        self.source.tally = lambda sizes: plus  # type: ignore[method-assign]
+        plus = self.source.count(n)
+        self.source.count = lambda sizes: plus  # type: ignore[method-assign]
         return super().sample(n)
 
 

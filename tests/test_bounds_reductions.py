@@ -33,7 +33,7 @@ def fixed(answer: Any, **changes: Any) -> Algorithm:
     """An algorithm that says the same whatever it sees, after one sample."""
 
     def run(key: SharedKey, source: Any) -> Any:
-        source.tally(1)
+        source.count(1)
         return np.asarray(answer, dtype=float)
 
     return Algorithm(run=run, guarantee=replace(PROMISE, **changes), samples=1)
@@ -103,7 +103,7 @@ def test_coins_and_infinity_testing_are_one_problem() -> None:
         back = reductions.infinity_from_coins(coins)
         assert np.array_equal(back(ROOT, sources.rademacher(2 * p - 1, 1)), v)
         assert back.guarantee.epsilon == PROMISE.epsilon == 2 * coins.guarantee.epsilon
-    assert np.array_equal(sources.coins([0.3, 0.8], 4).tally(10**6), sources.rademacher([-0.4, 0.6], 4).tally(10**6))
+    assert np.array_equal(sources.coins([0.3, 0.8], 4).count(10**6), sources.rademacher([-0.4, 0.6], 4).count(10**6))
 
 
 def test_signs_of_means_lose_at_most_twice_the_l1_error_over_n() -> None:
@@ -187,7 +187,7 @@ def stubborn(n: int, epsilon: float) -> Algorithm:
     """
 
     def run(key: SharedKey, source: Any) -> Any:
-        answer = problems.sign(2.0 * source.tally(10**6) - 10**6)
+        answer = problems.sign(2.0 * source.count(10**6) - 10**6)
         answer[:2] *= -1.0
         return -answer if key.derive("nonsense").uniforms(1)[0] < 0.01 else answer
 

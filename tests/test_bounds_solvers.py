@@ -79,7 +79,7 @@ def test_plain_signs_do_not_replicate_on_the_same_samples() -> None:
     solver = solvers.sign_solver(12, epsilon=0.2, rho=0.2, delta=0.05)
 
     def plain(key: SharedKey, source: Any) -> Any:
-        return problems.sign(2.0 * source.tally(solver.samples) - solver.samples)
+        return problems.sign(2.0 * source.count(solver.samples) - solver.samples)
 
     greedy = Algorithm(run=plain, guarantee=solver.guarantee, samples=solver.samples)
     different, missed = play(greedy, [np.zeros(12)] * 100, problems.sign_excess)

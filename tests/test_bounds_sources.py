@@ -82,7 +82,7 @@ def plus_counts(draw: Callable[[sources.ProductSource], Any]) -> Any:
 def test_product_source_has_its_law(how: str) -> None:
     sizes = np.array([7, 7, 7, 7, 7, 7] if how != "uneven" else [7, 3, 5, 0, 1, 6])
     counts = plus_counts(
-        lambda s: s.vectors(7).sum(axis=0) if how == "vectors" else s.tally(7 if how == "tally" else sizes)
+        lambda s: s.vectors(7).sum(axis=0) if how == "vectors" else s.count(7 if how == "tally" else sizes)
     )
 
     def p_value(biases: Any) -> float:
@@ -109,7 +109,7 @@ def test_coordinates_of_a_vector_are_independent() -> None:
 @pytest.mark.statistical
 def test_labelled_source_has_its_law() -> None:
     law = np.array([[0.1, 0.2], [0.0, 0.3], [0.35, 0.05]])
-    counts = sources.LabelledSource(law, 3).tally(10**9).reshape(-1)
+    counts = sources.LabelledSource(law, 3).count(10**9).reshape(-1)
     assert chi_square([(counts, law.reshape(-1))]) > FALSE_ALARM
     assert chi_square([(counts, np.array([0.1, 0.2, 0.0, 0.3, 0.3501, 0.0499]))]) < FALSE_ALARM
 
@@ -122,7 +122,7 @@ def test_padded_source_has_the_permuted_law() -> None:
     for how in ("tally", "vectors"):
         base = sources.rademacher(p, 11)
         view = PaddedSource(base, order, 0.5)
-        plus = view.tally(30_000) if how == "tally" else view.vectors(30_000).sum(axis=0)
+        plus = view.count(30_000) if how == "tally" else view.vectors(30_000).sum(axis=0)
         assert base.samples == view.samples == 30_000
 
         def p_value(biases: Any, plus: Any = plus) -> float:
@@ -139,7 +139,7 @@ def test_sign_examples_have_the_uniform_law_and_use_the_busiest_point() -> None:
     p = np.array([0.4, -0.8, 0.0])
     base = sources.rademacher(p, 1)
     view = SignExamples(base, np.array([3, 0, 4]), 5)
-    counts = view.tally(200_000)
+    counts = view.count(200_000)
     law = np.zeros((5, 2))
     law[[3, 0, 4]] = np.stack([(1 - p) / 6, (1 + p) / 6], axis=1)
     assert chi_square([(counts.reshape(-1), law.reshape(-1))]) > FALSE_ALARM
@@ -150,13 +150,13 @@ def test_sign_examples_have_the_uniform_law_and_use_the_busiest_point() -> None:
 
 def test_every_sample_is_counted_and_no_draw_repeats() -> None:
     source = sources.rademacher(np.zeros(3), 1)
-    first, second = source.tally(10**12), source.tally(10**12)
+    first, second = source.count(10**12), source.count(10**12)
     assert source.samples == 2 * 10**12
     assert not np.array_equal(first, second)
     source.vectors(5)
-    source.tally([1, 9, 4])
+    source.count([1, 9, 4])
     assert source.samples == 2 * 10**12 + 14
-    assert np.array_equal(sources.rademacher(np.zeros(3), 1).tally(10**12), first)
+    assert np.array_equal(sources.rademacher(np.zeros(3), 1).count(10**12), first)
     assert source.stream("a").key != source.stream("a").key
 
 
@@ -175,13 +175,13 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: sources.rademacher("half", 1), "biases must be an array of real numbers, got 'half'"),
     (lambda: sources.rademacher([0.5], -1), "data seed must be a whole number from 0 to .*, got -1"),
     (lambda: sources.coins([-0.1], 1), r"probabilities\[0\] must lie in \[0, 1\], got -0.1"),
-    (lambda: sources.rademacher([0.5], 1).tally(0), "sizes must be a whole number from 1 to .*, got 0"),
-    (lambda: sources.rademacher([0.5], 1).tally([1, 2]), "sizes must be a whole number or 1 whole numbers, got"),
-    (lambda: sources.rademacher([0.5], 1).tally([-1]), r"sizes must lie in \[0, 2\*\*62\] and not all be 0, got -1"),
+    (lambda: sources.rademacher([0.5], 1).count(0), "sizes must be a whole number from 1 to .*, got 0"),
+    (lambda: sources.rademacher([0.5], 1).count([1, 2]), "sizes must be a whole number or 1 whole numbers, got"),
+    (lambda: sources.rademacher([0.5], 1).count([-1]), r"sizes must lie in \[0, 2\*\*62\] and not all be 0, got -1"),
     (lambda: sources.rademacher([0.5], 1).vectors(0), "m must be a whole number from 1 to .*, got 0"),
     (lambda: sources.LabelledSource([[0.5, 0.6]], 1), "law must sum to 1 within 1e-09, got 1.1"),
     (lambda: sources.LabelledSource([[0.5, 0.25, 0.25]], 1), r"law must have shape \(D, 2\)"),
-    (lambda: sources.LabelledSource([[0.5, 0.5]], 1).tally("5"), "m must be a whole number from 1 to .*, got '5'"),  # type: ignore[arg-type]
+    (lambda: sources.LabelledSource([[0.5, 0.5]], 1).count("5"), "m must be a whole number from 1 to .*, got '5'"),  # type: ignore[arg-type]
     (lambda: problems.sign_excess([0.5], [1.0, 1.0]), "answer must have 1 coordinates, got 2"),
     (lambda: problems.sign_excess([0.5], [2.0]), r"answer must lie in \[-1, 1\], got 2"),
     (lambda: problems.infinity_excess([0.5], [0.5]), "answer must consist of −1 and \\+1, got 0.5"),

@@ -1,38 +1,18 @@
-"""Bounds: what replicability costs, in theory (planner) and in the lower-bound laboratory (the rest)."""
+"""The lower-bound laboratory (Section 7 and Appendix B of the paper): problems, solvers and reductions, as code."""
 
-from reprl.lab.lower_bounds.disagreement import race_disagreement as race_disagreement
-from reprl.lab.lower_bounds.hard_mdp import make_hard_mdp as make_hard_mdp
-from reprl.lab.lower_bounds.hard_mdp import policy_to_signs as policy_to_signs
-from reprl.lab.lower_bounds.hard_mdp import signs_from_episodes as signs_from_episodes
-from reprl.lab.lower_bounds.hard_mdp import signs_from_learner as signs_from_learner
-from reprl.lab.lower_bounds.hard_mdp import signs_from_reprl as signs_from_reprl
-from reprl.lab.lower_bounds.hard_mdp import signs_to_policy as signs_to_policy
-from reprl.lab.lower_bounds.hard_mdp import value_of_signs as value_of_signs
-from reprl.lab.lower_bounds.problems import Algorithm as Algorithm
-from reprl.lab.lower_bounds.problems import coin_excess as coin_excess
-from reprl.lab.lower_bounds.problems import cube_instance as cube_instance
-from reprl.lab.lower_bounds.problems import infinity_excess as infinity_excess
-from reprl.lab.lower_bounds.problems import mean_excess as mean_excess
-from reprl.lab.lower_bounds.problems import pac_excess as pac_excess
-from reprl.lab.lower_bounds.problems import sign_excess as sign_excess
-from reprl.lab.lower_bounds.reductions import coins_from_infinity as coins_from_infinity
-from reprl.lab.lower_bounds.reductions import infinity_calls as infinity_calls
-from reprl.lab.lower_bounds.reductions import infinity_from_coins as infinity_from_coins
-from reprl.lab.lower_bounds.reductions import infinity_tester as infinity_tester
-from reprl.lab.lower_bounds.reductions import round_to_signs as round_to_signs
-from reprl.lab.lower_bounds.reductions import signs_from_infinity as signs_from_infinity
-from reprl.lab.lower_bounds.reductions import signs_from_means as signs_from_means
-from reprl.lab.lower_bounds.reductions import signs_from_pac as signs_from_pac
-from reprl.lab.lower_bounds.simulation import PaddedSource as PaddedSource
-from reprl.lab.lower_bounds.simulation import SignExamples as SignExamples
-from reprl.lab.lower_bounds.simulation import SimulatedEpisodes as SimulatedEpisodes
-from reprl.lab.lower_bounds.simulation import SimulatedParallel as SimulatedParallel
-from reprl.lab.lower_bounds.simulation import episode_vectors as episode_vectors
-from reprl.lab.lower_bounds.solvers import mean_solver as mean_solver
-from reprl.lab.lower_bounds.solvers import pac_learner as pac_learner
-from reprl.lab.lower_bounds.solvers import plan_signs as plan_signs
-from reprl.lab.lower_bounds.solvers import sign_solver as sign_solver
-from reprl.lab.lower_bounds.sources import LabelledSource as LabelledSource
-from reprl.lab.lower_bounds.sources import ProductSource as ProductSource
-from reprl.lab.lower_bounds.sources import coins as coins
-from reprl.lab.lower_bounds.sources import rademacher as rademacher
+import lazy_loader  # type: ignore[import-untyped]
+
+_PLACES = {
+    "disagreement": "race_disagreement",
+    "hard_mdp": "make_hard_mdp policy_to_signs signs_from_episodes signs_from_learner signs_from_reprl signs_to_policy "
+    "value_of_signs",
+    "problems": "Algorithm coin_excess cube_instance infinity_excess mean_excess pac_excess sign_excess",
+    "reductions": "coins_from_infinity infinity_calls infinity_from_coins infinity_tester round_to_signs "
+    "signs_from_infinity signs_from_means signs_from_pac",
+    "simulation": "PaddedSource SignExamples SimulatedEpisodes SimulatedParallel episode_vectors",
+    "solvers": "mean_solver pac_learner plan_signs sign_solver",
+    "sources": "LabelledSource ProductSource coins rademacher",
+}
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submod_attrs={place: names.split() for place, names in _PLACES.items()}
+)

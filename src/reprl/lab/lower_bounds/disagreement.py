@@ -95,5 +95,5 @@ def _laws(name: str, laws: ArrayLike) -> NDArray[np.float64]:
     if table.shape[0] < 1 or table.shape[1] < 2:
         raise InputError(f"{name} must have shape (n, k) with n at least 1 and k at least 2, got {table.shape}")
     check_distribution(name, table)
-    whole: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
-    return whole
+    normalised: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
+    return normalised

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,7 @@ from reprl.errors import InputError, check_int, quote
 from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.problems import Algorithm, Vector, sign_excess
 from reprl.lab.lower_bounds.simulation import SimulatedEpisodes, SimulatedParallel, as_table, episode_vectors
-from reprl.lab.lower_bounds.solvers import check_dimension
-from reprl.lab.lower_bounds.sources import VectorSource, check_biases
+from reprl.lab.lower_bounds.sources import VectorSource, check_biases, check_dimension
 from reprl.learning.learner import ReprlLearner
 from reprl.learning.practical_parallel import run_generative
 from reprl.mdp.catalogue import hard_instance
@@ -30,13 +30,7 @@ from reprl.sources.parallel import GenerativeModel
 
 
 def make_hard_mdp(biases: ArrayLike, *, n_states: int, n_actions: int = 2) -> TabularMDP:
-    """Build the hard MDP of a bias vector (proof of Theorem 1.4, items 1–5, item 4 read for a₋).
-
-    Args:
-        biases: p, (H·S,) in [−1, 1].
-        n_states: S, a divisor of the number of biases.
-        n_actions: A ≥ 2.
-    """
+    """Build the hard MDP of biases p, (H·S,) in [−1, 1] (proof of Theorem 1.4, items 1–5, item 4 read for a₋)."""
     return hard_instance(as_table(check_biases(biases), n_states), n_actions)
 
 
@@ -87,22 +81,14 @@ def signs_from_learner(
     Randomness:
         Shared, the learner's at key. Data: as SimulatedParallel.
     """
-
-    def run(key: SharedKey, source: VectorSource) -> Vector:
-        check_dimension(source, n_states * horizon)
-        return policy_to_signs(learner(SimulatedParallel(source, n_states=n_states, n_actions=n_actions), key))
-
+    run = _play(SimulatedParallel, learner, n_states, horizon, n_actions)
     return Algorithm(run=run, guarantee=_scaled(guarantee, horizon), samples=2 * check_int("calls", calls, 1))
 
 
 def signs_from_reprl(learner: ReprlLearner, *, n_states: int, horizon: int, n_actions: int = 2) -> Algorithm:
     """Turn the paper's learner from parallel samples into a solver of sign-one-way marginals; see signs_from_learner.
 
-    Args:
-        learner: with access="generative" and rule="sampled", whose number of calls the settings fix.
-        n_states: S.
-        horizon: H.
-        n_actions: A.
+    The learner has access="generative" and rule="sampled", and its settings fix its number of calls.
 
     Guarantee:
         What the learner itself promises at its settings, status included, ε scaled by 3/H.
@@ -133,16 +119,9 @@ def signs_from_episodes(
     n_actions: int = 2,
     delta: float = 0.01,
 ) -> Algorithm:
-    """Turn a learner from episodes into a solver of sign-one-way marginals (proof of Theorem 1.5).
+    """Turn a learner that plays so many episodes into a solver of sign-one-way marginals (proof of Theorem 1.5).
 
-    Args:
-        learner: (model, shared key) → Policy, playing `episodes` episodes of the model.
-        guarantee: the learner's, epsilon in units of value with rewards in [0, 1].
-        episodes: episodes the learner plays.
-        n_states: S.
-        horizon: H.
-        n_actions: A.
-        delta: failure of the bound on the vectors used.
+    As signs_from_learner; δ is the failure of the bound on the vectors used.
 
     Guarantee:
         Same ρ, accuracy 3ε/H, failure of the learner + δ; at most `episode_vectors` vectors.
@@ -150,21 +129,27 @@ def signs_from_episodes(
     Randomness:
         Shared, the learner's at key. Data: as SimulatedEpisodes.
     """
-
-    def run(key: SharedKey, source: VectorSource) -> Vector:
-        check_dimension(source, n_states * horizon)
-        return policy_to_signs(learner(SimulatedEpisodes(source, n_states=n_states, n_actions=n_actions), key))
-
+    run = _play(SimulatedEpisodes, learner, n_states, horizon, n_actions)
     most = episode_vectors(episodes, n_states=n_states, horizon=horizon, delta=delta)
     return Algorithm(run=run, guarantee=_scaled(guarantee, horizon, delta), samples=most, exact=False)
 
 
+def _play(
+    model: Callable[..., Any],
+    learner: Callable[[Any, SharedKey], Policy],
+    n_states: int,
+    horizon: int,
+    n_actions: int,
+) -> Callable[[SharedKey, VectorSource], Vector]:
+    """Return the signs of the policy that a learner finds in a simulated model of the hard MDP."""
+
+    def run(key: SharedKey, source: VectorSource) -> Vector:
+        check_dimension(source, n_states * horizon)
+        return policy_to_signs(learner(model(source, n_states=n_states, n_actions=n_actions), key))
+
+    return run
+
+
 def _scaled(inner: Guarantee, horizon: int, delta: float = 0.0) -> Guarantee:
     """Values with rewards in [0, 1] to sign-one-way accuracy: a factor 3/H."""
-    return Guarantee(
-        rho=inner.rho,
-        delta=inner.delta + delta,
-        epsilon=3.0 * inner.epsilon / check_int("horizon", horizon, 1),
-        status=inner.status,
-        source=inner.source,
-    )
+    return replace(inner, delta=inner.delta + delta, epsilon=3.0 * inner.epsilon / check_int("horizon", horizon, 1))

@@ -52,11 +52,7 @@ def sign(values: ArrayLike) -> Vector:
 
 
 def sign_excess(biases: ArrayLike, answer: ArrayLike) -> float:
-    """Return (1/n)·Σ (sgn(p_i) − v_i)·p_i, the error in sign-one-way marginals (Definition 7.1).
-
-    Args:
-        biases: p, (n,) in [−1, 1].
-        answer: v, (n,) in [−1, 1].
+    """Return (1/n)·Σ (sgn(p_i) − v_i)·p_i, p and v in [−1, 1]ⁿ: the error in sign-one-way marginals (Definition 7.1).
 
     Guarantee:
         Correctly rounded sums. v is ε-accurate exactly when this is below ε.
@@ -67,11 +63,7 @@ def sign_excess(biases: ArrayLike, answer: ArrayLike) -> float:
 
 
 def infinity_excess(biases: ArrayLike, answer: ArrayLike) -> float:
-    """Return max |p_i| over the coordinates with v_i ≠ sgn(p_i), the error in ℓ∞-testing (Definition B.2).
-
-    Args:
-        biases: p, (n,) in [−1, 1].
-        answer: v, (n,) of ±1.
+    """Return max |p_i| over v_i ≠ sgn(p_i), p in [−1, 1]ⁿ and v in {±1}ⁿ: the error in ℓ∞-testing (Definition B.2).
 
     Guarantee:
         Exact. v is ε-accurate exactly when this is below ε. (The paper writes "for all p_i ≥ ε" and means |p_i| ≥ ε, as
@@ -83,11 +75,7 @@ def infinity_excess(biases: ArrayLike, answer: ArrayLike) -> float:
 
 
 def coin_excess(probabilities: ArrayLike, answer: ArrayLike) -> float:
-    """Return max |p_i − ½| over the coins that v calls the wrong way, the error in the n-coin problem (Definition B.5).
-
-    Args:
-        probabilities: p, (n,) in [0, 1].
-        answer: v, (n,) of 0 and 1.
+    """Return max |p_i − ½| over the coins that v, of 0 and 1, calls the wrong way: the error of Definition B.5.
 
     Guarantee:
         Exact. v is ε-accurate exactly when this is below ε. A coin with p_i = ½ cannot be called wrongly.
@@ -100,11 +88,7 @@ def coin_excess(probabilities: ArrayLike, answer: ArrayLike) -> float:
 
 
 def mean_excess(means: ArrayLike, answer: ArrayLike) -> float:
-    """Return ‖v − μ‖₁, the error in ℓ1 mean estimation (Definition B.7).
-
-    Args:
-        means: μ, (n,) in [−1, 1].
-        answer: v, (n,) real numbers.
+    """Return ‖v − μ‖₁, μ in [−1, 1]ⁿ and v in ℝⁿ: the error in ℓ1 mean estimation (Definition B.7).
 
     Guarantee:
         Correctly rounded sum. v is ε-accurate exactly when this is at most ε.
@@ -117,10 +101,7 @@ def mean_excess(means: ArrayLike, answer: ArrayLike) -> float:
 def pac_excess(law: ArrayLike, hypotheses: ArrayLike, answer: ArrayLike) -> float:
     """Return err(h) − min over the class of err, the error in agnostic PAC learning (Section B.1).
 
-    Args:
-        law: (D, 2) probabilities of the examples (x, −1) and (x, +1).
-        hypotheses: (K, D) labels ±1, one hypothesis per row.
-        answer: h, (D,) labels ±1.
+    The law has (D, 2) probabilities of the examples (x, −1) and (x, +1); hypotheses (K, D) and answer (D,) are ±1.
 
     Guarantee:
         Correctly rounded sums. h is ε-accurate exactly when this is at most ε.
@@ -144,10 +125,7 @@ def check_hypotheses(hypotheses: ArrayLike, n_points: int | None = None) -> Vect
 def cube_instance(n: int, half_width: float, key: SharedKey) -> Vector:
     """Draw the hard instance of the n-coin bound: biases uniform in [−half_width, half_width]ⁿ (Theorem B.6).
 
-    Args:
-        n: number of coordinates.
-        half_width: in (0, 1].
-        key: a published address for the instance; not the key of the algorithm under test.
+    The key is a published address for the instance, not the key of the algorithm under test.
 
     Randomness:
         One uniform per coordinate at `key`.
@@ -165,9 +143,9 @@ def _answer(answer: ArrayLike, n: int, low: float, high: float) -> Vector:
     v = check_array("answer", answer, 1)
     if v.size != n:
         raise InputError(f"answer must have {n} coordinates, got {v.size}")
-    if (v < low).any() or (v > high).any():
-        bad = v[(v < low) | (v > high)][0]
-        raise InputError(f"answer must lie in [{low:g}, {high:g}], got {bad:g}")
+    outside = v[(v < low) | (v > high)]
+    if outside.size:
+        raise InputError(f"answer must lie in [{low:g}, {high:g}], got {outside[0]:g}")
     return v
 
 

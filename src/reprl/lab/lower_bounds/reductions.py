@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import InputError, check_int, check_probability, check_real, quote
-from reprl.guarantee import Guarantee
 from reprl.lab.lower_bounds.problems import Algorithm, Vector, check_hypotheses, sign
-from reprl.lab.lower_bounds.simulation import PaddedSource, SignExamples, unpermute
-from reprl.lab.lower_bounds.solvers import check_dimension
-from reprl.lab.lower_bounds.sources import VectorSource
+from reprl.lab.lower_bounds.simulation import PaddedSource, SignExamples
+from reprl.lab.lower_bounds.sources import VectorSource, check_dimension
 from reprl.randomness import SharedKey
 
 ERROR_FACTOR = 10.0
@@ -86,17 +84,14 @@ def infinity_tester(algorithm: Algorithm, n: int, *, delta: float) -> Algorithm:
         for t in range(calls):
             order = np.argsort(key.derive("permutation", t).uniforms(3 * n), kind="stable")
             answer = algorithm(key.derive("call", t), PaddedSource(source, order, pad))
-            votes += unpermute(_plus_minus(answer, 3 * n), order)[:n]
+            votes += _plus_minus(answer, 3 * n)[np.argsort(order)][:n]
         return sign(votes)
 
-    guarantee = Guarantee(
-        rho=calls * inner.rho,
-        delta=check_probability("delta", delta),
-        epsilon=pad,
-        status=inner.status,
-        source=f"docs/proofs/lower-bounds.md §5 from {inner.source}",
+    proof = f"docs/proofs/lower-bounds.md §5 from {inner.source}"
+    guarantee = replace(
+        inner, rho=calls * inner.rho, delta=check_probability("delta", delta), epsilon=pad, source=proof
     )
-    return Algorithm(run=run, guarantee=guarantee, samples=calls * algorithm.samples, exact=algorithm.exact)
+    return replace(algorithm, run=run, guarantee=guarantee, samples=calls * algorithm.samples)
 
 
 def coins_from_infinity(algorithm: Algorithm) -> Algorithm:

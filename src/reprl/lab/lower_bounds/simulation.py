@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_int, check_probability, quote
-from reprl.lab.lower_bounds.sources import Sizes, VectorSource, check_sizes, multinomials
+from reprl.lab.lower_bounds.sources import Sizes, VectorSource, check_sizes, heads, multinomials
 from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy, check_policy
@@ -42,7 +42,7 @@ class SimulatedParallel:
         table of ``mdp``, which is the hard MDP with all biases 0: a learner sees sizes there, never p.
 
     Randomness:
-        Data: two tallies of the source and its private streams "rewards" and "states".
+        Data: two batches of the source and its private streams "rewards" and "states".
     """
 
     def __init__(self, source: VectorSource, *, n_states: int, n_actions: int = 2) -> None:
@@ -58,8 +58,8 @@ class SimulatedParallel:
         """Make n parallel-sampling calls out of 2n vectors."""
         n = check_int("n", n, 1, 2**61)
         paid = np.zeros((self.horizon * self.n_states, self.n_actions), dtype=np.int64)
-        paid[:, 0] = self.source.tally(n)
-        paid[:, 1] = n - self.source.tally(n)
+        paid[:, 0] = self.source.count(n)
+        paid[:, 1] = n - self.source.count(n)
         paid[:, :2] += self._console(n - paid[:, :2].reshape(-1)).reshape(-1, 2)
         cells = np.stack([n - paid.reshape(-1), paid.reshape(-1)])
         moved = self._move(cells.reshape(-1)).reshape(2, -1, self.n_states)
@@ -77,7 +77,7 @@ class SimulatedParallel:
         actions = check_policy(policy, self).actions
         visits = self._move(np.full(self.horizon, n))
         read = np.where(actions < 2, visits, 0).reshape(-1)
-        plus = self.source.tally(read) if read.any() else read
+        plus = self.source.count(read) if read.any() else read
         paid = np.where(actions.reshape(-1) == 0, plus, read - plus)
         total = int(paid.sum()) + int(self._console(read - paid).sum())
         self._charge(n)
@@ -85,8 +85,7 @@ class SimulatedParallel:
 
     def _console(self, unpaid: Sizes) -> Sizes:
         """How many of the −1 in each cell pay 1 nevertheless."""
-        laws = np.tile([1.0 - _CONSOLATION, _CONSOLATION], (unpaid.size, 1))
-        return multinomials(self.source.stream("rewards"), unpaid, laws)[:, 1]
+        return heads(self.source.stream("rewards"), unpaid, np.full(unpaid.size, _CONSOLATION))
 
     def _move(self, totals: Sizes) -> Sizes:
         """Next states of each cell's visits, uniform."""
@@ -229,13 +228,12 @@ class PaddedSource:
         """Vectors of the base drawn so far."""
         return self._base.samples
 
-    def tally(self, sizes: Any) -> Sizes:
+    def count(self, sizes: Any) -> Sizes:
         """Draw fresh vectors and return the number of +1 in each coordinate."""
-        wanted = unpermute(check_sizes(sizes, self.n), self._order)
-        laws = np.stack([1.0 - self._chances, self._chances], axis=1)
-        added = multinomials(self.stream("padding"), wanted[self._base.n :], laws)[:, 1]
+        wanted = check_sizes(sizes, self.n)[np.argsort(self._order)]
+        added = heads(self.stream("padding"), wanted[self._base.n :], self._chances)
         own = wanted[: self._base.n]
-        plus = self._base.tally(own) if own.any() else own
+        plus = self._base.count(own) if own.any() else own
         out: Sizes = np.concatenate([plus, added])[self._order]
         return out
 
@@ -271,30 +269,18 @@ class SignExamples:
         """Open the view."""
         self.n_points = n_points
         self._base, self._points = base, points
-        self._samples = 0
+        self.samples = 0
 
-    @property
-    def samples(self) -> int:
-        """Examples drawn so far."""
-        return self._samples
-
-    def tally(self, m: int) -> Sizes:
+    def count(self, m: int) -> Sizes:
         """Draw m fresh examples and count them, (D, 2)."""
         d = self._base.n
         uniform = np.full((1, d), 1.0 / d)
         each = multinomials(self._base.stream("points"), np.array([check_int("m", m, 1, 2**62)]), uniform)[0]
-        plus = self._base.tally(each)
+        plus = self._base.count(each)
         out = np.zeros((self.n_points, 2), dtype=np.int64)
         out[self._points] = np.stack([each - plus, plus], axis=1)
-        self._samples += m
+        self.samples += m
         return out
-
-
-def unpermute(values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
-    """Undo a permutation: out[order[j]] = values[j]."""
-    out = np.empty_like(values)
-    out[order] = values
-    return out
 
 
 def as_table(biases: Vector, n_states: int) -> Vector:

@@ -1,7 +1,7 @@
 """Sample access for the laboratory: product laws, labelled examples, and exact counts of how much was drawn.
 
-A source hides its law from the algorithms and hands out samples as sufficient statistics, so drawing m of them takes
-time that does not grow with m. Reductions are sources too: they make samples of one problem out of those of another.
+A source hides its law from the algorithms and returns samples as sufficient statistics, so drawing m of them takes time
+that does not grow with m. Reductions are sources too: they make samples of one problem out of those of another.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class VectorSource(Protocol):
         """Vectors drawn so far, every one counted."""
         ...
 
-    def tally(self, sizes: Any) -> Sizes:
+    def count(self, sizes: Any) -> Sizes:
         """Draw fresh vectors and return how often each coordinate came up +1 (heads), (n,).
 
         sizes is a number m, or one number per coordinate: then only the first sizes[i] of max(sizes) vectors are read
@@ -47,8 +47,23 @@ class VectorSource(Protocol):
         ...
 
 
+class ExampleSource(Protocol):
+    """Sample access to a law on labelled examples (x, y), x in 0…D−1 and y = ±1; one sample is one example."""
+
+    n_points: int
+
+    @property
+    def samples(self) -> int:
+        """Examples drawn so far."""
+        ...
+
+    def count(self, m: int) -> Sizes:
+        """Draw m fresh examples and count them, (D, 2): column 0 for y = −1, column 1 for y = +1."""
+        ...
+
+
 class ProductSource:
-    """A product of coins: coordinate i is +1 (heads) with probability chances[i].
+    """A product of coins: coordinate i is +1 (heads) with probability chances[i]; a VectorSource.
 
     Rad(p) of Section 7 and Bern(p) of Definition B.5 are one source under two names of the outcomes; see `rademacher`
     and `coins`.
@@ -66,27 +81,21 @@ class ProductSource:
         self._chances = check_vector("chances", chances, 0.0, 1.0)
         self.n = int(self._chances.size)
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
-        self._samples = 0
+        self.samples = 0
         self._streams = 0
 
-    @property
-    def samples(self) -> int:
-        """Vectors drawn so far."""
-        return self._samples
-
-    def tally(self, sizes: Any) -> Sizes:
+    def count(self, sizes: Any) -> Sizes:
         """Draw fresh vectors and return the number of +1 in each coordinate; see VectorSource."""
         wanted = check_sizes(sizes, self.n)
-        laws = np.stack([1.0 - self._chances, self._chances], axis=1)
-        out: Sizes = multinomials(self.stream("tally"), wanted, laws)[:, 1]
-        self._samples += int(wanted.max())
+        out = heads(self.stream("tally"), wanted, self._chances)
+        self.samples += int(wanted.max())
         return out
 
     def vectors(self, m: int) -> NDArray[np.bool_]:
         """Draw m fresh vectors, (m, n)."""
         m = check_int("m", m, 1, 2**40 // self.n)
         uniforms = self.stream("vectors").uniforms(m * self.n).reshape(m, self.n)
-        self._samples += m
+        self.samples += m
         out: NDArray[np.bool_] = uniforms < self._chances
         return out
 
@@ -97,48 +106,17 @@ class ProductSource:
 
 
 def rademacher(biases: ArrayLike, data_seed: int) -> ProductSource:
-    """Sample access to Rad(p), a product of ±1 variables with means p (Section 7).
-
-    Args:
-        biases: p, (n,) in [−1, 1].
-        data_seed: private seed of the samples.
-
-    Randomness:
-        Data only, as ProductSource.
-    """
+    """Sample access to Rad(p), a product of ±1 variables with means p, (n,) in [−1, 1] (Section 7)."""
     return ProductSource((1.0 + check_biases(biases)) / 2.0, data_seed)
 
 
 def coins(probabilities: ArrayLike, data_seed: int) -> ProductSource:
-    """Sample access to Bern(p), a product of 0/1 variables (Definition B.5).
-
-    Args:
-        probabilities: p, (n,) in [0, 1].
-        data_seed: private seed of the samples.
-
-    Randomness:
-        Data only, as ProductSource.
-    """
+    """Sample access to Bern(p), a product of 0/1 variables, p (n,) in [0, 1] (Definition B.5)."""
     return ProductSource(check_vector("probabilities", probabilities, 0.0, 1.0), data_seed)
 
 
-class ExampleSource(Protocol):
-    """Sample access to a law on labelled examples (x, y), x in 0…D−1 and y = ±1; one sample is one example."""
-
-    n_points: int
-
-    @property
-    def samples(self) -> int:
-        """Examples drawn so far."""
-        ...
-
-    def tally(self, m: int) -> Sizes:
-        """Draw m fresh examples and count them, (D, 2): column 0 for y = −1, column 1 for y = +1."""
-        ...
-
-
 class LabelledSource:
-    """Examples from a given law (agnostic PAC learning, Section B.1).
+    """Examples from a given law (agnostic PAC learning, Section B.1); an ExampleSource.
 
     Args:
         law: (D, 2) probabilities of (x, −1) and (x, +1).
@@ -153,33 +131,28 @@ class LabelledSource:
         self._law = check_example_law(law)
         self.n_points = int(self._law.shape[0])
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
-        self._samples = 0
+        self.samples = 0
         self._batches = 0
 
-    @property
-    def samples(self) -> int:
-        """Examples drawn so far."""
-        return self._samples
-
-    def tally(self, m: int) -> Sizes:
+    def count(self, m: int) -> Sizes:
         """Draw m fresh examples and count them, (D, 2)."""
         m = check_int("m", m, 1, _MOST)
         self._batches += 1
-        self._samples += m
+        self.samples += m
         stream = DataStream(self.data_seed, f"examples/{self._batches}")
         return multinomials(stream, np.array([m]), self._law.reshape(1, -1)).reshape(-1, 2)
 
 
+def heads(stream: DataStream, totals: Sizes, chances: NDArray[np.float64]) -> Sizes:
+    """Draw how many of totals[i] coins of chance chances[i] come up heads, (n,)."""
+    out: Sizes = multinomials(stream, totals, np.stack([1.0 - chances, chances], axis=1))[:, 1]
+    return out
+
+
 def multinomials(stream: DataStream, totals: Sizes, laws: NDArray[np.float64]) -> Sizes:
-    """Draw one multinomial per row, in time that does not depend on the totals.
+    """Draw one multinomial per row of laws (R, K), totals[i] trials in row i from lane i of the stream's key.
 
-    Args:
-        stream: private randomness; row i reads lane i of its key.
-        totals: (R,) numbers of trials.
-        laws: (R, K) laws.
-
-    Returns:
-        (R, K) counts.
+    The time does not depend on the totals.
     """
     out = np.zeros(laws.shape, dtype=np.int64)
     _multinomials(np.uint64(stream.key), totals.astype(np.int64), np.ascontiguousarray(laws), out)
@@ -191,6 +164,12 @@ def _multinomials(key: np.uint64, totals: Sizes, laws: NDArray[np.float64], out:
     """Fill every row of out with a multinomial from its own lane."""
     for i in range(totals.size):
         multinomial(key, np.uint64(i), totals[i], laws[i], np.cumsum(laws[i]), out[i])
+
+
+def check_dimension(source: VectorSource, n: int) -> None:
+    """Refuse a source of another dimension."""
+    if source.n != n:
+        raise InputError(f"the source must have {n} coordinates, as the algorithm, got {source.n}")
 
 
 def check_biases(biases: ArrayLike) -> NDArray[np.float64]:
