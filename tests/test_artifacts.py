@@ -25,7 +25,7 @@ from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.verify import compare_policies, load_evidence
 from reprl.errors import ReprlError
-from reprl.learning.learner import LearnResult
+from reprl.learning.result import LearnResult
 from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 from reprl.randomness import STREAM_VERSION
@@ -525,7 +525,7 @@ def test_a_folder_whose_recipe_has_another_candidate_is_a_mixture(canonical_run,
 def test_a_receipt_carries_the_names_of_the_environment(result, tmp_path):
     assert Receipt.of(result).labels.name == "gridworld-v0"
     labels = reprl.Labels("ice", "slippery", ("a", "b", "c", ""), ("↑", "→", "↓", "←"), (2, 2))
-    named = replace(result, environment=result.environment._replace(labels=labels))
+    named = replace(result, record=result.record._replace(environment=result.environment._replace(labels=labels)))
     receipt = Receipt.of(named)
     assert receipt.digest != result.receipt.digest
     assert receipt.to_dict()["labels"] == {
@@ -545,7 +545,9 @@ def test_whatever_the_names_are_a_receipt_can_be_read_again(result):
     odd = reprl.Labels("x" * 5000, "\x1b[31m\n", (1, "\ud800", None, "ü"), ("too", "few"), (np.int64(2), 2))  # type: ignore[arg-type]
     mdp = reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1)
     mdp.labels = odd
-    receipt = Receipt.from_json(Receipt.of(replace(result, environment=describe(mdp))).to_json())
+    receipt = Receipt.from_json(
+        Receipt.of(replace(result, record=result.record._replace(environment=describe(mdp)))).to_json()
+    )
     assert receipt.labels == reprl.Labels("x" * 1000, " [31m ", ("1", " ", "None", "ü"), (), (2, 2))
 
 

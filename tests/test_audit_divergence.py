@@ -39,6 +39,11 @@ def parted(first: reprl.LearnResult, second: reprl.LearnResult) -> Divergence:
     return found
 
 
+def with_details(run: reprl.LearnResult, **changed: Any) -> reprl.LearnResult:
+    assert run.details is not None
+    return replace(run, details=run.details._replace(**changed))
+
+
 def with_action(run: reprl.LearnResult, h: int, s: int) -> reprl.LearnResult:
     """The same run with the next action at (h, s)."""
     actions = run.policy.actions.copy()
@@ -51,7 +56,7 @@ def with_score(run: reprl.LearnResult, h: int, s: int, a: int, shift: float) -> 
     scores, laws = run.induction.scores.copy(), run.induction.laws.copy()
     scores[h, s, a] += shift
     laws[h, s] = np.eye(MDP.n_actions)[run.policy.actions[h, s]]
-    return replace(run, induction=run.induction._replace(scores=scores, laws=laws))
+    return with_details(run, induction=run.induction._replace(scores=scores, laws=laws))
 
 
 def test_equal_policies_do_not_part(generative):
@@ -80,7 +85,7 @@ def test_of_several_arms_in_one_draw_the_furthest_laws_are_named(generative):
     laws = generative.induction.laws.copy()
     assert other.induction is not None
     laws[2, 3] = np.roll(np.eye(MDP.n_actions)[generative.policy.actions[2, 3]], 1)
-    other = replace(other, induction=other.induction._replace(laws=laws))
+    other = with_details(other, induction=other.induction._replace(laws=laws))
     found = parted(generative, other)
     assert (found.step, found.state) == (2, 3)
     assert "1 more cell of this draw" in found.text
@@ -95,7 +100,7 @@ def partitioned(run: reprl.LearnResult, level: Any, fractional: Any) -> reprl.Le
         table[cell] = tier
     for place, fraction in fractional.items():
         mu[place] = fraction
-    return replace(run, tiers=Tiers.from_levels(table, 3), explored=run.explored._replace(fractional=mu))
+    return with_details(replace(run, tiers=Tiers.from_levels(table, 3)), explored=run.explored._replace(fractional=mu))
 
 
 def test_partition_comes_before_everything_and_names_the_draw(episodic):
@@ -113,7 +118,8 @@ def test_the_length_of_exploration_comes_before_the_partition(episodic):
     level = episodic.tiers.level.copy()
     level[0, 0] = 2
     longer = episodic.explored._replace(length=1)
-    other = replace(with_action(episodic, 0, 0), explored=longer, tiers=Tiers.from_levels(level, 2))
+    other = replace(with_action(episodic, 0, 0), tiers=Tiers.from_levels(level, 2))
+    other = with_details(other, explored=longer)
     found = parted(episodic, other)
     assert (found.stage, found.margin, found.state) == ("length", None, None)
     assert found.text == "exploration runs made longer 0 times in one run and 1 times in the other"
@@ -128,7 +134,7 @@ def test_an_earlier_tier_parts_before_a_later_one(episodic):
 
 def test_sets_that_differ_without_moving_a_tier_do_not_part(episodic):
     ignored = ~episodic.explored.ignored
-    other = replace(with_action(episodic, 2, 0), explored=episodic.explored._replace(ignored=ignored))
+    other = with_details(with_action(episodic, 2, 0), explored=episodic.explored._replace(ignored=ignored))
     assert parted(episodic, other).stage == "arms"
 
 
@@ -137,13 +143,13 @@ def test_rounding_is_named_only_where_values_are_rounded():
     assert run.induction is not None
     values = run.induction.values.copy()
     values[2, 1] += 0.3
-    other = replace(with_action(run, 0, 0), induction=run.induction._replace(values=values))
+    other = with_details(with_action(run, 0, 0), induction=run.induction._replace(values=values))
     found = parted(run, other)
     assert (found.stage, found.step, found.state) == ("rounding", 2, 1)
     assert found.margin == pytest.approx(0.3)
     plain = reprl.learn(MDP, access="generative", rule="sampled", calls=50, shared_seed=1, data_seed=2)
     assert plain.induction is not None
-    other = replace(with_action(plain, 0, 0), induction=plain.induction._replace(values=values))
+    other = with_details(with_action(plain, 0, 0), induction=plain.induction._replace(values=values))
     assert parted(plain, other).stage == "arms"
 
 
@@ -155,8 +161,8 @@ def canonical() -> reprl.LearnResult:
 def test_different_candidates_part_at_the_choice(canonical):
     other = with_action(canonical, 1, 2)
     assert other.choice is not None
-    other = replace(other, choice=other.choice._replace(candidate=3, tolerance=0.002, lead=0.25))
-    one = replace(canonical, choice=canonical.choice._replace(lead=np.inf))
+    other = with_details(other, choice=other.choice._replace(candidate=3, tolerance=0.002, lead=0.25))
+    one = with_details(canonical, choice=canonical.choice._replace(lead=np.inf))
     found = parted(one, other)
     assert (found.stage, found.step, found.state, found.margin) == ("choice", None, None, 0.25)
     assert "without a rival" in found.text
@@ -177,8 +183,8 @@ def test_one_candidate_parts_at_the_comparison_that_crossed_the_tolerance(canoni
     actions[1, s] = b
     shifted = values.copy()
     shifted[1, s] -= 0.75 * (gap[b] - gap[a])  # b is now within the tolerance, a as well
-    one = replace(canonical, choice=chosen)
-    other = replace(canonical, choice=chosen, policy=reprl.Policy(actions), values=shifted)
+    one = with_details(canonical, choice=chosen)
+    other = replace(one, policy=reprl.Policy(actions), values=shifted)
     found = parted(one, other)
     assert (found.stage, found.tier, found.step, found.state) == ("comparison", None, 1, s)
     assert found.actions == (a, b)
@@ -188,7 +194,7 @@ def test_one_candidate_parts_at_the_comparison_that_crossed_the_tolerance(canoni
 
 
 def test_laws_that_part_and_cells_that_one_run_hardly_visits_are_named(canonical):
-    drawn = replace(canonical, choice=canonical.choice._replace(kind="sampled"))
+    drawn = with_details(canonical, choice=canonical.choice._replace(kind="sampled"))
     decided = np.argwhere(~canonical.tiers.ignorable)[-1]
     found = parted(drawn, with_action(drawn, *decided))
     assert (found.stage, found.step, found.state) == ("comparison", *decided)

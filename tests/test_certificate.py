@@ -362,7 +362,7 @@ def test_a_certificate_is_checked_from_the_stored_counts(certified, tmp_path, ca
 def test_a_certificate_that_says_more_than_its_counts_is_found_out(certified, tmp_path):
     folder = certified.save(tmp_path / "run")
     wrong = certified.certificate._replace(loss=0.0)
-    forged = replace(certified, certificate=wrong)
+    forged = replace(certified, details=certified.details._replace(certificate=wrong))
     forged.receipt.save(tmp_path / "forged.json")
     assert check_certificate(tmp_path / "forged.json", folder / "counts.bin")[2] == ["loss"]
     other = call(GenerativeModel(easy_world(), 8), 100)
@@ -377,7 +377,7 @@ def test_bad_input_is_named(certified, tmp_path, capsys):
         with pytest.raises(ReprlError, match="delta must"):
             reprl.certify(certified, delta)
     with pytest.raises(ReprlError, match="result must hold its counts to be certified"):
-        reprl.certify(replace(certified, witness=None))
+        reprl.certify(replace(certified, details=certified.details._replace(witness=None)))
     with pytest.raises(ReprlError, match=r"result must be what reprl\.learn returns, got 3"):
         reprl.certify(3)  # type: ignore[arg-type]
     drawn = reprl.learn(easy_world(), access="generative", rule="sampled", calls=10, shared_seed=1, data_seed=1)

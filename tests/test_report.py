@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.learning.result import CanonicalDetails
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Labels
 from reprl.report import write_report
@@ -122,7 +123,8 @@ def test_undecided_cells_are_framed(grid: Any, tmp_path: Path) -> None:
 
 def test_a_followed_candidate_and_a_slack_accuracy_are_told(grid: Any, tmp_path: Path) -> None:
     result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
-    page = written(replace(result, followed=True, spread=0.2), tmp_path)
+    assert isinstance(result.details, CanonicalDetails)
+    page = written(replace(result, details=result.details._replace(followed=True), spread=0.2), tmp_path)
     assert "followed the candidate that its recipe publishes" in page
     assert "Every policy is within ε here" in page
 
@@ -151,7 +153,9 @@ def test_report_imports_no_module_that_an_id_names(run: dict[str, Any], tmp_path
     recipe = reprl.Recipe.from_json(json.dumps(run["recipe"]))
     mdp = reprl.make("gridworld-v0", size=4, horizon=6)
     result = reprl.learn(mdp, access="generative", shared_seed=7, data_seed=1)
-    named = replace(result, environment=recipe.environment._replace(id="gym:antigravity:Evil-v0", options={}))
+    evil = recipe.environment._replace(id="gym:antigravity:Evil-v0", options={})
+    assert result.record is not None
+    named = replace(result, record=result.record._replace(environment=evil))
     assert "gym:antigravity:Evil-v0" in written(named, tmp_path)
     import sys
 

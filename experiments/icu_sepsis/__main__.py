@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from experiments.logs.measure import simulate
 from experiments.runner import Experiment, Job
-from reprl.learning.learner import LearnResult, learn
+from reprl.learning.learner import learn
 from reprl.learning.logged import learn_log
+from reprl.learning.result import LearnResult
 from reprl.mdp.catalogue import make
 from reprl.mdp.icu import ENDS, LEVELS, Numbers, read_numbers
 from reprl.mdp.tabular import TabularMDP

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.logs import plan
-from reprl.learning.learner import LearnResult
 from reprl.learning.logged import learn_log
+from reprl.learning.result import LearnResult
 from reprl.mdp.counts import Counts
 from reprl.mdp.planning import empirical_values, greedy_policy
 from reprl.mdp.policy import Policy

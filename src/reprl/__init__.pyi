@@ -38,11 +38,11 @@ from .lab.planner import plan as plan
 from .learning.adapters import env_learner as env_learner
 from .learning.boost import boost as boost
 from .learning.check import check_learner as check_learner
-from .learning.learner import LearnResult as LearnResult
 from .learning.learner import certify as certify
 from .learning.learner import learn as learn
 from .learning.learner import learner as learner
 from .learning.logged import learn_log as learn_log
+from .learning.result import LearnResult as LearnResult
 from .learning.settings import Settings as Settings
 from .mdp.catalogue import catalogue as catalogue
 from .mdp.catalogue import make as make

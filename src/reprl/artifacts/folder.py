@@ -22,7 +22,7 @@ from reprl.artifacts.receipt import Receipt, commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.errors import DocumentError, InputError, ReprlError
 from reprl.execution.terminal import open_card, visible
-from reprl.learning.learner import LearnResult
+from reprl.learning.result import LearnResult
 from reprl.mdp.policy import Policy, check_policy
 from reprl.sources.environment import Environment
 from reprl.storage.documents import naming

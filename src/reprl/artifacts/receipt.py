@@ -19,7 +19,7 @@ from reprl.assurance.coverage import Coverage
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.errors import DocumentError, quote
 from reprl.guarantee import Guarantee
-from reprl.learning.learner import LearnResult
+from reprl.learning.result import LearnResult
 from reprl.learning.settings import RULES
 from reprl.mdp.counts import Counts
 from reprl.mdp.policy import Policy

@@ -14,8 +14,9 @@ from reprl.artifacts.choices import Candidate, Chosen
 from reprl.coupling.custom import custom_name
 from reprl.coupling.spec import CouplingSpec
 from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
-from reprl.learning.learner import LearnResult, learn
+from reprl.learning.learner import learn
 from reprl.learning.logged import learn_spec
+from reprl.learning.result import LearnResult
 from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import PREFIX, make
 from reprl.mdp.criterion import MOST, Criterion

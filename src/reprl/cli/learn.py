@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.folder import StoredRun
     from reprl.artifacts.recipe import Recipe
-    from reprl.learning.learner import LearnResult
+    from reprl.learning.result import LearnResult
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.environment import Environment
     from reprl.sources.gymnasium.model import GymnasiumModel

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reprl.artifacts.recipe import Recipe
-    from reprl.learning.learner import LearnResult
+    from reprl.learning.result import LearnResult
 
 
 def learn_from_log(

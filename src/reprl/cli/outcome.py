@@ -10,7 +10,7 @@ from reprl.cli.certify import certificate_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reprl.learning.learner import LearnResult
+    from reprl.learning.result import LearnResult
     from reprl.sources.environment import Environment
 
 NAMED = 5

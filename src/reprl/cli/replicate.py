@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reprl.artifacts.recipe import Recipe
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.auditing.two_sample import SameWorld
-    from reprl.learning.learner import LearnResult
+    from reprl.learning.result import LearnResult
     from reprl.mdp.counts import Counts
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel

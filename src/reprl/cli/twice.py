@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.verify import Verification
-    from reprl.learning.learner import LearnResult
+    from reprl.learning.result import LearnResult
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
 

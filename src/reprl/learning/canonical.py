@@ -14,7 +14,7 @@ from reprl.errors import InputError
 from reprl.execution.pool import Crew
 from reprl.execution.settings import Execution
 from reprl.learning.loop import Outcome, run_loop
-from reprl.learning.protocol import Run
+from reprl.learning.result import CanonicalDetails, Details, Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import Criterion, criterion_of
 from reprl.mdp.tiers import Tiers
@@ -70,7 +70,10 @@ def learn_canonical(
     with Crew(model, execution.workers, execution.checkpoint) as crew:
         tell = execution.progress
         source = open_source(model, settings.access, crew, pooled=pooled, bearable=bearable, progress=tell, proof=proof)
-        return canonical_run(settings, rule, run_loop(source, rule, stop, limit))
+        outcome = run_loop(source, rule, stop, limit)
+    end, witness = outcome.judgement, witness_from(outcome.known.certificate_source())
+    details = CanonicalDetails(end.found.choice, rule.followed, end.drift, end.certificate, witness)
+    return canonical_run(settings, rule, outcome, details)
 
 
 PROOF = Proof(SKIPPED, HALFWAY)
@@ -96,7 +99,7 @@ def bind_rule(
     return BoundRule.bind(rule, reader, candidate)
 
 
-def canonical_run(settings: Settings, rule: BoundRule, outcome: Outcome) -> Run:
+def canonical_run(settings: Settings, rule: BoundRule, outcome: Outcome, details: Details) -> Run:
     """Put the result together."""
     found, decided = outcome.judgement.found, rule.decided(outcome.judgement.found)
     level = np.where(decided, 1, 2).astype(np.int64)
@@ -107,13 +110,9 @@ def canonical_run(settings: Settings, rule: BoundRule, outcome: Outcome) -> Run:
         tiers=Tiers.single(*level.shape) if decided.all() else Tiers.from_levels(level, 2),
         counts=outcome.data.counts,
         values=rule.values(found),
-        choice=found.choice,
         rehearsal=outcome.judgement.rehearsal,
-        certificate=outcome.judgement.certificate,
         spread=rule.spread(found),
-        drift=outcome.judgement.drift,
-        followed=rule.followed,
-        witness=witness_from(outcome.known.certificate_source()),
+        details=details,
     )
 
 

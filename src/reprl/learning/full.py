@@ -8,7 +8,7 @@ from typing import Any
 from reprl.canonical.gaps import value_spread
 from reprl.execution.settings import Progress
 from reprl.guarantee import Guarantee
-from reprl.learning.protocol import Run
+from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import empirical_dynamics
@@ -70,10 +70,7 @@ def run_full_algorithm(
         counts=data.counts,
         values=induction.values,
         spread=value_spread(empirical_dynamics(data)),
-        induction=induction,
-        explored=explored,
-        constants=constants,
-        ballots=found.ballots,
+        details=PaperDetails(induction, explored, constants, found.ballots),
     )
 
 

@@ -6,9 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from importlib import import_module
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from reprl.assurance.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
@@ -16,13 +14,13 @@ from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
 from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution
-from reprl.execution.terminal import open_card, visible
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import PROOF, learn_canonical
 from reprl.learning.full import run_full_algorithm
 from reprl.learning.practical_episodic import practical_run, run_episodic
 from reprl.learning.practical_parallel import run_generative
-from reprl.learning.protocol import Run, number_within
+from reprl.learning.protocol import number_within
+from reprl.learning.result import LearnResult, Run
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.catalogue import truncate
 from reprl.mdp.interface import Interface
@@ -36,68 +34,7 @@ from reprl.sources.protocol import check_model
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from reprl import Receipt, Recipe
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LearnResult(Run):
-    """What one run of ``learn`` produced, and what it was made with."""
-
-    samples: int
-    """Observed (next state, reward) pairs, every one counted."""
-    episodes: int
-    """Episodes, for access "episodic"; 0 for parallel sampling."""
-    shared_seed: int
-    data_seed: int
-    """Private: publish the shared seed, not this one."""
-    environment: Environment
-    seconds: float
-    """How long the run took: the one figure that the seeds do not fix."""
-
-    @property
-    def recipe(self) -> Recipe:
-        """Everything a second team needs to repeat this run on fresh data."""
-        from reprl import Recipe
-
-        return Recipe.of(self)
-
-    @property
-    def receipt(self) -> Receipt:
-        """What this run produced, for the record."""
-        from reprl import Receipt
-
-        return Receipt.of(self)
-
-    def __repr__(self) -> str:
-        """The outcome on one line."""
-        words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.policy.short_fingerprint}"
-        if self.guarantee.status != "none":
-            words = f"ρ ≤ {self.guarantee.rho:.3g} {words}"
-        return f"LearnResult({visible(self.environment.title)}: {words})"
-
-    def _repr_html_(self) -> str:
-        """Show promise, rehearsal, fingerprint and a map of the policy in a notebook."""
-        return open_card(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the three documents of this run."""
-        return {"recipe": self.recipe.to_dict(), "receipt": self.receipt.to_dict(), "policy": self.policy.to_dict()}
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
-        return self.receipt.to_pandas(self.policy)
-
-    def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them.
-
-        Args:
-            directory: made if need be. One that holds another recipe is refused,
-            force: unless this says to overwrite it.
-        """
-        saved: Path = import_module("reprl.artifacts.folder").save_run(self, directory, force=force)
-        return saved
+    pass
 
 
 def learn(
@@ -158,7 +95,8 @@ def learn(
     ):
         limit_time(model, timeout)
         run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
-    return _result(run, model, key, world, time.perf_counter() - began)
+    seeds = (key.seed, model.data_seed)
+    return run.recorded(describe(world), Interface.of(world), seeds, model.ledger, began)
 
 
 def suited(world: TabularMDP | GymnasiumModel, rule: str, epsilon: float) -> TabularMDP | GymnasiumModel:
@@ -188,19 +126,6 @@ def _work(world: TabularMDP | GymnasiumModel, chosen: ReprlLearner, shared_seed:
     }
 
 
-def _result(run: Run, model: Any, key: SharedKey, world: TabularMDP | GymnasiumModel, seconds: float) -> LearnResult:
-    ready = replace(run, policy=Policy(run.policy, Interface.of(world)))
-    return LearnResult(
-        **{field.name: getattr(ready, field.name) for field in fields(ready)},
-        samples=model.ledger.samples,
-        episodes=model.ledger.episodes,
-        shared_seed=key.seed,
-        data_seed=model.data_seed,
-        environment=describe(world),
-        seconds=seconds,
-    )
-
-
 def limit_time(model: object, timeout: float | None) -> None:
     """Give a black box a limit on the seconds of an episode; None leaves it as it is."""
     if timeout is None:
@@ -222,7 +147,7 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
         certified run of this shared seed and these settings (docs/proofs/certificate.md). A run by episodes without
         certify=True gathered its data adaptively: errors of cells are then added up, which takes more data.
     """
-    if not isinstance(result, LearnResult):
+    if not isinstance(result, LearnResult) or result.record is None:
         raise InputError(f"result must be what reprl.learn returns, got {quote(result)}")
     settings = result.settings
     if settings.rule != "canonical":

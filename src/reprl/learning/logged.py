@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any, Unpack
 
 from reprl.assurance.coverage import find_coverage
@@ -14,13 +13,12 @@ from reprl.canonical.bound import LogReader
 from reprl.errors import InputError, check_int
 from reprl.execution.settings import Execution
 from reprl.learning.canonical import bind_rule, canonical_run
-from reprl.learning.learner import LearnResult, check_options, make_settings
+from reprl.learning.learner import check_options, make_settings
 from reprl.learning.loop import run_loop
-from reprl.learning.protocol import Run
+from reprl.learning.result import LearnResult, LogDetails
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.criterion import check_discount
 from reprl.mdp.interface import Interface
-from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey, fresh_seed
 from reprl.sources.environment import printable_labels
 from reprl.sources.gymnasium.model import REWARD_STEP
@@ -145,16 +143,8 @@ def learn_spec(
     source = LogSource(table, spec, pooled=bool(settings.stationary))
     run = _learn_source(source, spec, key, settings, candidate)
     world = spec.environment(table.columns if published is None else published)
-    ready = replace(run, policy=Policy(run.policy, Interface(printable_labels(world.labels))))
-    return LearnResult(
-        **{field.name: getattr(ready, field.name) for field in fields(ready)},
-        samples=source.ledger.samples,
-        episodes=source.ledger.episodes,
-        shared_seed=key.seed,
-        data_seed=source.data_seed,
-        environment=world,
-        seconds=time.perf_counter() - began,
-    )
+    interface, seeds = Interface(printable_labels(world.labels)), (key.seed, source.data_seed)
+    return run.recorded(world, interface, seeds, source.ledger, began)
 
 
 def _check_settings(settings: Settings) -> None:
@@ -171,7 +161,7 @@ def _check_endless(spec: LogSpec, settings: Settings) -> None:
 
 def _learn_source(
     source: LogSource, spec: LogSpec, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None
-) -> Run:
+) -> LearnResult:
     """Choose, and rehearse the choice on logs redrawn by whole episodes.
 
     Guarantee:
@@ -196,4 +186,5 @@ def _learn_source(
         unknown=rule.doubts(outcome.data, found, settings.delta).slack,
         stream=DataStream(source.data_seed, "off-policy"),
     )
-    return replace(canonical_run(settings, rule, outcome), coverage=coverage)
+    details = LogDetails(found.choice, coverage, rule.followed, outcome.judgement.drift)
+    return canonical_run(settings, rule, outcome, details)

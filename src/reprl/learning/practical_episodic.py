@@ -32,7 +32,7 @@ from reprl.guarantee import Guarantee
 from reprl.learning.loop import run_loop
 from reprl.learning.loss import best_value, ignoring_cost
 from reprl.learning.practical import PracticalRehearsed, by_hand, decide
-from reprl.learning.protocol import Run
+from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
@@ -339,6 +339,5 @@ def _finish(
         values=induction.values,
         rehearsal=rehearsal,
         spread=value_spread(empirical_dynamics(Data(explored.counts, explored.starts))),
-        induction=induction._replace(guarantee=unproven),
-        explored=explored,
+        details=PaperDetails(induction._replace(guarantee=unproven), explored),
     )

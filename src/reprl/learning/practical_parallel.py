@@ -9,7 +9,7 @@ from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
 from reprl.learning.loop import run_loop
 from reprl.learning.practical import InductionRule, PracticalRehearsed, by_hand, decide
-from reprl.learning.protocol import Run
+from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, empirical_dynamics
@@ -103,7 +103,7 @@ def _finish(
         values=induction.values,
         rehearsal=rehearsal,
         spread=value_spread(empirical_dynamics(data)),
-        induction=induction,
+        details=PaperDetails(induction),
     )
 
 

@@ -15,7 +15,7 @@ from reprl.auditing.comparison import Comparison, worth_words
 from reprl.auditing.policies import policy_lines
 from reprl.auditing.record import AuditReport, Cell
 from reprl.errors import InputError, quote
-from reprl.learning.learner import LearnResult
+from reprl.learning.result import LearnResult
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.report.names import action_name, directions, short_names, state_name

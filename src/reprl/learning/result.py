@@ -1,0 +1,274 @@
+"""LearnResult: a policy with its guarantee, what every learner has, and details of its learner's kind."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.assurance.certificate import Certificate, Witness
+from reprl.assurance.coverage import Coverage
+from reprl.assurance.rehearsal import Rehearsal
+from reprl.canonical.choice import Choice
+from reprl.execution.terminal import open_card, visible
+from reprl.guarantee import Guarantee
+from reprl.learning.settings import Settings
+from reprl.mdp.counts import Counts
+from reprl.mdp.interface import Interface
+from reprl.mdp.policy import Policy
+from reprl.mdp.tiers import Tiers
+from reprl.paper.boosting import Ballot
+from reprl.paper.constants import Constants
+from reprl.paper.rep_level_explore import Explored
+from reprl.paper.rep_rl_bandit import Induction
+from reprl.sources.environment import Environment
+from reprl.sources.protocol import Ledger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reprl import Receipt, Recipe
+
+
+class CanonicalDetails(NamedTuple):
+    """The way of the canonical rule to its policy."""
+
+    choice: Choice
+    """What it chose, and how firmly."""
+    followed: bool = False
+    """Whether it took the candidate that a recipe had published, instead of choosing afresh."""
+    drift: str = ""
+    """What shows that steps are not alike, though the run was told so, and so that it promises nothing."""
+    certificate: Certificate | None = None
+    """What the run's own data prove; None where nobody asked for a proof."""
+    witness: Witness | None = None
+    """The data that a certificate is, or could be, made from."""
+
+
+class LogDetails(NamedTuple):
+    """The way of the canonical rule to its policy, on a log."""
+
+    choice: Choice
+    coverage: Coverage
+    """How far the log speaks of the policy."""
+    followed: bool = False
+    drift: str = ""
+
+
+class PaperDetails(NamedTuple):
+    """The way of the paper's algorithm to its policy."""
+
+    induction: Induction
+    """Laws and scores behind the policy."""
+    explored: Explored | None = None
+    """Fractional and drawn ignorable sets, where there were episodes."""
+    constants: Constants | None = None
+    """Every constant, where the full algorithm was run."""
+    ballots: tuple[Ballot, ...] = ()
+    """What the learners printed that were boosted, seed by seed. Tiers, counts, values, induction and what was explored
+    are then those of the first learner that printed the policy."""
+
+
+Details: TypeAlias = CanonicalDetails | LogDetails | PaperDetails
+
+
+class Record(NamedTuple):
+    """What a run was made with, and what it cost."""
+
+    environment: Environment
+    shared_seed: int
+    data_seed: int
+    samples: int
+    episodes: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearnResult:
+    """What one run produced. A learner that shows no stages returns its policy alone instead."""
+
+    policy: Policy
+    guarantee: Guarantee
+    settings: Settings
+    tiers: Tiers
+    """Which cells were decided; the last of several tiers is left to the default action."""
+    counts: Counts
+    values: NDArray[np.float64]
+    """(H+1, S): the values that the decision computed."""
+    details: Details | None = None
+    """What only its kind of learner has; each is also an attribute of the result."""
+    rehearsal: Rehearsal | None = None
+    """What simulated second teams did; None where nobody asked them."""
+    spread: float | None = None
+    """How much the best policy is worth more than the worst, in the run's own model: an ε of at least this is met by
+    every policy."""
+    record: Record | None = None
+    """Seeds, environment and cost, of ``learn`` and ``learn_log``."""
+
+    def recorded(
+        self, environment: Environment, interface: Interface, seeds: tuple[int, int], ledger: Ledger, began: float
+    ) -> LearnResult:
+        """Return the result as ``learn`` gives it: what it was made with, and a policy that knows its environment."""
+        seconds = time.perf_counter() - began
+        record = Record(environment, *seeds, ledger.samples, ledger.episodes, seconds)
+        return replace(self, policy=Policy(self.policy, interface), record=record)
+
+    @property
+    def _made(self) -> Record:
+        if self.record is None:
+            raise AttributeError("a run of a learner has no record of its own: reprl.learn makes one")
+        return self.record
+
+    @property
+    def samples(self) -> int:
+        """Observed (next state, reward) pairs, every one counted."""
+        return self._made.samples
+
+    @property
+    def episodes(self) -> int:
+        """Episodes; 0 for parallel sampling."""
+        return self._made.episodes
+
+    @property
+    def shared_seed(self) -> int:
+        """ξ, to be published."""
+        return self._made.shared_seed
+
+    @property
+    def data_seed(self) -> int:
+        """Private: publish the shared seed, not this one."""
+        return self._made.data_seed
+
+    @property
+    def environment(self) -> Environment:
+        """What was learned in."""
+        return self._made.environment
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took: the one figure that the seeds do not fix."""
+        return self._made.seconds
+
+    @property
+    def choice(self) -> Choice | None:
+        """What the canonical rule chose, and how firmly; None for the paper's rule."""
+        return self.details.choice if isinstance(self.details, CanonicalDetails | LogDetails) else None
+
+    @property
+    def followed(self) -> bool:
+        """Whether the run took the candidate that a recipe had published, instead of choosing afresh."""
+        return isinstance(self.details, CanonicalDetails | LogDetails) and self.details.followed
+
+    @property
+    def drift(self) -> str:
+        """What shows that steps are not alike, though the run was told so; empty if nothing does."""
+        return self.details.drift if isinstance(self.details, CanonicalDetails | LogDetails) else ""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What the run's own data prove; None where nobody asked for a proof."""
+        return self.details.certificate if isinstance(self.details, CanonicalDetails) else None
+
+    @property
+    def witness(self) -> Witness | None:
+        """The data that a certificate is, or could be, made from."""
+        return self.details.witness if isinstance(self.details, CanonicalDetails) else None
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """How far a log speaks of the policy; None where samples were drawn."""
+        return self.details.coverage if isinstance(self.details, LogDetails) else None
+
+    @property
+    def induction(self) -> Induction | None:
+        """Laws and scores behind the policy; None for the canonical rule."""
+        return self.details.induction if isinstance(self.details, PaperDetails) else None
+
+    @property
+    def explored(self) -> Explored | None:
+        """Fractional and drawn ignorable sets; None for the canonical rule and for parallel samples."""
+        return self.details.explored if isinstance(self.details, PaperDetails) else None
+
+    @property
+    def constants(self) -> Constants | None:
+        """Every constant of the paper's algorithm, where it was run in full."""
+        return self.details.constants if isinstance(self.details, PaperDetails) else None
+
+    @property
+    def ballots(self) -> tuple[Ballot, ...]:
+        """What the learners printed that were boosted, seed by seed."""
+        return self.details.ballots if isinstance(self.details, PaperDetails) else ()
+
+    @property
+    def tolerance(self) -> float | None:
+        """Actions within this of the best counted as equal; None for the paper's rule."""
+        return None if self.choice is None else self.choice.tolerance
+
+    @property
+    def met_by_all(self) -> bool:
+        """Whether every policy is within ε of the best, as far as the run can tell."""
+        return self.spread is not None and self.spread <= self.settings.epsilon
+
+    @property
+    def undecided(self) -> list[tuple[int, int]]:
+        """The cells (h, s) in which some simulated second team would do something else, the most disputed first."""
+        if self.rehearsal is None:
+            return []
+        apart = self.rehearsal.apart
+        cells = [(int(h), int(s)) for h, s in np.argwhere(apart > 0.0)]
+        return sorted(cells, key=lambda cell: -apart[cell])
+
+    @property
+    def recipe(self) -> Recipe:
+        """Everything a second team needs to repeat this run on fresh data."""
+        from reprl import Recipe
+
+        return Recipe.of(self)
+
+    @property
+    def receipt(self) -> Receipt:
+        """What this run produced, for the record."""
+        from reprl import Receipt
+
+        return Receipt.of(self)
+
+    def __repr__(self) -> str:
+        """The outcome on one line."""
+        if self.record is None:
+            return f"Run(policy {self.policy.short_fingerprint}, {self.guarantee.status})"
+        words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.policy.short_fingerprint}"
+        if self.guarantee.status != "none":
+            words = f"ρ ≤ {self.guarantee.rho:.3g} {words}"
+        return f"LearnResult({visible(self.environment.title)}: {words})"
+
+    def _repr_html_(self) -> str:
+        """Show promise, rehearsal, fingerprint and a map of the policy in a notebook."""
+        return open_card(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the three documents of this run."""
+        return {"recipe": self.recipe.to_dict(), "receipt": self.receipt.to_dict(), "policy": self.policy.to_dict()}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
+        return self.receipt.to_pandas(self.policy)
+
+    def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them.
+
+        Args:
+            directory: made if need be. One that holds another recipe is refused,
+            force: unless this says to overwrite it.
+        """
+        saved: Path = import_module("reprl.artifacts.folder").save_run(self, directory, force=force)
+        return saved
+
+
+Run = LearnResult
+"""What a learner of this package returns: a result without a record."""
