@@ -208,7 +208,7 @@ def test_laws_that_part_and_cells_that_one_run_hardly_visits_are_named(canonical
 
 
 def test_a_run_without_stages_parts_at_its_policy(generative):
-    bare = replace(generative, induction=None)
+    bare = replace(generative, details=None)
     found = parted(bare, with_action(bare, 1, 2))
     assert (found.stage, found.step, found.state) == ("policy", 1, 2)
 
