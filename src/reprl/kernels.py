@@ -52,6 +52,12 @@ class _Signed(IndexDataCacheFile):
         if hash_sources(self.module) == self.sources:  # else they have changed since they were imported
             super().save(key, (self.sources, key, data), *rest)  # type: ignore[no-untyped-call]
 
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except (ImportError, AttributeError):  # it names modules or tuples that have moved since
+            return {}
+
     def load(self, key: Any) -> Any:
         found = super().load(key)  # type: ignore[no-untyped-call]
         signed = isinstance(found, tuple) and len(found) == 3 and found[:2] == (self.sources, key)

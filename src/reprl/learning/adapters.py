@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from reprl.errors import InputError, ReprlError, check_int, quote
 from reprl.learning.protocol import Run, name_of
 from reprl.mdp.catalogue import PREFIX
+from reprl.mdp.criterion import criterion_of
 from reprl.mdp.policy import Policy, check_policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -192,7 +193,14 @@ def _tabulate(agent: Agent, model: Model) -> NDArray[np.int64]:
                 table[h, s] = check_int("action", action, 0) if box is None else box.actions.encode(action)
             except ReprlError as error:
                 raise type(error)(f"in state {s} at step {h}: {error}") from None
-    return table
+    criterion = criterion_of(model)
+    if criterion.stationary and (table != table[0]).any():
+        h, s = (int(i) for i in np.argwhere(table != table[0])[0])
+        raise InputError(
+            f"policy must not depend on the step where there is a discount, got actions {table[0, s]} and "
+            f"{table[h, s]} in state {s} at steps 0 and {h}"
+        )
+    return criterion.actions(table)
 
 
 def _table(output: Any, model: Model) -> NDArray[Any]:
@@ -203,7 +211,8 @@ def _table(output: Any, model: Model) -> NDArray[Any]:
         raise InputError(f"a learner must return {_ALLOWED}, got {quote(output)}") from None
     if table.dtype.kind not in "iuf":
         raise InputError(f"a learner must return {_ALLOWED}, got {quote(output)}")
-    H, S, A = model.horizon, model.n_states, model.n_actions
+    criterion, S, A = criterion_of(model), model.n_states, model.n_actions
+    H = criterion.rows
     rows = (S, S - 1) if _adds_end(model) else (S,)
     actions = table.shape in [shape for s in rows for shape in ((H, s), (s,))]
     scored = table.dtype.kind == "f"  # whole numbers are actions: a table laid the wrong way round is no Q table
@@ -219,7 +228,7 @@ def _table(output: Any, model: Model) -> NDArray[Any]:
     if values:
         table = _best(table, model)
     table = np.broadcast_to(table, (H, table.shape[-1]))
-    return table if table.shape[1] == S else np.pad(table, ((0, 0), (0, 1)))
+    return criterion.actions(table if table.shape[1] == S else np.pad(table, ((0, 0), (0, 1))))
 
 
 def _best(scores: NDArray[Any], model: Model) -> NDArray[np.int64]:
@@ -229,7 +238,7 @@ def _best(scores: NDArray[Any], model: Model) -> NDArray[np.int64]:
         raise InputError(f"Q values must be numbers, got nan at {place}")
     mask = mask_of(model)
     if mask is not None:
-        scores = np.where(mask[:, : scores.shape[-2]], scores, -np.inf)
+        scores = np.where(mask[: criterion_of(model).rows, : scores.shape[-2]], scores, -np.inf)
     best: NDArray[np.int64] = scores.argmax(axis=-1)
     return best
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -107,7 +107,7 @@ class Played(NamedTuple):
     returns: NDArray[np.float64]
     """(n,), rescaled."""
     visits: NDArray[np.int64]
-    """(H, S): episodes that came to each cell; none to "ended", where nothing is decided."""
+    """(H, S), or (1, S) if discounted: how often they came to each cell; never to "ended", where nothing is decided."""
 
 
 class GymnasiumModel:
@@ -301,31 +301,31 @@ class GymnasiumModel:
 
     def play(self, policy: Policy, n: int) -> Played:
         """Play the model's next n episodes of a policy; return what each was worth, rescaled, and where it went."""
-        actions = check_policy(policy, self).actions.tolist()
         returns = np.zeros(check_int("n", n, 1, 10**7))
-        visits = np.zeros((self.horizon, self.n_states), dtype=np.int64)
-        for episode in range(n):
-            state = self.reset()
-            for h, row in enumerate(actions):
-                visits[h, state] += state != self.ended
-                seen = self.step(row[state])
-                returns[episode] += seen.reward
-                state = seen.state
+        visits = np.zeros((self.criterion.rows, self.n_states), dtype=np.int64)
+        for episode, h, state, reward in self._play(policy, n):
+            visits[h, state] += state != self.ended
+            returns[episode] += reward
         return Played(returns, visits)
 
     def mean_return(self, policy: Policy, n: int) -> float:
         """Return the mean return, or discounted return, of a policy over the model's next n episodes, rescaled."""
         n = check_int("n", n, 1, 2**62)
-        actions = check_policy(policy, self).table.tolist()
-        counts = self.criterion.factor
         total = 0.0
-        for _ in range(n):
-            state = self.reset()
-            for h in range(self.horizon):
-                seen = self.step(actions[h % len(actions)][state])
-                total += counts**h * seen.reward
-                state = seen.state
+        for _, _, _, reward in self._play(policy, n):
+            total += reward
         return total / n
+
+    def _play(self, policy: Policy, n: int) -> Iterator[tuple[int, int, int, float]]:
+        """Play the next n episodes: (episode, row of the policy, state, what the reward counts) of every step."""
+        actions, factor = check_policy(policy, self).table.tolist(), self.criterion.factor
+        for episode in range(n):
+            state = self.reset()
+            for step in range(self.horizon):
+                h = step % len(actions)  # one row is for all steps
+                seen = self.step(actions[h][state])
+                yield episode, h, state, factor**step * seen.reward
+                state = seen.state
 
     def close(self) -> None:
         """Release what the environment holds."""
