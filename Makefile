@@ -39,17 +39,19 @@ demo: venv  ## train twice on independent data and compare the two policies
 docs: venv  ## build the site in out/site/html; every warning and every dead link is an error
 	$(BIN)/python -m website
 
-figures: venv  ## draw every figure and table of the documentation again, from stored data alone
+figures: venv  ## draw every figure, table and number of the documentation again, from stored data alone
 	$(BIN)/python -m experiments --draw-only
 	$(BIN)/python -m benchmarks --draw-only
 	$(BIN)/python -m benchmarks.figures_coupling
+	$(BIN)/python -m experiments.numbers
 
 remeasure: venv  ## measure a small part of every experiment anew, in out/, to see that all of it runs
 	$(BIN)/python -m experiments --quick
 
-lint: venv  ## ruff and mypy, changing nothing
+lint: venv  ## ruff, layers and mypy, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
 format: venv  ## apply ruff's fixes and formatting

@@ -98,11 +98,14 @@ class Experiment:
                 data = self.collect(file, options.quick, options.only, options.workers)
         import matplotlib as mpl
 
+        from experiments.numbers import fill_page  # which asks every experiment
+
         with mpl.rc_context():  # how one experiment draws is none of the next one's
             mpl.rcdefaults()
             self.draw(data, options.out or ROOT / "docs" / "figures")
         if options.out is None:
             insert(ROOT / "docs" / self.page, self.marks, self.tables(data))
+            fill_page(f"docs/{self.page}")
         else:
             (options.out / "tables.md").write_text(self.tables(data))
         print(f"wrote {file}, figures and tables")
@@ -127,9 +130,14 @@ class _Stored:
 
 def insert(page: Path, marks: tuple[str, str], tables: str) -> None:
     """Put tables between their marks in a page."""
+    page.write_text(between(page.read_text(), marks, tables))
+
+
+def between(text: str, marks: tuple[str, str], tables: str) -> str:
+    """Return a page with tables between their marks."""
     start, end = marks
-    head, _, rest = page.read_text().partition(start)
-    page.write_text(f"{head}{start}\n{tables}\n{end}{rest.partition(end)[2]}")
+    head, _, rest = text.partition(start)
+    return f"{head}{start}\n{tables}\n{end}{rest.partition(end)[2]}"
 
 
 def store(file: Path, data: dict[str, Any]) -> None:

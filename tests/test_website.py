@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from experiments.__main__ import experiments
 from tests.test_paper_map import rows as paper_rows
 
 ROOT = Path(__file__).parent.parent
@@ -67,18 +63,6 @@ def test_the_evidence_has_every_row_of_the_paper() -> None:
     ]
     assert [row[0] for row in cells[2:]] == wanted, "a row of docs/paper-map.md needs one in docs/evidence.md"
     assert all(len(row) == 5 and row[1] not in ("", "–") and row[2] not in ("", "–") for row in cells[2:])
-
-
-@pytest.mark.parametrize("one", experiments(), ids=lambda one: one.name)
-def test_pages_show_the_tables_of_their_stored_data(one: Any) -> None:
-    start, end = one.marks
-    shown = (ROOT / "docs" / one.page).read_text("utf-8").partition(start)[2].partition(end)[0]
-    assert shown.strip() == one.tables(stored(one.name)).strip()
-
-
-@cache
-def stored(name: str) -> Any:
-    return json.loads((ROOT / "experiments" / name / "data.json").read_text("utf-8"))
 
 
 EXAMPLES = {

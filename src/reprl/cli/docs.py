@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,10 @@ from reprl.errors import InputError, hint, quote
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_NUMBER_MARKS = re.compile(r"<!--(?:n:[\w.-]+|/)-->")
+"""Around numbers that experiments fill in (experiments/numbers.py)."""
 
 
 def _complete_page(incomplete: str) -> list[str]:
@@ -45,7 +50,7 @@ def docs(
     if name not in pages:
         raise InputError(f"page must be one of {', '.join(pages)}; got {quote(page)}{hint(name, pages)}")
     path = pages[name]
-    text = path.read_text(encoding="utf-8")
+    text = _NUMBER_MARKS.sub("", path.read_text(encoding="utf-8"))
     return Answer({"page": name, "path": str(path), "text": text}, lambda console: _show(console, path, text))
 
 

@@ -1,37 +1,14 @@
-"""The house keeps its own rules: short functions, and options that are listed alike wherever they are listed."""
+"""Options are listed alike wherever they are listed."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import get_type_hints
 
 import reprl
 from reprl.auditing.audit import AuditOptions
 from reprl.learning.settings import LearnOptions, Settings
-
-SOURCE = Path(reprl.__file__).parent
-LONGEST = 60
-
-
-def lengths(source: str) -> list[tuple[str, int]]:
-    """Lines of every function, from its name to its end, docstring included."""
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in nodes]
-
-
-def test_no_function_is_longer_than_sixty_lines():
-    found = [
-        (str(path.relative_to(SOURCE)), name, number)
-        for path in sorted(SOURCE.rglob("*.py"))
-        for name, number in lengths(path.read_text(encoding="utf-8"))
-        if number > LONGEST
-    ]
-    assert found == []
-    # The control: one that is too long is seen.
-    assert lengths("def f():\n" + "    pass\n" * LONGEST) == [("f", LONGEST + 1)]
 
 
 def test_keyword_options_are_the_fields_of_settings():

@@ -1,0 +1,152 @@
+"""Numbers of its pages, looked up in the stored data of experiments.certificates and in the code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from experiments.stored import WORDS, LookUp, code, constants, measured, phrases, power, row, table
+
+
+def certified(world: str) -> tuple[str, float]:
+    """Return how many runs on a world were certified, and the median calls of those."""
+    calls = np.array([one[1:3] for one in measured("certificates")[f"cost/{world}"]["rows"]])
+    return f"{(calls > 0).sum()} of {calls.size}", float(np.median(calls[calls > 0]))
+
+
+def as_proven() -> tuple[list[int], list[int]]:
+    """Return the runs with radii as proven, and the false certificates among them."""
+    found = [cells for cells in table("certificates") if cells[1] == "as proven"]
+    return [int(cells[3].replace(",", "")) for cells in found], [int(cells[5]) for cells in found]
+
+
+def false_alone() -> tuple[int, int]:
+    """Return (false certificates, runs) of halved radii beside the boundary of one candidate."""
+    cells = row("certificates", "one candidate", "about × 0.5")
+    return int(cells[5]), int(cells[3].replace(",", ""))
+
+
+def certificate(name: str) -> Any:
+    """Return a constant of certificates."""
+    return code(f"reprl.assurance.certificate.{name}")
+
+
+def asked_calls() -> dict[str, float]:
+    """Return the calls that were asked for, by world, as far as sizes that double can meet them: 2048 for 2000."""
+    return {world: 1.05 * most for world, most in code("experiments.certificates.present.TARGETS").items()}
+
+
+def unseen_calls() -> list[str]:
+    """Return 16/τ on the gridworld, for both ends of the random floor τ."""
+    from experiments.certificates import plan
+
+    mdp = plan.WORLDS["gridworld-v0"]()
+    floor = code("reprl.canonical.choice.FLOOR") * plan.EPSILON / (mdp.horizon * mdp.n_states)
+    return [power(16 / floor), power(32 / floor)]
+
+
+NUMBERS: dict[str, dict[str, LookUp]] = {
+    "docs/certificates.md": {
+        "certificate-looked-later": lambda: phrases(
+            [
+                {6: "seventh"}.get(certificate("SKIPPED"), ""),
+                *(str(certificate("HALFWAY") * n // 2) for n in (2, 3, 4, 6)),
+                {16: "sixteen"}.get(certificate("EVEN"), ""),
+                f"{certificate('EVEN') / (1 - certificate('LATER')):.0f}",
+            ],
+            "{}",
+            "{}, {}, {}, {}",
+            "{}",
+            "{}",
+        ),
+        "one-look-calls": lambda: [str(n) for n in code("experiments.certificates.plan.TINY_CALLS")],
+        "seeds-up-calls": lambda: [power(code("experiments.certificates.plan.MOST"), 1)],
+        "certificate-seen-runs": lambda: [f"{sum(as_proven()[0]):,}"] if not sum(as_proven()[1]) else [],
+        "radii-rejected-no": lambda: [
+            str(false_alone()[0]),
+            f"{false_alone()[1]:,}",
+            f"{false_alone()[1] * code('experiments.certificates.plan.SMALL_DELTA'):.0f}",
+        ],
+        "ties-certified-asked": lambda: phrases(
+            [
+                f"{certified('hard S=16 H=3 bias 0.08')[1]:.0f}",
+                f"{certified('queue-admission-v0')[1]:.0f}",
+                power(certified("random-mdp(10,4,3)")[1], 1),
+                *{power(certified(world)[1], 1) for world in ("gridworld-v0", "two-goals-v0")},
+                "all" if all(certified(world)[1] <= most for world, most in asked_calls().items()) else "not all",
+            ],
+            "{}",
+            "{}",
+            "{}",
+            "{}: {}",
+        ),
+        "else-easy-gridworld": lambda: phrases(unseen_calls(), "{} to {}"),
+        "much-even-calls": lambda: [power(code("experiments.certificates.plan.MOST"))],
+        "statement-alone-calls": lambda: phrases(unseen_calls(), "{} to {}"),
+        "were-certified-calls": lambda: [
+            *{certified(world)[0] for world in ("river-swim-v0", "inventory-v0")},
+            power(code("experiments.certificates.plan.MOST"), 1),
+        ],
+    },
+    "docs/proofs/certificate.md": {
+        "fixed-unknown-tolerances": lambda: constants("canonical.choice", "TOLERANCES"),
+        "computes-round-can": lambda: [
+            power(code("reprl.assurance.concentration.ROUND")),
+            power(code("reprl.canonical.gaps.TIE")),
+        ],
+        "data-round-number": lambda: phrases(
+            [
+                str(certificate("SKIPPED") + 1),
+                *(str(certificate("HALFWAY") * n // 2) for n in (2, 3, 4, 6)),
+                str(certificate("SKIPPED")),
+                even := f"{certificate('EVEN') / (1 - certificate('LATER')):.0f}",
+                str(certificate("EVEN")),
+                later := f"{1 / certificate('LATER'):g}",
+                str(certificate("EVEN")),
+                str(certificate("EVEN")),
+                even,
+                later,
+            ],
+            "{}",
+            "{}, {}, {}, {}",
+            "{}",
+            "{}",
+            "{}",
+            "{}",
+            "{}",
+            "{}",
+            "{}",
+            "{}",
+        ),
+        "whose-first-rounds": lambda: [WORDS[certificate("SKIPPED")]],
+        "made-grid-values": lambda: constants("assurance.concentration", "GRID"),
+        "mean-radius-span": lambda: constants("assurance.concentration", "TOP", "TOP"),
+        "same-way-mean": lambda: constants("assurance.concentration", "STEEP"),
+        "applies-once-which": lambda: constants("assurance.concentration", "TOP", "TOP"),
+        "larger-allowed-otherwise": lambda: [
+            *constants("assurance.start", "WIDER"),
+            *constants("assurance.concentration", *["TOP"] * 4),
+        ],
+        "reward-above-there": lambda: constants("assurance.concentration", "STEEP", "STEEP"),
+        "policy-below-no": lambda: [
+            *constants("assurance.occupancy_bounds", "FIRM"),
+            *constants("assurance.concentration", "STEEP"),
+        ],
+        "ever-seen-way": lambda: constants("assurance.concentration", *["STEEP"] * 3),
+        "may-fail-share": lambda: [f"{code('reprl.assurance.concentration.LESS') + more:g}" for more in (0, 1)],
+        "being-norm-pools": lambda: constants("canonical.choice", "POOL"),
+        "shares-says-together": lambda: [
+            ", ".join(f"{kind} {share}" for kind, share in code("reprl.assurance.concentration.SHARES").items())
+        ],
+        "ever-smallest-samples": lambda: [
+            *constants("assurance.concentration", "TOP"),
+            power(10.0 ** (1 - code("reprl.assurance.concentration.GRID")))[2:],
+            power(
+                2
+                / (code("reprl.assurance.concentration.TOP") / 2 ** (code("reprl.assurance.concentration.GRID") - 1))
+                ** 2
+            ),
+        ],
+    },
+}

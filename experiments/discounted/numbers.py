@@ -1,0 +1,13 @@
+"""Numbers of its pages, looked up in the stored data of experiments.discounted and in the code."""
+
+from __future__ import annotations
+
+from experiments.stored import LookUp, code, percent, power
+
+NUMBERS: dict[str, dict[str, LookUp]] = {
+    "docs/discounting.md": {
+        "stationary-true-what": lambda: [f"{code('reprl.mdp.criterion.MOST')}"],
+        "moves-more-no": lambda: [power(code("reprl.mdp.backup.STILL"))],
+        "counts-less-all": lambda: [percent(code("reprl.mdp.criterion.LENGTH"))],
+    },
+}

@@ -1,0 +1,65 @@
+"""Numbers in sentences of pages: each stands between two marks and is filled in from stored data or from the code.
+
+A mark names a look-up of the page, in lower case: ``<!--n:KEY-->16 to 871<!--/-->``, or ``KEY.1`` for one of several
+values. Look-ups are in ``experiments/*/numbers.py`` and ``experiments/pages.py``, by page. ``python -m
+experiments.numbers`` fills in all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+
+from experiments.stored import ROOT, LookUp
+
+MARK = re.compile(r"<!--n:([a-z][\w-]*)(?:\.(\d+))?-->(.*?)<!--/-->", re.DOTALL)
+BEGIN = re.compile(r"<!--n:[a-z]")
+FIRST = re.compile(r"^[ \t>*+-]*<!--n:.*$", re.MULTILINE)
+"""A mark that begins a line would be a block of HTML in Markdown."""
+
+
+@cache
+def look_ups() -> dict[str, dict[str, LookUp]]:
+    """Return the look-ups of every page, by key."""
+    here = Path(__file__).parent
+    modules = ["pages", *(f"{path.parent.name}.numbers" for path in sorted(here.glob("*/numbers.py")))]
+    found: dict[str, dict[str, LookUp]] = {}
+    for name in modules:
+        found |= importlib.import_module(f"experiments.{name}").NUMBERS
+    return found
+
+
+def fill(text: str, known: dict[str, LookUp], page: str = "the page") -> str:
+    """Return a page with its numbers filled in; a mark without a look-up is refused, and a look-up without a mark."""
+    begins = FIRST.search(text)
+    if begins:
+        raise ValueError(f"{page}: a mark must not begin a line, got {begins[0][:60]!r}")
+    marks = {(key, int(index or 0)) for key, index, _ in MARK.findall(text)}
+    values = {key: look_up() for key, look_up in known.items()}
+    there = {(key, i) for key, found in values.items() for i in range(len(found))}
+    if marks != there or len(BEGIN.findall(text)) != len(MARK.findall(text)):
+        wrong = sorted(marks ^ there)
+        raise ValueError(f"{page}: every mark needs a value and every value one mark; check {wrong}")
+
+    def value(mark: re.Match[str]) -> str:
+        found = values[mark[1]][int(mark[2] or 0)]
+        same = " ".join(mark[3].split()) == " ".join(found.split())  # a line may end within it
+        return mark[0] if same else mark[0].replace(f"-->{mark[3]}<!--", f"-->{found}<!--")
+
+    return MARK.sub(value, text)
+
+
+def fill_page(page: str) -> None:
+    """Fill in the numbers of a page, named from the root of the repository."""
+    path = ROOT / page
+    text = path.read_text("utf-8")
+    filled = fill(text, look_ups().get(page, {}), page)
+    if filled != text:
+        path.write_text(filled, "utf-8")
+
+
+if __name__ == "__main__":
+    for one in look_ups():
+        fill_page(one)

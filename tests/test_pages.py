@@ -1,0 +1,90 @@
+"""Pages are drawn from stored data: drawing again changes no table and no number, and corrects one that is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from benchmarks.__main__ import marks, module_of, names
+from benchmarks.coupling import FAMILIES, effort, laws_of
+from benchmarks.table import markdown
+from experiments.__main__ import experiments
+from experiments.numbers import MARK, fill, look_ups
+from experiments.pages import searched
+from experiments.runner import ROOT, Experiment, between
+from experiments.stored import kept
+from reprl.cli.app import main
+
+PAGES = sorted(
+    page.relative_to(ROOT).as_posix()
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "website" / "index.md"]
+    if "<!--n:" in page.read_text("utf-8")
+)
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text("utf-8")
+
+
+def test_every_look_up_has_its_page() -> None:
+    assert sorted(look_ups()) == PAGES
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_filling_in_changes_no_number(page: str) -> None:
+    assert fill(text_of(page), look_ups()[page], page) == text_of(page)
+
+
+def test_a_wrong_number_is_corrected() -> None:
+    text = text_of("README.md")
+    known = look_ups()["README.md"]
+    wrong = MARK.sub(lambda mark: mark[0].replace(f">{mark[3]}<", ">0.123<"), text)
+    assert wrong != text
+    filled = fill(wrong, known)
+    assert [" ".join(mark[3].split()) for mark in MARK.finditer(filled)] == [
+        " ".join(mark[3].split()) for mark in MARK.finditer(text)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It is <!--n:a.0-->1<!--/--> of <!--n:a.1-->2<!--/-->, <!--n:b-->3<!--/-->.", r"check \[\('b', 0\)\]"),
+        ("It is <!--n:a-->1<!--/-->.", r"check \[\('a', 1\)\]"),
+        ("It is <!--n:a.0-->1<!--/--> of <!--n:a.1-->2.", "every mark needs a value"),
+        ("It is 1 of\n<!--n:a.0-->1<!--/-->.", "must not begin a line"),
+        ("* <!--n:a.0-->1<!--/-->.", "must not begin a line"),
+    ],
+)
+def test_marks_that_are_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        fill(text, {"a": lambda: ["1", "2"]})
+
+
+@pytest.mark.parametrize("one", experiments(), ids=lambda one: one.name)
+def test_drawing_again_changes_no_table(one: Experiment) -> None:
+    data = json.loads((ROOT / "experiments" / one.name / "data.json").read_text("utf-8"))
+    text = text_of(f"docs/{one.page}")
+    assert between(text, one.marks, one.tables(data)) == text
+
+
+@pytest.mark.parametrize("name", [name for name in names() if hasattr(module_of(name), "PAGE")])
+def test_drawing_again_changes_no_table_of_a_benchmark(name: str) -> None:
+    text = text_of(f"docs/{module_of(name).PAGE}")
+    assert between(text, marks(name), markdown(kept(name))) == text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_stored_joint_search_is_that_of_the_code(family: str) -> None:
+    found = {n: effort(laws_of(family, n), keys=5).nodes for n in (10, 20, 30)}
+    assert found == {n: searched(family, n) for n in found}
+
+
+def test_marks_are_not_shown_to_readers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["docs", "whole"]) == 0
+    printed = capsys.readouterr().out
+    shown = re.sub(r"<!--(?:n:[\w.-]+|/)-->", "", text_of("docs/whole.md"))
+    assert printed.startswith(shown[:2000])
+    assert "<!--n:" not in printed
