@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_a_run_folder_reads_verifies_and_makes_a_page(
 
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_stored_evidence_reads_and_makes_a_page(name: str, tmp_path: Path) -> None:
-    kind = {"comparison.json": reprl.Comparison, "agents.json": reprl.AgentReport}.get(name, reprl.AuditReport)
+    kind: Any = {"comparison.json": reprl.Comparison, "agents.json": reprl.AgentReport}.get(name, reprl.AuditReport)
     assert kind.load(RELEASE / name).to_json() == (RELEASE / name).read_text()
     assert main(["report", str(RELEASE / name), "-o", str(tmp_path / "page.html")]) == 0
     assert (tmp_path / "page.html").stat().st_size > 5_000
