@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.stored import ROOT, LookUp, code, default, percent, phrases, short, span
+import reprl
+from experiments.stored import ROOT, LookUp, code, percent, phrases, short, span
 
 
 @cache
@@ -83,7 +84,10 @@ def rmax_rounds() -> list[str]:
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/peers.md": {
         "takes-epsilon-samples": lambda: [
-            f"{default(code('reprl.lab.baselines.generative.rpvi'), name)}" for name in ("epsilon", "delta", "rho")
+            f"{one.options[name]}"
+            for one in reprl.learners()
+            if one.name == "rpvi"
+            for name in ("epsilon", "delta", "rho")
         ],
         "stopped-after-rounds": rmax_rounds,
         "same-data-average": lambda: [
