@@ -18,8 +18,9 @@ from reprl.errors import ReprlError, hint
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.policy import check_policy
 from reprl.mdp.tabular import Labels
-from reprl.sources.environment import Environment, describe
-from reprl.storage.documents import Reader, decode, plain
+from reprl.sources.environment import ENVIRONMENT, Environment, describe
+from reprl.storage.documents import decode, plain
+from reprl.storage.fields import read_fields, real
 
 STORED = Path(__file__).parent / "data" / "documents"
 KINDS: dict[str, Any] = {
@@ -33,7 +34,12 @@ KINDS: dict[str, Any] = {
 
 STAMPED = ("recipe", "receipt")
 """Kinds that name their stream version: other versions are refused."""
-VERSIONS = {path: json.loads(path.read_text()).get("stream_version") for path in sorted(STORED.parent.glob("*/*.json"))}
+FOLDERS = (STORED, STORED.parent / "version-1")
+VERSIONS = {
+    path: json.loads(path.read_text()).get("stream_version")
+    for folder in FOLDERS
+    for path in sorted(folder.glob("*.json"))
+}
 """Every stored document, and the stream version that it names, if any."""
 PAST = [path for path, version in VERSIONS.items() if version == 1]
 KEPT = [path.name for path in VERSIONS if path not in PAST]
@@ -164,8 +170,8 @@ def test_an_environment_is_described_with_names_that_fit() -> None:
 def test_an_environment_survives_a_document() -> None:
     labels = Labels("n", states=("a", "b", "c"), grid=(1, 3))
     place = Environment("x", {"a": [1, None]}, Criterion(2), 3, 2, labels=labels)
-    document = Reader("it", {"environment": json.loads(json.dumps(place.to_dict()))}, ["environment"])
-    assert Environment.read(document) == place
+    document = json.loads(json.dumps(ENVIRONMENT.write(place, 0)))
+    assert read_fields("it", {"environment": document}, {"environment": ENVIRONMENT}) == {"environment": place}
 
 
 def test_values_without_a_json_form_are_shown_or_refused() -> None:
@@ -178,10 +184,11 @@ def test_values_without_a_json_form_are_shown_or_refused() -> None:
 
 
 def test_numbers_keep_the_type_in_which_they_were_written() -> None:
-    reader = Reader("it", decode('{"a": 1, "b": 1.0}', "it"), ["a", "b"])
-    assert [type(reader.real(name)) for name in ("a", "b")] == [int, float]
+    document = decode('{"a": 1, "b": 1.0}', "it")
+    found = read_fields("it", document, {"a": real(), "b": real()})
+    assert [type(found[name]) for name in ("a", "b")] == [int, float]
     with pytest.raises(ReprlError, match=r"it.a must lie in \[0, 0.5\], got 1"):
-        reader.real("a", 0.0, 0.5)
+        read_fields("it", document, {"a": real(0.0, 0.5), "b": real()})
 
 
 def test_a_hint_names_what_is_near() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,31 +18,30 @@ from reprl.learning.settings import Settings
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data
 from reprl.randomness import SharedKey
-from reprl.storage.documents import Reader, plain
+from reprl.storage import fields as f
+from reprl.storage.fields import Fields, Kind, declared, read_fields, write_fields
 
 MOST = 2**16
 """Candidates of a kind, and teams of a rehearsal, that a document may speak of."""
-_REHEARSAL = ("agree", "of", "pairs_agree", "pairs", "passed", "error")
+
+
+def shape_of(at: Fields) -> tuple[int, int]:
+    """Return (H, S) of the tables in a receipt."""
+    shape: tuple[int, int] = at.tiers.level.shape
+    return shape
 
 
 class Candidate(NamedTuple):
     """One candidate of the rule, which a second team may follow."""
 
-    kind: str
-    """One of ``reprl.canonical.choice.KINDS``."""
-    number: int
-    tolerance: float
+    kind: Annotated[str, f.choice(KINDS)]
+    number: Annotated[int, f.whole(0, MOST)]
+    tolerance: Annotated[float, f.real(open_low=True)]
     """u, or the width of the laws."""
 
     def __str__(self) -> str:
         """For people."""
         return f"{self.kind} {self.number}, {'width' if self.kind == 'sampled' else 'tolerance'} {self.tolerance:.3g}"
-
-    @staticmethod
-    def read(given: Reader) -> Candidate:
-        """Read one, strictly."""
-        kind, number = given.choice("kind", KINDS), given.whole("number", 0, MOST)
-        return Candidate(kind, number, given.real("tolerance", open_low=True))
 
     def check(
         self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, criterion: Criterion
@@ -68,15 +68,22 @@ class Candidate(NamedTuple):
 class Chosen(NamedTuple):
     """What a run chose among the candidates, and how firmly, in the fields of ``reprl.canonical.choice.Choice``."""
 
-    kind: str
-    candidate: int
-    tolerance: float
+    kind: Annotated[str, f.choice(KINDS)]
+    candidate: Annotated[int, f.whole(0, MOST)]
+    tolerance: Annotated[float, f.real(open_low=True)]
     margin: float
     lead: float | None
     """None if there was no other policy."""
-    loss: float
-    value: float
-    tightest: tuple[int, int, int] | None
+    loss: Annotated[float, f.real(-math.inf)]
+    value: Annotated[float, f.real(-math.inf)]
+    tightest: Annotated[
+        tuple[int, int, int] | None,
+        f.also(
+            f.many(f.whole(), 3),
+            lambda cell, at: cell[0] < shape_of(at)[0] and cell[1] < shape_of(at)[1],
+            lambda at: f"a cell of the {shape_of(at)} table",
+        ),
+    ]
     followed: bool
     """Whether it took the candidate that its recipe had published, instead of choosing afresh."""
 
@@ -115,78 +122,36 @@ class Chosen(NamedTuple):
         equal = f"actions within {self.tolerance:.3g} of the best count as equal{on}"
         return f"{equal}; of those the first in {order} is taken{when}"
 
-    def document(self) -> dict[str, Any]:
-        """Return the JSON document."""
-        return {**self._asdict(), "tightest": None if self.tightest is None else list(self.tightest)}
 
-    @staticmethod
-    def read(given: Reader, shape: tuple[int, int]) -> Chosen:
-        """Read one, strictly; shape is (H, S)."""
-        tightest = given.optional("tightest", lambda field: given.wholes(field, (3,)).tolist())
-        if tightest is not None and not (tightest[0] < shape[0] and tightest[1] < shape[1]):
-            raise DocumentError(f"{given.where('tightest')} must be a cell of the {shape} table, got {quote(tightest)}")
-        return Chosen(
-            kind=given.choice("kind", KINDS),
-            candidate=given.whole("candidate", 0, MOST),
-            tolerance=given.real("tolerance", open_low=True),
-            margin=given.real("margin"),
-            lead=given.optional("lead", given.real),
-            loss=given.real("loss", -math.inf),
-            value=given.real("value", -math.inf),
-            tightest=None if tightest is None else (tightest[0], tightest[1], tightest[2]),
-            followed=given.flag("followed"),
-        )
+def _read_undecided(where: str, value: Any, at: Fields) -> NDArray[np.float64]:
+    """Read [h, s, share of the teams that would do something else there], as a table (H, S)."""
+    shape = shape_of(at)
+    apart = np.zeros(shape)
+    cells = f.many(f.row("[step, state, share]", f.ANYTHING, f.ANYTHING, f.ANYTHING)).read(where, value, at)
+    for i, (h, s, share) in enumerate(cells):
+        fits = all(type(x) is int and 0 <= x < size for x, size in zip((h, s), shape, strict=True))
+        if not fits or type(share) not in (int, float) or not 0.0 < share <= 1.0 or apart[h, s]:
+            allowed = f"a cell of the {shape} table, once, and a share in (0, 1]"
+            raise DocumentError(f"{where}[{i}] must be {allowed}, got {quote(value[i])}")
+        apart[h, s] = share
+    return apart
 
 
-def rehearsal_document(rehearsal: Rehearsal | None) -> dict[str, Any] | None:
-    """Return the figures of a rehearsal; which cells were undecided is a list of its own."""
-    return None if rehearsal is None else {name: getattr(rehearsal, name) for name in _REHEARSAL}
-
-
-def undecided_document(rehearsal: Rehearsal | None) -> list[list[float]]:
-    """Return [h, s, share of the teams that would do something else there], the most disputed first."""
-    if rehearsal is None:
+def _write_undecided(apart: NDArray[np.float64] | None, version: int) -> list[list[float]]:
+    """The most disputed first."""
+    if apart is None:
         return []
-    cells = [[int(h), int(s), float(rehearsal.apart[h, s])] for h, s in np.argwhere(rehearsal.apart > 0.0)]
+    cells = [[int(h), int(s), float(apart[h, s])] for h, s in np.argwhere(apart > 0.0)]
     return sorted(cells, key=lambda cell: -cell[2])
 
 
-def read_rehearsal(document: Reader, shape: tuple[int, int]) -> Rehearsal | None:
-    """Read both documents, strictly; shape is (H, S)."""
-    apart = _read_undecided(document, shape)
-    if document["rehearsal"] is None:
-        if apart.any():
-            raise DocumentError(
-                f"receipt undecided must be empty where rehearsal is null, got {int((apart > 0).sum())} cells"
-            )
-        return None
-    given = document.part("rehearsal", _REHEARSAL)
-    of, pairs = given.whole("of", 1, MOST), given.whole("pairs", 0, MOST)
-    return Rehearsal(
-        agree=given.whole("agree", 0, of),
-        of=of,
-        pairs_agree=given.whole("pairs_agree", 0, pairs),
-        pairs=pairs,
-        passed=given.flag("passed"),
-        apart=apart,
-        error=given.real("error"),
-    )
-
-
-def _read_undecided(document: Reader, shape: tuple[int, int]) -> NDArray[np.float64]:
-    apart = np.zeros(shape)
-    for i, cell in enumerate(document.items("undecided")):
-        where = f"{document.where('undecided')}[{i}]"
-        if not isinstance(cell, list) or len(cell) != 3:
-            raise DocumentError(f"{where} must be [step, state, share], got {quote(cell)}")
-        h, s, share = cell
-        fits = all(type(x) is int and 0 <= x < size for x, size in zip((h, s), shape, strict=True))
-        if not fits or type(share) not in (int, float) or not 0.0 < share <= 1.0 or apart[h, s]:
-            raise DocumentError(
-                f"{where} must be a cell of the {shape} table, once, and a share in (0, 1], got {quote(cell)}"
-            )
-        apart[h, s] = share
-    return apart
+UNDECIDED = Kind(_read_undecided, _write_undecided)
+"""Which cells simulated teams disagree in: a list of its own beside the figures of a rehearsal."""
+_FIGURES = {name: kind for name, kind in declared(Rehearsal).items() if name != "apart"}
+REHEARSAL = Kind(
+    lambda where, value, at: Rehearsal(**read_fields(where, value, _FIGURES, at), apart=at.undecided),
+    lambda found, version: write_fields(found, _FIGURES),
+)
 
 
 class Certified(NamedTuple):
@@ -203,49 +168,6 @@ class Certified(NamedTuple):
             return None
         return Certified(run.certificate, run.witness.data.digest)
 
-    def document(self) -> dict[str, Any]:
-        """Return the JSON document."""
-        return {**certificate_document(self.certificate), "data": self.data}
-
-    @staticmethod
-    def read(given: Reader) -> Certified:
-        """Read one, strictly."""
-        pairs = [
-            tuple(int(i) for i in _read_cell(given, "undecided", n, 2)) for n in range(len(given.items("undecided")))
-        ]
-        tightest = given.optional("tightest", lambda field: tuple(given.wholes(field, (3,)).tolist()))
-        followed = given["followed"]
-        if followed is not None and not (
-            isinstance(followed, list) and len(followed) == 2 and followed[0] in KINDS and type(followed[1]) is int
-        ):
-            raise DocumentError(f"{given.where('followed')} must be null or [kind, number], got {quote(followed)}")
-        preference = given["preference"]
-        certificate = Certificate(
-            proven=given.flag("proven"),
-            delta=given.real("delta", 0.0, 1.0, open_low=True),
-            spent=given.real("spent", 0.0, 1.0),
-            source=given.choice("source", tuple(SOURCES)),
-            round=given.whole("round", 1, MOST),
-            fixed_start=given.flag("fixed_start"),
-            shared_seed=given.whole("shared_seed", 0, 2**64 - 1),
-            epsilon=given.real("epsilon", open_low=True),
-            preference=tuple(preference) if isinstance(preference, list) else preference,
-            followed=None if followed is None else (followed[0], followed[1]),
-            fingerprint=given.optional("fingerprint", given.digest),
-            loss=_infinite(given.optional("loss", lambda field: given.real(field, -math.inf)), math.inf),
-            lead=_infinite(given.optional("lead", lambda field: given.real(field, -math.inf)), -math.inf),
-            candidate=given.whole("candidate", -1, MOST),
-            tolerance=given.real("tolerance"),
-            margin=given.real("margin"),
-            tightest=tightest,
-            reason=given.text("reason"),
-            undecided=tuple((pair[0], pair[1]) for pair in pairs),
-            more=given.optional("more", given.whole),
-        )
-        if certificate.proven and math.isinf(certificate.lead):
-            certificate = certificate._replace(lead=math.inf)
-        return Certified(certificate, given.digest("data"))
-
     def check(self, data: Data) -> Certificate:
         """Compute the certificate again from data and return it; refuse data that it was not made from."""
         if data.digest != self.data:
@@ -258,28 +180,45 @@ class Certified(NamedTuple):
         return make_certificate(rule, witness, told.shared_seed, told.delta)[0]
 
 
-CERTIFIED = (*Certificate._fields, "data")
-"""Fields of the document."""
+def _or_infinite(sign: Callable[[Any], float]) -> Kind:
+    """A number, or null where it is infinite."""
+    number = f.real(-math.inf)
+    return Kind(
+        lambda where, value, at: sign(at) * math.inf if value is None else number.read(where, value, at),
+        lambda value, version: value if math.isfinite(value) else None,
+    )
+
+
+_CERTIFICATE = {
+    **declared(Certificate),
+    "delta": f.real(0.0, 1.0, open_low=True),
+    "spent": f.SHARE,
+    "source": f.choice(tuple(SOURCES)),
+    "round": f.whole(1, MOST),
+    "shared_seed": f.SEED,
+    "epsilon": f.real(open_low=True),
+    "preference": Kind(lambda where, value, at: tuple(value) if isinstance(value, list) else value),
+    "followed": f.optional(f.row("null or [kind, number]", f.choice(KINDS), f.whole())),
+    "fingerprint": f.optional(f.SHA256),
+    "loss": _or_infinite(lambda at: 1.0),
+    "lead": _or_infinite(lambda at: 1.0 if at.proven else -1.0),
+    "candidate": f.whole(-1, MOST),
+    "tightest": f.optional(f.many(f.whole(), 3)),
+    "undecided": f.many(f.many(f.whole(0, MOST - 1), 2)),
+}
+
+
+def _read_certified(where: str, value: Any, at: Fields) -> Certified:
+    fields = read_fields(where, value, {**_CERTIFICATE, "data": f.SHA256}, at)
+    data = fields.pop("data")
+    return Certified(Certificate(**fields), data)
 
 
 def certificate_document(certificate: Certificate) -> dict[str, Any]:
     """Return a certificate in JSON's types; what is infinite is null."""
-    found = {name: _finite(value) for name, value in certificate._asdict().items()}
-    document: dict[str, Any] = plain(found)
-    return document
+    return write_fields(certificate, _CERTIFICATE)
 
 
-def _read_cell(given: Reader, field: str, number: int, size: int) -> list[int]:
-    """Return a list of whole numbers inside a list."""
-    cell = given.items(field)[number]
-    if not isinstance(cell, list) or len(cell) != size or not all(type(i) is int and 0 <= i < MOST for i in cell):
-        raise DocumentError(f"{given.where(field)}[{number}] must be {size} whole numbers, got {quote(cell)}")
-    return cell
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _infinite(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
+CERTIFIED = Kind(
+    _read_certified, lambda found, version: {**certificate_document(found.certificate), "data": found.data}
+)

@@ -6,15 +6,15 @@ import hashlib
 import math
 import os
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.artifacts.choices import CERTIFIED, Certified, Chosen, read_rehearsal, rehearsal_document, undecided_document
-from reprl.artifacts.recipe import package_version
+from reprl.artifacts.choices import CERTIFIED, REHEARSAL, UNDECIDED, Certified, Chosen, shape_of
+from reprl.artifacts.recipe import RELEASE, package_version
 from reprl.assurance.coverage import Coverage
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.errors import DocumentError, quote
@@ -26,41 +26,18 @@ from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
-from reprl.sources.environment import labels_document, printable_labels, read_labels
-from reprl.storage.documents import Reader, check_printable, decode, digest, load, naming, pretty
+from reprl.sources.environment import label_fields, printable_labels
+from reprl.storage import fields as f
+from reprl.storage.documents import digest, load, naming, pretty
+from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields
 from reprl.storage.files import write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FORMAT = "reprl-receipt"
-_VERSION = 2
-_CERTIFIED = 3
-"""Version of a receipt with a certificate; all others are as they were before there were any."""
+_PLAIN, _CERTIFIED = 2, 3
+"""Versions: a receipt with a certificate, and all others, which are as they were before there were any."""
 _MAX_BYTES = 1 << 28
-_NAMES = (
-    "recipe",
-    "fingerprint",
-    "samples",
-    "episodes",
-    "guarantee",
-    "rule",
-    "choice",
-    "rehearsal",
-    "undecided",
-    "spread",
-    "tiers",
-    "fractional",
-    "ignored",
-    "visits",
-    "values",
-    "labels",
-    "data_commitment",
-    "package_version",
-    "stream_version",
-    "digest",
-    "timings",
-)
 
 
 def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
@@ -71,45 +48,109 @@ def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
     return hashlib.sha256(f"reprl-data-seed 1\n{recipe_digest}\n{data_seed}\n".encode()).hexdigest()
 
 
+def _write_guarantee(guarantee: Guarantee, version: int) -> dict[str, str | float | None]:
+    """Return a promise in JSON's types; where nothing is promised, there are no figures."""
+    none = guarantee.status == "none"
+    return {
+        name: value if isinstance(value, str) else None if none else float(value)
+        for name, value in asdict(guarantee).items()
+    }
+
+
+def _read_guarantee(where: str, value: Any, at: Fields) -> Guarantee:
+    table = {**dict.fromkeys(Guarantee.__dataclass_fields__, f.ANYTHING), "source": f.printable()}
+    promised = read_fields(where, value, table)
+    if promised["status"] == "none":
+        for name, trivial in (("rho", 1.0), ("delta", 1.0), ("epsilon", float(shape_of(at)[0]))):
+            if promised[name] is not None:
+                found = quote(promised[name])
+                raise DocumentError(f"{where}.{name} must be null where nothing is promised, got {found}")
+            promised[name] = trivial
+    with naming("receipt "):
+        return Guarantee(**promised)
+
+
+def _read_levels(where: str, value: Any, at: Fields) -> NDArray[Any]:
+    """The tier of every cell: the table that says how large all others must be."""
+    if not isinstance(value, list) or not value or not isinstance(value[0], list) or not value[0]:
+        raise DocumentError(f"{where} must be an (H, S) table of whole numbers, got {quote(value)}")
+    levels: NDArray[Any] = f.wholes((len(value), len(value[0])), 1, at.count).read(where, value, at)
+    return levels
+
+
+def _canonical(kind: Kind) -> Kind:
+    """What runs of the canonical rule have."""
+    return f.given_when(kind, lambda at: at.rule != "sampled", "null exactly for the rule 'sampled'")
+
+
+def _sets_of(at: Fields) -> tuple[int, int, int]:
+    """Shape of the sets of an episodic run of the paper's rule."""
+    return (at.tiers.count - 1, *shape_of(at))
+
+
+_COVERAGE = {
+    **dict.fromkeys(Coverage._fields, f.real(-math.inf)),
+    **dict.fromkeys(("rows", "beyond", "cut"), f.whole()),
+    **dict.fromkeys(("covered", "alike"), f.SHARE),
+}
+_TIERS = f.record(
+    Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level, version: level.tolist())}
+)
+_EXPLORED = f.also(
+    f.reals(_sets_of, 0.0, 1.0),
+    lambda shares, at: at.rule != "canonical",
+    lambda at: "null for the rule 'canonical'",
+)
+_IGNORED = f.given_when(
+    f.wholes(_sets_of, 0, 1, bool), lambda at: at.fractional is not None, "null exactly where fractional is"
+)
+_SECONDS = {"seconds": f.real()}
+_TIMINGS = Kind(
+    lambda where, value, at: read_fields(where, value, _SECONDS)["seconds"],
+    lambda value, version: {"seconds": value},
+    name="timings",
+)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Receipt:
     """The record of one run."""
 
-    recipe: str
+    recipe: Annotated[str, f.SHA256]
     """Digest of the recipe."""
-    fingerprint: str
+    fingerprint: Annotated[str, f.SHA256]
     """Of the policy."""
     samples: int
     episodes: int
-    guarantee: Guarantee
+    guarantee: Annotated[Guarantee, Kind(_read_guarantee, _write_guarantee)]
     """Of status "none" the document has no figures; read again, they are the trivial ones (ρ = δ = 1, ε = H)."""
-    rule: str
-    choice: Chosen | None
+    rule: Annotated[str, f.choice(RULES)]
+    choice: Annotated[Chosen | None, _canonical(f.record(Chosen))]
     """What the canonical rule chose; None for the rule "sampled"."""
-    rehearsal: Rehearsal | None
+    rehearsal: Annotated[Rehearsal | None, REHEARSAL]
     """What simulated second teams did, and where they differed; None where nobody asked them."""
-    spread: float | None
-    """Value of the best policy less that of the worst, in the run's own model; None for the rule "sampled"."""
-    tiers: Tiers
-    fractional: NDArray[np.float64] | None
-    """(L−1, H, S): how often each state was under-explored; None for parallel sampling and the canonical rule."""
-    ignored: NDArray[np.bool_] | None
-    """(L−1, H, S): the ignorable sets that were drawn; None for the same."""
-    visits: NDArray[Any]
-    """(H, S): samples behind the decision, all actions together."""
-    values: NDArray[np.float64]
-    """(H+1, S): values that the decision computed."""
-    labels: Labels
-    """Names of the environment, states and actions, as far as they are known; without its reward map."""
-    data_commitment: str
-    """Hash of the recipe and the data seed, which for a log is a hash of the log; never the seed itself."""
-    package_version: str
-    seconds: float
-    """How long the run took; not part of the digest."""
-    coverage: Coverage | None = None
-    """How far a log speaks of the policy; None, and not in the document, where samples were drawn."""
-    certified: Certified | None = None
+    certified: Annotated[Certified | None, CERTIFIED._replace(name="certificate", since=_CERTIFIED)] = None
     """What the run's own data prove, and which data; None where nobody asked for a proof."""
+    spread: Annotated[float | None, _canonical(f.real())]
+    """Value of the best policy less that of the worst, in the run's own model; None for the rule "sampled"."""
+    tiers: Annotated[Tiers, _TIERS]
+    fractional: Annotated[NDArray[np.float64] | None, _EXPLORED]
+    """(L−1, H, S): how often each state was under-explored; None for parallel sampling and the canonical rule."""
+    ignored: Annotated[NDArray[np.bool_] | None, _IGNORED]
+    """(L−1, H, S): the ignorable sets that were drawn; None for the same."""
+    visits: Annotated[NDArray[Any], f.wholes(shape_of)]
+    """(H, S): samples behind the decision, all actions together."""
+    values: Annotated[NDArray[np.float64], f.reals(lambda at: (shape_of(at)[0] + 1, shape_of(at)[1]))]
+    """(H+1, S): values that the decision computed."""
+    labels: Annotated[Labels, f.record(Labels, label_fields(f.printable(empty=True), lambda at: shape_of(at)[1]))]
+    """Names of the environment, states and actions, as far as they are known; without its reward map."""
+    data_commitment: Annotated[str, f.SHA256]
+    """Hash of the recipe and the data seed, which for a log is a hash of the log; never the seed itself."""
+    package_version: Annotated[str, f.printable()]
+    coverage: Annotated[Coverage | None, f.record(Coverage, _COVERAGE)._replace(later=True)] = None
+    """How far a log speaks of the policy; None, and not in the document, where samples were drawn."""
+    seconds: Annotated[float, _TIMINGS]
+    """How long the run took; not part of the digest."""
 
     @classmethod
     def of(cls, result: LearnResult) -> Receipt:
@@ -156,7 +197,7 @@ class Receipt:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of everything but the timings."""
-        return digest(self._body())
+        return digest(self._write(_BODY))
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but the timings."""
@@ -166,37 +207,17 @@ class Receipt:
         """Hash by digest."""
         return int(self.digest[:15], 16)
 
-    def _body(self) -> dict[str, Any]:
-        proof = {} if self.certified is None else {"certificate": self.certified.document()}
-        return {
-            "format": _FORMAT,
-            "version": _CERTIFIED if proof else _VERSION,
-            "recipe": self.recipe,
-            "fingerprint": self.fingerprint,
-            "samples": self.samples,
-            "episodes": self.episodes,
-            "guarantee": guarantee_document(self.guarantee),
-            "rule": self.rule,
-            "choice": None if self.choice is None else self.choice.document(),
-            "rehearsal": rehearsal_document(self.rehearsal),
-            "undecided": undecided_document(self.rehearsal),
-            **proof,
-            "spread": self.spread,
-            "tiers": {"count": int(self.tiers.count), "level": self.tiers.level.tolist()},
-            "fractional": None if self.fractional is None else self.fractional.tolist(),
-            "ignored": None if self.ignored is None else self.ignored.astype(int).tolist(),
-            "visits": self.visits.tolist(),
-            "values": self.values.tolist(),
-            "labels": labels_document(self.labels),
-            "data_commitment": self.data_commitment,
-            "package_version": self.package_version,
-            "stream_version": STREAM_VERSION,
-            **({} if self.coverage is None else {"coverage": self.coverage._asdict()}),
-        }
+    @property
+    def undecided(self) -> NDArray[np.float64] | None:
+        """(H, S): share of the simulated teams that would do something else there; None where nobody asked them."""
+        return None if self.rehearsal is None else self.rehearsal.apart
+
+    def _write(self, document: Document) -> dict[str, Any]:
+        return document.write(self, _PLAIN if self.certified is None else _CERTIFIED)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document."""
-        return {**self._body(), "digest": self.digest, "timings": {"seconds": self.seconds}}
+        return self._write(_DOCUMENT)
 
     def to_json(self) -> str:
         """Return the document as text."""
@@ -205,15 +226,14 @@ class Receipt:
     @classmethod
     def from_json(cls, text: str | bytes) -> Receipt:
         """Read what ``to_json`` wrote; a receipt that was edited no longer matches its digest and is refused."""
-        with_proof = stated_version(text) == _CERTIFIED
-        names = (*_NAMES, "certificate") if with_proof else _NAMES
-        version = _CERTIFIED if with_proof else _VERSION
-        document = Reader.open(text, "receipt", _FORMAT, version, names, ("coverage",))
-        document.release("stream_version", STREAM_VERSION)
-        proof = Certified.read(document.part("certificate", CERTIFIED)) if with_proof else None
-        receipt = cls(**_read_figures(document), **_read_tables(document), certified=proof)
-        if document.digest("digest") != receipt.digest:
-            stated = document["digest"]
+        fields = _DOCUMENT.read(text)
+        undecided, stated = (fields.pop(name) for name in ("undecided", "digest"))
+        del fields["stream_version"]
+        receipt = cls(**fields)
+        if receipt.rehearsal is None and undecided.any():
+            cells = int((undecided > 0).sum())
+            raise DocumentError(f"receipt undecided must be empty where rehearsal is null, got {cells} cells")
+        if stated != receipt.digest:
             raise DocumentError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
         return receipt
 
@@ -227,37 +247,6 @@ class Receipt:
         return load(path, cls.from_json, _MAX_BYTES)
 
 
-def stated_version(text: str | bytes) -> object:
-    """Return the version that a document states."""
-    document = decode(text, "receipt")
-    return document.get("version") if isinstance(document, dict) else None
-
-
-def guarantee_document(guarantee: Guarantee) -> dict[str, str | float | None]:
-    """Return a promise in JSON's types; where nothing is promised, there are no figures."""
-    none = guarantee.status == "none"
-    return {
-        name: value if isinstance(value, str) else None if none else float(value)
-        for name, value in asdict(guarantee).items()
-    }
-
-
-def _read_guarantee(document: Reader, horizon: int) -> Guarantee:
-    given = document.part("guarantee", ("rho", "delta", "epsilon", "status", "source"))
-    given.printable("source")
-    figures = {"rho": 1.0, "delta": 1.0, "epsilon": float(horizon)}
-    promised = given.document
-    if promised["status"] == "none":
-        for name in figures:
-            if promised[name] is not None:
-                raise DocumentError(
-                    f"{given.where(name)} must be null where nothing is promised, got {quote(promised[name])}"
-                )
-        promised = {**promised, **figures}
-    with naming("receipt "):
-        return Guarantee(**promised)
-
-
 def _visits(counts: Counts) -> NDArray[Any]:
     """Samples per step and state; Python's integers where int64 could overflow."""
     visits = counts.visits
@@ -266,62 +255,19 @@ def _visits(counts: Counts) -> NDArray[Any]:
     return total
 
 
-def _read_figures(document: Reader) -> dict[str, Any]:
-    rule = document.choice("rule", RULES)
-    for name in ("choice", "spread"):
-        if (document[name] is None) != (rule == "sampled"):
-            raise DocumentError(
-                f"receipt {name} must be null exactly for the rule 'sampled', got {quote(document[name])}"
-            )
-    for name in ("fractional", "ignored"):
-        if document[name] is not None and rule == "canonical":
-            raise DocumentError(f"receipt {name} must be null for the rule 'canonical', got {quote(document[name])}")
-    return {
-        "recipe": document.digest("recipe"),
-        "fingerprint": document.digest("fingerprint"),
-        "samples": document.whole("samples"),
-        "episodes": document.whole("episodes"),
-        "rule": rule,
-        "spread": document.optional("spread", document.real),
-        "data_commitment": document.digest("data_commitment"),
-        "package_version": document.printable("package_version"),
-        "seconds": document.part("timings", ("seconds",)).real("seconds"),
-    }
-
-
-def _read_tables(document: Reader) -> dict[str, Any]:
-    tiers = document.part("tiers", ("count", "level"))
-    count = tiers.whole("count", 1, 2**16)
-    shape = _shape(tiers.where("level"), tiers["level"])
-    horizon, n_states = shape
-    fractional, ignored = document["fractional"], document["ignored"]
-    if (fractional is None) != (ignored is None):
-        raise DocumentError(f"receipt ignored must be null exactly where fractional is, got {quote(ignored)}")
-    sets = (count - 1, horizon, n_states)
-    names = document.part("labels", ("name", "description", "states", "actions", "grid"))
-    return {
-        "guarantee": _read_guarantee(document, horizon),
-        "choice": document.optional("choice", lambda x: Chosen.read(document.part(x, Chosen._fields), shape)),
-        "rehearsal": read_rehearsal(document, shape),
-        "tiers": Tiers(tiers.wholes("level", shape, 1, count), count),
-        "fractional": document.optional("fractional", lambda field: document.reals(field, sets, 0.0, 1.0)),
-        "ignored": document.optional("ignored", lambda field: document.wholes(field, sets, 0, 1).astype(bool)),
-        "visits": document.wholes("visits", shape),
-        "values": document.reals("values", (horizon + 1, n_states)),
-        "coverage": _read_coverage(document) if "coverage" in document.document else None,
-        "labels": read_labels(names, n_states, None, partial(check_printable, empty=True)),
-    }
-
-
-def _read_coverage(document: Reader) -> Coverage:
-    given = document.part("coverage", Coverage._fields)
-    figures: dict[str, Any] = {name: given.real(name, -math.inf) for name in Coverage._fields}
-    figures |= {name: given.whole(name) for name in ("rows", "beyond", "cut")}
-    figures |= {name: given.share(name) for name in ("covered", "alike")}
-    return Coverage(**figures)
-
-
-def _shape(name: str, value: object) -> tuple[int, int]:
-    if not isinstance(value, list) or not value or not isinstance(value[0], list) or not value[0]:
-        raise DocumentError(f"{name} must be an (H, S) table of whole numbers, got {quote(value)}")
-    return len(value), len(value[0])
+_DOCUMENT = Document(
+    "receipt",
+    "reprl-receipt",
+    (_PLAIN, _CERTIFIED),
+    Receipt,
+    with_fields(
+        Receipt,
+        rehearsal={"undecided": UNDECIDED},
+        package_version={"stream_version": f.constant(STREAM_VERSION, RELEASE)},
+        coverage={"digest": f.SHA256},
+    ),
+)
+_BODY = _DOCUMENT._replace(
+    table={name: kind for name, kind in _DOCUMENT.table.items() if name not in ("digest", "timings")}
+)
+"""What the digest covers."""

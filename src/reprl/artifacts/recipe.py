@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from reprl.artifacts.choices import Candidate, Chosen
 from reprl.coupling.custom import custom_name
@@ -19,32 +20,27 @@ from reprl.learning.logged import learn_spec
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import Settings
 from reprl.mdp.catalogue import PREFIX, make
-from reprl.mdp.criterion import MOST, Criterion
+from reprl.mdp.criterion import MOST
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.paper.constants import DEFAULT_SCALE
 from reprl.randomness import STREAM_VERSION
-from reprl.sources.environment import SIZES, Environment, describe
+from reprl.sources.environment import SIZES, Environment, describe, environment_kind
 from reprl.sources.gymnasium.model import would_import
 from reprl.sources.logs.spec import ID, LogSpec
-from reprl.storage.documents import Reader, digest, load, naming, plain, pretty
+from reprl.storage import fields as f
+from reprl.storage.documents import digest, load, naming, plain, pretty
+from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields
 from reprl.storage.files import write_atomic
 
 if TYPE_CHECKING:
     from reprl.sources.gymnasium.model import GymnasiumModel
 
-_FORMAT = "reprl-recipe"
-_VERSION = 2
 _MAX_BYTES = 1 << 22
-_NAMES = ("environment", "settings", "resolved", "shared_seed", "candidate", "stream_version", "package_version")
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
 _LATER: dict[str, Any] = {"stationary": False, "scale": DEFAULT_SCALE, "shape": "auto"}
 """Fields of the settings that recipes did not always have, and what one without them means: they are written only where
 they say something else, so that older recipes keep their meaning and their digests."""
-_PLACE = ("id", "options", *SIZES, "digest")
-_UNITS, _DISCOUNT = "reward_range", "discount"
-"""Fields of the environment that recipes did not always have, so no digest depends on them: the environment's own one
-covers the discount, the range of a black box, and rescaled rewards where dynamics are known."""
 _RESERVED = ("id", "horizon", "data_seed")
 
 
@@ -53,6 +49,80 @@ def package_version() -> str:
     from reprl import __version__
 
     return __version__
+
+
+def _write_settings(settings: Settings, version: int) -> dict[str, Any]:
+    """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
+    kinds = {field.name: float if field.type == "float" else int for field in dataclasses.fields(Settings)}
+    return {
+        name: custom_name(value)
+        if callable(value)
+        else plain(value)
+        if value is None or isinstance(value, str | bool | tuple)
+        else kinds[name](value)
+        for name, value in settings.to_dict().items()
+        if name not in _LATER or value != _LATER[name]
+    }
+
+
+def _read_settings(where: str, value: Any, at: Fields) -> Settings:
+    later = {name: other for name, other in _LATER.items() if isinstance(value, dict) and name not in value}
+    given = read_fields(
+        where, value, {field.name: f.ANYTHING for field in dataclasses.fields(Settings) if field.name not in later}
+    )
+    with naming(f"{where}."):
+        if isinstance(given["preference"], dict):
+            raise DocumentError(
+                f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
+            )
+        settings = Settings(**given, **later).numbered((), at.environment.n_actions)
+        at.environment.criterion.check_epsilon(settings.epsilon)
+        return settings
+
+
+def _read_resolved(where: str, value: Any, at: Fields) -> None:
+    _check_resolved(where, value, _resolve(at.settings, at.environment))
+
+
+def _check_resolved(where: str, value: Any, chosen: Mapping[str, Any]) -> None:
+    given = read_fields(where, value, dict.fromkeys(chosen, f.ANYTHING))
+    for name, choice in chosen.items():
+        if isinstance(choice, dict):
+            _check_resolved(f"{where}.{name}", given[name], choice)
+        elif type(given[name]) is not type(choice) or given[name] != choice:
+            raise DocumentError(f"{where}.{name} must be {choice!r}, as this release chooses, got {quote(given[name])}")
+
+
+def _read_options(where: str, value: Any, at: Fields) -> Any:
+    options = f.MAPPING.read(where, value, at)
+    for name in options:
+        if name in _RESERVED:
+            raise DocumentError(f"{where} must not hold {', '.join(_RESERVED)}; got {quote(name)}")
+    if at.id is None and options:
+        raise DocumentError(f"{where} must be empty where id is null, got {quote(options)}")
+    return options
+
+
+_SIZE = f.whole(1, 2**31)
+_ENVIRONMENT = {
+    "id": f.optional(f.printable()),
+    "options": f.MAPPING._replace(read=_read_options),
+    "horizon": f.also(_SIZE, lambda h, at: h == 1 or at.discount is None, lambda at: "1 for a discounted environment"),
+    "n_states": _SIZE,
+    "n_actions": _SIZE,
+    "digest": f.SHA256,
+}
+_PLACE = tuple(_ENVIRONMENT)
+_ENVIRONMENT |= {
+    "reward_range": f.also(
+        f.many(f.real(-math.inf), 2),
+        lambda ends, at: ends[0] < ends[1],
+        lambda at: "[low, high] with low < high",
+    )._replace(later=True),
+    "discount": f.real(0.0, MOST, open_low=True)._replace(later=True),
+}
+"""The last two came later, so no digest depends on them: the environment's own one covers the discount, the range of a
+black box, and rescaled rewards where dynamics are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,17 +134,17 @@ class Recipe:
         environment, settings, shared seed and streams.
     """
 
-    environment: Environment
+    environment: Annotated[Environment, environment_kind(_ENVIRONMENT)]
     """What is learned, with a digest of its dynamics or spaces."""
-    settings: Settings
+    settings: Annotated[Settings, Kind(_read_settings, _write_settings)]
     """How it is learned; "auto" and None stand for choices that the sizes fix."""
-    shared_seed: int
+    shared_seed: Annotated[int, f.SEED]
     """ξ, public."""
-    package_version: str
-    """The release that wrote the recipe: for people, neither checked nor hashed."""
     candidate: Candidate | None = None
     """What a canonical run has chosen, for a second team to follow; not hashed, as two runs of one recipe may choose
     different ones. None beforehand, and for the rule "sampled"."""
+    package_version: Annotated[str, f.printable()]
+    """The release that wrote the recipe: for people, neither checked nor hashed."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
@@ -117,22 +187,12 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document."""
-        return {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "environment": plain({name: getattr(self.environment, name) for name in self._place}),
-            "settings": _settings(self.settings),
-            "resolved": _resolve(self.settings, self.environment),
-            "shared_seed": self.shared_seed,
-            "candidate": None if self.candidate is None else self.candidate._asdict(),
-            "stream_version": STREAM_VERSION,
-            "package_version": self.package_version,
-        }
+        return _DOCUMENT.write(self)
 
     @property
-    def _place(self) -> tuple[str, ...]:
-        """The fields of the environment that the document has."""
-        return (*_PLACE, *(name for name in (_UNITS, _DISCOUNT) if getattr(self.environment, name) is not None))
+    def resolved(self) -> dict[str, Any]:
+        """What "auto" stands for."""
+        return _resolve(self.settings, self.environment)
 
     def to_json(self) -> str:
         """Return the document as text."""
@@ -141,18 +201,7 @@ class Recipe:
     @classmethod
     def from_json(cls, text: str | bytes) -> Recipe:
         """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
-        document = Reader.open(text, "recipe", _FORMAT, _VERSION, _NAMES)
-        document.release("stream_version", STREAM_VERSION)
-        environment = _read_environment(document)
-        recipe = cls(
-            environment=environment,
-            settings=_read_settings(document, environment),
-            shared_seed=document.whole("shared_seed", 0, 2**64 - 1),
-            package_version=document.printable("package_version"),
-            candidate=document.optional("candidate", lambda x: Candidate.read(document.part(x, Candidate._fields))),
-        )
-        _check_resolved(document, "resolved", _resolve(recipe.settings, recipe.environment))
-        return recipe
+        return cast(Recipe, _DOCUMENT.make(text))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the recipe to path, all or nothing."""
@@ -187,7 +236,7 @@ class Recipe:
             _check_allowed(str(wanted.id), allow)
             env = _make(wanted)
         found = describe(env)
-        for name in (*SIZES, *(() if wanted.reward_range is None else (_UNITS,)), _DISCOUNT, "digest"):
+        for name in (*SIZES, *(() if wanted.reward_range is None else ("reward_range",)), "discount", "digest"):
             recorded, actual = getattr(wanted, name), getattr(found, name)
             if recorded != actual:
                 source = "the environment given" if given else f"{wanted.id} built here"
@@ -281,20 +330,6 @@ def _short(value: object) -> str:
     return str(value)[:12] if isinstance(value, str) else str(value)
 
 
-def _settings(settings: Settings) -> dict[str, Any]:
-    """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
-    kinds = {field.name: float if field.type == "float" else int for field in fields(Settings)}
-    return {
-        name: custom_name(value)
-        if callable(value)
-        else plain(value)
-        if value is None or isinstance(value, str | bool | tuple)
-        else kinds[name](value)
-        for name, value in settings.to_dict().items()
-        if name not in _LATER or value != _LATER[name]
-    }
-
-
 def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
     """What "auto" chose for these sizes: for arms and an episodic run's partition; canonically, for whole policies."""
     if settings.rule == "canonical":
@@ -306,17 +341,6 @@ def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
         sets = settings.coupling_spec(environment.n_states * environment.horizon, 2)
         chosen["partition"] = {"coupling": sets.name, "block": sets.block}
     return chosen
-
-
-def _check_resolved(document: Reader, name: str, chosen: dict[str, Any]) -> None:
-    given = document.part(name, tuple(chosen))
-    for field, choice in chosen.items():
-        if isinstance(choice, dict):
-            _check_resolved(given, field, choice)
-        elif type(given[field]) is not type(choice) or given[field] != choice:
-            raise DocumentError(
-                f"{given.where(field)} must be {choice!r}, as this release chooses, got {quote(given[field])}"
-            )
 
 
 def _portable(environment: Environment) -> Environment:
@@ -352,44 +376,16 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise InputError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-def _read_environment(document: Reader) -> Environment:
-    stated = document["environment"] if isinstance(document["environment"], dict) else {}
-    later = [name for name in (_UNITS, _DISCOUNT) if name in stated]
-    given = document.part("environment", (*_PLACE, *later))
-    id, options = given.optional("id", given.printable), given.mapping("options")
-    for name in options:
-        if name in _RESERVED:
-            raise DocumentError(f"{given.where('options')} must not hold {', '.join(_RESERVED)}; got {quote(name)}")
-    if id is None and options:
-        raise DocumentError(f"{given.where('options')} must be empty where id is null, got {quote(options)}")
-    horizon, n_states, n_actions = (given.whole(name, 1, 2**31) for name in SIZES)
-    units = discount = None
-    if _DISCOUNT in later:
-        discount = given.real(_DISCOUNT, 0.0, MOST, open_low=True)
-        if horizon != 1:
-            raise DocumentError(f"{given.where('horizon')} must be 1 for a discounted environment, got {horizon}")
-    if _UNITS in later:
-        low, high = given.pair(_UNITS, -math.inf, math.inf)
-        if not low < high:
-            raise DocumentError(
-                f"{given.where(_UNITS)} must be [low, high] with low < high, got {quote(given[_UNITS])}"
-            )
-        units = (low, high)
-    place = Environment(id, options, Criterion.of(horizon, discount), n_states, n_actions, given.digest("digest"))
-    return place._replace(reward_range=units)
-
-
-def _read_settings(document: Reader, environment: Environment) -> Settings:
-    stated = document["settings"]
-    later: dict[str, Any] = {
-        name: value for name, value in _LATER.items() if isinstance(stated, dict) and name not in stated
-    }
-    given = document.part("settings", [field.name for field in fields(Settings) if field.name not in later])
-    with naming("recipe settings."):
-        if isinstance(given["preference"], dict):
-            raise DocumentError(
-                f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
-            )
-        settings = Settings(**given.document, **later).numbered((), environment.n_actions)
-        environment.criterion.check_epsilon(settings.epsilon)
-        return settings
+RELEASE = f"{STREAM_VERSION} for this release of reprl"
+_RESOLVED = Kind(_read_resolved)
+_DOCUMENT = Document(
+    "recipe",
+    "reprl-recipe",
+    (2,),
+    Recipe,
+    with_fields(
+        Recipe,
+        settings={"resolved": _RESOLVED},
+        candidate={"stream_version": f.constant(STREAM_VERSION, RELEASE)},
+    ),
+)

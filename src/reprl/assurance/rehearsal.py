@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import closing
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from reprl.execution.tasks import count_hands, run_tasks
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
-from reprl.storage.documents import Reader
+from reprl.storage.fields import declared, many, read_fields, whole
 
 APART = 1
 """Pairs under fresh keys that may differ."""
@@ -57,13 +57,13 @@ class Team(Protocol):
 class Rehearsal(NamedTuple):
     """What the simulated second teams did."""
 
-    agree: int
+    agree: Annotated[int, whole(0, lambda at: at.of)]
     """Teams under this run's shared key that came to its policy."""
-    of: int
+    of: Annotated[int, whole(1, 2**16)]
     """Teams that were asked: half of those planned where these had differed already."""
-    pairs_agree: int
+    pairs_agree: Annotated[int, whole(0, lambda at: at.pairs)]
     """Pairs of teams, under a fresh shared key each, that came to one policy."""
-    pairs: int
+    pairs: Annotated[int, whole(0, 2**16)]
     """Pairs that were asked: 0 where the teams had said enough, fewer than planned where too many differed."""
     passed: bool
     """Whether the run may stop."""
@@ -91,11 +91,9 @@ def _write(found: Rehearsal) -> Content:
 
 
 def _read(content: Content) -> Rehearsal:
-    fields = Reader("task", content.fields, Rehearsal._fields, " ")
-    agree, of, pairs_agree, pairs = (fields.whole(name) for name in Rehearsal._fields[:4])
-    shape = tuple(fields.wholes("apart", (2,)).tolist())
-    apart = np.frombuffer(content.data, "<f8").reshape(shape).astype(np.float64)
-    return Rehearsal(agree, of, pairs_agree, pairs, fields.flag("passed"), apart, fields.real("error"))
+    fields = read_fields("task", content.fields, {**declared(Rehearsal), "apart": many(whole(), 2)}, joint=" ")
+    apart = np.frombuffer(content.data, "<f8").reshape(fields["apart"]).astype(np.float64)
+    return Rehearsal(**{**fields, "apart": apart})
 
 
 def rehearse(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reprl.auditing.agent_record import AgentPair, AgentReport, Place
+from reprl.auditing.agent_record import AgentPair, AgentReport, Disagreement
 from reprl.auditing.evidence import Estimate, bounded_interval, exact_interval, p_value, student
 from reprl.auditing.pairs import resolve_learner
 from reprl.errors import InputError, check_int, check_probability, check_real, quote
@@ -263,7 +263,7 @@ def _row(met: _Met) -> AgentPair:
     )
 
 
-def _places(found: Sequence[_Met], same: Callable[[Any, Any], bool]) -> tuple[Place, ...]:
+def _places(found: Sequence[_Met], same: Callable[[Any, Any], bool]) -> tuple[Disagreement, ...]:
     """The states in which most pairs part, among some in which one pair parted: all agents are asked about each."""
     probes: list[tuple[Any, int]] = []
     for met in found:
@@ -281,7 +281,7 @@ def _places(found: Sequence[_Met], same: Callable[[Any, Any], bool]) -> tuple[Pl
         apart = float(np.mean([not same(*pair) for pair in answers]))
         texts = [_text(action) for pair in answers for action in pair]
         chosen = sorted({text: texts.count(text) / len(texts) for text in texts}.items(), key=lambda item: -item[1])
-        places.append(Place(_text(observation), h, apart, tuple(chosen[:4])))
+        places.append(Disagreement(_text(observation), h, apart, tuple(chosen[:4])))
     return tuple(sorted(places, key=lambda place: -place.apart)[:_SHOWN])
 
 

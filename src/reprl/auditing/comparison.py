@@ -7,28 +7,23 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from reprl.auditing.evidence import Estimate
+from reprl.auditing.evidence import estimate
 from reprl.auditing.search import Crossing, Tried
 from reprl.errors import DocumentError, quote
 from reprl.execution.terminal import Visible, open_card, open_rich, visible
-from reprl.sources.environment import Environment
-from reprl.storage.documents import Reader, dump, load, plain
+from reprl.sources.environment import ENVIRONMENT, Environment
+from reprl.storage import fields as f
+from reprl.storage.documents import dump, load
+from reprl.storage.fields import Document, Kind, declared, read_fields, write_fields
 from reprl.storage.files import write_atomic
 from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
-
-_FORMAT, _FIRST, _VERSION = "reprl-comparison", 1, 2
-"""Version 2 is of black boxes, where losses are null and what policies earn is said beside them."""
-_NAMES = ("environment", "epsilon", "rho", "pairs", "seed", "rows")
-_ROW = (
-    *("learner", "access", "options", "samples", "failed", "needed", "limit", "reached", "pairs", "disagreements"),
-    *("disagreement", "interval", "suboptimality", "curve", "counts"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +37,13 @@ class Row:
     """A run's at the smallest budget that passed; None where none did."""
     failed: float | None
     """A run's at the largest budget below it that failed."""
-    needed: Crossing | None
+    needed: Annotated[Crossing | None, f.many(f.real(), 3, lambda figures: Crossing(*figures))]
     """Where disagreement passes ρ, by a curve through the budgets near."""
     limit: float
     """The largest budget allowed; where none passed, the most samples a run drew."""
-    shown: Tried
+    shown: Annotated[Tried, f.ANYTHING]
     """The budget that passed, or the largest."""
-    points: tuple[Tried, ...]
+    points: Annotated[tuple[Tried, ...], f.ANYTHING]
     """All that were tried, by budget."""
 
     @property
@@ -56,57 +51,57 @@ class Row:
         """Whether some budget passed."""
         return self.samples is not None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the row of the JSON document."""
-        shown = self.shown
-        return {
-            "learner": self.learner,
-            "access": self.access,
-            "options": plain(self.options),
-            "samples": self.samples,
-            "failed": self.failed,
-            "needed": None if self.needed is None else list(self.needed),
-            "limit": self.limit,
-            "reached": self.reached,
-            "pairs": shown.pairs,
-            "disagreements": shown.disagreements,
-            "disagreement": shown.disagreement,
-            "interval": list(shown.interval),
-            "suboptimality": shown.suboptimality,
-            "curve": [
-                [p.samples, p.disagreement, *p.interval, *(() if p.value else (p.suboptimality,))] for p in self.points
-            ],
+    def to_dict(self, version: int | None = None) -> dict[str, Any]:
+        """Return the row of the JSON document; of the version that suits it, unless told."""
+        version = version or (1 if self.shown.value is None else 2)
+        curve = [
+            [p.samples, p.disagreement, *p.interval, *(() if p.value else (p.suboptimality,))] for p in self.points
+        ]
+        lists = {
+            "curve": curve,
             "counts": [[p.budget, p.pairs, p.disagreements] for p in self.points],
-            **({} if shown.value is None else {"values": [list(p.value or ()) for p in self.points]}),
+            "values": [list(p.value or ()) for p in self.points],
         }
+        found = {name: getattr(self, name, None) for name in _ROW} | write_fields(self.shown, _SHOWN) | lists
+        return write_fields(SimpleNamespace(**found), _ROW, version)
 
     @classmethod
-    def read(cls, row: Reader) -> Row:
-        """Read what ``to_dict`` wrote."""
-        points = _read_points(row)
-        samples = row.optional("samples", row.real)
-        if row.flag("reached") != (samples is not None):
-            raise DocumentError(f"{row.where('reached')} must be true exactly where samples are, got {row['reached']}")
-        counts = row.whole("pairs", 1), row.whole("disagreements"), row.share("disagreement")
-        loss = row.optional("suboptimality", lambda field: row.real(field, -math.inf))
-        figures = (*counts, row.pair("interval", 0.0, 1.0), loss)
+    def make(cls, fields: Mapping[str, Any], where: str) -> Row:
+        """Return the row that the fields of a document describe."""
+        points = _make_points(fields, where)
+        samples = fields["samples"]
+        if fields["reached"] != (samples is not None):
+            raise DocumentError(f"{where}.reached must be true exactly where samples are, got {fields['reached']}")
+        figures = {name: fields[name] for name in _SHOWN}
         among = points[-1:] if samples is None else [point for point in points if point.samples == samples]
-        same = [point for point in among if figures == _figures(point)]
+        same = [point for point in among if all(getattr(point, name) == found for name, found in figures.items())]
         if not same:
-            raise DocumentError(
-                f"{row.name} must show one of its curve, or its last if none passed, got {quote(figures)}"
-            )
-        return cls(
-            learner=row.text("learner"),
-            access=row.text("access"),
-            options=row.mapping("options"),
-            samples=samples,
-            failed=row.optional("failed", row.real),
-            needed=row.optional("needed", lambda field: Crossing(*row.reals(field, (3,), 0.0).tolist())),
-            limit=row.real("limit"),
-            shown=same[0],
-            points=points,
-        )
+            got = quote(tuple(figures.values()))
+            raise DocumentError(f"{where} must show one of its curve, or its last if none passed, got {got}")
+        own = {name: fields[name] for name in declared(Row) if name in fields}
+        return cls(**own, shown=same[0], points=points)
+
+
+_SHOWN = {
+    "pairs": f.whole(1),
+    "disagreements": f.whole(),
+    "disagreement": f.SHARE,
+    "interval": f.many(f.SHARE, 2),
+    "suboptimality": f.optional(f.real(-math.inf)),
+}
+"""What a row says of the budget that it shows."""
+_ROW = {
+    **{name: kind for name, kind in declared(Row).items() if name not in ("shown", "points")},
+    "reached": f.FLAG,
+    **_SHOWN,
+    "curve": f.many(f.many(f.real(-math.inf), lambda at: 5 if at.version == 1 else 4), lambda at: len(at.counts)),
+    "counts": f.many(f.many(f.whole(), 3)),
+    "values": f.many(estimate(0.0), lambda at: len(at.counts))._replace(since=2),
+}
+_READ_ROW = Kind(
+    lambda where, value, at: Row.make(read_fields(where, value, _ROW, at), where),
+    lambda row, version: row.to_dict(version),
+)
 
 
 def worth_words(point: Tried) -> str:
@@ -116,28 +111,17 @@ def worth_words(point: Tried) -> str:
     return f"{point.suboptimality:.2g}"
 
 
-def _figures(point: Tried) -> tuple[Any, ...]:
-    return point.pairs, point.disagreements, point.disagreement, point.interval, point.suboptimality
-
-
-def _read_points(row: Reader) -> tuple[Tried, ...]:
-    counts = row.wholes("counts", (len(row.items("counts")), 3)).tolist()
-    earned: list[Estimate | None] = [None] * len(counts)
-    if "values" in row.document:
-        curve = [[*four, None] for four in row.reals("curve", (len(counts), 4)).tolist()]
-        earned = [Estimate(*three) for three in row.reals("values", (len(counts), 3), 0.0).tolist()]
-    else:
-        curve = row.reals("curve", (len(counts), 5)).tolist()
+def _make_points(fields: Mapping[str, Any], where: str) -> tuple[Tried, ...]:
     points = []
-    for i, ((budget, pairs, apart), (samples, rate, low, high, loss)) in enumerate(zip(counts, curve, strict=True)):
-        where = f"{row.where('curve')}[{i}]"
+    for i, ((budget, pairs, apart), line) in enumerate(zip(fields["counts"], fields["curve"], strict=True)):
+        samples, rate, low, high, *loss = line
+        place = f"{where}.curve[{i}]"
         if not (samples > 0.0 and 0.0 <= low <= high <= 1.0):
-            raise DocumentError(
-                f"{where} must be samples, disagreement, its interval and a loss, got {row['curve'][i]}"
-            )
+            raise DocumentError(f"{place} must be samples, disagreement, its interval and a loss, got {[*line]}")
         if not 0 <= apart <= pairs or pairs == 0 or rate != apart / pairs:
-            raise DocumentError(f"{where} must be of {apart} disagreements in {pairs} pairs, as counted, got {rate}")
-        points.append(Tried(budget, samples, pairs, apart, (low, high), loss, earned[i]))
+            raise DocumentError(f"{place} must be of {apart} disagreements in {pairs} pairs, as counted, got {rate}")
+        earned = fields["values"][i] if "values" in fields else None
+        points.append(Tried(budget, samples, pairs, apart, (low, high), loss[0] if loss else None, earned))
     return tuple(points)
 
 
@@ -145,13 +129,13 @@ def _read_points(row: Reader) -> tuple[Tried, ...]:
 class Comparison:
     """What each learner pays for (ε, ρ) on one environment."""
 
-    environment: Environment
+    environment: Annotated[Environment, ENVIRONMENT]
     epsilon: float
-    rho: float
-    pairs: int
+    rho: Annotated[float, f.SHARE]
+    pairs: Annotated[int, f.whole(1)]
     """At each budget, at most."""
-    seed: int
-    rows: tuple[Row, ...]
+    seed: Annotated[int, f.SEED]
+    rows: Annotated[tuple[Row, ...], f.many(_READ_ROW)]
 
     @property
     def black_box(self) -> bool:
@@ -160,16 +144,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this comparison."""
-        return {
-            "format": _FORMAT,
-            "version": _VERSION if self.black_box else _FIRST,
-            "environment": self.environment.to_dict(),
-            "epsilon": self.epsilon,
-            "rho": self.rho,
-            "pairs": self.pairs,
-            "seed": self.seed,
-            "rows": [row.to_dict() for row in self.rows],
-        }
+        return _DOCUMENT.write(self, 2 if self.black_box else 1)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each learner and budget that was tried."""
@@ -206,16 +181,7 @@ class Comparison:
     @classmethod
     def from_json(cls, text: str | bytes) -> Comparison:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        document = Reader.open(text, "comparison", _FORMAT, _VERSION, _NAMES, earlier={_FIRST: _NAMES})
-        names = _ROW if document["version"] == _FIRST else (*_ROW, "values")
-        return cls(
-            environment=Environment.read(document),
-            epsilon=document.real("epsilon"),
-            rho=document.share("rho"),
-            pairs=document.whole("pairs", 1),
-            seed=document.whole("seed", 0, 2**64 - 1),
-            rows=tuple(Row.read(row) for row in document.parts("rows", names)),
-        )
+        return cast(Comparison, _DOCUMENT.make(text))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the comparison as JSON, whole or not at all."""
@@ -235,3 +201,7 @@ class Comparison:
         from rich.console import Console
 
         (console or Console()).print(self)
+
+
+_DOCUMENT = Document("comparison", "reprl-comparison", (2, 1), Comparison, declared(Comparison))
+"""Version 2 is of black boxes, where losses are null and what policies earn is said beside them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from reprl.learning.protocol import Run
 from reprl.mdp.policy import Policy
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.sources.environment import Environment
+from reprl.storage.fields import many, real, whole
 
 STAGES = ("choice", "comparison", "length", "partition", "arms", "rounding", "policy")
 """In the order in which a run passes them: the first two of the rule "canonical", then those of "sampled"; "policy" for
@@ -31,11 +32,11 @@ class Divergence(NamedTuple):
     stage: str
     """One of STAGES."""
     tier: int | None
-    step: int | None
-    state: int | None
-    margin: float | None
+    step: Annotated[int | None, whole(0, lambda at: at.environment.horizon)]
+    state: Annotated[int | None, whole(0, lambda at: at.environment.n_states - 1)]
+    margin: Annotated[float | None, real(-math.inf)]
     """How close the call was, in the stage's own units: see ``first_divergence``; 0 is an exact tie."""
-    actions: tuple[int, int] | None
+    actions: Annotated[tuple[int, int] | None, many(whole(0, lambda at: at.environment.n_actions - 1), 2)]
     """What the two runs chose."""
     text: str
     """The same for people."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
 from reprl.errors import check_int, check_probability, check_real
+from reprl.storage.fields import Kind, many, real
 
 CONFIDENCE = 0.95
 """Confidence of every interval."""
@@ -60,6 +61,11 @@ class Estimate(NamedTuple):
     mean: float
     low: float
     high: float
+
+
+def estimate(low: Any = -math.inf, high: Any = math.inf) -> Kind:
+    """An estimate in a document: three numbers in [low, high]."""
+    return many(real(low, high), 3, lambda figures: Estimate(*figures))
 
 
 def student(figures: Sequence[float], least: float = -math.inf, most: float = math.inf) -> Estimate:

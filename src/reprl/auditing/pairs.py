@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
-from reprl.auditing.record import read_divergence
 from reprl.errors import InputError, ReprlError, check_choice, quote
 from reprl.execution.tasks import count_hands, run_tasks
 from reprl.learning.adapters import as_learner, policy_of
@@ -26,7 +27,7 @@ from reprl.randomness import DataStream, SharedKey
 from reprl.sources.environment import Environment, check_access, describe, fresh_model
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
-from reprl.storage.documents import Reader
+from reprl.storage.fields import Kind, many, optional, read_fields, real, record, whole, wholes, write_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,29 +222,30 @@ def run_keys(
     """
     store = None
     if checkpoint is not None:
-        store = Kept(checkpoint, f"{name}pair ", partial(_write_runs, trial.world), partial(_read_runs, trial))
+        store = Kept(checkpoint, f"{name}pair ", partial(_write_runs, trial), partial(_read_runs, trial))
     window = 2 * count_hands(workers) if may_stop else None
     return run_tasks(run_key, trial, range(pairs), workers=workers, window=window, store=store)
 
 
-def _write_runs(world: Environment, found: KeyRuns) -> Content:
-    divergence = None if found.divergence is None else found.divergence._asdict()
-    fields: dict[str, Any] = {"samples": found.samples, "values": found.values, "divergence": divergence}
-    if found.visits is not None:
-        fields["visits"] = found.visits.tolist()
-    return Content(fields, found.actions.astype(_kind(world)).tobytes())
+def _task(trial: Trial) -> dict[str, Kind]:
+    """The fields of a finished key."""
+    table = {
+        "samples": many(whole(), trial.runs),
+        "values": optional(many(real(-math.inf), trial.runs)),
+        "divergence": optional(record(Divergence)),
+    }
+    return {**table, "visits": wholes((trial.world.horizon, trial.world.n_states))} if trial.episodes else table
+
+
+def _write_runs(trial: Trial, found: KeyRuns) -> Content:
+    return Content(write_fields(found, _task(trial)), found.actions.astype(_kind(trial.world)).tobytes())
 
 
 def _read_runs(trial: Trial, content: Content) -> KeyRuns:
-    world, runs = trial.world, trial.runs
-    walked = ("visits",) if trial.episodes else ()
-    fields = Reader("task", content.fields, ("samples", "values", "divergence", *walked), " ")
-    actions = np.frombuffer(content.data, _kind(world)).reshape(runs, world.horizon, world.n_states).astype(np.int32)
-    samples = tuple(fields.wholes("samples", (runs,)).tolist())
-    values = fields.optional("values", lambda field: tuple(fields.reals(field, (runs,)).tolist()))
-    parted = fields.optional("divergence", lambda field: fields.part(field, Divergence._fields))
-    visits = fields.wholes("visits", (world.horizon, world.n_states)) if walked else None
-    return KeyRuns(actions, samples, values, None if parted is None else read_divergence(parted, world), visits)
+    world = trial.world
+    fields = read_fields("task", content.fields, _task(trial), SimpleNamespace(environment=world), " ")
+    actions = np.frombuffer(content.data, _kind(world)).reshape(trial.runs, world.horizon, world.n_states)
+    return KeyRuns(actions.astype(np.int32), **fields)
 
 
 def _kind(world: Environment) -> str:

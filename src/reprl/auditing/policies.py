@@ -5,71 +5,48 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.auditing.evidence import Estimate, student
-from reprl.sources.environment import Environment
-from reprl.storage.documents import Reader
+from reprl.auditing.evidence import Estimate, estimate, student
+from reprl.sources.environment import cells_of
+from reprl.storage.fields import SHARE, whole, wholes
 
 if TYPE_CHECKING:
     from reprl.auditing.record import AuditReport
 
 
+_EARNED = estimate(0.0, lambda at: float(at.environment.horizon))
+
+
 class MonteCarlo(NamedTuple):
     """What policies earn in a black box, by episodes played for that alone; Student's intervals, by shared key."""
 
-    episodes: int
+    episodes: Annotated[int, whole(1)]
     """For each policy; those of one key are valued on the same episodes."""
-    value: Estimate
+    value: Annotated[Estimate, _EARNED]
     """Mean return, in units of [0, 1] a step."""
-    gap: Estimate
+    gap: Annotated[Estimate, _EARNED]
     """|difference| of the two policies of a designated pair; noise makes it larger, never smaller on average."""
 
 
 class Policies(NamedTuple):
     """What there is to say of the policies themselves."""
 
-    over_runs: int
+    over_runs: Annotated[int, whole(1)]
     """Distinct policies over all runs: the length of the list of all answers that this learner gave."""
-    over_seeds: int
+    over_seeds: Annotated[int, whole(1, lambda at: at.pairs)]
     """Distinct policies over shared seeds, the first run of each."""
-    most_common: float
+    most_common: Annotated[float, SHARE]
     """Share of the runs that ended in the most frequent policy."""
-    reached: NDArray[np.bool_]
+    reached: Annotated[NDArray[np.bool_], wholes(cells_of, 0, 1, bool)]
     """(H, S): the cells that some policy reaches or, in a black box, that an episode of these policies came to."""
-    apart: int
+    apart: Annotated[int, whole(0, lambda at: at.pairs)]
     """Designated pairs that differ in a reached cell; in a black box, in one that the pair's own policies came to."""
     monte_carlo: MonteCarlo | None
     """None where values are exact, or nobody asked for episodes."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a part of a JSON document."""
-        found = self.monte_carlo
-        played = found and {"episodes": found.episodes, "value": list(found.value), "gap": list(found.gap)}
-        return {**self._asdict(), "reached": self.reached.astype(int).tolist(), "monte_carlo": played}
-
-    @classmethod
-    def read(cls, document: Reader, place: Environment, pairs: int) -> Policies:
-        """Read what ``to_dict`` wrote."""
-        part = document.part("policies", cls._fields)
-        most = float(place.horizon)
-
-        def played(field: str) -> MonteCarlo:
-            inner = part.part(field, MonteCarlo._fields)
-            figures = (Estimate(*inner.reals(name, (3,), 0.0, most).tolist()) for name in ("value", "gap"))
-            return MonteCarlo(inner.whole("episodes", 1), *figures)
-
-        return cls(
-            over_runs=part.whole("over_runs", 1),
-            over_seeds=part.whole("over_seeds", 1, pairs),
-            most_common=part.share("most_common"),
-            reached=part.wholes("reached", (place.horizon, place.n_states), 0, 1).astype(np.bool_),
-            apart=part.whole("apart", 0, pairs),
-            monte_carlo=part.optional("monte_carlo", played),
-        )
 
 
 class PolicyTally:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
-from reprl.errors import DocumentError, check_int, check_real, quote
 from reprl.execution.terminal import Visible, open_card, open_rich, visible
 from reprl.learning.settings import ACCESSES
-from reprl.sources.environment import Environment
-from reprl.storage.documents import Reader, dump, load, plain
+from reprl.sources.environment import ENVIRONMENT, Environment, cells_of
+from reprl.storage import fields as f
+from reprl.storage.documents import dump, load
+from reprl.storage.fields import Document, with_fields
 from reprl.storage.files import write_atomic
 from reprl.storage.frames import cell_columns, frame
 
@@ -27,37 +28,31 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-_FORMAT = "reprl-audit"
-_FIRST, _VERSION = 1, 2
-"""Versions of a document: without, and with what is said of the policies themselves."""
-_NAMES = (
-    *("environment", "learner", "access", "options", "seed", "rho", "level", "pairs", "max_pairs", "disagreements"),
-    *("disagreement", "interval", "verdict", "p_value", "sequential", "alternative", "runs_per_key", "distinct"),
-    *("by_cell", "by_cell_weighted", "value_gap", "suboptimality", "first_divergence", "samples", "cells", "curve"),
-)
+_STATE = f.whole(0, lambda at: at.environment.n_states - 1)
+_CHOSEN = f.row("an action and its share", f.whole(0, lambda at: at.environment.n_actions - 1), f.SHARE)
 
 
 class Spread(NamedTuple):
     """Mean and maximum of a figure, in units of value."""
 
-    mean: float
-    max: float
+    mean: Annotated[float, f.real(-math.inf)]
+    max: Annotated[float, f.real(-math.inf)]
 
 
 class Cell(NamedTuple):
     """A cell in which runs under one key chose differently."""
 
-    step: int
-    state: int
-    disagreement: float
+    step: Annotated[int, f.whole(0, lambda at: at.environment.horizon - 1)]
+    state: Annotated[int, _STATE]
+    disagreement: Annotated[float, f.SHARE]
     """Fraction of pairs whose actions differ here."""
-    reachability: float | None
+    reachability: Annotated[float | None, f.SHARE]
     """The greatest probability of being here, over all policies; None for a black box."""
     stake: float | None
     """The largest distance in Q* of two actions that one key led to; 0 is an exact tie; None for a black box."""
-    actions: tuple[tuple[int, float], ...]
+    actions: Annotated[tuple[tuple[int, float], ...], f.many(_CHOSEN)]
     """(action, fraction of all runs that chose it), the most frequent first."""
-    visited: float | None = None
+    visited: Annotated[float | None, f.optional(f.SHARE)._replace(since=2)] = None
     """Share of the episodes of all audited policies that came here, in a black box that was valued by episodes."""
 
 
@@ -65,37 +60,42 @@ class Cell(NamedTuple):
 class AuditReport:
     """What pairs of runs showed about a learner. An audit can reject ρ; it can never verify it."""
 
-    environment: Environment
+    environment: Annotated[Environment, ENVIRONMENT]
     learner: str
-    access: str
+    access: Annotated[str, f.choice(ACCESSES)]
     options: Mapping[str, Any]
-    seed: int
+    seed: Annotated[int, f.SEED]
     """Of the audit; with it the audit can be repeated."""
-    rho: float
-    level: float
-    pairs: int
+    rho: Annotated[float, f.SHARE]
+    level: Annotated[float, f.SHARE]
+    pairs: Annotated[int, f.whole(1)]
     """Keys that were used, one designated pair each: the independent units of test and interval."""
-    disagreements: int
+    max_pairs: Annotated[int, f.whole(lambda at: at.pairs)]
+    """How many pairs were asked for; a sequential test may stop before."""
+    disagreements: Annotated[int, f.whole(0, lambda at: at.pairs)]
     """Designated pairs whose policies differ."""
-    disagreement: float
+    disagreement: Annotated[float, f.SHARE]
     """Fraction of pairs that differ; with more than two runs a key, of all pairs within a key."""
-    interval: tuple[float, float]
+    interval: Annotated[tuple[float, float], f.many(f.SHARE, 2)]
     """95 %: Clopper–Pearson on the designated pairs, or a confidence sequence when pairs were watched one by one."""
-    verdict: str
+    verdict: Annotated[str, f.choice(VERDICTS)]
     """"rejected", "not rejected", or "undecided" when a sequential test ran out of pairs."""
-    p_value: float | None
+    p_value: Annotated[
+        float | None,
+        f.given_when(f.real(), lambda at: not at.sequential, "given exactly for a test of all pairs at once"),
+    ]
     """Of the exact test of disagreement ≤ ρ; None when sequential."""
     sequential: bool
-    alternative: float | None
+    alternative: Annotated[
+        float | None, f.given_when(f.SHARE, lambda at: at.sequential, "given exactly for a sequential test")
+    ]
     """The disagreement that a sequential "not rejected" speaks against."""
-    max_pairs: int
-    """How many pairs were asked for; a sequential test may stop before."""
-    runs_per_key: int
-    distinct: tuple[int, ...]
+    runs_per_key: Annotated[int, f.whole(2)]
+    distinct: Annotated[tuple[int, ...], f.many(f.whole(1, lambda at: at.runs_per_key), lambda at: at.pairs)]
     """Distinct policies under each key."""
-    by_cell: NDArray[np.float64]
+    by_cell: Annotated[NDArray[np.float64], f.reals(cells_of, 0.0, 1.0)]
     """(H, S): fraction of pairs whose actions differ."""
-    by_cell_weighted: NDArray[np.float64] | None
+    by_cell_weighted: Annotated[NDArray[np.float64] | None, f.reals(cells_of, 0.0, 1.0)]
     """The same times the greatest probability of being there, over all policies; None for a black box."""
     value_gap: Spread | None
     """|difference| of the exact values of a pair's policies; None for a black box."""
@@ -107,7 +107,7 @@ class AuditReport:
     """Mean per run, by the models' ledgers."""
     cells: tuple[Cell, ...]
     """The cells that disagree and are reached, those that matter most first, at most 100."""
-    policies: Policies | None = None
+    policies: Annotated[Policies | None, f.record(Policies)._replace(since=2)] = None
     """How many different policies there were, where they get, what they earn; None in documents of version 1."""
 
     @property
@@ -117,39 +117,7 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this audit."""
-        found = self.policies
-        shown = Cell._fields[:-1] if found is None else Cell._fields
-        document = {
-            "format": _FORMAT,
-            "version": _FIRST if found is None else _VERSION,
-            "environment": self.environment.to_dict(),
-            "learner": self.learner,
-            "access": self.access,
-            "options": plain(self.options),
-            "seed": self.seed,
-            "rho": self.rho,
-            "level": self.level,
-            "pairs": self.pairs,
-            "max_pairs": self.max_pairs,
-            "disagreements": self.disagreements,
-            "disagreement": self.disagreement,
-            "interval": list(self.interval),
-            "verdict": self.verdict,
-            "p_value": self.p_value,
-            "sequential": self.sequential,
-            "alternative": self.alternative,
-            "runs_per_key": self.runs_per_key,
-            "distinct": list(self.distinct),
-            "by_cell": self.by_cell.tolist(),
-            "by_cell_weighted": None if self.by_cell_weighted is None else self.by_cell_weighted.tolist(),
-            "value_gap": None if self.value_gap is None else self.value_gap._asdict(),
-            "suboptimality": None if self.suboptimality is None else self.suboptimality._asdict(),
-            "first_divergence": [plain(item._asdict()) for item in self.first_divergence],
-            "samples": self.samples,
-            "cells": [{name: plain(getattr(cell, name)) for name in shown} for cell in self.cells],
-            "curve": None,  # a place that nothing has ever filled
-        }
-        return document if found is None else {**document, "policies": found.to_dict()}
+        return _DOCUMENT.write(self, 1 if self.policies is None else 2)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: the share of pairs that differ there, and weighted by reachability."""
@@ -179,50 +147,7 @@ class AuditReport:
     @classmethod
     def from_json(cls, text: str | bytes) -> AuditReport:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        names = (*_NAMES, "policies")
-        document = Reader.open(text, "audit", _FORMAT, _VERSION, names, earlier={_FIRST: _NAMES})
-        first = document["version"] == _FIRST
-        if document["curve"] is not None:
-            raise DocumentError(f"audit curve must be null, got {quote(document['curve'])}")
-        for name, when in (("alternative", True), ("p_value", False)):
-            if (document[name] is not None) != (document.flag("sequential") is when):
-                tests = "a sequential test" if when else "a test of all pairs at once"
-                raise DocumentError(f"audit {name} must be given exactly for {tests}, got {quote(document[name])}")
-        place = Environment.read(document)
-        shape = (place.horizon, place.n_states)
-        pairs, runs = document.whole("pairs", 1), document.whole("runs_per_key", 2)
-        return cls(
-            environment=place,
-            learner=document.text("learner"),
-            access=document.choice("access", ACCESSES),
-            options=document.mapping("options"),
-            seed=document.whole("seed", 0, 2**64 - 1),
-            rho=document.share("rho"),
-            level=document.share("level"),
-            pairs=pairs,
-            max_pairs=document.whole("max_pairs", pairs),
-            disagreements=document.whole("disagreements", 0, pairs),
-            disagreement=document.share("disagreement"),
-            interval=document.pair("interval", 0.0, 1.0),
-            verdict=document.choice("verdict", VERDICTS),
-            p_value=document.optional("p_value", document.real),
-            sequential=document.flag("sequential"),
-            alternative=document.optional("alternative", document.share),
-            runs_per_key=runs,
-            distinct=tuple(document.wholes("distinct", (pairs,), 1, runs).tolist()),
-            by_cell=document.reals("by_cell", shape, 0.0, 1.0),
-            by_cell_weighted=document.optional("by_cell_weighted", lambda name: document.reals(name, shape, 0.0, 1.0)),
-            value_gap=document.optional("value_gap", lambda field: _read_spread(document, field)),
-            suboptimality=document.optional("suboptimality", lambda field: _read_spread(document, field)),
-            first_divergence=tuple(
-                read_divergence(item, place) for item in document.parts("first_divergence", Divergence._fields)
-            ),
-            samples=document.real("samples"),
-            cells=tuple(
-                _read_cell(item, place) for item in document.parts("cells", Cell._fields[: -1 if first else None])
-            ),
-            policies=None if first else Policies.read(document, place, pairs),
-        )
+        return cast(AuditReport, _DOCUMENT.make(text))
 
     def __rich__(self) -> Visible:
         """Show verdict, cells and first divergences."""
@@ -244,40 +169,7 @@ class AuditReport:
         )
 
 
-def _read_spread(document: Reader, field: str) -> Spread:
-    part = document.part(field, Spread._fields)
-    return Spread(part.real("mean", -math.inf), part.real("max", -math.inf))
-
-
-def read_divergence(item: Reader, place: Environment) -> Divergence:
-    """Read where a pair parted, from the fields of a Divergence."""
-    last = place.n_actions - 1
-    return Divergence(
-        pair=item.whole("pair"),
-        stage=item.text("stage"),
-        tier=item.optional("tier", item.whole),
-        step=item.optional("step", lambda field: item.whole(field, 0, place.horizon)),
-        state=item.optional("state", lambda field: item.whole(field, 0, place.n_states - 1)),
-        margin=item.optional("margin", lambda field: item.real(field, -math.inf)),
-        actions=item.optional("actions", lambda field: tuple(item.wholes(field, (2,), 0, last).tolist())),
-        text=item.text("text"),
-    )
-
-
-def _read_cell(item: Reader, place: Environment) -> Cell:
-    actions = []
-    for i, choice in enumerate(item.items("actions")):
-        where = f"{item.where('actions')}[{i}]"
-        if not isinstance(choice, list) or len(choice) != 2:
-            raise DocumentError(f"{where} must be an action and its share, got {quote(choice)}")
-        check_real(where, choice[1], 0.0, 1.0, open_low=False, open_high=False)
-        actions.append((check_int(where, choice[0], 0, place.n_actions - 1), choice[1]))
-    return Cell(
-        step=item.whole("step", 0, place.horizon - 1),
-        state=item.whole("state", 0, place.n_states - 1),
-        disagreement=item.share("disagreement"),
-        reachability=item.optional("reachability", item.share),
-        stake=item.optional("stake", item.real),
-        actions=tuple(actions),
-        visited=item.optional("visited", item.share) if "visited" in item.document else None,
-    )
+_CURVE = f.constant(None, "null")
+"""A field that nothing has ever filled."""
+_DOCUMENT = Document("audit", "reprl-audit", (2, 1), AuditReport, with_fields(AuditReport, cells={"curve": _CURVE}))
+"""Version 1 says nothing of the policies themselves."""

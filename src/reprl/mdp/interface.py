@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from reprl.errors import DocumentError, InputError, check_int, quote
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Labels, TabularMDP
-from reprl.sources.environment import Environment, describe, labels_document, printable_labels, read_labels
+from reprl.sources.environment import Environment, describe, label_fields, printable_labels
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.storage.documents import Reader, check_printable
+from reprl.storage.fields import Kind, optional, printable, read_fields, record, write_fields
 
 if TYPE_CHECKING:
     from reprl.mdp.spaces import Codec
 
 _NO_NAMES = Labels()
-_NAMES = ("labels", "observation", "action")
 
 
 @dataclass(frozen=True)
@@ -84,30 +84,34 @@ class Interface:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a part of a JSON document."""
-        return {"labels": labels_document(self.labels), "observation": self.observation, "action": self.action}
+        return write_fields(self, _FIELDS)
 
     @classmethod
-    def read(cls, document: Reader, n_states: int) -> Interface:
-        """Read what ``to_dict`` wrote, from the document whose field "interface" holds it."""
-        part = document.part("interface", _NAMES)
-        names = part.part("labels", ("name", "description", "states", "actions", "grid"))
-        labels = read_labels(names, n_states, None, partial(check_printable, empty=True))
-        given = {}
-        for name in ("observation", "action"):
-            if part[name] is not None:
-                from reprl.mdp.spaces import read_space  # Gymnasium, where a policy has its spaces
-
-                read_space(part.where(name), part[name])
-                given[name] = part[name]
-        if len(given) == 1:
-            raise DocumentError(f"{part.name} must have the spaces of observations and of actions, or neither")
-        found = cls(labels, **given)
+    def read(cls, where: str, document: object, n_states: int) -> Interface:
+        """Read what ``to_dict`` wrote, for so many states; where is what it is called in messages."""
+        found = cls(**read_fields(where, document, _FIELDS, SimpleNamespace(n_states=n_states)))
+        if (found.observation is None) != (found.action is None):
+            raise DocumentError(f"{where} must have the spaces of observations and of actions, or neither")
         if found._seen is not None and found._seen.size + 1 != n_states:
             raise DocumentError(
-                f"{part.where('observation')} must have {n_states - 1} members, one less than there are states, got "
+                f"{where}.observation must have {n_states - 1} members, one less than there are states, got "
                 f"{found._seen.size}"
             )
         return found
+
+
+def _check_space(where: str, value: Any, at: object) -> Any:
+    from reprl.mdp.spaces import read_space  # Gymnasium, where a policy has its spaces
+
+    read_space(where, value)
+    return value
+
+
+_FIELDS = {
+    "labels": record(Labels, label_fields(printable(empty=True), lambda at: at.n_states)),
+    "observation": optional(Kind(_check_space)),
+    "action": optional(Kind(_check_space)),
+}
 
 
 def _codec(space: Mapping[str, Any], role: str) -> Codec:

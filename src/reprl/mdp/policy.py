@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from reprl.errors import DocumentError, InputError, check_int, quote
 from reprl.execution.terminal import open_card
 from reprl.mdp.criterion import Sized, criterion_of
-from reprl.storage.documents import Reader, dump, load
+from reprl.storage.documents import dump, load
+from reprl.storage.fields import ANYTHING, Document, many
 from reprl.storage.files import write_atomic
 from reprl.storage.frames import cell_columns, frame
 
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
 
     from reprl.mdp.interface import Interface
 
-_FORMAT = "reprl-policy"
 _TABLE, _NAMED, _STATIONARY = 1, 2, 3
 """Versions of a document: a bare table, one that knows its environment's spaces and names, and a stationary one, which
 has no horizon and may know them."""
-_ONE = ("n_states", "fingerprint", "actions")
-_NAMES = ("horizon", *_ONE)
 _MAX_ACTION = 2**31 - 1
 
 
@@ -107,7 +105,7 @@ class Policy:
         """
         if not self._fingerprint:
             form = f"{_STATIONARY} stationary" if self.stationary else f"{_TABLE} {self.horizon}"
-            header = f"{_FORMAT} {form} {self.n_states}\n".encode()
+            header = f"reprl-policy {form} {self.n_states}\n".encode()
             self._fingerprint = hashlib.sha256(header + self.table.astype("<i4").tobytes()).hexdigest()
         return self._fingerprint
 
@@ -148,13 +146,8 @@ class Policy:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this policy."""
-        known = None if self.interface is None else self.interface.to_dict()
-        body = {"n_states": self.n_states, "fingerprint": self.fingerprint, "actions": self.actions.tolist()}
-        if self.stationary:
-            return {"format": _FORMAT, "version": _STATIONARY, **body, "interface": known}
-        version = _TABLE if known is None else _NAMED
-        document = {"format": _FORMAT, "version": version, "horizon": self.horizon, **body}
-        return document if known is None else {**document, "interface": known}
+        version = _STATIONARY if self.stationary else _TABLE if self.interface is None else _NAMED
+        return _DOCUMENT.write(self, version)
 
     def to_json(self) -> str:
         """Return the document as text."""
@@ -163,24 +156,22 @@ class Policy:
     @classmethod
     def from_json(cls, text: str | bytes) -> Policy:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        earlier = {_TABLE: _NAMES, _NAMED: (*_NAMES, "interface")}
-        document = Reader.open(text, "policy", _FORMAT, _STATIONARY, (*_ONE, "interface"), earlier=earlier)
-        policy = cls(document.items("actions"))
-        stationary = document["version"] == _STATIONARY
+        document = _DOCUMENT.read(text)
+        policy, stationary = cls(document["actions"]), "horizon" not in document
         if policy.stationary != stationary:
             form = "(S,)" if stationary else "(H, S)"
             raise DocumentError(f"policy actions must have shape {form} in this version, got {policy.actions.shape}")
         for name, actual in (("horizon", policy.horizon), ("n_states", policy.n_states)):
-            if name in document.document and document[name] != actual:
+            if name in document and document[name] != actual:
                 raise DocumentError(f"policy {name} must match its actions ({actual}), got {quote(document[name])}")
         if document["fingerprint"] != policy.fingerprint:
             stated = quote(document["fingerprint"])
             raise DocumentError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
-        if document["version"] == _TABLE or (stationary and document["interface"] is None):
+        if "interface" not in document or (stationary and document["interface"] is None):
             return policy
         from reprl.mdp.interface import Interface
 
-        return cls(policy, Interface.read(document, policy.n_states))
+        return cls(policy, Interface.read("policy interface", document["interface"], policy.n_states))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the policy to path as JSON, all or nothing."""
@@ -190,6 +181,22 @@ class Policy:
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Read a policy that ``save`` wrote."""
         return load(path, cls.from_json)
+
+
+_DOCUMENT = Document(
+    "policy",
+    "reprl-policy",
+    (_STATIONARY, _TABLE, _NAMED),
+    Policy,
+    {
+        "horizon": ANYTHING._replace(until=_NAMED),
+        "n_states": ANYTHING,
+        "fingerprint": ANYTHING,
+        "actions": many(ANYTHING, make=list)._replace(write=lambda actions, version: actions.tolist()),
+        "interface": ANYTHING._replace(write=lambda known, version: known and known.to_dict(), since=_NAMED),
+    },
+)
+"""The table itself says what the other fields must be."""
 
 
 def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from reprl.errors import DocumentError, InputError, check_choice, check_int, quote
-from reprl.storage.documents import Reader
+from reprl.errors import DocumentError, InputError, check_choice, quote
+from reprl.storage.fields import ANYTHING, TEXT, choice, many, read_fields, whole
 
 MAX_SIZE = 2**31 - 1
 """The largest number of states or actions."""
@@ -76,14 +76,16 @@ class Codec:
         return _member(self.space, reversed(digits))
 
 
-_FIELDS = {
-    "discrete": ("kind", "n", "start"),
-    "multi-discrete": ("kind", "n", "start", "dtype"),
-    "multi-binary": ("kind", "shape"),
-    "tuple": ("kind", "parts"),
-    "dict": ("kind", "parts"),
-}
 _MAX_PARTS = 1000
+_DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16")
+_LIST = many(ANYTHING, make=list)
+_FIELDS = {
+    "discrete": {"kind": TEXT, "n": whole(1, MAX_SIZE), "start": whole(-(2**62), 2**62)},
+    "multi-discrete": {"kind": TEXT, "n": _LIST, "start": _LIST, "dtype": choice(_DTYPES)},
+    "multi-binary": {"kind": TEXT, "shape": many(whole(1, _MAX_PARTS), make=list)},
+    "tuple": {"kind": TEXT, "parts": _LIST},
+    "dict": {"kind": TEXT, "parts": _LIST},
+}
 
 
 def space_document(space: spaces.Space[Any]) -> dict[str, Any]:
@@ -110,42 +112,41 @@ def read_space(where: str, document: object) -> spaces.Space[Any]:
     """
     kind = document.get("kind") if isinstance(document, Mapping) else document
     check_choice(f"{where} kind", kind, tuple(_FIELDS))
-    given = Reader(where, dict(document) if isinstance(document, Mapping) else document, _FIELDS[str(kind)])
+    given = read_fields(where, dict(document) if isinstance(document, Mapping) else document, _FIELDS[str(kind)])
     if kind == "discrete":
-        return spaces.Discrete(given.whole("n", 1, MAX_SIZE), start=given.whole("start", -(2**62), 2**62))
+        return spaces.Discrete(given["n"], start=given["start"])
     if kind == "multi-binary":
-        sizes = [check_int(given.where("shape"), n, 1, _MAX_PARTS) for n in given.items("shape")]
+        sizes = given["shape"]
         if not 1 <= prod(sizes) <= 31:
-            raise DocumentError(f"{given.where('shape')} must have from 1 to 31 entries in all, got {sizes}")
+            raise DocumentError(f"{where}.shape must have from 1 to 31 entries in all, got {sizes}")
         return spaces.MultiBinary(sizes[0] if len(sizes) == 1 else sizes)
     if kind == "multi-discrete":
-        return _read_table(given)
-    parts = given.items("parts")
+        return _read_table(where, given)
+    parts = given["parts"]
     if not 1 <= len(parts) <= _MAX_PARTS:
-        raise DocumentError(f"{given.where('parts')} must have from 1 to {_MAX_PARTS} items, got {len(parts)}")
+        raise DocumentError(f"{where}.parts must have from 1 to {_MAX_PARTS} items, got {len(parts)}")
     if kind == "tuple":
-        return spaces.Tuple([read_space(f"{given.where('parts')}[{i}]", part) for i, part in enumerate(parts)])
+        return spaces.Tuple([read_space(f"{where}.parts[{i}]", part) for i, part in enumerate(parts)])
     named = []
     for i, pair in enumerate(parts):
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise DocumentError(f"{given.where('parts')}[{i}] must be a name and a space, got {quote(pair)}")
-        named.append((pair[0], read_space(f"{given.where('parts')}[{i}]", pair[1])))
+            raise DocumentError(f"{where}.parts[{i}] must be a name and a space, got {quote(pair)}")
+        named.append((pair[0], read_space(f"{where}.parts[{i}]", pair[1])))
     return spaces.Dict(named)
 
 
-def _read_table(given: Reader) -> spaces.MultiDiscrete:
-    name = check_choice(given.where("dtype"), given["dtype"], ("int8", "int16", "int32", "int64", "uint8", "uint16"))
+def _read_table(where: str, given: Mapping[str, Any]) -> spaces.MultiDiscrete:
     try:
-        sizes, start = (np.array(given.items(field), dtype=np.int64) for field in ("n", "start"))
+        sizes, start = (np.array(given[field], dtype=np.int64) for field in ("n", "start"))
     except (ValueError, TypeError, OverflowError):
         sizes = start = np.zeros(0, dtype=np.int64)
-    dtype = np.dtype(name)
+    dtype = np.dtype(given["dtype"])
     fits = sizes.size > 0 and sizes.shape == start.shape and bool((sizes >= 1).all())
     if not fits or not all(
         np.iinfo(dtype).min <= x <= np.iinfo(dtype).max for x in [*start.flat, *(start + sizes).flat]
     ):
         raise DocumentError(
-            f"{given.where('n')} and start must be tables of whole numbers of one shape, got {quote(given['n'])}"
+            f"{where}.n and start must be tables of whole numbers of one shape, got {quote(given['n'])}"
         )
     return spaces.MultiDiscrete(sizes, dtype=dtype.type, start=start)
 

@@ -13,7 +13,7 @@ from reprl.mdp.counts import Counts
 from reprl.paper.q_agent import Schedule, make_schedule
 from reprl.randomness import fill_words
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
-from reprl.storage.documents import Reader
+from reprl.storage.fields import many, read_fields, whole, wholes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +81,15 @@ def keep_batches(checkpoint: Checkpoint) -> Kept[Batch]:
     return Kept(checkpoint, "", _write_batch, _read_batch)
 
 
+_TASK = {
+    "runs": whole(),
+    "sizes": many(whole(), 3),
+    "starts": wholes(lambda at: (at.sizes[2],)),
+    "episodes": whole(),
+    "samples": whole(),
+}
+
+
 def _write_batch(batch: Batch) -> Content:
     found = batch.found
     fields = {"runs": found.runs, "sizes": list(found.short.shape), "starts": found.starts.tolist()}
@@ -90,8 +99,8 @@ def _write_batch(batch: Batch) -> Content:
 
 
 def _read_batch(content: Content) -> Batch:
-    fields = Reader("task", content.fields, ("runs", "sizes", "starts", "episodes", "samples"), " ")
-    runs, sizes = fields.whole("runs"), fields.wholes("sizes", (3,)).tolist()
+    fields = read_fields("task", content.fields, _TASK, joint=" ")
+    runs, sizes = fields["runs"], fields["sizes"]
     tables, rest = [], content.data
     for kind, shape in (("<i8", sizes), ("<f8", [runs]), ("u1", [runs, *sizes[1:]])):
         length = int(np.prod(shape)) * np.dtype(kind).itemsize
@@ -99,9 +108,8 @@ def _read_batch(content: Content) -> Batch:
         tables.append(table.astype(table.dtype.newbyteorder("=")))
         rest = rest[length:]
     short, first_value, missed = tables
-    starts = fields.wholes("starts", (sizes[2],)).copy()
-    found = Exploration(runs, short, missed, Counts.from_bytes(rest), first_value, starts)
-    return Batch(found, fields.whole("episodes"), fields.whole("samples"))
+    found = Exploration(runs, short, missed, Counts.from_bytes(rest), first_value, fields["starts"].copy())
+    return Batch(found, fields["episodes"], fields["samples"])
 
 
 def join(first: Exploration, second: Exploration) -> Exploration:

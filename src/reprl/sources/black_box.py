@@ -23,7 +23,7 @@ from reprl.mdp.dynamics import Data
 from reprl.randomness import DataStream, fill_words
 from reprl.sources.protocol import Episodic, mask_of
 from reprl.storage.checkpoints import Content, Kept
-from reprl.storage.documents import Reader
+from reprl.storage.fields import read_fields, whole, wholes
 
 _CHUNK = 1024
 """Seeds that are drawn at a time."""
@@ -89,10 +89,10 @@ def _write_batch(batch: _Batch) -> Content:
 
 
 def _read_batch(model: Episodic, content: Content) -> _Batch:
-    fields = Reader("task", content.fields, ("starts", "episodes", "samples"), " ")
     counts = Counts.from_bytes(content.data)
-    starts = fields.wholes("starts", (counts.outcomes.n_states,)).copy()
-    return _Batch(Data(counts, starts, mask_of(model)), fields.whole("episodes"), fields.whole("samples"))
+    table = {"starts": wholes((counts.outcomes.n_states,)), "episodes": whole(), "samples": whole()}
+    fields = read_fields("task", content.fields, table, joint=" ")
+    return _Batch(Data(counts, fields["starts"].copy(), mask_of(model)), fields["episodes"], fields["samples"])
 
 
 def play_episodes(

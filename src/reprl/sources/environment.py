@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from reprl.errors import DocumentError, InputError, check_int, quote
+from reprl.errors import DocumentError, InputError, quote
 from reprl.mdp.catalogue import make
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.tabular import Labels, TabularMDP
@@ -14,7 +14,8 @@ from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, make_gymnasium
 from reprl.sources.parallel import GenerativeModel
 from reprl.sources.protocol import is_stationary
-from reprl.storage.documents import MAX_TEXT, Reader, check_text, plain
+from reprl.storage.documents import MAX_TEXT
+from reprl.storage.fields import MAPPING, TEXT, Fields, Kind, also, optional, record, row, whole
 
 SIZES = ("horizon", "n_states", "n_actions")
 
@@ -65,25 +66,6 @@ class Environment(NamedTuple):
     def cell(self, h: int, s: int) -> str:
         """A step, unless there is but one for ever, and a state in words."""
         return self.criterion.cell(h, self.labels.state(s))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the part of a JSON document that names an environment and its states and actions."""
-        labels = labels_document(self.labels)
-        del labels["description"]
-        sizes = {name: getattr(self, name) for name in SIZES}
-        return {"id": self.id, "options": plain(self.options), **sizes, "labels": labels}
-
-    @classmethod
-    def read(cls, document: Reader) -> Environment:
-        """Read what ``to_dict`` wrote, from the document whose field "environment" holds it."""
-        part = document.part("environment", ("id", "options", *SIZES, "labels"))
-        horizon, n_states, n_actions = (part.whole(name, 1) for name in SIZES)
-        names = part.part("labels", ("name", "states", "actions", "grid"))
-        labels = read_labels(names, n_states, n_actions, check_text)
-        if labels.grid is not None and max(labels.grid) > n_states:
-            raise DocumentError(f"{names.where('grid')} must be at most {n_states} by {n_states}, got {labels.grid}")
-        id, options = part.optional("id", part.text), part.mapping("options")
-        return cls(id, options, Criterion(horizon), n_states, n_actions, labels=labels)
 
 
 def describe(env: TabularMDP | GymnasiumModel) -> Environment:
@@ -172,17 +154,6 @@ def check_access(env: TabularMDP | GymnasiumModel, access: str, whom: str) -> No
         raise InputError(f"access must be 'episodic' for a black box, got 'generative' for {whom}")
 
 
-def labels_document(labels: Labels) -> dict[str, Any]:
-    """Return names as a part of a JSON document."""
-    return {
-        "name": labels.name,
-        "description": labels.description,
-        "states": list(labels.states),
-        "actions": list(labels.actions),
-        "grid": None if labels.grid is None else [int(length) for length in labels.grid],
-    }
-
-
 def printable_labels(labels: Labels) -> Labels:
     """Bring names, which nobody has checked yet, to what readers accept: short, and printable in one line."""
 
@@ -198,35 +169,51 @@ def printable_labels(labels: Labels) -> Labels:
     )
 
 
-def read_labels(names: Reader, n_states: int, n_actions: int | None, check: Callable[[str, object], str]) -> Labels:
-    """Read names, with or without a description.
+def label_fields(text: Kind, n_states: Any, n_actions: Any = None) -> dict[str, Kind]:
+    """Return the fields of names in a document, for so many states and actions; None where that is not known."""
+    return {
+        "name": text,
+        "description": text,
+        "states": _names_of(text, n_states),
+        "actions": _names_of(text, n_actions),
+        "grid": optional(row("[rows, columns] or null", whole(1, None), whole(1, None))),
+    }
 
-    Args:
-        names: what ``labels_document`` wrote.
-        n_states: how many states there are to name.
-        n_actions: how many actions; None where that is not known.
-        check: what a text must be.
-    """
-    return Labels(
-        name=check(names.where("name"), names["name"]),
-        description=check(names.where("description"), names.document.get("description", "")),
-        states=_read_texts(names, "states", n_states, check),
-        actions=_read_texts(names, "actions", n_actions, check),
-        grid=names.optional("grid", lambda field: _read_grid(names, field)),
+
+def _names_of(text: Kind, count: Any) -> Kind:
+    def read(where: str, value: Any, at: Fields) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            raise DocumentError(f"{where} must be a list of texts, got {quote(value)}")
+        if value and at(count) not in (None, len(value)):
+            raise DocumentError(f"{where} must be {at(count)} texts or none, got {len(value)}")
+        return tuple(text.read(f"{where}[{i}]", item, at) for i, item in enumerate(value))
+
+    return Kind(read)
+
+
+def _evidence_fields() -> dict[str, Kind]:
+    names = label_fields(TEXT, lambda at: at.n_states, lambda at: at.n_actions)
+    del names["description"]
+    names["grid"] = also(
+        names["grid"], lambda grid, at: max(grid) <= at.n_states, lambda at: f"at most {at.n_states} by {at.n_states}"
     )
+    sizes = {name: whole(1) for name in SIZES}
+    return {"id": optional(TEXT), "options": MAPPING, **sizes, "labels": record(Labels, names)}
 
 
-def _read_texts(names: Reader, field: str, count: int | None, check: Callable[[str, object], str]) -> tuple[str, ...]:
-    where, value = names.where(field), names[field]
-    if not isinstance(value, list):
-        raise DocumentError(f"{where} must be a list of texts, got {quote(value)}")
-    if value and count is not None and len(value) != count:
-        raise DocumentError(f"{where} must be {count} texts or none, got {len(value)}")
-    return tuple(check(f"{where}[{i}]", item) for i, item in enumerate(value))
+def _make_environment(horizon: int, discount: float | None = None, **others: Any) -> Environment:
+    return Environment(criterion=Criterion.of(horizon, discount), **others)
 
 
-def _read_grid(names: Reader, field: str) -> tuple[int, int]:
-    where, shape = names.where(field), names[field]
-    if not isinstance(shape, list) or len(shape) != 2:
-        raise DocumentError(f"{where} must be [rows, columns] or null, got {quote(shape)}")
-    return check_int(where, shape[0], 1), check_int(where, shape[1], 1)
+def environment_kind(table: Mapping[str, Kind]) -> Kind:
+    """Return an environment in a document with these fields."""
+    return record(_make_environment, table)
+
+
+ENVIRONMENT = environment_kind(_evidence_fields())
+"""In a document of evidence: its name, its sizes, and the names of states and actions."""
+
+
+def cells_of(at: Fields) -> tuple[int, int]:
+    """Return the shape of a table of the cells of a document's environment."""
+    return at.environment.horizon, at.environment.n_states

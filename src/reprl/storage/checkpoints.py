@@ -17,7 +17,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from reprl.errors import DocumentError, InputError, quote
 from reprl.randomness import STREAM_VERSION
-from reprl.storage.documents import Reader, canonical, decode, digest, dump, load, plain
+from reprl.storage.documents import canonical, decode, digest, dump, load, plain
+from reprl.storage.fields import ANYTHING, MAPPING, TEXT, Document, read_fields
 from reprl.storage.files import (
     make_folders,
     open_output,
@@ -29,7 +30,10 @@ from reprl.storage.files import (
 )
 
 WORK = "work.json"
-_FORMAT, _VERSION = "reprl-checkpoint", 1
+_HEAD = {"format": "reprl-checkpoint", "version": 1}
+_DOCUMENT = Document(
+    "checkpoint", "reprl-checkpoint", (1,), dict, {"reprl": ANYTHING, "stream_version": ANYTHING, "work": MAPPING}
+)
 _MAGIC = b"reprl-task-1\n"
 _SEAL = 32
 R = TypeVar("R")
@@ -148,7 +152,7 @@ def open_checkpoint(folder: str | os.PathLike[str] | None, work: Mapping[str, An
         return
     from reprl import __version__
 
-    document = {"format": _FORMAT, "version": _VERSION, "reprl": __version__, "stream_version": STREAM_VERSION}
+    document = {**_HEAD, "reprl": __version__, "stream_version": STREAM_VERSION}
     with closing(Checkpoint(Path(folder), document | {"work": plain(work, strict=True)})) as checkpoint:
         yield checkpoint
 
@@ -175,12 +179,7 @@ def discard(folder: str | os.PathLike[str]) -> None:
 
 
 def _load(place: Path) -> dict[str, Any]:
-    def read(data: bytes) -> dict[str, Any]:
-        document = Reader.open(data, "checkpoint", _FORMAT, _VERSION, ("reprl", "stream_version", "work"))
-        document.mapping("work")
-        return document.document
-
-    return load(place / WORK, read)
+    return {**_HEAD, **load(place / WORK, _DOCUMENT.read)}
 
 
 def _check_same(place: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -203,9 +202,7 @@ def _read(path: Path, stored: bytes, work: str, name: str) -> Content:
     if not data.startswith(_MAGIC) or hashlib.sha256(data).digest() != seal:
         raise DocumentError(f"{path} must be a task that matches the SHA-256 at its end, got other data: remove it")
     head, _, body = data[len(_MAGIC) :].partition(b"\n")
-    document = Reader(str(path), decode(head, str(path)), ("work", "task", "fields"), " ")
-    if (document.text("work"), document.text("task")) != (work, name):
-        raise DocumentError(
-            f"{path} must be task {quote(name)} of this work, got {quote(document.text('task'))}: remove it"
-        )
-    return Content(document.mapping("fields"), body)
+    found = read_fields(str(path), decode(head, str(path)), {"work": TEXT, "task": TEXT, "fields": MAPPING}, joint=" ")
+    if (found["work"], found["task"]) != (work, name):
+        raise DocumentError(f"{path} must be task {quote(name)} of this work, got {quote(found['task'])}: remove it")
+    return Content(found["fields"], body)
