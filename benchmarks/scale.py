@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import reprl
-from reprl.execution.tasks import cluster, count_hands, run_tasks
+from reprl.execution.tasks import cluster, count_workers, run_tasks
 from reprl.storage.checkpoints import Content, Kept, open_checkpoint
 from tests.loopback import Cluster, wait_for
 from tests.shop import Shop
@@ -43,7 +43,7 @@ def _on_dask() -> float:
         made = Cluster(Path(name))
         try:
             with cluster(made.address):
-                wait_for(lambda: count_hands(1) == 3)
+                wait_for(lambda: count_workers(1) == 3)
                 return _empty()
         finally:
             made.end()

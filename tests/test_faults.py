@@ -93,7 +93,7 @@ def test_a_fault_in_another_process_shows_the_same(box: Any, capsys: pytest.Capt
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"error": "BrokenPipeError: [Errno 32] gone"}
     assert "in fault" in shown.err
-    assert "mates.py" not in shown.err
+    assert "pool.py" not in shown.err
 
 
 def test_marks_are_found_behind_other_errors() -> None:
@@ -132,9 +132,9 @@ def test_a_process_that_is_killed_is_replaced_and_cannot_be_told(
         documents.append(document)
     assert mark.exists()
     assert documents[0] == documents[1]
-    monkeypatch.setattr("reprl.execution.workers._ATTEMPTS", 2)
+    monkeypatch.setattr("reprl.execution.tasks._ATTEMPTS", 2)
     assert learn(box("os.kill(os.getpid(), signal.SIGKILL)", 1), "--workers", "2") == 2
-    assert "got 2 in a row that did not: the last was ended by signal 9" in capsys.readouterr().err
+    assert "got 2 times in a row one that ended with SIGKILL(-9)" in capsys.readouterr().err
 
 
 class Dying:

@@ -150,14 +150,14 @@ def test_the_regular_expression_finds_every_import() -> None:
         parts = place.parts[:-1] if place.name == "__init__" else place.parts
         source = kernels._read(".".join(("reprl", *parts)))
         assert (source is None) == (parts == ())
-        wanted = set()
+        wanted: set[str] = set()
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Import):
                 assert not any(alias.name.partition(".")[0] == "reprl" for alias in node.names), path
             elif isinstance(node, ast.ImportFrom):
                 assert node.level == 0, path
                 if (node.module or "").partition(".")[0] == "reprl":
-                    wanted |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+                    wanted |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
         if source is not None:
             names = {name for name in wanted if name.rpartition(".")[2].islower()}  # as those of all modules are
             assert names <= source.imports <= wanted, path

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import reprl
-from reprl.execution.tasks import cluster, count_hands
+from reprl.execution.tasks import cluster, count_workers
 from tests import kills
 from tests.loopback import PATH, ROOT, Cluster, wait_for
 from tests.shop import Shop
@@ -64,7 +64,7 @@ def test_a_cluster_gives_the_same_bytes_whoever_is_killed(dask: Cluster, tmp_pat
     Path(learner.notes).unlink()
 
     with cluster(dask.address):
-        wait_for(lambda: count_hands(1) == 3)
+        wait_for(lambda: count_workers(1) == 3)
         assert reprl.compare("gridworld-v0", ["greedy"], **COMPARED).to_json() == compared
         again = reprl.learn(Shop, **SHOP)
         assert again.policy == learned.policy

@@ -16,7 +16,7 @@ import pytest
 
 import reprl
 from reprl.errors import ReprlError
-from reprl.execution.tasks import WINDOW, cluster, count_hands, run_tasks
+from reprl.execution.tasks import WINDOW, cluster, count_workers, run_tasks
 from reprl.storage.checkpoints import WORK, Checkpoint, Content, Kept, discard, open_checkpoint, recall
 from tests.faults import alive
 from tests.loopback import wait_for
@@ -39,7 +39,7 @@ class Memory(dict[Any, Any]):
 
 
 def nested(common: int, key: int) -> tuple[int, list[int]]:
-    return count_hands(8), list(run_tasks(square, common, [key], workers=8))
+    return count_workers(8), list(run_tasks(square, common, [key], workers=8))
 
 
 class World:
@@ -72,11 +72,11 @@ def test_results_come_in_order_from_anybody():
     assert list(run_tasks(square, 1, range(12), workers=3, threads=True)) == wanted
     assert list(run_tasks(square, 1, range(12), workers=3, threads=True, window=5)) == wanted
     with joblib.parallel_config(backend="threading", n_jobs=3):
-        assert count_hands(1) == 3
+        assert count_workers(1) == 3
         assert list(run_tasks(square, 1, range(12))) == wanted
         assert list(run_tasks(nested, 1, [2, 3])) == [(1, [5]), (1, [10])], "a task inside a task is done where it is"
     with joblib.parallel_config(backend="sequential"):
-        assert count_hands(1) == 1
+        assert count_workers(1) == 1
     with joblib.parallel_config(backend="loky", n_jobs=2):
         assert list(run_tasks(square, 1, range(12))) == wanted
 
@@ -307,7 +307,7 @@ def test_a_run_of_the_rule_sampled_goes_on_where_it_was(tmp_path):
 
 BEGUN_LATE = """
 import os, subprocess, sys
-words = "import sys, time; from reprl.execution.tasks import _begin; _begin(int(sys.argv[1])); "
+words = "import sys, time; from reprl.execution.tasks import begin_process; begin_process(int(sys.argv[1])); "
 words += "print('works', flush=True); time.sleep(60)"
 child = subprocess.Popen([sys.executable, "-c", words, str(os.getpid() + int(sys.argv[1]))], stdout=subprocess.PIPE)
 print(child.stdout.readline().decode().strip(), child.pid, flush=True)

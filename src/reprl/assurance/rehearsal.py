@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.execution.tasks import count_hands, run_tasks
+from reprl.execution.tasks import count_workers, run_tasks
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
@@ -155,7 +155,7 @@ def _ask_pairs(team: Team, most: int, stream: DataStream, workers: int | None) -
     asked = [
         (SharedKey(_key(stream, "key", member // 2)), HALF, _key(stream, "pair", member)) for member in range(2 * most)
     ]
-    window = 2 * count_hands(workers)
+    window = 2 * count_workers(workers)
     with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=window)) as answers:
         for pair, (first, second) in enumerate(zip(answers, answers, strict=True)):
             agree += first.policy is not None and first.policy == second.policy

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
 from reprl.errors import InputError, ReprlError, check_choice, quote
-from reprl.execution.tasks import count_hands, run_tasks
+from reprl.execution.tasks import count_workers, run_tasks
 from reprl.learning.adapters import as_learner, policy_of
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import Learner, Run, access_of, name_of
@@ -223,7 +223,7 @@ def run_keys(
     store = None
     if checkpoint is not None:
         store = Kept(checkpoint, f"{name}pair ", partial(_write_runs, trial), partial(_read_runs, trial))
-    window = 2 * count_hands(workers) if may_stop else None
+    window = 2 * count_workers(workers) if may_stop else None
     return run_tasks(run_key, trial, range(pairs), workers=workers, window=window, store=store)
 
 

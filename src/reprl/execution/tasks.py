@@ -1,8 +1,8 @@
 """Tasks: many independent pieces of work, done by this process, by others beside it, or on a cluster.
 
-A task is a function of what all tasks have in common and of its own key, so a result does not show who made it, in
-which order, or how often: results are put together by key, and a task that ran twice counts once. Joblib finds the
-workers, ours or those of ``joblib.parallel_config(backend=…)``. What is common is packed once, and unpacked once in
+A task is a function of what all tasks have in common and of its own key. So a result does not show which worker made
+it, in which order, or how often: results are put together by key, and a task that ran twice counts once. Joblib finds
+the workers, ours or those of ``joblib.parallel_config(backend=…)``. What is common is packed once, and unpacked once in
 every worker (docs/scale.md).
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 import sys
 import threading
 import time
@@ -20,13 +21,9 @@ from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from reprl.errors import DependencyError, InputError, ReprlError, WorkerError, quote
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 WINDOW = 64
 """Tasks for each worker that may be begun before the first of them is handed on: what bounds memory."""
@@ -36,7 +33,7 @@ _INLINE = 1 << 16
 """Bytes that are sent to a cluster with every batch of tasks; more is given to every worker once, beforehand."""
 _JOINING = 60
 """Seconds that the first worker of a cluster may take to join it."""
-_OPENED = 2
+_OPENED = 4
 """Packages that a thread keeps unpacked."""
 
 K = TypeVar("K")
@@ -74,36 +71,37 @@ def run_tasks(
         workers: processes; a backend that ``joblib.parallel_config`` names has its own number, unless this is over 1.
             None for this process alone, whatever is named: for tasks that take less time than they need to travel.
         window: for a reader who may stop: so many tasks are begun at a time, and none is handed on before all these
-            are done, so that whoever stops leaves no work behind. None for a reader of everything.
+            are done, so that stopping early leaves no running tasks. None for a reader of everything.
         threads: whether threads will do, if no backend is named: for tasks that spend their time in kernels.
         store: of finished tasks: those in it are not done again, and every other is put there as soon as it is done.
 
     Guarantee:
         The same results for any workers and any backend. A task whose worker is killed is done again. A task inside
-        a task is done where it is. A ReprlError of a task is raised when its turn comes, so that who stops before it
-        never sees it. Memory holds at most one window of results.
+        a task is done where it is. A ReprlError of a task is raised when its turn comes, so that a reader who stops
+        before it never sees it. Memory holds at most one window of results.
     """
-    hands = count_hands(workers)
-    if workers is None or (hands == 1 and not _is_elsewhere()):
+    number, backend = count_workers(workers), named_backend()
+    alone = backend is None or getattr(backend, "supports_sharedmem", False)  # a single worker is this process
+    if workers is None or (number == 1 and alone):
         for key in keys:
             found = None if store is None else store.get(key)
             if found is None:
                 found = task(common, key)
-                _put(store, key, found)
+                if store is not None:
+                    store.put(key, found)
             yield found
         return
     job = _Job(task, common, workers, threads)
-    width = window or WINDOW * hands
+    width = window or WINDOW * number
     for low in range(0, len(keys), width):
         yield from _run_window(job, keys[low : low + width], store, eager=window is None)
 
 
-def count_hands(workers: int | None) -> int:
+def count_workers(workers: int | None) -> int:
     """Return how many tasks are done at once: the workers asked for, or those of a named backend; 1 inside a task."""
     if workers is None or _inside.get():
         return 1
-    backend = named_backend()
-    if backend is None:
+    if named_backend() is None:
         return workers
     from joblib import effective_n_jobs
 
@@ -112,18 +110,12 @@ def count_hands(workers: int | None) -> int:
 
 def named_backend() -> Any | None:
     """Return the backend that ``joblib.parallel_config`` names; None if it names none, and inside a task."""
-    if _inside.get() or "joblib" not in sys.modules:  # nobody has named one who has not imported it
+    if _inside.get() or "joblib" not in sys.modules:  # who has not imported it has named none
         return None
     from joblib.parallel import get_active_backend
 
     one, other = (get_active_backend(prefer=kind)[0] for kind in ("threads", "processes"))
     return one if type(one) is type(other) else None  # a preference counts only where nothing is named
-
-
-def _is_elsewhere() -> bool:
-    """Whether a single worker is another one than this process: that of a cluster, for example."""
-    backend = named_backend()
-    return backend is not None and not getattr(backend, "supports_sharedmem", False)
 
 
 @contextmanager
@@ -135,9 +127,8 @@ def cluster(address: str | None) -> Iterator[None]:
     try:
         from distributed import Client
     except ImportError:
-        raise DependencyError(
-            f"dask must be installed for a cluster (pip install 'reprl[dask]'), got {address}"
-        ) from None
+        needed = "dask must be installed for a cluster (pip install 'reprl[dask]')"
+        raise DependencyError(f"{needed}, got {address}") from None
     from joblib import parallel_config
 
     connect: Any = Client  # which has no types
@@ -154,11 +145,12 @@ def cluster(address: str | None) -> Iterator[None]:
             yield
 
 
-class _Package(NamedTuple):
-    """The task and what is common, pickled. The array is one that joblib lays in shared memory if it is large."""
+class Package(NamedTuple):
+    """The task and what is common, pickled."""
 
     token: str
-    data: NDArray[np.uint8]
+    data: Any
+    """An array of bytes, which joblib lays in shared memory if it is large."""
 
 
 class _Job:
@@ -166,16 +158,17 @@ class _Job:
 
     def __init__(self, task: Callable[[Any, K], R], common: Any, workers: int, threads: bool) -> None:
         backend = named_backend()
-        self.n_jobs = workers if backend is None or workers > 1 else None
-        self.threads = threads and backend is None
-        streams = backend is None or getattr(backend, "supports_return_generator", False)
-        self.return_as = "generator_unordered" if streams else "list"
-        self._common: Any = (task, common) if self.threads else _pack(task, common)
         self._client = getattr(backend, "client", None)
         self._future: Any = None
-        self.how: dict[str, Any] = {"prefer": "threads" if self.threads else "processes"}
-        if backend is None and not self.threads:
-            self.how = {"backend": "loky", "initializer": _begin, "initargs": (os.getpid(),)}
+        self._common: Any = (task, common) if threads and backend is None else pack((task, common))
+        streams = backend is None or getattr(backend, "supports_return_generator", False)
+        self.how: dict[str, Any] = {
+            "n_jobs": workers if backend is None or workers > 1 else None,
+            "return_as": "generator_unordered" if streams else "list",
+            "prefer": "threads" if threads and backend is None else "processes",
+        }
+        if backend is None and not threads:
+            self.how |= {"backend": "loky", "initializer": begin_process, "initargs": (os.getpid(),)}
         if self._client is not None:
             # A cluster is far away: it has a whole window in hand, task by task: no worker waits for the next one.
             self.how |= {"pre_dispatch": "all", "batch_size": 1}
@@ -194,42 +187,34 @@ class _Job:
         self._future = None
 
 
-def _pack(task: Callable[[Any, K], R], common: Any) -> _Package:
+def pack(content: object, what: str = "workers must be 1 for what cannot be sent to another process") -> Package:
+    """Pickle something for another process, or say what must be for something that cannot be pickled."""
     import cloudpickle  # comes with Gymnasium
     import numpy as np
 
     try:
-        data: bytes = cloudpickle.dumps((task, common))
+        data: bytes = cloudpickle.dumps(content)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise InputError(f"workers must be 1 for what cannot be sent to another process: {error}") from None
-    return _Package(hashlib.sha256(data).hexdigest(), np.frombuffer(data, dtype=np.uint8))
+        raise InputError(f"{what}: {error}") from None
+    return Package(hashlib.sha256(data).hexdigest(), np.frombuffer(data, dtype=np.uint8))
 
 
 def _run_window(job: _Job, keys: Sequence[K], store: Store[R] | None, *, eager: bool) -> Iterator[R]:
     """Do the tasks of one window and hand them on in order: eagerly as they come, or once all are done."""
-    found: dict[int, R | ReprlError] = {}
-    for place, key in enumerate(keys):
-        kept = None if store is None else store.get(key)
-        if kept is not None:
-            found[place] = kept
+    kept = [None if store is None else store.get(key) for key in keys]
+    found: dict[int, Any] = {place: item for place, item in enumerate(kept) if item is not None}
     turn = 0
     for place, item in _do_all(job, {place: key for place, key in enumerate(keys) if place not in found}):
-        if not isinstance(item, ReprlError):
-            _put(store, keys[place], item)
+        if store is not None and not isinstance(item, ReprlError):
+            store.put(keys[place], item)
         found[place] = item
         while eager and turn in found:
             yield _raised(found.pop(turn))
             turn += 1
-    for place in range(turn, len(keys)):
-        yield _raised(found.pop(place))
+    yield from (_raised(found.pop(place)) for place in range(turn, len(keys)))
 
 
-def _put(store: Store[R] | None, key: K, found: R) -> None:
-    if store is not None:
-        store.put(key, found)
-
-
-def _raised(item: R | ReprlError) -> R:
+def _raised(item: Any) -> Any:
     if isinstance(item, ReprlError):
         raise item
     return item
@@ -243,33 +228,34 @@ def _do_all(job: _Job, left: dict[int, K]) -> Iterator[tuple[int, Any]]:
     while left:
         handle = job.handle
         jobs = (delayed(_do)(handle, place, key, os.getpid()) for place, key in [*left.items()])
-        pool = Parallel(n_jobs=job.n_jobs, return_as=job.return_as, **job.how)
         try:
-            with _closing(pool(jobs)) as answers:
+            with _quiet(Parallel(**job.how)(jobs)) as answers:
                 for place, item in answers:
                     deaths = 0
-                    if place in left:  # who did it twice is heard once
+                    if place in left:  # a task that was done twice counts once
                         del left[place]
                         yield place, item
         except Exception as error:
-            if not _is_death(error):
+            # The pool of processes is broken, or Dask has lost one worker too many.
+            if not isinstance(error, BrokenExecutor) and not type(error).__module__.startswith("distributed"):
                 raise
-            deaths += 1
+            deaths = count_death(deaths, error)
             job.renew()
-            if deaths == _ATTEMPTS:
-                raise WorkerError(
-                    f"processes that do tasks must live, got {deaths} times in a row one that was killed; if memory is "
-                    "short, take fewer workers"
-                ) from None
 
 
-def _is_death(error: Exception) -> bool:
-    """Whether workers were killed: the pool of processes is broken, or Dask has lost one worker too many."""
-    return isinstance(error, BrokenExecutor) or type(error).__module__.startswith("distributed")
+def count_death(deaths: int, error: Exception) -> int:
+    """Return how often in a row workers were killed, this time too; raise if that is too often."""
+    if deaths + 1 < _ATTEMPTS:
+        return deaths + 1
+    codes = re.findall(r"\w+\(-?\d+\)", str(error))  # as loky says them
+    how = f"one that ended with {codes[0]}" if codes else "one that was killed"
+    raise WorkerError(
+        f"worker processes must live, got {_ATTEMPTS} times in a row {how}; if memory is short, take fewer workers"
+    ) from None
 
 
 @contextmanager
-def _closing(jobs: Any) -> Iterator[Any]:
+def _quiet(jobs: Any) -> Iterator[Any]:
     """Leave no work behind, without joblib's warning that some of it was in vain."""
     try:
         yield jobs
@@ -287,7 +273,7 @@ def _do(handle: Any, place: int, key: Any, parent: int) -> tuple[int, Any]:
     _end_with(parent)
     token = _inside.set(True)
     try:
-        task, common = _open(handle) if isinstance(handle, _Package) else handle
+        task, common = unpack(handle) if isinstance(handle, Package) else handle
         return place, task(common, key)
     except ReprlError as error:
         return place, error
@@ -295,18 +281,18 @@ def _do(handle: Any, place: int, key: Any, parent: int) -> tuple[int, Any]:
         _inside.reset(token)
 
 
-def _open(package: _Package) -> tuple[Callable[[Any, Any], Any], Any]:
-    """Unpack what tasks have in common, once in a thread: an environment is played by one at a time."""
+def unpack(package: Package) -> Any:
+    """Unpickle a package, once in a thread: an environment is played by one at a time."""
     opened: dict[str, Any] = _mine.__dict__.setdefault("opened", {})
     if package.token not in opened:
         while len(opened) >= _OPENED:
             del opened[next(iter(opened))]
         opened[package.token] = pickle.loads(package.data.data)
-    return cast("tuple[Callable[[Any, Any], Any], Any]", opened[package.token])
+    return opened[package.token]
 
 
-def _begin(parent: int) -> None:
-    """Begin a process of ours: one whose parent is gone by now has nobody to work for."""
+def begin_process(parent: int) -> None:
+    """Begin a worker process; one whose parent has ended by now has no work."""
     if os.getppid() != parent:
         os._exit(1)
     _end_with(parent)
@@ -315,11 +301,11 @@ def _begin(parent: int) -> None:
 @cache
 def _end_with(parent: int) -> None:
     """Have a process that another one has started end when that one does, whatever it is computing then."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
     if os.getppid() == parent:  # a thread, or a process on another machine, ends by itself
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
+        threading.Thread(target=watch, daemon=True).start()
