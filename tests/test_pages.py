@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 
 from benchmarks.__main__ import marks, module_of, names
@@ -68,6 +70,17 @@ def test_drawing_again_changes_no_table(one: Experiment) -> None:
     data = json.loads((ROOT / "experiments" / one.name / "data.json").read_text("utf-8"))
     text = text_of(f"docs/{one.page}")
     assert between(text, one.marks, one.tables(data)) == text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("one", experiments(), ids=lambda one: one.name)
+def test_drawing_again_changes_no_figure(one: Experiment, tmp_path: Path) -> None:
+    data = json.loads((ROOT / "experiments" / one.name / "data.json").read_text("utf-8"))
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        one.draw(data, tmp_path)
+    drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert drawn == {name: (ROOT / "docs" / "figures" / name).read_bytes() for name in drawn}
 
 
 @pytest.mark.parametrize("name", [name for name in names() if hasattr(module_of(name), "PAGE")])

@@ -36,9 +36,9 @@ def assemble(folder: Path) -> None:
     with (folder / "docs" / "examples.md").open("a", encoding="utf-8") as page:
         page.write("\n" + _toctree("The scripts", [f"../examples/{path.stem}" for path in examples], hidden=False))
     modules = public_modules()
-    for room in dict.fromkeys(name.split(".")[1] for name in modules):
-        inside = [name for name in modules if name.split(".")[1] == room]
-        _write(folder / "api" / f"{room}.md", api_page(room, inside))
+    for package in dict.fromkeys(name.split(".")[1] for name in modules):
+        inside = [name for name in modules if name.split(".")[1] == package]
+        _write(folder / "api" / f"{package}.md", api_page(package, inside))
     _write(folder / "api" / "index.md", api_index(modules))
     start = (Path(__file__).parent / "index.md").read_text("utf-8")
     _write(folder / "index.md", start.replace("<!-- contents -->", contents(folder)))
@@ -72,11 +72,11 @@ def public_modules() -> list[str]:
     return [name for name in found if not name.startswith(hidden) and not any(p[0] == "_" for p in name.split("."))]
 
 
-def api_page(room: str, modules: list[str]) -> str:
-    """Return the reference of one room, module by module."""
-    parts = [f"# {room}\n"]
+def api_page(package: str, modules: list[str]) -> str:
+    """Return the reference of one package, module by module."""
+    parts = [f"# {package}\n"]
     for name in modules:
-        if len(modules) > 1 and name == f"reprl.{room}":
+        if len(modules) > 1 and name == f"reprl.{package}":
             parts.append(_directive(f"automodule:: {name}", "no-index"))
             continue
         if len(modules) > 1:
@@ -86,7 +86,7 @@ def api_page(room: str, modules: list[str]) -> str:
 
 
 def api_index(modules: list[str]) -> str:
-    """Return the front door: every public name with its line, then the rooms."""
+    """Return the front door: every public name with its line, then the packages."""
     lines = [
         "# Reference\n",
         "Names that `import reprl` offers, and where they live.\n",
@@ -99,8 +99,8 @@ def api_index(modules: list[str]) -> str:
         line = (value.__doc__ or "").strip().partition("\n")[0] if callable(value) else "a number"
         target = f"{home}.{name}" if home.startswith("reprl.") else f"reprl.randomness.{name}"
         lines.append(f"| [`reprl.{name}`](#{target}) | {line.replace('|', chr(92) + '|')} |")
-    rooms = dict.fromkeys(name.split(".")[1] for name in modules)
-    return "\n".join(lines) + "\n\n" + _toctree("Rooms", [*rooms], hidden=False)
+    packages = dict.fromkeys(name.split(".")[1] for name in modules)
+    return "\n".join(lines) + "\n\n" + _toctree("Packages", [*packages], hidden=False)
 
 
 def _directive(head: str, *options: str) -> str:
