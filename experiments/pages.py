@@ -167,7 +167,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "looking": lambda: [" | ".join(looking(p)) for p in (0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1)],
         "fixed-test-interval": lambda: fixed_test(0.1, 0.2, 0.3),
         "argument": lambda: [odds(1), tails()[0]],
-        "led-stake-rounding": lambda: [power(code("reprl.auditing.facts.TIE"))],
+        "led-stake-rounding": lambda: [power(code("reprl.auditing.exact_quantities.TIE"))],
         "reward-least-events": lambda: [str(bins := code("reprl.auditing.two_sample.BINS")), *[str(bins - 1)] * 2],
         "log-level-steps": lambda: [contrast(0.3, 0.4, 10**4), f"{code('reprl.auditing.two_sample.LEVEL')}"],
         "kl-log-contains": lambda: [odds(2)],

@@ -15,7 +15,7 @@ from reprl.learning.adapters import Agent, as_learner, policy_of
 from reprl.report.card import card
 from reprl.sources.environment import fresh_model
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.gymnasium.learner_env import Arena, LearnerEnv, open_for_learner
+from reprl.sources.gymnasium.learner_env import EnvironmentFactory, LearnerEnv, open_for_learner
 
 SMALL = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=3)
 FRESH = itertools.count()
@@ -288,9 +288,9 @@ def zeros(model: Any, key: Any) -> Any:
 def test_who_takes_an_environment() -> None:
     assert as_learner(zeros) is zeros
     assert as_learner(q_learning).train is q_learning
-    assert Arena.of("CartPole-v1").horizon == 500
+    assert EnvironmentFactory.of("CartPole-v1").horizon == 500
     with pytest.raises(reprl.ReprlError, match="horizon must be given"):
-        Arena.of(lambda: gymnasium.make("Blackjack-v1"))
+        EnvironmentFactory.of(lambda: gymnasium.make("Blackjack-v1"))
     many = Model(lambda seen: int(seen[0] > 0))
     assert Agent(many).act_all([np.array([1.0]), np.array([-1.0])]) == [1, 0]
     assert many.asked == 1

@@ -911,3 +911,34 @@ def test_evidence_is_read_from_folders_policies_and_receipts(result, tmp_path):
 
 def test_the_canonical_form_does_not_depend_on_order():
     assert canonical({"b": 1, "a": {"d": 0.1, "c": "é"}}) == b'{"a":{"c":"\\u00e9","d":0.1},"b":1}'
+
+
+def test_verify_takes_results_policies_and_folders(result, other, tmp_path):
+    put(tmp_path / "run", result)
+    stored = load_run(tmp_path / "run")
+    for one in (result, stored, result.policy, tmp_path / "run", str(tmp_path / "run" / "policy.json")):
+        assert reprl.verify(one, result).same
+        assert reprl.verify(result.receipt, one).same, "what has a fingerprint is known by it"
+    found = reprl.verify(tmp_path / "run", replace(result, policy=Policy(1 - result.policy.actions % 2)))
+    assert not found.same
+    assert found.different
+    assert found.first[0].actions == (result.policy.actions[0, 0], 1 - result.policy.actions[0, 0] % 2)
+    assert found.values is not None, "the recipe names an environment of reprl's own"
+    assert reprl.verify(result.policy, Policy([[0]])).values is None
+    for bad in (3, None, np.zeros((2, 2))):
+        with pytest.raises(ReprlError, match=r"^b must be a result, a policy, or the path of"):
+            reprl.verify(result, bad)
+
+
+class Rule:
+    """A policy that is no table."""
+
+    def __init__(self, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+
+
+def test_policies_that_are_no_tables_are_compared_by_their_fingerprints(result):
+    assert reprl.verify(Rule("a"), Rule("a")).same
+    found = reprl.verify(Rule("a"), result)
+    assert (found.same, found.shapes, found.different, found.first, found.values) == (False, None, None, (), None)
+    assert found.to_dict()["fingerprints"] == ["a", result.policy.fingerprint]

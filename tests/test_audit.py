@@ -14,7 +14,7 @@ from rich.console import Console
 
 import reprl
 from reprl.auditing.audit import curve
-from reprl.auditing.facts import largest_reach, optimal_scores, reachable
+from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
 from reprl.auditing.record import AuditReport
 from reprl.errors import ReprlError
 from reprl.learning.settings import RULES

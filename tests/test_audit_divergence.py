@@ -10,7 +10,7 @@ import pytest
 
 import reprl
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
-from reprl.auditing.facts import optimal_scores
+from reprl.auditing.exact_quantities import optimal_scores
 from reprl.mdp.tiers import Tiers
 from reprl.sources.environment import describe
 

@@ -17,6 +17,8 @@ from . import storage as storage
 from .artifacts.folder import load_run as load_run
 from .artifacts.receipt import Receipt as Receipt
 from .artifacts.recipe import Recipe as Recipe
+from .artifacts.verify import Verification as Verification
+from .artifacts.verify import verify as verify
 from .assurance.certificate import Certificate as Certificate
 from .auditing.agent_record import AgentReport as AgentReport
 from .auditing.agents import audit_agents as audit_agents

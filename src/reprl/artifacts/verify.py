@@ -6,15 +6,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
-from reprl.errors import DocumentError, ReprlError, quote
+from reprl.errors import DocumentError, InputError, ReprlError, quote
 from reprl.execution.terminal import open_card
+from reprl.learning.learner import LearnResult
+from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import Labels, TabularMDP
 from reprl.sources.environment import describe
@@ -42,22 +44,79 @@ def load_evidence(path: str | os.PathLike[str]) -> Evidence:
     """Read a run folder, a policy or a receipt; files that lie beside one of these are used if they belong to it."""
     source = Path(path)
     if source.is_dir():
-        run = load_run(source)
-        return Evidence(str(source), run.policy.fingerprint, run.policy, run.receipt, run.recipe)
-    kind = stated_format(decode(read_bounded(source), str(source)))
-    if kind == "reprl-receipt":
-        receipt = Receipt.load(source)
-        policy = _beside(source, POLICY, Policy)
+        return _stored(str(source), load_run(source))
+    format = stated_format(decode(read_bounded(source), str(source)))
+    policy: Policy | None = None
+    receipt: Receipt | None = None
+    if format == "reprl-receipt":
+        receipt, policy = Receipt.load(source), _beside(source, POLICY, Policy)
         if policy is not None and policy.fingerprint != receipt.fingerprint:
             policy = None
-        return Evidence(str(source), receipt.fingerprint, policy, receipt, _recipe_of(source, receipt))
-    if kind == "reprl-policy":
-        policy = Policy.load(source)
-        near = _beside(source, RECEIPT, Receipt)
-        if near is not None and near.fingerprint != policy.fingerprint:
-            near = None
-        return Evidence(str(source), policy.fingerprint, policy, near, _recipe_of(source, near))
-    raise DocumentError(f"{source} must be a policy, a receipt or a run folder, got {quote(kind)}")
+    elif format == "reprl-policy":
+        policy, receipt = Policy.load(source), _beside(source, RECEIPT, Receipt)
+        if receipt is not None and receipt.fingerprint != policy.fingerprint:
+            receipt = None
+    else:
+        raise DocumentError(f"{source} must be a policy, a receipt or a run folder, got {quote(format)}")
+    recipe = _beside(source, RECIPE, Recipe)
+    if recipe is not None and (receipt is None or receipt.recipe != recipe.digest):
+        recipe = None
+    known = policy or receipt
+    assert known is not None
+    return Evidence(str(source), known.fingerprint, policy, receipt, recipe)
+
+
+def _stored(name: str, run: StoredRun | LearnResult) -> Evidence:
+    return Evidence(name, run.policy.fingerprint, run.policy, run.receipt, run.recipe)
+
+
+def _side(name: str, given: object) -> Evidence:
+    """Return what is known of one side of ``verify``."""
+    if isinstance(given, str | os.PathLike):
+        return load_evidence(given)
+    if isinstance(given, StoredRun | LearnResult):
+        return _stored(name, given)
+    fingerprint = getattr(given, "fingerprint", None)
+    if not isinstance(fingerprint, str):
+        allowed = "a result, a policy, or the path of a run folder, a policy or a receipt"
+        raise InputError(f"{name} must be {allowed}, got {quote(given)}")
+    return Evidence(name, fingerprint, cast(Policy, given), None, None)
+
+
+def verify(a: object, b: object, env: TabularMDP | GymnasiumModel | None = None) -> Verification:
+    """Say whether two runs ended in the same policy and, if not, where and by how much the policies differ.
+
+    Args:
+        a: a result, a stored run, a policy, or the path of a run folder, a policy or a receipt.
+        b: the other one.
+        env: where both act, for names and values; None for what the recipes name, if that is of reprl's own catalogue.
+
+    Guarantee:
+        Same means equal fingerprints, whatever kind of policies these are. Cells and values are for tables only.
+    """
+    sides = (_side("a", a), _side("b", b))
+    first, second = (side.policy or side.fingerprint for side in sides)
+    return compare_policies(first, second, find_world(sides)[0] if env is None else env, find_names(sides))
+
+
+def find_world(sides: Sequence[Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
+    """Return the environment of both sides, if it can be known, and why values are missing if not."""
+    known = [side.recipe for side in sides if side.recipe is not None and side.recipe.environment.id is not None]
+    if not known or known[0].of_log:
+        return None, []
+    id = str(known[0].environment.id)
+    if id.startswith(PREFIX):  # a stranger's folder must not decide what is opened here
+        return None, [f"values are missing: {quote(id)} is opened only where you name it (--env)"]
+    try:
+        return known[0].make(), []
+    except ReprlError as error:
+        return None, [f"values are missing: {error}"]
+
+
+def find_names(sides: Sequence[Evidence]) -> Labels | None:
+    """Return the names in the receipts, unless these contradict each other."""
+    found = {side.receipt.labels for side in sides if side.receipt is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def _beside(source: Path, name: str, kind: Any) -> Any:
@@ -65,11 +124,6 @@ def _beside(source: Path, name: str, kind: Any) -> Any:
         return kind.load(find_file(source.parent, name))
     except ReprlError:
         return None
-
-
-def _recipe_of(source: Path, receipt: Receipt | None) -> Recipe | None:
-    recipe: Recipe | None = _beside(source, RECIPE, Recipe)
-    return recipe if recipe is not None and receipt is not None and receipt.recipe == recipe.digest else None
 
 
 def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
@@ -205,7 +259,7 @@ def compare_policies(
         names = world.labels if fits else Labels()
     shapes = different = values = None
     first: tuple[CellDifference, ...] = ()
-    if isinstance(a, Policy) and isinstance(b, Policy):
+    if isinstance(a, Policy) and isinstance(b, Policy):  # tables: others have no cells to name
         shapes = ((a.horizon, a.n_states), (b.horizon, b.n_states))
         if shapes[0] == shapes[1]:
             where = np.argwhere(a.table != b.table)

@@ -25,7 +25,7 @@ from reprl.randomness import DataStream, SharedKey, fresh_seed
 from reprl.sources.environment import fresh_model, open_environment
 
 if TYPE_CHECKING:
-    from reprl.sources.gymnasium.learner_env import Arena
+    from reprl.sources.gymnasium.learner_env import EnvironmentFactory
 
 _PROBES, _SHOWN, _TEXT = 20, 12, 120
 """States of each pair that all agents are asked about, states that a report lists, and characters of each."""
@@ -109,9 +109,9 @@ def _report(bench: _Bench, claim: _Claim, found: list[_Met], how: dict[str, Any]
     chance = p_value(hits, pairs, claim.rho)
     mean = float(np.mean([row.distance for row in rows]))
     return AgentReport(
-        environment=bench.arena.title,
+        environment=bench.factory.title,
         spaces=(str(bench.spaces[0]), str(bench.spaces[1])),
-        horizon=bench.arena.horizon,
+        horizon=bench.factory.horizon,
         learner=bench.name,
         **claim._asdict(),
         **how,
@@ -130,7 +130,7 @@ def _report(bench: _Bench, claim: _Claim, found: list[_Met], how: dict[str, Any]
 class _Bench(NamedTuple):
     """Where agents are made and tried."""
 
-    arena: Arena
+    factory: EnvironmentFactory
     name: str
     train: Callable[[SharedKey, int], tuple[Agent, int]]
     """From a shared key and a data seed to an agent, and the samples that it took."""
@@ -138,9 +138,9 @@ class _Bench(NamedTuple):
     @property
     def spaces(self) -> tuple[Any, Any]:
         """Of observations and of actions."""
-        opened = self.arena.open()
+        opened = self.factory.open()
         found = opened.observation_space, opened.action_space
-        if self.arena.reopens:
+        if self.factory.reopens:
             opened.close()
         return found
 
@@ -148,27 +148,27 @@ class _Bench(NamedTuple):
 def _bench(
     env: Any, learner: Any, horizon: int | None, bounds: tuple[float, float] | None, options: dict[str, Any]
 ) -> _Bench:
-    from reprl.sources.gymnasium.learner_env import Arena, LearnerEnv
+    from reprl.sources.gymnasium.learner_env import EnvironmentFactory, LearnerEnv
 
     trainer = as_learner(learner)
     if isinstance(trainer, EnvLearner):
         if bounds is not None:
             raise InputError(f"reward_range must be left out for a function of an environment, got {quote(bounds)}")
         known = isinstance(env, str) and not env.startswith("gym:") and not _registered(env)
-        arena = Arena.of(open_environment(env, horizon) if known else env, None if known else horizon)
+        factory = EnvironmentFactory.of(open_environment(env, horizon) if known else env, None if known else horizon)
         budget = options.get("samples", trainer.samples)
 
         def train(key: SharedKey, data_seed: int) -> tuple[Agent, int]:
-            opened = arena.open()
-            with closing(opened) if arena.reopens else nullcontext():
-                place = LearnerEnv(opened, data_seed, arena.horizon, samples=budget)
+            opened = factory.open()
+            with closing(opened) if factory.reopens else nullcontext():
+                place = LearnerEnv(opened, data_seed, factory.horizon, samples=budget)
                 output = trainer.on(place, key, data_seed, **options)
             if not acts(output) and not isinstance(output, Policy):
                 allowed = "a model with predict or a function of an observation"
                 raise InputError(f"learner {name_of(trainer)} must return {allowed}, got {quote(output)}")
             return Agent(output), place.ledger.samples
 
-        return _Bench(arena, trainer.name, train)
+        return _Bench(factory, trainer.name, train)
     world = open_environment(env, horizon, bounds)
     subject = resolve_learner(learner, world, 0.1, "episodic", dict(options))
 
@@ -177,7 +177,7 @@ def _bench(
             output = subject.call(model, key, **subject.options) if subject.theirs else subject.call(model, key)
             return Agent(Policy(policy_of(output, model), Interface.of(world))), model.ledger.samples
 
-    return _Bench(Arena.of(world), subject.name, learn)
+    return _Bench(EnvironmentFactory.of(world), subject.name, learn)
 
 
 def _registered(name: str) -> bool:
@@ -213,9 +213,9 @@ def _meet(bench: _Bench, number: int, seed: int, episodes: int, same: Callable[[
     trial = int(DataStream(seed, "audit/evaluation", number).integers(1)[0]) >> 1
     played = []
     for player, other in ((first, second), (second, first)):
-        opened = bench.arena.open()
-        with closing(opened) if bench.arena.reopens else nullcontext():
-            env = LearnerEnv(opened, trial, bench.arena.horizon)
+        opened = bench.factory.open()
+        with closing(opened) if bench.factory.reopens else nullcontext():
+            env = LearnerEnv(opened, trial, bench.factory.horizon)
             played.append([_play(env, player, other, same) for _ in range(episodes)])
     return _Met((first, second), (played[0], played[1]), (spent + more) / 2.0)
 

@@ -9,10 +9,10 @@ from types import MethodType
 from typing import Any, NamedTuple, Unpack
 
 from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
-from reprl.auditing.facts import largest_reach, optimal_scores, reachable
+from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
 from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys
 from reprl.auditing.record import AuditReport
-from reprl.auditing.tally import Tally, loss_of, spread_of
+from reprl.auditing.totals import Totals, loss_of, spread_of
 from reprl.errors import InputError, check_int, check_probability, quote
 from reprl.execution.progress import progress_bar
 from reprl.learning.accuracy import with_rescaled_epsilon
@@ -160,7 +160,7 @@ def _measure(
     if mdp is not None:
         known = {"scores": optimal_scores(mdp), "reachable": reachable(mdp)}
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, **known)
-    tally = Tally(trial)
+    totals = Totals(trial)
     verdict = "undecided"
     with (
         open_checkpoint(checkpoint, _work(trial)) as kept,
@@ -168,15 +168,15 @@ def _measure(
         closing(run_keys(trial, pairs, workers, may_stop=test is not None, checkpoint=kept)) as runs_of_keys,
     ):
         for found in runs_of_keys:
-            tally.add(found)
+            totals.add(found)
             if callable(progress):
-                progress(tally.keys, pairs)
+                progress(totals.keys, pairs)
             elif shown is not None:
-                shown("audit", tally.keys, pairs)
-            verdict = "undecided" if test is None else test.decide(tally.hits, tally.keys)
+                shown("audit", totals.keys, pairs)
+            verdict = "undecided" if test is None else test.decide(totals.hits, totals.keys)
             if verdict != "undecided":
                 break
-    return _report(asked, trial, tally, verdict)
+    return _report(asked, trial, totals, verdict)
 
 
 def _work(trial: Trial) -> dict[str, Any]:
@@ -194,16 +194,16 @@ def _work(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _report(asked: _Asked, trial: Trial, tally: Tally, verdict: str) -> AuditReport:
+def _report(asked: _Asked, trial: Trial, totals: Totals, verdict: str) -> AuditReport:
     """Judge what the pairs showed."""
     rho, level, pairs, runs, _, seed, test, _ = asked
     subject, mdp = trial.subject, trial.env if isinstance(trial.env, TabularMDP) else None
-    hits, keys = tally.hits, tally.keys
+    hits, keys = totals.hits, totals.keys
     chance = p_value(hits, keys, rho) if test is None else None
     if chance is not None:
         verdict = "rejected" if chance <= level else "not rejected"
-    weights = None if mdp is None else largest_reach(mdp, tally.apart > 0)
-    by_cell, policies = tally.apart / keys, tally.policies.found(trial.world.horizon, trial.episodes)
+    weights = None if mdp is None else largest_reach(mdp, totals.apart > 0)
+    by_cell, policies = totals.apart / keys, totals.policies.found(trial.world.horizon, trial.episodes)
     return AuditReport(
         environment=trial.world,
         learner=subject.name,
@@ -215,21 +215,21 @@ def _report(asked: _Asked, trial: Trial, tally: Tally, verdict: str) -> AuditRep
         pairs=keys,
         max_pairs=pairs,
         disagreements=hits,
-        disagreement=tally.rate / keys,
+        disagreement=totals.rate / keys,
         interval=exact_interval(hits, keys) if test is None else test.interval(hits, keys),
         verdict=verdict,
         p_value=chance,
         sequential=test is not None,
         alternative=None if test is None else test.alternative,
         runs_per_key=runs,
-        distinct=tuple(tally.distinct),
+        distinct=tuple(totals.distinct),
         by_cell=by_cell,
         by_cell_weighted=None if weights is None else by_cell * weights,
-        value_gap=None if mdp is None else spread_of(tally.gaps),
-        suboptimality=None if mdp is None else loss_of(mdp, tally.values),
-        first_divergence=tuple(tally.divergences),
-        samples=tally.samples / (keys * runs),
-        cells=tally.cells(by_cell, weights, policies.reached),
+        value_gap=None if mdp is None else spread_of(totals.gaps),
+        suboptimality=None if mdp is None else loss_of(mdp, totals.values),
+        first_divergence=tuple(totals.divergences),
+        samples=totals.samples / (keys * runs),
+        cells=totals.cells(by_cell, weights, policies.reached),
         policies=policies,
     )
 

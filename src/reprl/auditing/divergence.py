@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.auditing.facts import TIE
+from reprl.auditing.exact_quantities import TIE
 from reprl.canonical.choice import Choice
 from reprl.learning.protocol import Run
 from reprl.mdp.policy import Policy

@@ -49,7 +49,7 @@ class Policies(NamedTuple):
     """None where values are exact, or nobody asked for episodes."""
 
 
-class PolicyTally:
+class PolicyCounts:
     """Counts policies over keys; a digest of each is all that is kept."""
 
     def __init__(self, shape: tuple[int, int], reachable: NDArray[np.bool_] | None) -> None:

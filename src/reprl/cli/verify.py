@@ -9,16 +9,13 @@ import typer
 
 from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.errors import ReprlError, quote
 from reprl.mdp.criterion import Criterion
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.verify import Evidence, Verification
-    from reprl.mdp.tabular import Labels, TabularMDP
     from reprl.sources.environment import Environment
-    from reprl.sources.gymnasium.model import GymnasiumModel
 
 
 def verify(
@@ -42,13 +39,13 @@ def verify(
 
     reprl verify run/policy.json second/policy.json
     """
-    from reprl.artifacts.verify import compare_policies, load_evidence, remarks
+    from reprl.artifacts.verify import compare_policies, find_names, find_world, load_evidence, remarks
 
     sides = (load_evidence(a), load_evidence(b))
     given = args.open_other(env, _place(sides), env_option, reward_range)
-    world, notes = _find_world(sides) if given is None else (given, [])
+    world, notes = find_world(sides) if given is None else (given, [])
     first, second = (side.policy or side.fingerprint for side in sides)
-    comparison = compare_policies(first, second, world, _find_names(sides))
+    comparison = compare_policies(first, second, world, find_names(sides))
     notes += remarks(sides)
     document = {
         **comparison.to_dict(),
@@ -80,28 +77,6 @@ def _rehearsal(side: Evidence) -> dict[str, Any] | None:
 def _certificate(side: Evidence) -> dict[str, Any] | None:
     """What a run's own data prove, as its receipt states it."""
     return None if side.receipt is None else side.receipt.to_dict().get("certificate")
-
-
-def _find_world(sides: tuple[Evidence, Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
-    """The environment of both sides, if it can be known."""
-    from reprl.mdp.catalogue import PREFIX
-
-    known = [side.recipe for side in sides if side.recipe is not None and side.recipe.environment.id is not None]
-    if not known or known[0].of_log:
-        return None, []
-    id = str(known[0].environment.id)
-    if id.startswith(PREFIX):  # a stranger's folder must not decide what is opened here
-        return None, [f"values are missing: {quote(id)} is opened only where you name it (--env)"]
-    try:
-        return known[0].make(), []
-    except ReprlError as error:
-        return None, [f"values are missing: {error}"]
-
-
-def _find_names(sides: tuple[Evidence, Evidence]) -> Labels | None:
-    """The names in the receipts, unless these contradict each other."""
-    found = {side.receipt.labels for side in sides if side.receipt is not None}
-    return found.pop() if len(found) == 1 else None
 
 
 def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verification, notes: list[str]) -> None:

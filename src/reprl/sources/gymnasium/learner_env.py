@@ -115,7 +115,7 @@ def open_for_learner(model: object, samples: int | None = None) -> Iterator[Lear
         env.close()
 
 
-class Arena(NamedTuple):
+class EnvironmentFactory(NamedTuple):
     """Where agents of any kind train and play: any Gymnasium environment, Box spaces included."""
 
     title: str
@@ -126,7 +126,7 @@ class Arena(NamedTuple):
     reopens: bool = True
 
     @classmethod
-    def of(cls, env: Any, horizon: int | None = None) -> Arena:
+    def of(cls, env: Any, horizon: int | None = None) -> EnvironmentFactory:
         """Read what a user means.
 
         Args:

@@ -1,4 +1,4 @@
-"""Exact facts about an environment whose dynamics are known: what actions are worth, how well cells can be reached."""
+"""Exact quantities of an environment whose dynamics are known: action values, and how likely cells can be reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tally: the runs of an audit's keys, added up key by key."""
+"""Totals: the runs of all keys of an audit, added up key by key."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence
-from reprl.auditing.facts import TIE
+from reprl.auditing.exact_quantities import TIE
 from reprl.auditing.pairs import KeyRuns, Trial
-from reprl.auditing.policies import PolicyTally
+from reprl.auditing.policies import PolicyCounts
 from reprl.auditing.record import Cell, Spread
 from reprl.mdp.tabular import TabularMDP
 
@@ -18,7 +18,7 @@ MAX_CELLS = 100
 """Disagreeing cells that a report lists."""
 
 
-class Tally:
+class Totals:
     """Sums over keys, so that memory does not grow with them beyond a few numbers each."""
 
     def __init__(self, trial: Trial) -> None:
@@ -33,7 +33,7 @@ class Tally:
         self.gaps: list[float] = []
         self.values: list[float] = []
         self.divergences: list[Divergence] = []
-        self.policies = PolicyTally(self.apart.shape, trial.reachable)
+        self.policies = PolicyCounts(self.apart.shape, trial.reachable)
 
     def add(self, found: KeyRuns) -> None:
         """Count the runs of one key."""
