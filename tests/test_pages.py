@@ -79,7 +79,7 @@ def test_drawing_again_changes_no_figure(one: Experiment, tmp_path: Path) -> Non
     with mpl.rc_context():
         mpl.rcdefaults()
         one.draw(data, tmp_path)
-    drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    drawn = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert drawn == {name: (ROOT / "docs" / "figures" / name).read_bytes() for name in drawn}
 
 
