@@ -24,15 +24,15 @@ from unittest import mock
 
 import reprl
 from reprl.artifacts.folder import COUNTS, POLICY, RECEIPT, RECIPE
+from reprl.cli import certify, replicate, report, verify
 from reprl.cli.answer import Answer, print_answer
-from reprl.cli.certify import certify
-from reprl.cli.replicate import replicate
-from reprl.cli.report import report
-from reprl.cli.verify import verify
+from reprl.cli.options import as_typer
 from tests.clinic_log import HORIZON, make_log
 from tests.forgery import damage, forge, reseal, to_bytes
 from tests.shop import Shop
 
+VERIFY, REPORT = as_typer(verify.verify), as_typer(report.report)
+CERTIFY, REPLICATE = as_typer(certify.certify), as_typer(replicate.replicate)
 NAMES = (RECIPE, RECEIPT, POLICY, COUNTS)
 SAMPLES = 3000
 """That a second team may draw: what is asked here is what it reads."""
@@ -133,12 +133,12 @@ def read_folder(data: bytes) -> None:
         page, receipt, counts = folder / "page.html", folder / RECEIPT, folder / COUNTS
         refused = [
             _refused(lambda: reprl.load_run(folder)),
-            _refused(lambda: verify(folder, good)),
-            _refused(lambda: verify(folder / POLICY, receipt)),
-            _refused(lambda: report(folder, out=page)),
-            _refused(lambda: certify(folder)),
-            _refused(lambda: certify(check=receipt, counts=counts)),
-            _refused(lambda: replicate(folder, data_seed=2, max_samples=SAMPLES, workers=1)),
+            _refused(lambda: VERIFY(a=folder, b=good)),
+            _refused(lambda: VERIFY(a=folder / POLICY, b=receipt)),
+            _refused(lambda: REPORT(source=folder, out=page)),
+            _refused(lambda: CERTIFY(run=folder)),
+            _refused(lambda: CERTIFY(check=receipt, counts=counts)),
+            _refused(lambda: REPLICATE(recipe=folder, data_seed=2, max_samples=SAMPLES, workers=1)),
         ]
     if refused[0] is not None:
         raise refused[0]

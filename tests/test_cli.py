@@ -12,7 +12,7 @@ import pytest
 import reprl
 from reprl.artifacts.folder import load_run
 from reprl.cli.app import app, main
-from reprl.cli.arguments import settings_help
+from reprl.cli.options import settings_help
 from reprl.errors import ReprlError
 from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy

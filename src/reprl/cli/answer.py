@@ -32,6 +32,13 @@ class Answer(NamedTuple):
     """Why it could not be written where it should, if so: work that is done is shown all the same."""
 
 
+def evidence_answer(found: Any, unsaved: str) -> Answer:
+    """The answer that an audit or a comparison is; one without a verdict rejects nothing."""
+    rejected = getattr(found, "verdict", "") == "rejected"
+    code = BAD_INPUT if unsaved else DIFFERENT if rejected else FINE
+    return Answer(found.to_dict(), lambda console: console.print(found), code, unsaved)
+
+
 def print_answer(answer: Answer, as_json: bool) -> None:
     """Print an answer on standard output, whole or with an error."""
     if as_json:

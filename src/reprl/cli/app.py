@@ -32,6 +32,7 @@ from reprl.cli.docs import docs
 from reprl.cli.envs import envs
 from reprl.cli.learn import learn
 from reprl.cli.learners import learners
+from reprl.cli.options import as_typer
 from reprl.cli.plan import plan
 from reprl.cli.play import play
 from reprl.cli.replicate import replicate
@@ -104,7 +105,7 @@ def _root(
 
 _AUDITS = (audit, audit_agents, compare)
 for _command in (twice, learn, replicate, verify, certify, play, *_AUDITS, plan, report, envs, learners, docs):
-    app.command(cls=_Command, help=_paragraphs(_command.__doc__))(_command)
+    app.command(cls=_Command, help=_paragraphs(_command.__doc__))(as_typer(_command))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer
+from reprl.cli.options import argument, option
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,18 +16,11 @@ if TYPE_CHECKING:
 
 
 def certify(
-    run: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="A run folder.", show_default=False)] = None,
-    check: Annotated[
-        Path | None, args.option("--check", help="A receipt whose certificate is computed again.", metavar="RECEIPT")
-    ] = None,
-    counts: Annotated[
-        Path | None, args.option("--counts", help="The counts that it was made from.", metavar="FILE")
-    ] = None,
-    delta: Annotated[
-        float | None,
-        args.option("--delta", help="Probability of a false certificate. Default: min(δ, ρ/2).", kind=args.real),
-    ] = None,
-    json: args.Json = False,
+    run: Path | None = argument("[DIR]", "A run folder.", None),
+    *,
+    check: Path | None = option("A receipt whose certificate is computed again.", metavar="RECEIPT"),
+    counts: Path | None = option("The counts that it was made from.", metavar="FILE"),
+    delta: float | None = option("Probability of a false certificate. Default: min(δ, ρ/2)."),
 ) -> Answer:
     """Prove a run's policy by its own data, or check a certificate: exit code 0 if it is proven, 1 if not.
 

@@ -4,44 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
-from reprl.cli import arguments as args
-from reprl.cli.answer import BAD_INPUT, FINE, Answer, progress_wanted
-from reprl.cli.audit import Results, Seed
+from reprl.cli.answer import Answer, evidence_answer, progress_wanted
+from reprl.cli.options import (
+    DASK,
+    ENV,
+    EPSILON_UNITS,
+    SETTING,
+    WORKERS,
+    Evidence,
+    World,
+    complete_learner,
+    count_workers,
+    option,
+)
 
 
 def compare(
-    env: args.Env,
-    learner: Annotated[
-        list[str] | None,
-        args.option(
-            "--learner",
-            help="A name of 'reprl learners', or file.py:name; may be repeated. Default: all.",
-            metavar="NAME",
-            complete=args.complete_learner,
-        ),
-    ] = None,
-    horizon: args.Horizon = None,
-    reward_range: args.RewardRange = None,
-    epsilon: args.Epsilon = None,
-    epsilon_units: args.EpsilonUnits = None,
-    rho: args.Rho = None,
-    access: Annotated[
-        str | None, args.option("--access", help='"episodic" or "generative". Default: both.', metavar="NAME")
-    ] = None,
-    pairs: Annotated[
-        int | None, args.option("--pairs", "-n", help="Most pairs of runs at each budget. Default 40.", kind=args.whole)
-    ] = None,
-    limit: Annotated[
-        int | None, args.option("--limit", help="The largest budget of samples to try.", kind=args.whole)
-    ] = None,
-    seed: Seed = None,
-    out: Results = None,
-    env_option: args.EnvOptions = None,
-    workers: args.Workers = None,
-    dask: args.Dask = None,
-    json: args.Json = False,
+    env: str = ENV,
+    *,
+    learner: list[str] | None = option(
+        "A name of 'reprl learners', or file.py:name; may be repeated. Default: all.", complete=complete_learner
+    ),
+    world: World,
+    epsilon: float | None = SETTING,
+    epsilon_units: str | None = EPSILON_UNITS,
+    rho: float | None = SETTING,
+    access: str | None = option('"episodic" or "generative". Default: both.'),
+    pairs: int | None = option("Most pairs of runs at each budget. Default 40.", "-n"),
+    limit: int | None = option("The largest budget of samples to try."),
+    evidence: Evidence,
+    workers: int | None = WORKERS,
+    dask: str | None = DASK,
 ) -> Answer:
     """Find the smallest number of samples at which each learner both replicates and is near-optimal.
 
@@ -50,27 +45,19 @@ def compare(
     reprl compare river-swim-v0 --learner reprl --learner ucbvi --learner mine.py:train --pairs 20
     """
     from reprl.auditing.compare import compare as run_comparison
-    from reprl.cli.environment import names_object, open_named, read_object
+    from reprl.cli.environment import named_learner
     from reprl.execution.tasks import cluster
 
-    asked = {
-        "epsilon": epsilon,
-        "epsilon_units": epsilon_units,
-        "rho": rho,
-        "access": access,
-        "pairs": pairs,
-        "limit": limit,
-        "seed": seed,
-    }
+    asked = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "access": access}
+    asked |= {"pairs": pairs, "limit": limit, "seed": evidence.seed}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
-    with args.open_results(out, "comparison.json") as (save, kept):
+    opened = world.open(env)
+    with evidence.open("comparison.json") as (save, kept):
         with _status() as tell, cluster(dask):
-            given |= {"workers": args.count_workers(workers), "checkpoint": kept, "progress": tell}
-            named = [read_object("--learner", name) if names_object(name) else name for name in learner or ()]
-            found = run_comparison(world, named or None, **given)
+            given |= {"workers": count_workers(workers), "checkpoint": kept, "progress": tell}
+            found = run_comparison(opened, [named_learner(name) for name in learner or ()] or None, **given)
         unsaved = save(found.to_json())
-    return Answer(found.to_dict(), lambda console: console.print(found), BAD_INPUT if unsaved else FINE, unsaved)
+    return evidence_answer(found, unsaved)
 
 
 @contextmanager

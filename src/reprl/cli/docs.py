@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
+from reprl.cli.options import argument
 from reprl.errors import InputError, hint, quote
 
 if TYPE_CHECKING:
@@ -20,21 +18,14 @@ _NUMBER_MARKS = re.compile(r"<!--(?:n:[\w.-]+|/)-->")
 """Around numbers that experiments fill in (experiments/numbers.py)."""
 
 
-def _complete_page(incomplete: str) -> list[str]:
-    return [name for name in _pages() if name.startswith(incomplete)]
+def _complete_page(incomplete: str) -> list[tuple[str, str]]:
+    return [(name, _title(path)) for name, path in _pages().items() if name.startswith(incomplete)]
 
 
 def docs(
-    page: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[PAGE]",
-            help="Such as rehearsal or proofs/canonical; left out: which there are.",
-            show_default=False,
-            autocompletion=_complete_page,
-        ),
-    ] = None,
-    json: args.Json = False,
+    page: str | None = argument(
+        "[PAGE]", "Such as rehearsal or proofs/canonical; left out: which there are.", None, _complete_page
+    ),
 ) -> Answer:
     """Show a page of the documentation, and where it lies; "docs/rehearsal.md" is the page rehearsal.
 

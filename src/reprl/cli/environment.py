@@ -42,6 +42,11 @@ def names_object(name: str) -> bool:
     return ":" in name or name.endswith(".py")
 
 
+def named_learner(name: str) -> Any:
+    """The learner that a name means: its name in the list, or the object of file.py:name."""
+    return read_object("--learner", name) if names_object(name) else name
+
+
 def read_object(what: str, name: str) -> Any:
     """Run a user's file and return the object in it that file.py:name names."""
     path, _, attribute = name.rpartition(":")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
 
 if TYPE_CHECKING:
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from reprl.mdp.catalogue import CatalogueEntry
 
 
-def envs(json: args.Json = False) -> Answer:
+def envs() -> Answer:
     """List the environments that come with reprl, with their options and defaults.
 
     ENV may also be gym:ID, for a Gymnasium environment with finite spaces, or file.py:name, for one of your own.

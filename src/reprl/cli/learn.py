@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reprl.cli import arguments as args
 from reprl.cli.answer import BAD_INPUT, Answer, progress_wanted
+from reprl.cli.options import (
+    DASK,
+    DATA_SEED,
+    OPTIONAL_ENV,
+    SHARED_SEED,
+    Asked,
+    Folder,
+    LogFile,
+    Work,
+    World,
+    count_workers,
+    given,
+    group,
+    open_out,
+    option,
+    read_labels,
+    refuse,
+)
 from reprl.cli.outcome import describe_outcome, exit_code, is_undecided, outcome_rows, ran_out
 from reprl.errors import InputError, ReprlError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy as np
     from numpy.typing import NDArray
     from rich.console import Console
@@ -26,41 +44,34 @@ if TYPE_CHECKING:
     from reprl.sources.gymnasium.model import GymnasiumModel
 
 
+@group
+class LogWorld:
+    """What the log holds."""
+
+    states: str | None = option("Labels of a log's states. Default: those that it holds.", metavar="A,B,…")
+    actions: str | None = option("Labels of a log's actions. Default: those that it holds.", metavar="A,B,…")
+    allowed: Path | None = option(
+        "What may be done where: a table with a row for each pair of a log's state and action.", metavar="FILE"
+    )
+    support: float | None = option("Relative share that makes a logged action count. Default 0.2.")
+    reach: float | None = option("Share of the episodes that makes a logged state count. Default 0.005.")
+    reward_step: float | None = option("Grid that a log's rescaled rewards are rounded to.")
+
+
 def learn(
-    env: args.OptionalEnv = None,
-    log: args.Log = None,
-    horizon: args.Horizon = None,
-    discount: args.Discount = None,
-    reward_range: args.RewardRange = None,
-    epsilon: args.Epsilon = None,
-    epsilon_units: args.EpsilonUnits = None,
-    rho: args.Rho = None,
-    delta: args.Delta = None,
-    access: args.Access = None,
-    rule: args.Rule = None,
-    preference: args.Preference = None,
-    constants: args.Constants = None,
-    scale: args.Scale = None,
-    shared_seed: args.SharedSeed = None,
-    data_seed: args.DataSeed = None,
-    out: args.Out = None,
-    force: args.Force = False,
-    counts: args.KeepCounts = None,
-    option: args.Options = None,
-    env_option: args.EnvOptions = None,
-    max_samples: args.MaxSamples = None,
-    certify: args.Certify = False,
-    workers: args.Workers = None,
-    dask: args.Dask = None,
-    timeout: args.Timeout = None,
-    column: args.Columns = None,
-    states: args.States = None,
-    actions: args.Actions = None,
-    allowed: args.Allowed = None,
-    support: args.Support = None,
-    reach: args.Reach = None,
-    reward_step: args.RewardStep = None,
-    json: args.Json = False,
+    env: str | None = OPTIONAL_ENV,
+    *,
+    world: World,
+    asked: Asked,
+    shared_seed: int | None = SHARED_SEED,
+    data_seed: int | None = DATA_SEED,
+    certify: bool = option("Go on until the run's own data prove the policy, or out of samples.", default=False),
+    work: Work,
+    dask: str | None = DASK,
+    folder: Folder,
+    counts: Path | None = option("Write the data as counts here, for a second team to test theirs by.", metavar="FILE"),
+    logged: LogFile,
+    log_world: LogWorld,
 ) -> Answer:
     """Learn a policy once, and say what to publish.
 
@@ -73,52 +84,102 @@ def learn(
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
-    given: dict[str, Any] = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta}
-    given |= {"access": access, "rule": rule, "preference": preference, "constants": constants, "scale": scale}
-    options = args.learn_options(given, option)
-    spec: dict[str, Any] = {"column": column, "states": states, "actions": actions, "allowed": allowed}
-    spec |= {"support": support, "reach": reach, "reward_step": reward_step}
-    drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
-    opened = {"env_option": env_option, "timeout": timeout, "counts": counts, "dask": dask, "certify": certify or None}
-    env = _check_source(log, env, spec, {**drawn, **opened})
-    if log is not None:
-        return _learn_log(log, spec, (horizon, discount, reward_range), options, shared_seed, out, force)
-    place = (env, horizon, env_option, reward_range, options, _seed(out, shared_seed), timeout, discount)
-    world, recipe = args.plan_recipe(*place, by_steps=certify)
-    return _learn_from(world, recipe, out, force, counts, (place[0], *place[2:4]), dask, certify=certify, **drawn)
+    options = asked.options()
+    if logged.log is not None:
+        drawn = {"data_seed": data_seed, "env_option": world.env_option, "counts": counts, "dask": dask}
+        refuse("be left out with --log", work, ENV=env, certify=certify, **drawn)
+        return _learn_log(logged, given(log_world), world, options, shared_seed, folder)
+    refuse("come with --log", log_world, column=logged.column)
+    if env is None:
+        raise InputError("ENV must be given, or --log FILE; got neither")
+    if certify:  # a proof goes by steps, unless told not to
+        options = {"stationary": False, **options}
+    opened, recipe = plan_recipe(env, world, options, _seed(folder.out, shared_seed), work.timeout)
+    return _learn_from(opened, recipe, folder, counts, _again(recipe, env, world), dask, data_seed, work, certify)
 
 
-def _learn_log(log: Path, spec: dict[str, Any], told: tuple[Any, Any, Any], *how: Any) -> Answer:
-    from reprl.cli.logs import learn_from_log  # which imports from here
+def plan_recipe(
+    env: str, world: World, options: dict[str, Any], shared_seed: int | None, timeout: float | None
+) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
+    """Open an environment and write down what is to be learned in it."""
+    from reprl.artifacts.recipe import Recipe
+    from reprl.learning.learner import check_options, limit_time, make_settings, suited
+    from reprl.randomness import fresh_seed
+    from reprl.sources.environment import describe
 
-    return learn_from_log(log, spec | dict(zip(("horizon", "discount", "reward_range"), told, strict=True)), *how)
+    check_options(options)
+    opened = world.open(env)
+    settings = make_settings(options, opened)
+    opened = suited(opened, settings.rule, settings.epsilon)
+    limit_time(opened, timeout)
+    return opened, Recipe.plan(describe(opened), settings, fresh_seed() if shared_seed is None else shared_seed)
+
+
+def _learn_log(
+    logged: LogFile,
+    spec: dict[str, Any],
+    world: World,
+    options: dict[str, Any],
+    shared_seed: int | None,
+    folder: Folder,
+) -> Answer:
+    """Learn once from a log; spec says what it is a log of."""
+    from reprl.artifacts.recipe import Recipe
+    from reprl.learning.learner import check_options, make_settings
+    from reprl.learning.logged import end_of, specify
+    from reprl.randomness import fresh_seed
+    from reprl.sources.logs.tables import open_table
+
+    columns = logged.columns()
+    states, actions = (read_labels(f"--{name}", spec.pop(name, None)) for name in ("states", "actions"))
+    if world.horizon is None and world.discount is None:
+        raise InputError("--horizon or --discount must be given with --log: how many steps count, got neither")
+    check_options(options)
+    spec |= end_of(world.horizon, world.discount)
+    if world.reward_range is not None:
+        spec["reward_range"] = world.reward_range
+    table = open_table(logged.log, columns)
+    environment = specify(table, states, actions, **spec).environment(table.columns)
+    settings = make_settings(options, environment)
+    recipe = Recipe.plan(environment, settings, fresh_seed() if shared_seed is None else shared_seed)
+    result, unsaved = run_and_write(recipe, folder, partial(recipe.learn_log, logged.log, columns=columns))
+    out = None if unsaved else folder.out
+    names, idle = result.environment, result.tiers.ignorable
+    keep, team = "the log: a second team has its own", f"reprl replicate {out}/recipe.json --log FILE"
+    return Answer(
+        describe_run(result, out),
+        lambda console: show_run(console, result, names, idle, out, keep=keep, team=team),
+        BAD_INPUT if unsaved else exit_code(result),
+        unsaved,
+    )
 
 
 def _learn_from(
     world: TabularMDP | GymnasiumModel,
     recipe: Recipe,
-    out: Path | None,
-    force: bool,
+    folder: Folder,
     counts: Path | None,
-    again: tuple[str, list[str] | None, tuple[float, float] | None],
+    again: str,
     dask: str | None,
-    **drawn: Any,
+    data_seed: int | None,
+    work: Work,
+    certify: bool,
 ) -> Answer:
     """Learn once from an environment, and keep the data in sums where that was asked for; finished work is shown."""
     from reprl.artifacts.folder import find_finished
     from reprl.execution.tasks import cluster
 
-    if out is not None and counts is None and not force:
-        done = find_finished(out, recipe, drawn["data_seed"], certify=drawn["certify"])
+    if folder.out is not None and counts is None and not folder.force:
+        done = find_finished(folder.out, recipe, data_seed, certify=certify)
         if done is not None:
-            return _already(done, out)
-    with args.open_out(counts) as keep, cluster(dask):
-        result, unsaved = run_recipe(recipe, world, out, force, **drawn)
+            return _already(done, folder.out)
+    with open_out(counts) as keep, cluster(dask):
+        result, unsaved = run_recipe(recipe, world, folder, work, data_seed=data_seed, certify=certify)
         unsaved = unsaved or keep(result.counts.sealed())
-    out = None if unsaved else out
-    document = describe_run(result, out)
+    out = None if unsaved else folder.out
     code = BAD_INPUT if unsaved else exit_code(result)
-    return Answer(document, lambda console: _show(console, result, world, out, _again(recipe, *again)), code, unsaved)
+    document = describe_run(result, out)
+    return Answer(document, lambda console: _show(console, result, world, out, again), code, unsaved)
 
 
 def _already(run: StoredRun, out: Path) -> Answer:
@@ -165,72 +226,61 @@ def _seed(out: Path | None, shared_seed: int | None) -> int | None:
         return None
 
 
-def _check_source(log: Path | None, env: str | None, spec: dict[str, Any], drawn: dict[str, Any]) -> str:
-    """Return the environment's name; refuse what has no use with a log, or without one, and neither of both."""
-    if log is not None:
-        args.refuse_without("be left out with --log", {"ENV": env, **args.flags(drawn)})
-        return ""
-    args.refuse_without("come with --log", args.flags(spec))
-    if env is None:
-        raise InputError("ENV must be given, or --log FILE; got neither")
-    return env
-
-
-def _again(recipe: Recipe, env: str, env_option: list[str] | None, reward_range: tuple[float, float] | None) -> str:
+def _again(recipe: Recipe, env: str, world: World) -> str:
     """The options that name an environment of one's own; none where the recipe has an id."""
     if recipe.environment.id:
         return ""
-    again = f" --env {shlex.quote(env)}" + "".join(f" --env-option {shlex.quote(pair)}" for pair in env_option or ())
-    if reward_range is not None:
-        again += f" --reward-range {reward_range[0]} {reward_range[1]}"
-    return again
+    again = "".join(f" --env-option {shlex.quote(pair)}" for pair in world.env_option or ())
+    if world.reward_range is not None:
+        again += f" --reward-range {world.reward_range[0]} {world.reward_range[1]}"
+    return f" --env {shlex.quote(env)}{again}"
 
 
 def run_recipe(
     recipe: Recipe,
     world: TabularMDP | GymnasiumModel,
-    out: Path | None,
-    force: bool,
+    folder: Folder,
+    work: Work,
     *,
     data_seed: int | None,
-    max_samples: int | None,
-    workers: int | None,
     afresh: bool = False,
     certify: bool = False,
     runs: int = 1,
 ) -> tuple[LearnResult, str]:
-    """Run a recipe, and write the run to a folder that was reserved before the work began.
+    """Run a recipe in an environment; what it may cost is said before, for so many runs like it; 0 for none."""
+    from reprl.artifacts.folder import TASKS
+    from reprl.cli.announce import announce
+    from reprl.sources.gymnasium.model import GymnasiumModel
 
-    What it may cost is said before, for so many runs like it; 0 for none.
+    box = isinstance(world, GymnasiumModel)  # samples of an MDP in memory cost next to nothing
+    kept = folder.out / TASKS if folder.out is not None and box else None
+    how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
+    announce(world, recipe.settings, **how, runs=runs)
+    how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
+    return run_and_write(recipe, folder, partial(recipe.learn, env=world, afresh=afresh, certify=certify, **how), kept)
+
+
+def run_and_write(
+    recipe: Recipe, folder: Folder, learn: Callable[[], LearnResult], kept: Path | None = None
+) -> tuple[LearnResult, str]:
+    """Learn, and write the run to a folder that is reserved before the work begins; kept are its finished tasks.
 
     Returns:
         The run, and why it could not be written: empty if it could, or was not to be.
     """
-    from reprl.artifacts.folder import TASKS, open_folder
-    from reprl.cli.announce import announce
-    from reprl.sources.gymnasium.model import GymnasiumModel
+    from reprl.artifacts.folder import open_folder
     from reprl.storage.checkpoints import discard
 
-    box = isinstance(world, GymnasiumModel)  # samples of an MDP in memory cost next to nothing
-    kept = out / TASKS if out is not None and box else None
-    announce(world, recipe.settings, workers=args.count_workers(workers), max_samples=max_samples, runs=runs)
     with ExitStack() as stack:
-        folder = None if out is None else stack.enter_context(open_folder(out, recipe, force=force))
-        if kept is not None and force:
+        reserved = None
+        if folder.out is not None:
+            reserved = stack.enter_context(open_folder(folder.out, recipe, force=folder.force))
+        if kept is not None and folder.force:
             discard(kept)
-        result = recipe.learn(
-            env=world,
-            data_seed=data_seed,
-            max_samples=max_samples,
-            workers=args.count_workers(workers),
-            checkpoint=kept,
-            progress=progress_wanted(),
-            afresh=afresh,
-            certify=certify,
-        )
+        result = learn()
         try:
-            if folder is not None:
-                folder.write(result)
+            if reserved is not None:
+                reserved.write(result)
             if kept is not None:
                 discard(kept)
         except ReprlError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
 
 if TYPE_CHECKING:
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from reprl.lab.baselines.registry import LearnerEntry
 
 
-def learners(json: args.Json = False) -> Answer:
+def learners() -> Answer:
     """List the learners that an audit or a comparison can name, with their options and defaults.
 
     reprl audit gridworld-v0 --learner ucbvi -o samples=100000

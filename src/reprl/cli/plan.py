@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
+from reprl.cli.options import EPSILON_UNITS, PLAN_ENV, SETTING, WORKERS, World, count_workers, option, refuse
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,30 +16,18 @@ if TYPE_CHECKING:
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
 
-PlanEnv = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[ENV]",
-        help="Instead of sizes: an environment, which a pilot is made on.",
-        show_default=False,
-        autocompletion=args.complete_env,
-    ),
-]
-
 
 def plan(
-    env: PlanEnv = None,
-    states: Annotated[int | None, args.option("--states", "-S", help="S.", kind=args.whole)] = None,
-    actions: Annotated[int | None, args.option("--actions", "-A", help="A.", kind=args.whole)] = None,
-    horizon: Annotated[int | None, args.option("--horizon", "-H", help="H.", kind=args.whole)] = None,
-    epsilon: args.Epsilon = None,
-    epsilon_units: args.EpsilonUnits = None,
-    rho: args.Rho = None,
-    delta: args.Delta = None,
-    env_option: args.EnvOptions = None,
-    reward_range: args.RewardRange = None,
-    workers: args.Workers = None,
-    json: args.Json = False,
+    env: str | None = PLAN_ENV,
+    *,
+    states: int | None = option("S.", "-S"),
+    actions: int | None = option("A.", "-A"),
+    world: World,
+    epsilon: float | None = SETTING,
+    epsilon_units: str | None = EPSILON_UNITS,
+    rho: float | None = SETTING,
+    delta: float | None = SETTING,
+    workers: int | None = WORKERS,
 ) -> Answer:
     """Tabulate the samples that each algorithm needs, ours and its rivals', beside the lower bounds.
 
@@ -61,23 +47,21 @@ def plan(
     figures: dict[str, Any] = {"epsilon": Settings.epsilon, "rho": Settings.rho, "delta": Settings.delta, **asked}
     forecasts: list[Forecast] = []
     if env is None:
-        sizes = {"n_states": states, "n_actions": actions, "horizon": horizon}
+        sizes = {"n_states": states, "n_actions": actions, "horizon": world.horizon}
         for name, size in zip(("--states", "--actions", "--horizon"), sizes.values(), strict=True):
             if size is None:
                 raise InputError(f"{name} must be given where there is no ENV, got none")
-        alone = {"env_option": env_option or None, "reward_range": reward_range, "epsilon_units": epsilon_units}
-        args.refuse_without("come with ENV", args.flags(alone))
+        alone = {"env_option": world.env_option, "reward_range": world.reward_range, "discount": world.discount}
+        refuse("come with ENV", epsilon_units=epsilon_units, **alone)
     else:
         if states is not None or actions is not None:
             raise InputError(f"--states and --actions must be left out with ENV, got {states or actions}")
-        from reprl.cli.environment import open_named
-
-        world = open_named(env, horizon, args.read_pairs("--env-option", env_option), reward_range)
+        opened = world.open(env)
         figures |= with_rescaled_epsilon(
-            asked if epsilon_units is None else {**asked, "epsilon_units": epsilon_units}, world
+            asked if epsilon_units is None else {**asked, "epsilon_units": epsilon_units}, opened
         )
-        sizes = {"n_states": world.n_states, "n_actions": world.n_actions, "horizon": world.horizon}
-        forecasts = _forecasts(world, args.count_workers(workers), figures)
+        sizes = {"n_states": opened.n_states, "n_actions": opened.n_actions, "horizon": opened.horizon}
+        forecasts = _forecasts(opened, count_workers(workers), figures)
     table = tabulate(**sizes, **figures)  # type: ignore[arg-type]
     document: dict[str, Any] = {**sizes, **figures, "rows": [row._asdict() for row in table]}
     document["forecasts"] = [found.to_dict() for found in forecasts]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
-from reprl.cli.replicate import Allow
+from reprl.cli.options import ALLOW, RUN, OtherWorld, option
 from reprl.errors import check_int
 
 if TYPE_CHECKING:
@@ -25,16 +22,12 @@ _SHOWN = 3
 
 
 def play(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
-    episodes: Annotated[int, args.option("--episodes", "-n", help="How many. Default 1.", kind=args.whole)] = 1,
-    seed: Annotated[
-        int | None, args.option("--seed", help="Of the episodes; drawn if left out.", kind=args.whole)
-    ] = None,
-    env: args.OtherEnv = None,
-    env_option: args.EnvOptions = None,
-    reward_range: args.RewardRange = None,
-    allow: Allow = None,
-    json: args.Json = False,
+    run: Path = RUN,
+    *,
+    episodes: int = option("How many. Default 1.", "-n", default=1),
+    seed: int | None = option("Of the episodes; drawn if left out."),
+    other: OtherWorld,
+    allow: list[str] | None = ALLOW,
 ) -> Answer:
     """Play a saved policy in its environment: what it sees, what it does, what that pays, in the rewards' own units.
 
@@ -52,9 +45,7 @@ def play(
 
     check_int("--episodes", episodes, 1, 10**6)
     stored = load_run(run)
-    place = stored.recipe.environment
-    given = args.open_other(env, place, env_option, reward_range)
-    world = stored.recipe.make(given, allow=allow or ())
+    world = stored.recipe.make(other.open(stored.recipe.environment), allow=allow or ())
     start = check_int("--seed", fresh_seed() if seed is None else seed, 0, 2**64 - 1)
     seeds = [int(word) >> 1 for word in DataStream(start, "play").integers(episodes)]
     opened = open_to_play(world)

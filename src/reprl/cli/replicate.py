@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
-
-from reprl.cli import arguments as args
 from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer
-from reprl.cli.learn import describe_run, effort, run_recipe
+from reprl.cli.learn import describe_run, effort, run_and_write, run_recipe
+from reprl.cli.options import ALLOW, DATA_SEED, Folder, LogFile, OtherWorld, Work, argument, option, refuse
 from reprl.cli.outcome import exit_code, is_undecided, outcome_rows, ran_out
 from reprl.errors import InputError
 
@@ -25,30 +24,17 @@ if TYPE_CHECKING:
     from reprl.sources.gymnasium.model import GymnasiumModel
 
 
-Allow = Annotated[
-    list[str] | None,
-    args.option("--allow", help="A module that the recipe's environment may import; repeatable.", metavar="MODULE"),
-]
-Afresh = Annotated[bool, typer.Option("--afresh", help="Choose again, instead of following the recipe's candidate.")]
-
-
 def replicate(
-    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, or the run folder that holds one.")],
-    log: args.Log = None,
-    column: args.Columns = None,
-    data_seed: args.DataSeed = None,
-    out: args.Out = None,
-    force: args.Force = False,
-    env: args.OtherEnv = None,
-    env_option: args.EnvOptions = None,
-    reward_range: args.RewardRange = None,
-    counts: args.FirstCounts = None,
-    max_samples: args.MaxSamples = None,
-    workers: args.Workers = None,
-    timeout: args.Timeout = None,
-    allow: Allow = None,
-    afresh: Afresh = False,
-    json: args.Json = False,
+    recipe: Path = argument("RECIPE", "A recipe, or the run folder that holds one."),
+    *,
+    other: OtherWorld,
+    allow: list[str] | None = ALLOW,
+    data_seed: int | None = DATA_SEED,
+    work: Work,
+    afresh: bool = option("Choose again, instead of following the recipe's candidate.", default=False),
+    counts: Path | None = option("The first team's counts: do your transitions contradict them?", metavar="FILE"),
+    folder: Folder,
+    logged: LogFile,
 ) -> Answer:
     """Repeat a recipe on fresh data: you are the second team.
 
@@ -70,25 +56,23 @@ def replicate(
     """
     from reprl.artifacts.folder import RECIPE, find_file
     from reprl.artifacts.recipe import Recipe
+    from reprl.learning.learner import limit_time
 
-    folder = recipe if recipe.is_dir() else recipe.parent
+    beside = recipe if recipe.is_dir() else recipe.parent
     wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
-    first, remark = _first_team(folder, wanted, None if force else out)
+    first, remark = _first_team(beside, wanted, None if folder.force else folder.out)
     kept = _first_counts(counts, wanted, first)
-    drawn: dict[str, Any] = {"data_seed": data_seed, "max_samples": max_samples, "workers": workers}
-    opened: dict[str, Any] = {"env": env, "env_option": env_option, "reward_range": reward_range}
-    opened |= {"timeout": timeout, "allow": allow}
     world: TabularMDP | GymnasiumModel | None = None
-    if log is not None:
-        from reprl.cli.logs import run_log
-
-        args.refuse_without("be left out with --log", args.flags({**drawn, **opened}))
-        result, unsaved = run_log(wanted, log, args.read_columns(column), out, force, afresh=afresh)
+    if logged.log is not None:
+        refuse("be left out with --log", work, other, data_seed=data_seed, allow=allow)
+        repeat = partial(wanted.learn_log, logged.log, columns=logged.columns(), afresh=afresh)
+        result, unsaved = run_and_write(wanted, folder, repeat)
     else:
-        args.refuse_without("come with --log", {"--column": column})
-        world = _open(wanted, **opened)
-        result, unsaved = run_recipe(wanted, world, out, force, **drawn, afresh=afresh)
-    return _answer(result, world, first, remark, kept, None if unsaved else out, unsaved)
+        refuse("come with --log", column=logged.column)
+        world = wanted.make(other.open(wanted.environment), allow=allow or ())
+        limit_time(world, work.timeout)
+        result, unsaved = run_recipe(wanted, world, folder, work, data_seed=data_seed, afresh=afresh)
+    return _answer(result, world, first, remark, kept, None if unsaved else folder.out, unsaved)
 
 
 def _answer(
@@ -114,19 +98,6 @@ def _answer(
     }
     code = BAD_INPUT if unsaved else _code(result, comparison, tested)
     return Answer(document, lambda console: _show(console, result, comparison, tested, remark), code, unsaved)
-
-
-def _open(
-    wanted: Recipe, *, allow: list[str] | None, timeout: float | None, **other: Any
-) -> TabularMDP | GymnasiumModel:
-    """Open the recipe's environment, or the one that is named instead of it."""
-    from reprl.learning.learner import limit_time
-
-    place = wanted.environment
-    given = args.open_other(other["env"], place, other["env_option"], other["reward_range"])
-    world = wanted.make(given, allow=allow or ())
-    limit_time(world, timeout)
-    return world
 
 
 def _code(result: LearnResult, comparison: Verification | None, tested: SameWorld | None) -> int:

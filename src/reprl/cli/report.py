@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from reprl.cli import arguments as args
 from reprl.cli.answer import Answer
+from reprl.cli.options import OtherWorld, argument, option
 
 
 def report(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="SOURCE", help="A run folder, an audit or a comparison.", show_default=False),
-    ],
-    second: Annotated[
-        Path | None, typer.Argument(metavar="[SECOND]", help="Another run, to be compared.", show_default=False)
-    ] = None,
+    source: Path = argument("SOURCE", "A run folder, an audit or a comparison."),
+    second: Path | None = argument("[SECOND]", "Another run, to be compared.", None),
     *,
-    out: Annotated[Path, args.option("--out", "-o", help="Where to write the page.", metavar="FILE.html")],
-    env: Annotated[
-        str | None,
-        args.option("--env", help="The environment, for values where no recipe has its id.", metavar="ENV"),
-    ] = None,
-    env_option: args.EnvOptions = None,
-    reward_range: args.RewardRange = None,
-    json: args.Json = False,
+    out: Path = option("Where to write the page.", "-o", default=..., metavar="FILE.html"),
+    other: OtherWorld,
 ) -> Answer:
     """Write a run, two runs, an audit or a comparison as one HTML page that needs no network.
 
@@ -40,8 +26,8 @@ def report(
     from reprl.artifacts.folder import load_run
     from reprl.report import write_report
 
-    place = load_run(source).recipe.environment if env is not None else None
-    written = write_report(source, out, second=second, env=args.open_other(env, place, env_option, reward_range))
+    place = load_run(source).recipe.environment if other.env is not None else None
+    written = write_report(source, out, second=second, env=other.open(place))
     document = {
         "source": str(source),
         "second": None if second is None else str(second),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, Answer
-from reprl.cli.learn import describe_run, effort, idle_cells, run_recipe
+from reprl.cli.learn import describe_run, effort, idle_cells, plan_recipe, run_recipe
+from reprl.cli.options import ENV, SHARED_SEED, Asked, Folder, Work, World, option
 from reprl.cli.outcome import (
     accuracy_words,
     exit_code,
@@ -27,34 +27,15 @@ if TYPE_CHECKING:
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
 
-DataSeeds = Annotated[
-    list[int] | None,
-    args.option("--data-seed", help="Private; give it twice, once for each run, or leave it out.", kind=args.whole),
-]
-
 
 def twice(
-    env: args.Env,
-    horizon: args.Horizon = None,
-    discount: args.Discount = None,
-    reward_range: args.RewardRange = None,
-    epsilon: args.Epsilon = None,
-    epsilon_units: args.EpsilonUnits = None,
-    rho: args.Rho = None,
-    delta: args.Delta = None,
-    access: args.Access = None,
-    rule: args.Rule = None,
-    preference: args.Preference = None,
-    constants: args.Constants = None,
-    scale: args.Scale = None,
-    shared_seed: args.SharedSeed = None,
-    data_seed: DataSeeds = None,
-    option: args.Options = None,
-    env_option: args.EnvOptions = None,
-    max_samples: args.MaxSamples = None,
-    workers: args.Workers = None,
-    timeout: args.Timeout = None,
-    json: args.Json = False,
+    env: str = ENV,
+    *,
+    world: World,
+    asked: Asked,
+    shared_seed: int | None = SHARED_SEED,
+    data_seed: list[int] | None = option("Private; give it twice, once for each run, or leave it out."),
+    work: Work,
 ) -> Answer:
     """Learn twice on independent data with one shared seed: are the policies the same?
 
@@ -65,20 +46,16 @@ def twice(
 
     reprl twice maintenance-v0 --rho 0.05 --access generative
     """
-    given = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "delta": delta, "access": access}
-    given |= {"rule": rule, "preference": preference, "constants": constants, "scale": scale}
     seeds = _two_seeds(data_seed)
-    options = args.learn_options(given, option)
-    place = (env, horizon, env_option, reward_range, options, shared_seed, timeout, discount)
-    world, recipe = args.plan_recipe(*place)
+    opened, recipe = plan_recipe(env, world, asked.options(), shared_seed, work.timeout)
     runs = [
-        run_recipe(recipe, world, None, False, data_seed=seed, max_samples=max_samples, workers=workers, runs=ahead)[0]
+        run_recipe(recipe, opened, Folder(), work, data_seed=seed, runs=ahead)[0]
         for seed, ahead in zip(seeds, (2, 0), strict=True)
     ]
     from reprl.artifacts.verify import compare_policies
     from reprl.lab.baselines import empirical_values, greedy_policy
 
-    comparison = compare_policies(runs[0].policy, runs[1].policy, world)
+    comparison = compare_policies(runs[0].policy, runs[1].policy, opened)
     plain = [greedy_policy(empirical_values(run.counts, run.environment.criterion)) for run in runs]
     greedy = int((plain[0].table != plain[1].table).sum())
     document = {
@@ -88,7 +65,7 @@ def twice(
         "runs": [describe_run(run, None) for run in runs],
     }
     code = exit_code(*runs) if comparison.same else DIFFERENT
-    return Answer(document, lambda console: _show(console, runs, world, comparison, greedy), code)
+    return Answer(document, lambda console: _show(console, runs, opened, comparison, greedy), code)
 
 
 def _two_seeds(given: list[int] | None) -> tuple[int, int]:

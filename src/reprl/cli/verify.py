@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from reprl.cli import arguments as args
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.mdp.criterion import Criterion
+from reprl.cli.options import OtherWorld, argument
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,15 +16,10 @@ if TYPE_CHECKING:
 
 
 def verify(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A run folder, a policy or a receipt.", show_default=False)],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The other one.", show_default=False)],
-    env: Annotated[
-        str | None,
-        args.option("--env", help="The environment, for values where no recipe has its id.", metavar="ENV"),
-    ] = None,
-    env_option: args.EnvOptions = None,
-    reward_range: args.RewardRange = None,
-    json: args.Json = False,
+    a: Path = argument("A", "A run folder, a policy or a receipt."),
+    b: Path = argument("B", "The other one."),
+    *,
+    other: OtherWorld,
 ) -> Answer:
     """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
 
@@ -42,7 +34,7 @@ def verify(
     from reprl.artifacts.verify import compare_policies, find_names, find_world, load_evidence, remarks
 
     sides = (load_evidence(a), load_evidence(b))
-    given = args.open_other(env, _place(sides), env_option, reward_range)
+    given = other.open(_place(sides))
     world, notes = find_world(sides) if given is None else (given, [])
     first, second = (side.policy or side.fingerprint for side in sides)
     comparison = compare_policies(first, second, world, find_names(sides))
@@ -60,6 +52,7 @@ def verify(
 
 def _place(sides: tuple[Evidence, Evidence]) -> Environment | None:
     """What is known of the environment: all that a recipe says, or the horizon of a policy."""
+    from reprl.mdp.criterion import Criterion
     from reprl.sources.environment import Environment
 
     for side in sides:
