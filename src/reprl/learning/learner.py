@@ -268,14 +268,17 @@ class ReprlLearner:
                 model, shared_key, Execution(workers=workers, checkpoint=checkpoint, progress=progress)
             )
         if self.settings.whole:
-            if checkpoint is not None:
-                raise InputError(f"checkpoint must be None for the whole algorithm, got {checkpoint.folder}")
-            how: dict[str, Any] = {"max_samples": self.max_samples, "workers": workers, "progress": progress}
-            return run_full_algorithm(model, shared_key, self.settings, **how)
+            execution, limit = Execution(workers=workers, checkpoint=checkpoint, progress=progress), self.max_samples
+            return run_full_algorithm(model, shared_key, self.settings, max_samples=limit, execution=execution)
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
-        how = {"max_samples": self.max_samples, "workers": workers, "checkpoint": checkpoint, "progress": progress}
+        how: dict[str, Any] = {
+            "max_samples": self.max_samples,
+            "workers": workers,
+            "checkpoint": checkpoint,
+            "progress": progress,
+        }
         return run_episodic(model, shared_key, settings, **how)
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
