@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from reprl.errors import InputError, ReprlError, quote
-from reprl.mdp.catalogue import PREFIX, make
+from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.tabular import TabularMDP
-from reprl.sources.environment import open_environment
+from reprl.sources.environment import make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 
 

@@ -22,12 +22,11 @@ from reprl.learning.practical_parallel import run_generative
 from reprl.learning.protocol import number_within
 from reprl.learning.result import LearnResult, Run
 from reprl.learning.settings import LearnOptions, Settings
-from reprl.mdp.catalogue import truncate
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, check_shared_key, fresh_seed
-from reprl.sources.environment import Environment, describe, fresh_model, open_environment
+from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.opening import unit_of
 from reprl.sources.protocol import check_model

@@ -22,8 +22,8 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.homogeneity import steps_alike
+from reprl.mdp.labels import Labels
 from reprl.mdp.outcomes import step_forward
-from reprl.mdp.tabular import Labels
 from reprl.sources.black_box import play_batch
 from reprl.sources.episodes import walk
 from reprl.sources.optimism import find_unknown
