@@ -141,7 +141,7 @@ class GymnasiumModel:
     arrays: None = None
     """No kernel can play a black box."""
     timeout: float | None = None
-    """Seconds that an episode may take; then a crew plays it in another process. Set by ``learn``."""
+    """Seconds that an episode may take; then a worker pool plays it in another process. Set by ``learn``."""
 
     def __init__(
         self,
