@@ -26,16 +26,7 @@ from reprl.learning.result import LearnResult
 from reprl.mdp.policy import Policy, check_policy
 from reprl.sources.environment import Environment
 from reprl.storage.documents import naming
-from reprl.storage.files import (
-    check_replaceable,
-    fill,
-    make_folders,
-    missing_folders,
-    refusing,
-    remove_folders,
-    sync_folder,
-    try_lock,
-)
+from reprl.storage.files import check_replaceable, fill, made_folder, refusing, sync_folder, try_lock
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,8 +207,8 @@ class FolderWriter:
         run = StoredRun(result.recipe, result.receipt, result.policy)
         texts = (run.recipe.to_json(), run.receipt.to_json(), run.policy.to_json())
         contents = dict(zip(_FILES, (text.encode() for text in texts), strict=False))
-        if result.certificate_data is not None:
-            contents[COUNTS] = result.certificate_data.data.sealed()
+        if result.witness is not None:
+            contents[COUNTS] = result.witness.data.sealed()
         with refusing(f"to {self.directory}"):
             for name, content in contents.items():
                 like = check_replaceable(self.directory / name)
@@ -243,10 +234,8 @@ def open_folder(directory: str | os.PathLike[str], recipe: Recipe, *, force: boo
     locked. Nothing in it changes before ``write``; a folder that was made in vain is removed.
     """
     folder = Path(directory)
-    made = missing_folders(folder)
-    try:
+    with made_folder(folder, f"to {folder}"):
         with refusing(f"to {folder}"):
-            make_folders(folder)
             lock = os.open(folder, os.O_RDONLY)
         try:
             if try_lock(lock) is False:
@@ -257,8 +246,6 @@ def open_folder(directory: str | os.PathLike[str], recipe: Recipe, *, force: boo
                 yield FolderWriter(folder, staging)
         finally:
             os.close(lock)
-    finally:
-        remove_folders(made)
 
 
 @contextmanager

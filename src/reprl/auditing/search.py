@@ -129,9 +129,14 @@ def smallest_budget(
     limit = check_int("limit", limit, low, 2**62)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     tried: dict[int, tuple[Tried, bool, str]] = {}
+    world, (kept, name) = describe(mdp), checkpoint or (None, "")
+    played = 0 if isinstance(mdp, TabularMDP) else EVALUATION
 
     def judge(budget: int) -> tuple[Tried, bool]:
-        runs = _runs(_trial(mdp, make(budget), access, budget, seed), pairs, workers, checkpoint, budget)
+        own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
+        subject = Subject(name="learner", access=access, options={}, call=make(budget))
+        trial = Trial(env=mdp, world=world, subject=subject, seed=own, runs=2, episodes=played)
+        runs = run_keys(trial, pairs, workers, may_stop=True, checkpoint=kept, name=f"{name}{budget}/")
         tried[budget] = point, agrees, _ = _try(mdp, runs, budget, rho)
         if tell is not None:
             tell(point)
@@ -139,14 +144,9 @@ def smallest_budget(
 
     found, failed = _climb(judge, low, limit)
     points, _, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
-    return Search(found, failed, points, _unless_all(errors))
-
-
-def _unless_all(errors: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what went wrong at each budget, unless something did at all of them."""
     if all(errors):
         raise InputError(errors[-1])
-    return errors
+    return Search(found, failed, points, errors)
 
 
 def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> tuple[Tried | None, Tried | None]:
@@ -171,20 +171,6 @@ def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> 
         point, passed = judge(round(math.sqrt(found.budget * failed.budget)))
         found, failed = (point, failed) if passed else (found, point)
     return found, failed
-
-
-def _trial(mdp: TabularMDP | GymnasiumModel, learner: Learner, access: str, budget: int, seed: int) -> Trial:
-    own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
-    subject = Subject(name="learner", access=access, options={}, call=learner)
-    played = 0 if isinstance(mdp, TabularMDP) else EVALUATION
-    return Trial(env=mdp, world=describe(mdp), subject=subject, seed=own, runs=2, episodes=played)
-
-
-def _runs(
-    trial: Trial, pairs: int, workers: int, checkpoint: tuple[Checkpoint, str] | None, budget: int
-) -> Generator[KeyRuns, None, None]:
-    kept, name = checkpoint or (None, "")
-    return run_keys(trial, pairs, workers, may_stop=True, checkpoint=kept, name=f"{name}{budget}/")
 
 
 def _try(

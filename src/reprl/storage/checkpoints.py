@@ -19,15 +19,7 @@ from reprl.errors import DocumentError, InputError, quote
 from reprl.randomness import STREAM_VERSION
 from reprl.storage.documents import canonical, decode, digest, dump, load, plain
 from reprl.storage.fields import ANYTHING, MAPPING, TEXT, Document, read_fields
-from reprl.storage.files import (
-    make_folders,
-    open_output,
-    read_bounded,
-    refusing,
-    remove_folders,
-    try_lock,
-    write_atomic,
-)
+from reprl.storage.files import open_output, read_bounded, refusing, remove_empty, try_lock, write_atomic
 
 WORK = "work.json"
 _HEAD = {"format": "reprl-checkpoint", "version": 1}
@@ -62,7 +54,7 @@ class Checkpoint:
     def _begin(self) -> None:
         """Make the folder ours: lock it, and see or say which work it is of."""
         with refusing(f"to {self.folder}"):
-            make_folders(self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder, os.O_RDONLY)
         try:
             self._claim(self.folder)
@@ -173,9 +165,9 @@ def discard(folder: str | os.PathLike[str]) -> None:
         for shard in place.glob("[0-9a-f][0-9a-f]"):
             for task in (*shard.glob("*.task"), *shard.glob(".*.task.*.part")):
                 task.unlink()
-            remove_folders([shard])
+            remove_empty([shard])
         (place / WORK).unlink()
-        remove_folders([place])
+        remove_empty([place])
 
 
 def _load(place: Path) -> dict[str, Any]:

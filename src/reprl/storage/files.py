@@ -11,8 +11,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from reprl.errors import DocumentError, InputError, OutputError, ReprlError, quote
@@ -44,31 +44,30 @@ def open_output(path: str | os.PathLike[str], *, parents: bool = False) -> Itera
         old file or the new one, and perhaps a locked-by-nobody part beside it, which the next writer clears away.
     """
     target = _path(path)
-    with refusing(str(target)):
-        made = make_folders(target.parent) if parents else []
-        old = check_replaceable(target)
-        _sweep(target)
-        part, handle = _open_part(target, private=old is not None)
-    done = False
-
-    def write(data: bytes) -> Path:
-        nonlocal done
+    with made_folder(target.parent, str(target)) if parents else nullcontext():
         with refusing(str(target)):
-            replaced = check_replaceable(target)
-            fill(handle, data, like=replaced)
-            os.replace(part, target)
-            done = True
-            sync_folder(target.parent)
-        return target
+            old = check_replaceable(target)
+            _sweep(target)
+            part, handle = _open_part(target, private=old is not None)
+        done = False
 
-    try:
-        yield write
-    finally:
-        if not done:
-            with suppress(OSError):
-                os.unlink(part)
-            remove_folders(made)
-        os.close(handle)
+        def write(data: bytes) -> Path:
+            nonlocal done
+            with refusing(str(target)):
+                replaced = check_replaceable(target)
+                fill(handle, data, like=replaced)
+                os.replace(part, target)
+                done = True
+                sync_folder(target.parent)
+            return target
+
+        try:
+            yield write
+        finally:
+            if not done:
+                with suppress(OSError):
+                    os.unlink(part)
+            os.close(handle)
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
@@ -113,22 +112,27 @@ def _keep_mode(handle: int, like: os.stat_result) -> None:
         os.fchmod(handle, mode)
 
 
-def make_folders(folder: Path) -> list[Path]:
-    """Make a folder and those above it that are missing; return the ones made, the uppermost first."""
-    missing = missing_folders(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing
+@contextmanager
+def made_folder(folder: Path, what: str) -> Iterator[None]:
+    """Make a folder and those above it that are missing, and remove again those in which nothing is at the end.
+
+    Args:
+        folder: to be made.
+        what: what cannot be written if it cannot be made.
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]  # known before a signal can come
+    try:
+        with refusing(what):
+            folder.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        remove_empty(missing)
 
 
-def missing_folders(folder: Path) -> list[Path]:
-    """Return which folders would be made: known before, they can be removed whenever a signal comes."""
-    return [place for place in (folder, *folder.parents) if not place.exists()][::-1]
-
-
-def remove_folders(made: list[Path]) -> None:
-    """Remove folders that were made in vain, as far as nothing is in them."""
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders, the innermost first, as far as nothing is in them."""
     with suppress(OSError):
-        for folder in reversed(made):
+        for folder in folders:
             folder.rmdir()
 
 
