@@ -28,11 +28,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.catalogue import make
 from reprl.mdp.tabular import TabularMDP
 from reprl.paper.q_agent import Agent, Schedule, explore_episodes, make_agent, make_schedule, restart
 from reprl.paper.q_explore import explore
 from reprl.paper.runs import RunSettings
+from reprl.sources.environment import make
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.protocol import EpisodeArrays
 

@@ -12,7 +12,7 @@ import reprl
 from reprl.cli.outcome import exit_code, ran_out
 from reprl.mdp.counts import tally
 from reprl.mdp.homogeneity import LEVEL, steps_alike
-from reprl.mdp.tabular import Labels
+from reprl.mdp.labels import Labels
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import play
 from tests.shop import Shop

@@ -15,7 +15,7 @@ import pytest
 import reprl
 from reprl.artifacts.verify import compare_policies
 from reprl.execution.progress import progress_bar
-from reprl.mdp.tabular import Labels
+from reprl.mdp.labels import Labels
 from reprl.report.card import card
 from tests.report_samples import comparison_document
 

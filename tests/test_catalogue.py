@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from reprl.errors import ReprlError
-from reprl.mdp.catalogue import CatalogueId, catalogue, hard_instance, make
+from reprl.mdp.catalogue import CatalogueId, catalogue, hard_instance
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import make
 
 IDS = [entry.id for entry in catalogue()]
 
@@ -95,7 +96,7 @@ def test_horizon_is_taken(id):
 
 def test_golden_digests_in_another_process():
     code = (
-        "import json, sys; from reprl.mdp.catalogue import catalogue, make; "
+        "import json, sys; from reprl.mdp.catalogue import catalogue; from reprl.sources.environment import make; "
         "d = {e.id: make(e.id).digest for e in catalogue()}; "
         "print(json.dumps([d, 'gymnasium' in sys.modules]))"
     )

@@ -18,11 +18,11 @@ from experiments.certificates import measure, present
 from reprl import ReprlError
 from reprl.artifacts.certify import certify_folder, check_certificate
 from reprl.artifacts.receipt import Receipt
-from reprl.assurance.certificate import Witness, make_certificate, witness_of
+from reprl.assurance.certificate import CertificateData, certificate_data_of, make_certificate
 from reprl.assurance.concentration import GRID, SHARES, TOP, levels, mean_radius, psi
-from reprl.assurance.deviation_bounds import bound_spreads
+from reprl.assurance.deviation_bounds import bound_deviations
 from reprl.assurance.margin_ratios import Side, compare_margins
-from reprl.assurance.occupancy_bounds import bound_visits
+from reprl.assurance.occupancy_bounds import bound_occupancy
 from reprl.assurance.tolerances import bound_margin, law_margin, open_actions
 from reprl.assurance.value_bounds import bound_best, bound_policy
 from reprl.assurance.verdict import judge, prepare
@@ -115,7 +115,7 @@ def test_bounds_on_visits_are_those_of_the_plain_loops(fixed_start, calls):
     sample = prepare(data, by_steps=True, fixed_start=fixed_start)
     actions = np.array([[0, 1, 1, 0], [1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 0], [0, 1, 0, 1]])
     level = levels((5, 4, 2), 24, 0.05)
-    found = bound_visits(sample, np.arange(2) == actions[:, :, None], level)
+    found = bound_occupancy(sample, np.arange(2) == actions[:, :, None], level)
     low, high = naive_visits(data, actions, fixed_start, level)
     np.testing.assert_allclose(found.low, low, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.high, high, rtol=1e-3)  # ψ is rounded up where it is tiny
@@ -125,7 +125,7 @@ def visits_missed(number: int, shrink: float) -> tuple[bool, bool]:
     """Whether some visits are below their lower bound, or above their upper one; from the start or on the way."""
     mdp, actions = chain_with_slips(), np.ones((5, 4), dtype=np.int64)
     sample = sample_of(mdp, 2000, number)
-    found = bound_visits(sample, np.arange(2) == actions[:, :, None], levels((5, 4, 2), 24, 0.1, shrink=shrink))
+    found = bound_occupancy(sample, np.arange(2) == actions[:, :, None], levels((5, 4, 2), 24, 0.1, shrink=shrink))
     truth = true_dynamics(mdp).occupancy(actions)
     return bool((truth < found.low - 1e-12).any()), bool((truth > found.high + 1e-12).any())
 
@@ -149,12 +149,12 @@ def misses(number: int, shrink: float) -> bool:
     sample = sample_of(mdp, 400, number)
     level = levels(rule.shape, 24, 0.1, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
-    spreads = bound_spreads(sample, values, level.law)
+    deviations = bound_deviations(sample, values, level.law)
     truth = true_dynamics(mdp)
     gaps = find_gaps(truth, rule.order)
     counts = gaps.spread > 0.0
     actions = weigh_tolerances(truth, gaps, rule.order, rule.tolerances[:1], 0.0).actions[0]
-    visits = bound_visits(sample, np.arange(2) == actions[:, :, None], level)
+    visits = bound_occupancy(sample, np.arange(2) == actions[:, :, None], level)
     occupancy = truth.occupancy(actions)
     worth = bound_policy(sample, np.arange(2) == actions[:, :, None], level.policy, level.worth)
     value = mdp.evaluate(reprl.Policy(actions))
@@ -166,8 +166,8 @@ def misses(number: int, shrink: float) -> bool:
         or (gaps.gap > values.gap_high + tiny).any()
         or (gaps.own < values.own_low - tiny).any()
         or (gaps.own > values.own_high + tiny).any()
-        or (gaps.spread < spreads.low - tiny)[counts].any()
-        or (gaps.spread > spreads.high + tiny)[counts].any()
+        or (gaps.spread < deviations.low - tiny)[counts].any()
+        or (gaps.spread > deviations.high + tiny)[counts].any()
         or (occupancy < visits.low - tiny).any()
         or (occupancy > visits.high + tiny).any()
         or not worth[0] - tiny <= value <= worth[1] + tiny
@@ -212,18 +212,18 @@ def test_a_decided_tolerance_is_as_many_times_firmer_as_ratios_say():
         sample = sample_of(mdp, 10**6, number)
         level = levels(rule.shape, 24, 0.01)
         values = bound_best(sample, level.compare, level.cell, level.spread)
-        spreads = bound_spreads(sample, values, level.law)
+        deviations = bound_deviations(sample, values, level.law)
         sides = []
         for tolerance in rule.tolerances:
             chosen = open_actions(values, rule.order, float(tolerance))
-            visits = bound_visits(sample, chosen, level)
-            margin = bound_margin(values, spreads, visits, chosen, rule.order, float(tolerance), rule.floor)
+            visits = bound_occupancy(sample, chosen, level)
+            margin = bound_margin(values, deviations, visits, chosen, rule.order, float(tolerance), rule.floor)
             sides.append((Side(float(tolerance), chosen, visits, margin.high), (chosen.sum(axis=2) == 1).all()))
         near = 0.0
         for i, (mine, decided) in enumerate(sides):
             for j, (other, _) in enumerate(sides):
                 if decided and i != j:
-                    ratio = compare_margins(values, spreads, rule.order, rule.floor, mine, other)
+                    ratio = compare_margins(values, deviations, rule.order, rule.floor, mine, other)
                     assert ratio <= exact.margin[i] / exact.margin[j] * (1 + 1e-9)
                     near = max(near, ratio / (exact.margin[i] / exact.margin[j]))
         assert near > 0.9
@@ -239,7 +239,10 @@ def test_a_set_of_actions_has_wider_bounds_than_each_of_them():
         assert wide[0] <= low + 1e-9
         assert wide[1] >= high - 1e-9
     level = levels((2, 3, 2), 24, 0.1)
-    loose, tight = bound_visits(sample, every, level), bound_visits(sample, np.arange(2) == actions[:, :, None], level)
+    loose, tight = (
+        bound_occupancy(sample, every, level),
+        bound_occupancy(sample, np.arange(2) == actions[:, :, None], level),
+    )
     assert (loose.low <= tight.low + 1e-9).all()
     assert (loose.high >= tight.high - 1e-9).all()
 
@@ -377,7 +380,7 @@ def test_bad_input_is_named(certified, tmp_path, capsys):
         with pytest.raises(ReprlError, match="delta must"):
             reprl.certify(certified, delta)
     with pytest.raises(ReprlError, match="result must hold its counts to be certified"):
-        reprl.certify(replace(certified, details=certified.details._replace(witness=None)))
+        reprl.certify(replace(certified, details=certified.details._replace(certificate_data=None)))
     with pytest.raises(ReprlError, match=r"result must be what reprl\.learn returns, got 3"):
         reprl.certify(3)  # type: ignore[arg-type]
     drawn = reprl.learn(easy_world(), access="generative", rule="sampled", calls=10, shared_seed=1, data_seed=1)
@@ -402,14 +405,14 @@ def test_bad_input_is_named(certified, tmp_path, capsys):
 
 
 def test_a_witness_cannot_claim_fewer_looks_than_its_size_took(certified):
-    data = certified.witness.data
-    with pytest.raises(ReprlError, match=r"witness round must be at least \d+ for so many calls, got 2"):
-        Witness(data, "calls", 2, True).check()
-    assert witness_of(data, "calls").round == certified.witness.round
-    assert witness_of(data, "log").spends(0.05) == 0.05
-    assert witness_of(data, "calls").spends(0.05) < 0.05
+    data = certified.certificate_data.data
+    with pytest.raises(ReprlError, match=r"certificate data round must be at least \d+ for so many calls, got 2"):
+        CertificateData(data, "calls", 2, True).check()
+    assert certificate_data_of(data, "calls").round == certified.certificate_data.round
+    assert certificate_data_of(data, "log").alpha(0.05) == 0.05
+    assert certificate_data_of(data, "calls").alpha(0.05) < 0.05
     with pytest.raises(ReprlError, match="source must be one of calls, log, episodes; got 'rounds'"):
-        witness_of(data, "rounds")
+        certificate_data_of(data, "rounds")
 
 
 def test_the_command_line_learns_with_a_certificate(tmp_path):
@@ -446,7 +449,7 @@ def test_where_no_action_can_be_the_best_nothing_is_proven():
     sample, level = sample_of(random_world(1), 3000), levels((2, 3, 2), 24, 0.05)
     values = bound_best(sample, level.compare, level.cell, level.spread)
     values.gap_low[:] = 5.0
-    margin = law_margin(sample, values, bound_spreads(sample, values, level.law), 0.1, 0.0, level.law)
+    margin = law_margin(sample, values, bound_deviations(sample, values, level.law), 0.1, 0.0, level.law)
     assert margin.most == CLEAR
     assert np.isinf(margin.cover).all()
 
@@ -462,7 +465,7 @@ def test_a_run_that_is_to_be_certified_pools_nothing_and_takes_no_mask():
     )
     with pytest.raises(ReprlError, match="certify must be False for an environment that masks actions"):
         reprl.learn(masked, access="generative", certify=True)
-    assert reprl.learn(masked, access="generative", shared_seed=1, data_seed=2).witness is None
+    assert reprl.learn(masked, access="generative", shared_seed=1, data_seed=2).certificate_data is None
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
@@ -471,9 +474,9 @@ def test_all_looks_of_a_run_together_spend_at_most_delta(access, monkeypatch):
     spent: list[float] = []
     real = make_certificate
 
-    def listen(rule, witness, seed, delta, **other):
-        spent.append(witness.spends(delta))
-        certificate, _ = real(rule, witness, seed, delta, **other)
+    def listen(rule, certificate_data, seed, delta, **other):
+        spent.append(certificate_data.alpha(delta))
+        certificate, _ = real(rule, certificate_data, seed, delta, **other)
         return certificate._replace(proven=False), None
 
     monkeypatch.setattr("reprl.assurance.stopping.make_certificate", listen)

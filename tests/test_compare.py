@@ -20,8 +20,8 @@ from reprl.auditing.compare import compare, contenders, run_row
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.search import Tried, crossing, smallest_budget
 from reprl.errors import ReprlError
-from reprl.mdp.catalogue import make
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.environment import make
 from reprl.sources.gymnasium.model import make_gymnasium
 
 ROOT = Path(__file__).parent.parent

@@ -234,8 +234,8 @@ def test_bytes_do_not_depend_on_who_plays_and_nobody_opens_twice(tmp_path: Path)
         folder.mkdir()
         model = GymnasiumModel(partial(Noted, folder), 3, reward_range=(0, 1), data_seed=7)
         told: list[tuple[int, int]] = []
-        with WorkerPool(model, workers) as crew:
-            shared = cover(model, no_data(model), 300, crew=crew, progress=lambda *news, told=told: told.append(news))
+        with WorkerPool(model, workers) as pool:
+            shared = cover(model, no_data(model), 300, pool=pool, progress=lambda *news, told=told: told.append(news))
         assert encode(shared) == encode(alone)
         assert model.ledger == first.ledger
         assert told == sorted(told)
@@ -250,12 +250,12 @@ def test_bytes_do_not_depend_on_who_plays_and_nobody_opens_twice(tmp_path: Path)
 def test_what_goes_wrong_is_named_with_its_episode(workers: int) -> None:
     message = r"^reward at step [123] must lie in .*, got 1\.5 \(cover/\d+, episode \d+\)$"
     model = GymnasiumModel(lambda: Faulty("reward"), 3, reward_range=(0, 1), data_seed=1)
-    with WorkerPool(model, workers) as crew, pytest.raises(ReprlError, match=message):
-        cover(model, no_data(model), 2000, crew=crew)
+    with WorkerPool(model, workers) as pool, pytest.raises(ReprlError, match=message):
+        cover(model, no_data(model), 2000, pool=pool)
     assert model.ledger.samples > 100, "what was drawn before is charged"
     model = GymnasiumModel(lambda: Faulty("step"), 3, reward_range=(0, 1), data_seed=1)
-    with WorkerPool(model, workers) as crew, pytest.raises(ZeroDivisionError) as caught:
-        cover(model, no_data(model), 2000, crew=crew)
+    with WorkerPool(model, workers) as pool, pytest.raises(ZeroDivisionError) as caught:
+        cover(model, no_data(model), 2000, pool=pool)
     assert any("cover/" in note and "episode" in note for note in caught.value.__notes__)
 
 
@@ -263,10 +263,10 @@ def test_an_open_environment_is_played_by_this_process_alone() -> None:
     env = Stairs()
     model = GymnasiumModel(env, 3, reward_range=(0, 1), data_seed=1)
     with (
-        WorkerPool(model, 2) as crew,
+        WorkerPool(model, 2) as pool,
         pytest.raises(ReprlError, match=r"^workers must be 1 for an environment that is "),
     ):
-        cover(model, no_data(model), 20, crew=crew)
+        cover(model, no_data(model), 20, pool=pool)
     assert (model.ledger, env.steps) == (Ledger(), 0)
 
 
@@ -285,8 +285,8 @@ def progress(done, total):
         told.append(done)
         print("working", flush=True)
 try:
-    with WorkerPool(model, {workers}) as crew:
-        play(model, np.zeros((4, 17), dtype=np.int64), 2**40, crew=crew, progress=progress)
+    with WorkerPool(model, {workers}) as pool:
+        play(model, np.zeros((4, 17), dtype=np.int64), 2**40, pool=pool, progress=progress)
 except KeyboardInterrupt:
     print("stopped", model.ledger.samples >= model.ledger.episodes > 0, flush=True)
 """

@@ -16,9 +16,10 @@ from reprl.artifacts.folder import StoredRun
 from reprl.auditing.comparison import Comparison
 from reprl.errors import ReprlError, hint
 from reprl.mdp.criterion import Criterion
+from reprl.mdp.environment import ENVIRONMENT
+from reprl.mdp.labels import Labels
 from reprl.mdp.policy import check_policy
-from reprl.mdp.tabular import Labels
-from reprl.sources.environment import ENVIRONMENT, Environment, describe
+from reprl.sources.environment import Environment, describe
 from reprl.storage.documents import decode, plain
 from reprl.storage.fields import read_fields, real
 

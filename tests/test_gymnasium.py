@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from reprl.errors import ReprlError
-from reprl.mdp.catalogue import catalogue, make
+from reprl.mdp.catalogue import catalogue
 from reprl.mdp.counts import Counts, tally
+from reprl.mdp.labels import RewardMap
 from reprl.mdp.spaces import Codec
-from reprl.mdp.tabular import RewardMap, TabularMDP
+from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
+from reprl.sources.environment import make
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, from_gymnasium, to_gymnasium
 

@@ -16,7 +16,7 @@ import reprl
 from reprl.cli.app import main
 from reprl.execution.terminal import LIKE_ASCII
 from reprl.mdp.criterion import Criterion
-from reprl.mdp.tabular import Labels
+from reprl.mdp.labels import Labels
 from reprl.report.listing import policy_listing
 from reprl.report.maps import Maps
 from reprl.report.names import axes, short_names

@@ -9,6 +9,7 @@ import os
 import pickle
 import stat
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reprl
+from reprl.errors import ReprlError
+from reprl.mdp.policy import Policy, TablePolicy, check_policy
 
 TABLES = hnp.arrays(np.int64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 2**31 - 1))
 GOLDEN = {
@@ -247,3 +250,112 @@ def test_loading_a_file_beyond_the_limit_is_refused_unread(tmp_path, monkeypatch
     monkeypatch.setattr("reprl.storage.documents.MAX_BYTES", 10)
     with pytest.raises(reprl.ReprlError, match=r"a file of at most 10 bytes is expected, got \d+\Z"):
         reprl.Policy.load(path)
+
+
+class Threshold(Policy):
+    """A kind of its own: do 1 from a number on."""
+
+    def __init__(self, edge: float) -> None:
+        self.edge = edge
+
+    def act(self, observation: Any, step: int | None = None) -> int:
+        return int(observation >= self.edge + (step or 0))
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(repr(self.edge).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"format": "threshold", "edge": self.edge}
+
+    def disagreement(self, other: Policy, weights: Any = None) -> float:
+        return float(self != other)
+
+
+def test_a_policy_is_an_interface_whose_first_kind_is_a_table() -> None:
+    table, other = Policy([[0, 1]]), Threshold(0.5)
+    assert type(table) is TablePolicy
+    assert isinstance(other, Policy)
+    assert not isinstance(other, TablePolicy)
+    assert (other == Threshold(0.5), other == Threshold(0.6), other == table) == (True, False, False)
+    assert len({other, Threshold(0.5), table}) == 2
+    actions, state = other.predict([0.2, 0.9, 1.7])
+    assert actions.tolist() == [0, 1, 1]
+    actions, state = other.predict([0.2, 0.9, 1.7], state)
+    assert (actions.tolist(), state.tolist() if state is not None else None) == ([0, 0, 1], [2, 2, 2])
+    for read in (lambda: other.table, lambda: other.actions, lambda: other.horizon, lambda: check_policy(other, mdp())):
+        with pytest.raises(ReprlError, match="policy must be a table of actions, got"):
+            read()
+
+
+def mdp() -> Any:
+    return reprl.make("river-swim-v0")
+
+
+def test_predict_is_act_for_many_with_the_step_as_its_state() -> None:
+    draw = np.random.default_rng(1)
+    policy = Policy(draw.integers(0, 9, (3, 5)))
+    seen, state = draw.integers(0, 5, (4, 6)), None
+    for step in range(3):
+        actions, state = policy.predict(seen[step], state)
+        assert actions.tolist() == [policy.act(int(s), step) for s in seen[step]]
+    assert state is not None
+    assert state.tolist() == [3] * 6
+    again = np.array([True, False] * 3)
+    with pytest.raises(ReprlError, match="step must be a whole number from 0 to 2, got 3"):
+        policy.predict(seen[3], state)
+    actions, state = policy.predict(seen[3], [1] * 6, episode_start=again)
+    assert actions.tolist() == [policy.act(int(s), 0 if new else 1) for s, new in zip(seen[3], again, strict=True)]
+    assert state is not None
+    assert state.tolist() == [1, 2] * 3
+    one, after = policy.predict(2)
+    assert one == policy.act(2, 0)
+    assert after is not None
+    assert after.tolist() == [1]
+    with pytest.raises(ReprlError, match="state must hold one step for each of 2 observations"):
+        policy.predict([1, 2], [0])
+
+
+def test_a_policy_that_ignores_the_step_needs_none() -> None:
+    for policy in (Policy([2, 0, 1]), Policy([[2, 0, 1]] * 4)):
+        assert policy.ignores_step
+        assert [policy.act(s) for s in range(3)] == [2, 0, 1]
+        assert policy.act(np.array([0, 2, 2])).tolist() == [2, 1, 1]
+        actions, state = policy.predict(np.array([2, 2, 0]))
+        assert (actions.tolist(), state) == ([1, 1, 2], None)
+    stepwise = Policy([[0, 1], [1, 0]])
+    assert not stepwise.ignores_step
+    with pytest.raises(ReprlError, match="step must be"):
+        stepwise.act(0)
+    with pytest.raises(ReprlError, match="step must be"):
+        Policy([[2, 0, 1]] * 4).act(0, 4)
+    with pytest.raises(ReprlError, match="observation must be"):
+        stepwise.act(np.array([0, 2]), 1)
+
+
+def test_numpy_reads_a_policy_as_its_actions() -> None:
+    policy = Policy([[0, 1], [1, 0]])
+    assert np.asarray(policy).tolist() == policy.actions.tolist()
+    assert np.asarray(policy, dtype=float).dtype == np.float64
+    assert np.asarray(Policy([3, 1])).tolist() == [3, 1]
+    copy = np.array(policy)
+    copy[0, 0] = 9
+    assert policy.actions[0, 0] == 0
+
+
+def test_disagreement_is_a_share_of_cells_or_of_their_weights() -> None:
+    one, two = Policy([[0, 1, 2], [0, 0, 0]]), Policy([[0, 1, 1], [0, 2, 0]])
+    assert one.disagreement(one) == 0.0
+    assert one.disagreement(two) == two.disagreement(one) == pytest.approx(2 / 6)
+    assert one.differs(two).tolist() == [[False, False, True], [False, True, False]]
+    weights = np.array([[1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])
+    assert one.disagreement(two, weights) == pytest.approx(4 / 8)
+    assert one.disagreement(two, [0.0, 1.0, 0.0]) == pytest.approx(1 / 2)
+    row = Policy([0, 1, 1])
+    assert row.disagreement(two) == two.disagreement(row) == pytest.approx(2 / 6)
+    assert row.disagreement(row, [1.0, 1.0, 1.0]) == 0.0
+    for bad in (np.ones((3, 3)), np.ones(2), -np.ones((2, 3)), np.zeros((2, 3)), "x"):
+        with pytest.raises(ReprlError, match="weights"):
+            one.disagreement(two, bad)
+    with pytest.raises(ReprlError, match="one shape to be compared"):
+        one.disagreement(Policy([[0, 1, 2]] * 3))

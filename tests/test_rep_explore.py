@@ -16,6 +16,7 @@ import reprl
 from reprl.coupling.correlated import disagreement_bound
 from reprl.coupling.spec import JOINT, METHODS, PRODUCT, CouplingSpec
 from reprl.errors import ReprlError
+from reprl.execution.settings import Execution
 from reprl.mdp.counts import Counts
 from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.tiers import Tiers
@@ -46,9 +47,9 @@ def model(seed: int = 1) -> EpisodicModel:
 
 def rep_explore(key: SharedKey, one: EpisodicModel, stages: tuple[Stage, ...], **options: Any) -> Explored:
     """Both steps, one after the other."""
-    more = {name: options[name] for name in ("workers", "progress") if name in options}
-    found = find_partition(key, one, stages, **{"coupling": JOINT, **options})
-    return collect_data(found, one, stages, **more)
+    coupling = options.pop("coupling", JOINT)
+    found = find_partition(key, one, stages, coupling=coupling, execution=Execution(**options))
+    return collect_data(found, one, stages, execution=Execution(**options))
 
 
 # Wiring.

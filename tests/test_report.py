@@ -15,7 +15,7 @@ import pytest
 import reprl
 from reprl.learning.result import CanonicalDetails
 from reprl.mdp.criterion import Criterion
-from reprl.mdp.tabular import Labels
+from reprl.mdp.labels import Labels
 from reprl.report import write_report
 from reprl.report.charts import Axis
 from reprl.report.names import short_names

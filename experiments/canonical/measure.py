@@ -30,10 +30,10 @@ from reprl.assurance.rehearsal import Answer, Rehearsal, rehearse
 from reprl.auditing.compare import Contender, contenders, run_row
 from reprl.canonical.choice import Choice, Rule, choose, make_rule, with_key
 from reprl.canonical.gaps import find_gaps
-from reprl.mdp.catalogue import make
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw, true_dynamics
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.environment import make
 from reprl.sources.parallel import GenerativeModel
 from tests.shop import Shop
 

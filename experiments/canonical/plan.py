@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from experiments.canonical.last import LAST, SMALLER
 from experiments.canonical.worlds import BY_EPISODES, HELD_OUT, TINY
-from reprl.mdp.catalogue import catalogue, make
+from reprl.mdp.catalogue import catalogue
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import make
 from tests.shop import Shop
 
 EPSILON, RHO = 0.3, 0.1

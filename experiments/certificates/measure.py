@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from experiments.certificates import plan
-from reprl.assurance.certificate import HALFWAY, make_certificate, witness_of
+from reprl.assurance.certificate import HALFWAY, certificate_data_of, make_certificate
 from reprl.assurance.verdict import judge, prepare
 from reprl.canonical.choice import Rule, choose, follow, make_rule
 from reprl.learning.learner import learn
@@ -30,8 +30,8 @@ def _certify(mdp: TabularMDP, shared_seed: int, data_seed: int) -> tuple[int, Po
     data = None
     for size in doubling(HALFWAY, plan.MOST, HALFWAY):
         data = call(model, size) if data is None else data + call(model, size - int(data.starts.sum()))
-        witness = witness_of(data, "calls", fixed_start=bool(mdp.fixed_start))
-        certificate, policy = make_certificate(rule, witness, shared_seed, plan.DELTA)
+        certificate_data = certificate_data_of(data, "calls", fixed_start=bool(mdp.fixed_start))
+        certificate, policy = make_certificate(rule, certificate_data, shared_seed, plan.DELTA)
         if certificate.proven:
             return size, policy, certificate.loss
     return 0, None, 0.0

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from reprl.mdp.catalogue import catalogue, make
+from reprl.mdp.catalogue import catalogue
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import make
 
 EPSILON, DELTA = 0.3, 0.05
 SEED = 20261115

@@ -15,8 +15,8 @@ import numpy as np
 from experiments.runner import Experiment, Job
 from reprl.auditing.evidence import exact_interval
 from reprl.learning.learner import learn
-from reprl.mdp.catalogue import make
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import make
 
 SEED, EPSILON, RHO = 20261116, 0.3, 0.1
 WORLDS: dict[str, tuple[str, float]] = {

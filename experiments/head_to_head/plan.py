@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from reprl.auditing.compare import Contender, contenders
-from reprl.mdp.catalogue import hard_instance, make
+from reprl.mdp.catalogue import hard_instance
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import make
 
 EPSILON, RHO = 0.3, 0.1
 HORIZON = 3

@@ -21,9 +21,9 @@ from experiments.runner import Experiment, Job
 from reprl.learning.learner import learn
 from reprl.learning.logged import learn_log
 from reprl.learning.result import LearnResult
-from reprl.mdp.catalogue import make
 from reprl.mdp.icu import ENDS, LEVELS, Numbers, read_numbers
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import make
 
 SEED, HORIZON, EPSILON, RHO = 2024, 20, 0.15, 0.1
 LIMITS = {"parallel": 2 * 10**9, "episodes": 2 * 10**7}

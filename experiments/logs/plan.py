@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.catalogue import make
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import make
 
 EPSILON, RHO = 0.3, 0.1
 SEED = 20261115

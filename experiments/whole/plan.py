@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from reprl.mdp.catalogue import make
-from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.labels import Labels
+from reprl.mdp.tabular import TabularMDP
+from reprl.sources.environment import make
 
 EPSILON, RHO, DELTA = 0.5, 0.1, 0.1
 SCALE = 0.05

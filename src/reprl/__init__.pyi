@@ -47,15 +47,15 @@ from .learning.logged import learn_log as learn_log
 from .learning.result import LearnResult as LearnResult
 from .learning.settings import Settings as Settings
 from .mdp.catalogue import catalogue as catalogue
-from .mdp.catalogue import make as make
 from .mdp.counts import Counts as Counts
+from .mdp.labels import Labels as Labels
 from .mdp.policy import Policy as Policy
-from .mdp.tabular import Labels as Labels
 from .mdp.tabular import TabularMDP as TabularMDP
 from .paper.rep_var_bandit import best_arm as best_arm
 from .paper.rep_var_bandit import multi_best_arm as multi_best_arm
 from .randomness import SharedKey as SharedKey
 from .report.write import write_report as write_report
+from .sources.environment import make as make
 from .sources.episodes import EpisodicModel as EpisodicModel
 from .sources.gymnasium.model import GymnasiumModel as GymnasiumModel
 from .sources.gymnasium.model import from_gymnasium as from_gymnasium

@@ -10,16 +10,9 @@ import numpy as np
 from reprl.artifacts.choices import certificate_document
 from reprl.artifacts.folder import COUNTS, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
-from reprl.assurance.certificate import (
-    Certificate,
-    Witness,
-    certified_delta,
-    check_apart,
-    make_certificate,
-    rule_of,
-    witness_of,
-)
-from reprl.errors import DocumentError, InputError, check_probability
+from reprl.assurance.certificate import Certificate, CertificateData, certificate_data_of
+from reprl.errors import DocumentError, InputError
+from reprl.learning.certification import certify_run, check_apart
 from reprl.mdp.dynamics import Data
 
 
@@ -36,23 +29,17 @@ def certify_folder(directory: str | os.PathLike[str], delta: float | None = None
         raise InputError(f"{directory} must hold a run of the rule 'canonical' to be certified, got {settings.rule!r}")
     run.recipe.environment.criterion.require_horizon(f"{directory} must hold a run with a horizon to be certified")
     check_apart(settings, str(directory))
-    witness = _witness(Path(directory), run)
+    certificate_data = _certificate_data(Path(directory), run)
     told = run.receipt.certified
-    if delta is None:
-        delta = certified_delta(settings) if told is None else told.certificate.delta
-    check_probability("delta", delta)
+    if delta is None and told is not None:
+        delta = told.certificate.delta
     chosen = run.receipt.choice
     followed = (chosen.kind, chosen.candidate) if chosen is not None and chosen.followed else None
-    shape = witness.data.counts.outcomes.shape
-    rule = rule_of(shape, run.recipe.shared_seed, settings.epsilon, settings.preference, followed)
-    samples = run.receipt.samples
-    certificate, policy = make_certificate(rule, witness, run.recipe.shared_seed, delta, samples=samples)
-    if certificate.proven and policy != run.policy:
-        return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
-    return certificate
+    given = settings, certificate_data, run.recipe.shared_seed, run.policy
+    return certify_run(*given, delta, followed=followed, samples=run.receipt.samples)
 
 
-def _witness(folder: Path, run: StoredRun) -> Witness:
+def _certificate_data(folder: Path, run: StoredRun) -> CertificateData:
     """Return the data of a folder, if they are its run's."""
     path = find_file(folder, COUNTS)
     if not path.is_file():
@@ -65,12 +52,12 @@ def _witness(folder: Path, run: StoredRun) -> Witness:
                 f"{path} must be the receipt's data, with SHA-256 {told.data[:12]}…, got {data.digest[:12]}…"
             )
         found = told.certificate
-        return Witness(data, found.source, found.round, found.fixed_start)
+        return CertificateData(data, found.source, found.round, found.fixed_start)
     visits = data.counts.visits.sum(axis=2)
     if visits.shape != run.receipt.visits.shape or not np.array_equal(visits, run.receipt.visits):
         raise DocumentError(f"{path} must be the counts of this run, with the visits in its receipt; got others")
     source = "calls" if run.recipe.settings.access == "generative" else "episodes"
-    return witness_of(data, source)
+    return certificate_data_of(data, source)
 
 
 def check_certificate(

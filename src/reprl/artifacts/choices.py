@@ -9,10 +9,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.certificate import SOURCES, Certificate, Witness, make_certificate, rule_of
+from reprl.assurance.certificate import SOURCES, Certificate, CertificateData, make_certificate
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import KINDS, candidates_of, make_rule
 from reprl.errors import DocumentError, quote
+from reprl.learning.certification import rule_of
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import Criterion
@@ -164,9 +165,9 @@ class Certified(NamedTuple):
     @staticmethod
     def of(run: Run) -> Certified | None:
         """Return that of a run; None where nobody asked for a proof."""
-        if run.certificate is None or run.witness is None:
+        if run.certificate is None or run.certificate_data is None:
             return None
-        return Certified(run.certificate, run.witness.data.digest)
+        return Certified(run.certificate, run.certificate_data.data.digest)
 
     def check(self, data: Data) -> Certificate:
         """Compute the certificate again from data and return it; refuse data that it was not made from."""
@@ -176,8 +177,8 @@ class Certified(NamedTuple):
             )
         told = self.certificate
         rule = rule_of(data.counts.outcomes.shape, told.shared_seed, told.epsilon, told.preference, told.followed)
-        witness = Witness(data, told.source, told.round, told.fixed_start)
-        return make_certificate(rule, witness, told.shared_seed, told.delta)[0]
+        certificate_data = CertificateData(data, told.source, told.round, told.fixed_start)
+        return make_certificate(rule, certificate_data, told.shared_seed, told.delta)[0]
 
 
 def _or_infinite(sign: Callable[[Any], float]) -> Kind:

@@ -207,8 +207,8 @@ class FolderWriter:
         run = StoredRun(result.recipe, result.receipt, result.policy)
         texts = (run.recipe.to_json(), run.receipt.to_json(), run.policy.to_json())
         contents = dict(zip(_FILES, (text.encode() for text in texts), strict=False))
-        if result.witness is not None:
-            contents[COUNTS] = result.witness.data.sealed()
+        if result.certificate_data is not None:
+            contents[COUNTS] = result.certificate_data.data.sealed()
         with refusing(f"to {self.directory}"):
             for name, content in contents.items():
                 like = check_replaceable(self.directory / name)

@@ -22,11 +22,10 @@ from reprl.guarantee import Guarantee
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import RULES
 from reprl.mdp.counts import Counts
+from reprl.mdp.labels import Labels, label_fields, printable_labels
 from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import Labels
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
-from reprl.sources.environment import label_fields, printable_labels
 from reprl.storage import fields as f
 from reprl.storage.documents import digest, load, naming, pretty
 from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields

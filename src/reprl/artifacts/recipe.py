@@ -19,12 +19,14 @@ from reprl.learning.learner import learn
 from reprl.learning.logged import learn_spec
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import Settings
-from reprl.mdp.catalogue import PREFIX, make
+from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.criterion import MOST
-from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.environment import SIZES, environment_kind
+from reprl.mdp.labels import Labels
+from reprl.mdp.tabular import TabularMDP
 from reprl.paper.constants import DEFAULT_SCALE
 from reprl.randomness import STREAM_VERSION
-from reprl.sources.environment import SIZES, Environment, describe, environment_kind
+from reprl.sources.environment import Environment, describe, make
 from reprl.sources.gymnasium.model import would_import
 from reprl.sources.logs.spec import ID, LogSpec
 from reprl.storage import fields as f

@@ -17,8 +17,9 @@ from reprl.errors import DocumentError, InputError, ReprlError, quote
 from reprl.execution.terminal import open_card
 from reprl.learning.result import LearnResult
 from reprl.mdp.catalogue import PREFIX
+from reprl.mdp.labels import Labels
 from reprl.mdp.policy import Policy
-from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import describe
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.documents import decode, stated_format
@@ -262,7 +263,7 @@ def compare_policies(
     if isinstance(a, Policy) and isinstance(b, Policy):  # tables: others have no cells to name
         shapes = ((a.horizon, a.n_states), (b.horizon, b.n_states))
         if shapes[0] == shapes[1]:
-            where = np.argwhere(a.table != b.table)
+            where = np.argwhere(a.differs(b))
             different = len(where)
             first = tuple(
                 CellDifference(int(h), int(s), (int(a.table[h, s]), int(b.table[h, s]))) for h, s in where[:FIRST]

@@ -1,4 +1,4 @@
-"""Certificates: what one run's own data prove, whoever gathered them."""
+"""Certificates: what one run's own data prove."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from reprl.assurance.concentration import GRID
-from reprl.assurance.verdict import Verdict, judge, prepare
-from reprl.canonical.choice import Rule, follow, make_rule
-from reprl.errors import DocumentError, InputError, check_choice, check_int, check_probability, quote
-from reprl.learning.settings import Settings
+from reprl.assurance.verdict import Verdict, judge, no_proof, prepare
+from reprl.canonical.choice import Rule
+from reprl.errors import DocumentError, check_choice, check_int, check_probability, quote
 from reprl.mdp.counts import Counts
-from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data
 from reprl.mdp.policy import Policy
-from reprl.randomness import SharedKey
 from reprl.sources.source import FIRST, doubling
 
 SOURCES = {
@@ -27,11 +24,11 @@ SOURCES = {
 }
 """Where data come from, and the confidence statements that go with it (docs/proofs/certificate.md §1)."""
 SKIPPED = 6
-"""Rounds without a look: they are too small to prove anything."""
+"""Rounds without an interim analysis: they are too small to prove anything."""
 HALFWAY = FIRST << SKIPPED
-"""Parallel calls from which on a run that is to be certified also looks half way between two doublings."""
+"""Parallel calls from which on a run that is to be certified is also analysed half way between two doublings."""
 EVEN = 16
-"""Looks that spend the same."""
+"""Interim analyses that use the same share of δ."""
 LATER = 0.2
 """Share of δ for those after them."""
 CONFIDENCE = f"Fan's inequality, {GRID} rates, both sides"
@@ -39,45 +36,49 @@ FURTHEST = 24
 """Doublings of the data that a forecast tries."""
 
 
-class Witness(NamedTuple):
+class CertificateData(NamedTuple):
     """Data that a certificate can be made from, with what must be known of them."""
 
     data: Data
     source: str
     """One of SOURCES."""
     round: int
-    """Of the run, from 1: how often it may have looked before."""
+    """Of the run, from 1: there is at most one interim analysis in each."""
     fixed_start: bool
     """Whether the environment says that every episode begins in one state; otherwise the start is estimated too."""
 
-    def kept(self) -> Witness | None:
-        """Return the witness if a proof could be made of it: none covers masks."""
+    def kept(self) -> CertificateData | None:
+        """Return the data if a proof could be made of them: none covers masks."""
         return self if self.data.allowed is None else None
 
-    def check(self) -> Witness:
-        """Return the witness if its round can be true."""
-        check_choice("witness source", self.source, tuple(SOURCES))
-        check_int("witness round", self.round, 1, 2**16)
+    def check(self) -> CertificateData:
+        """Return the data if their round can be true."""
+        check_choice("certificate data source", self.source, tuple(SOURCES))
+        check_int("certificate data round", self.round, 1, 2**16)
         if self.fixed_start and np.count_nonzero(self.data.starts) != 1:
-            raise DocumentError(f"witness starts must be in one state if that is known, got {quote(self.data.starts)}")
+            raise DocumentError(
+                f"certificate data starts must be in one state if that is known, got {quote(self.data.starts)}"
+            )
         least = _least_round(self.data, self.source)
         if self.round < least:
-            raise DocumentError(f"witness round must be at least {least} for so many {self.source}, got {self.round}")
+            raise DocumentError(
+                f"certificate data round must be at least {least} for so many {self.source}, got {self.round}"
+            )
         return self
 
-    def spends(self, delta: float) -> float:
-        """Return what this look may spend of δ: all looks of a run together spend no more than it."""
+    def alpha(self, delta: float) -> float:
+        """Return the share of δ that this interim analysis may use: those of all analyses add up to at most δ."""
         if self.source in ("log", "episodes"):  # there is but one
             return delta
-        look = self.round - SKIPPED
-        if look <= 0:
+        analysis = self.round - SKIPPED
+        if analysis <= 0:
             return 0.0
-        later = look - EVEN
+        later = analysis - EVEN
         return delta * ((1.0 - LATER) / EVEN if later <= 0 else LATER / (later * (later + 1)))
 
 
-def witness_of(data: Data, source: str, *, fixed_start: bool = False) -> Witness:
-    """Return data as a witness of the round that their size says.
+def certificate_data_of(data: Data, source: str, *, fixed_start: bool = False) -> CertificateData:
+    """Return certificate data of the round that their size says.
 
     Args:
         data: all of a run's for "calls" and "episodes", a whole log for "log".
@@ -85,11 +86,11 @@ def witness_of(data: Data, source: str, *, fixed_start: bool = False) -> Witness
         fixed_start: whether the environment says that the start is one state.
     """
     check_choice("source", source, tuple(name for name in SOURCES if name != "rounds"))
-    return Witness(data, source, _least_round(data, source), fixed_start).check()
+    return CertificateData(data, source, _least_round(data, source), fixed_start).check()
 
 
 def _least_round(data: Data, source: str) -> int:
-    """The first round that can have so many data; of parallel calls, as if every look had been taken."""
+    """The first round that can have so many data; of parallel calls, as if every analysis had been made."""
     size = int(data.starts.sum())
     if source == "calls":
         return len(list(doubling(FIRST, size, HALFWAY)))
@@ -106,7 +107,7 @@ class Certificate(NamedTuple):
     """Whether the policy below is f(ξ, M) and loses at most `loss`, with probability 1 − δ over the data."""
     delta: float
     spent: float
-    """What this look spends of δ; the other looks have the rest."""
+    """The share of δ that this interim analysis uses; the others have the rest."""
     source: str
     """Where the data came from: one of SOURCES."""
     round: int
@@ -128,7 +129,7 @@ class Certificate(NamedTuple):
     margin: float
     """Its proven margin."""
     tightest: tuple[int, int, int] | None
-    """The comparison (h, s, a) that it is of."""
+    """The comparison (h, s, a) that attains it."""
     reason: str
     """What is missing; empty if proven."""
     undecided: tuple[tuple[int, int], ...]
@@ -146,32 +147,32 @@ class Certificate(NamedTuple):
 
 
 def make_certificate(
-    rule: Rule, witness: Witness, shared_seed: int, delta: float, *, samples: int | None = None
+    rule: Rule, given: CertificateData, shared_seed: int, delta: float, *, samples: int | None = None
 ) -> tuple[Certificate, Policy | None]:
     """Say what data prove, and of which policy.
 
     Args:
-        rule: f(ξ, ·), as ``rule_of`` makes it.
-        witness: the data.
+        rule: f(ξ, ·), without steady candidates.
+        given: the data.
         shared_seed: ξ, for the record.
-        delta: probability of a false certificate, all looks together.
+        delta: probability of a false certificate, all interim analyses together.
         samples: what the data cost, for a forecast of how many more it would take; None for no forecast.
 
     Guarantee:
         A pure function of its arguments. docs/proofs/certificate.md.
     """
     check_probability("delta", delta)
-    spent = witness.check().spends(delta)
-    verdict = _judge(rule, witness, spent)
-    more = 0 if verdict.proven else None if samples is None else _forecast(rule, witness, delta, samples)
+    spent = given.check().alpha(delta)
+    verdict = _judge(rule, given, spent)
+    more = 0 if verdict.proven else None if samples is None else _forecast(rule, given, delta, samples)
     known = verdict.policy is not None
     certificate = Certificate(
         proven=verdict.proven,
         delta=delta,
         spent=spent,
-        source=witness.source,
-        round=witness.round,
-        fixed_start=witness.fixed_start,
+        source=given.source,
+        round=given.round,
+        fixed_start=given.fixed_start,
         shared_seed=shared_seed,
         epsilon=rule.epsilon,
         preference=rule.preference,
@@ -190,29 +191,6 @@ def make_certificate(
     return certificate, verdict.policy
 
 
-def rule_of(
-    shape: tuple[int, int, int],
-    shared_seed: int,
-    epsilon: float,
-    preference: str | tuple[int | str, ...] | None,
-    followed: tuple[str, int] | None = None,
-) -> Rule:
-    """Return f(ξ, ·), or the one candidate of it that a run has followed."""
-    settings = Settings(epsilon=epsilon, preference=preference).numbered((), shape[2])
-    Criterion(shape[0]).check_epsilon(settings.epsilon)
-    rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=epsilon, preference=settings.preference)
-    return rule if followed is None else follow(rule, *followed)
-
-
-def check_apart(settings: Settings, name: str) -> None:
-    """Refuse a run that pooled its steps: its rule has steady candidates, which no certificate covers."""
-    if settings.stationary:
-        raise InputError(
-            f"{name} must have kept its steps apart to be certified (certify=True, or stationary=False), got a run "
-            "that pooled them"
-        )
-
-
 def followed_by(rule: Rule) -> tuple[str, int] | None:
     """Return the candidate that is all that a rule has; None for a whole one."""
     if rule.tolerances.size and rule.widths.size:
@@ -221,33 +199,26 @@ def followed_by(rule: Rule) -> tuple[str, int] | None:
     return (kind, rule.first)
 
 
-def _judge(rule: Rule, witness: Witness, spent: float) -> Verdict:
+def _judge(rule: Rule, given: CertificateData, spent: float) -> Verdict:
     if spent <= 0.0:
-        reason = f"a run looks at its data from round {SKIPPED + 1} on, and this is round {witness.round}"
-        return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, -1, 0.0, None, [])
+        return no_proof(f"a run looks at its data from round {SKIPPED + 1} on, and this is round {given.round}")
     if not rule.tolerances.size:
-        reason = "the candidate draws from laws, which this proof does not cover"
-        return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, -1, 0.0, None, [])
-    by_steps = witness.source != "episodes"
-    return judge(rule, prepare(witness.data, by_steps=by_steps, fixed_start=witness.fixed_start), spent)
+        return no_proof("the candidate draws from laws, which this proof does not cover")
+    by_steps = given.source != "episodes"
+    return judge(rule, prepare(given.data, by_steps=by_steps, fixed_start=given.fixed_start), spent)
 
 
-def _forecast(rule: Rule, witness: Witness, delta: float, samples: int) -> int | None:
+def _forecast(rule: Rule, given: CertificateData, delta: float, samples: int) -> int | None:
     """Return how many more samples would do, if frequencies stay what they are."""
     for doublings in range(1, FURTHEST + 1):
         factor = 1 << doublings
-        if int(witness.data.starts.sum()) * factor >= 2**60 or int(witness.data.counts.visits.max()) * factor >= 2**60:
+        if int(given.data.starts.sum()) * factor >= 2**60 or int(given.data.counts.visits.max()) * factor >= 2**60:
             return None
-        counts = Counts(witness.data.counts.outcomes, witness.data.counts.hits * factor)
-        data = Data(counts, witness.data.starts * factor)
-        number = max(witness.round + doublings, _least_round(data, witness.source))
-        later = Witness(data, witness.source, number, witness.fixed_start)
-        spent = later.spends(delta)
+        counts = Counts(given.data.counts.outcomes, given.data.counts.hits * factor)
+        data = Data(counts, given.data.starts * factor)
+        number = max(given.round + doublings, _least_round(data, given.source))
+        later = CertificateData(data, given.source, number, given.fixed_start)
+        spent = later.alpha(delta)
         if _judge(rule, later, spent).proven:
             return samples * (factor - 1)
     return None
-
-
-def certified_delta(settings: Settings) -> float:
-    """Return the δ of a certificate that keeps both promises: accuracy with δ, and agreement of two with ρ = 2δ."""
-    return min(settings.delta, settings.rho / 2.0)

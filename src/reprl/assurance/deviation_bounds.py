@@ -1,4 +1,4 @@
-"""Spreads: intervals for the rulers that the rule measures distances with (docs/proofs/canonical.md §3).
+"""Standard-deviation bounds: intervals for what the rule divides distances by (docs/proofs/canonical.md §3).
 
 They are made of variances, for which ``values`` has intervals, and of transition probabilities, each of which has its
 own (docs/proofs/certificate.md §4).
@@ -10,30 +10,19 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reprl.assurance.concentration import share_radius
-from reprl.assurance.confidence import Sample, Values
+from reprl.assurance.confidence import Floats, Sample, Values
 from reprl.kernels import njit
 
-Floats = NDArray[np.float64]
 
-
-class Spreads(NamedTuple):
+class DeviationBounds(NamedTuple):
     """Bounds on the spread of each gap, whichever plausible action is the best one."""
 
     low: Floats
     """(H, S, A)."""
     high: Floats
     """(H, S, A)."""
-
-
-def bound_spreads(sample: Sample, values: Values, level: float) -> Spreads:
-    """Bound the spreads of all gaps."""
-    shape = sample.dynamics.outcomes.shape
-    out = Spreads(np.zeros(shape), np.zeros(shape))
-    _spread(sample, values, level, out)
-    return out
 
 
 @njit(cache=True, nogil=True)
@@ -71,9 +60,10 @@ def _mean(law: Floats, error: Floats, low: Floats, high: Floats, tried: bool) ->
 
 
 @njit(cache=True, nogil=True)
-def _spread(sample: Sample, values: Values, level: float, out: Spreads) -> None:
-    """Fill out from the last step back; low and high are bounds on the deviation of V*, (S,)."""
+def bound_deviations(sample: Sample, values: Values, level: float) -> DeviationBounds:
+    """Bound the deviations of all gaps, from the last step back; low and high are bounds on that of V*, (S,)."""
     outcomes = sample.dynamics.outcomes
+    out = DeviationBounds(np.zeros(values.plausible.shape), np.zeros(values.plausible.shape))
     n_states, n_actions = outcomes.n_states, outcomes.n_actions
     low, high = np.zeros(n_states), np.zeros(n_states)
     below, above = np.zeros(n_states), np.zeros(n_states)
@@ -109,3 +99,4 @@ def _spread(sample: Sample, values: Values, level: float, out: Spreads) -> None:
                     out.low[h, s, a] = 0.0
         low[:] = below
         high[:] = above
+    return out

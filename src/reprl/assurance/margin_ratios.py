@@ -1,6 +1,6 @@
-"""Ratios: how many times firmer one candidate is than another, at least, whatever the spreads are.
+"""Ratios: how many times firmer one candidate is than another, at least, whatever the deviations are.
 
-Margins are smallest distances over spreads, and with few samples spreads are known to a factor of three only. Two
+Margins are smallest distances over deviations, and with few samples deviations are known to a factor of three only. Two
 candidates that make the same comparison divide by the same spread, so that their ratio is one of distances alone, of
 which far more is known (docs/proofs/certificate.md §6).
 """
@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.assurance.concentration import ROUND
-from reprl.assurance.confidence import Values
-from reprl.assurance.deviation_bounds import Spreads
-from reprl.assurance.occupancy_bounds import Visits
+from reprl.assurance.confidence import Floats, Values
+from reprl.assurance.deviation_bounds import DeviationBounds
+from reprl.assurance.occupancy_bounds import OccupancyBounds
 from reprl.canonical.preferred import CLEAR
 from reprl.kernels import njit
-
-Floats = NDArray[np.float64]
 
 
 class Side(NamedTuple):
@@ -29,14 +27,14 @@ class Side(NamedTuple):
     tolerance: float
     chosen: NDArray[np.bool_]
     """(H, S, A): open actions."""
-    visits: Visits
+    visits: OccupancyBounds
     high: float
     """Upper bound on its margin."""
 
 
 @njit(cache=True, nogil=True)
 def compare_margins(
-    values: Values, spreads: Spreads, order: NDArray[np.int64], floor: float, decided: Side, other: Side
+    values: Values, deviations: DeviationBounds, order: NDArray[np.int64], floor: float, decided: Side, other: Side
 ) -> float:
     """Return how many times the other's margin a decided tolerance's margin is, at least."""
     ratio = CLEAR / other.high if other.high > 0.0 else math.inf
@@ -47,14 +45,14 @@ def compare_margins(
             shared = other.visits.low[h, s] >= floor + ROUND
             for best in range(order.size):
                 if values.plausible[h, s, best]:
-                    ratio = min(ratio, _cell_ratio(values, spreads, order, decided, other, h, s, best, shared))
+                    ratio = min(ratio, _cell_ratio(values, deviations, order, decided, other, h, s, best, shared))
     return ratio
 
 
 @njit(cache=True, nogil=True)
 def _cell_ratio(
     values: Values,
-    spreads: Spreads,
+    deviations: DeviationBounds,
     order: NDArray[np.int64],
     decided: Side,
     other: Side,
@@ -74,11 +72,11 @@ def _cell_ratio(
     for i in range(order.size):
         a = order[i]
         chosen = decided.chosen[h, s, a]
-        if a != best and spreads.high[h, s, a] > 0.0:
+        if a != best and deviations.high[h, s, a] > 0.0:
             sign = 1.0 if chosen else -1.0
             least, most = sign * (mine - low[a]), sign * (mine - high[a])
             share = min(_divide(least, abs(low[a] - its)), _divide(most, abs(high[a] - its))) if sure else 0.0
-            ratio = min(ratio, max(share, _divide(min(least, most) / spreads.high[h, s, a], other.high)))
+            ratio = min(ratio, max(share, _divide(min(least, most) / deviations.high[h, s, a], other.high)))
         if other.chosen[h, s, a]:
             sure = sure and a == best
         if not chosen:
@@ -88,9 +86,9 @@ def _cell_ratio(
         mine, its = -mine, -its  # beyond the best action distances are gap + tolerance
         for k in range(i + 1, order.size):
             a = order[k]
-            if spreads.high[h, s, a] > 0.0:
+            if deviations.high[h, s, a] > 0.0:
                 share = min(_divide(low[a] - mine, low[a] - its), _divide(high[a] - mine, high[a] - its))
-                by_spread = _divide((low[a] - mine) / spreads.high[h, s, a], other.high)
+                by_spread = _divide((low[a] - mine) / deviations.high[h, s, a], other.high)
                 ratio = min(ratio, max(share if sure else 0.0, by_spread))
         return ratio
     return ratio
@@ -107,16 +105,16 @@ def _divide(part: float, whole: float) -> float:
 @njit(cache=True, nogil=True)
 def least_ratio(
     values: Values,
-    visits: Visits,
+    visits: OccupancyBounds,
     chosen: NDArray[np.bool_],
     order: NDArray[np.int64],
     tolerance: float,
     floor: float,
     cover: Floats,
 ) -> float:
-    """Return what share of the margin of laws a decided tolerance's margin is at least, whatever the spreads.
+    """Return what share of the margin of laws a decided tolerance's margin is at least, whatever the deviations.
 
-    Both are smallest distances over the same spreads, as far as every comparison of the tolerance is covered.
+    Both are smallest distances over the same deviations, as far as every comparison of the tolerance is covered.
     """
     ratio = 1.0
     for h in range(chosen.shape[0]):

@@ -1,4 +1,4 @@
-"""Reach: intervals for how often a policy visits each state, where some of its actions may still be open.
+"""Occupancy bounds: intervals for how often a policy visits each state, where some of its actions may still be open.
 
 Visits of a cell are the value of a policy that is paid there and nowhere else, so their error is one martingale over
 steps as well; what a step is worth for a given target is between 0 and 1, hardly ever far from 0, and enters by its
@@ -13,18 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.assurance.concentration import GRID, STEEP, Levels, psi, share_radius
-from reprl.assurance.confidence import Sample
+from reprl.assurance.confidence import Floats, Sample
 from reprl.assurance.deviation_bounds import successors
 from reprl.assurance.error_propagation import spread_mass
 from reprl.kernels import njit
-
-Floats = NDArray[np.float64]
 
 FIRM = 32.0
 """How much larger λ may be for lower bounds: what is seen is there, so that no range limits it."""
 
 
-class Visits(NamedTuple):
+class OccupancyBounds(NamedTuple):
     """Bounds on the probability to be in a state at a step."""
 
     low: Floats
@@ -46,10 +44,10 @@ class _Targets(NamedTuple):
     """(S, S): what squares along the way to the target add to the exponent of the first λ, at most."""
 
 
-def bound_visits(sample: Sample, open_actions: NDArray[np.bool_], levels: Levels) -> Visits:
+def bound_occupancy(sample: Sample, open_actions: NDArray[np.bool_], levels: Levels) -> OccupancyBounds:
     """Bound the visits of a policy of which only the possible actions, (H, S, A), are known."""
     horizon, n_states, _ = open_actions.shape
-    out = Visits(np.zeros((horizon, n_states)), np.ones((horizon, n_states)))
+    out = OccupancyBounds(np.zeros((horizon, n_states)), np.ones((horizon, n_states)))
     mass = np.zeros((horizon, n_states))
     spread_mass(sample, open_actions, mass)
     for step in range(horizon):
@@ -66,7 +64,7 @@ def _visit(
     levels: Levels,
     step: int,
     targets: _Targets,
-    out: Visits,
+    out: OccupancyBounds,
 ) -> None:
     """Fill the bounds of one step, going back from it to the start."""
     outcomes, initial = sample.dynamics.outcomes, sample.dynamics.initial

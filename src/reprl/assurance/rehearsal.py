@@ -136,7 +136,7 @@ def rehearse(
             break
         questions = [(None, QUARTER, _key(stream, "team", number)) for number in numbers]
         for found in run_tasks(_ask, team, questions, workers=hands, threads=True):
-            apart += 1.0 if found.policy is None else found.policy.table != policy.table
+            apart += 1.0 if found.policy is None else found.policy.differs(policy)
             agree += found.policy == policy
             values.append(found.best)
     error = float(np.std(values, ddof=1)) / math.sqrt(QUARTER)

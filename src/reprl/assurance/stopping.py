@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from reprl.assurance.certificate import SKIPPED, Certificate, Witness, make_certificate, witness_of
+from reprl.assurance.certificate import SKIPPED, Certificate, CertificateData, certificate_data_of, make_certificate
 from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
 from reprl.canonical.bound import BoundRule, Doubts, Found
 from reprl.execution.settings import Execution
@@ -206,19 +206,21 @@ class Certified:
 
     def _prove(self, now: Round) -> tuple[Certificate, Policy | None]:
         """Make a certificate; in the last round it also says how many more samples a proof would take."""
-        witness = witness_from(now.known.certificate_source())
-        assert witness is not None  # environments that no certificate covers are refused beforehand
+        certificate_data = certificate_data_from(now.known.certificate_source())
+        assert certificate_data is not None  # environments that no certificate covers are refused beforehand
         samples = now.source.ledger.samples if now.last else None
-        return make_certificate(now.rule.rule, witness, self.shared_seed, self.asked.certified_delta, samples=samples)
+        return make_certificate(
+            now.rule.rule, certificate_data, self.shared_seed, self.asked.certified_delta, samples=samples
+        )
 
 
-def witness_from(given: CertificateSource | None) -> Witness | None:
+def certificate_data_from(given: CertificateSource | None) -> CertificateData | None:
     """Return certificate data of a source; parallel calls are of the round that their number says."""
     if given is None:
         return None
     if given.kind == "calls":
-        return witness_of(given.data, given.kind, fixed_start=given.fixed_start)
-    return Witness(*given)
+        return certificate_data_of(given.data, given.kind, fixed_start=given.fixed_start)
+    return CertificateData(*given)
 
 
 def contradicted(asked: Asked, claim: str, drift: str) -> Guarantee:

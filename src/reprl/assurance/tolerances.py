@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.assurance.concentration import ROUND, share_radius
-from reprl.assurance.confidence import Sample, Values
-from reprl.assurance.deviation_bounds import Spreads, successors
-from reprl.assurance.occupancy_bounds import Visits
+from reprl.assurance.confidence import Floats, Sample, Values
+from reprl.assurance.deviation_bounds import DeviationBounds, successors
+from reprl.assurance.occupancy_bounds import OccupancyBounds
 from reprl.canonical.plateau import TURN, plateau_weight
 from reprl.canonical.preferred import CLEAR
 from reprl.kernels import njit
-
-Floats = NDArray[np.float64]
 
 
 class Margin(NamedTuple):
@@ -28,74 +26,54 @@ class Margin(NamedTuple):
 
     low: float
     high: float
-    tightest: NDArray[np.int64]
-    """(3,): the comparison (h, s, a) of the lower bound; −1 where none is near."""
-
-
-def open_actions(values: Values, order: NDArray[np.int64], tolerance: float) -> NDArray[np.bool_]:
-    """Return the actions, (H, S, A), that a tolerance may choose, wherever its policy goes."""
-    out = np.zeros(values.plausible.shape, dtype=np.bool_)
-    _open(values, order, tolerance, out)
-    return out
+    tightest: tuple[int, int, int]
+    """The comparison (h, s, a) of the lower bound; −1 where none is near."""
 
 
 @njit(cache=True, nogil=True)
-def _open(values: Values, order: NDArray[np.int64], tolerance: float, out: NDArray[np.bool_]) -> None:
-    """Fill out: every action that may be good enough, up to the first that surely is."""
-    for h in range(out.shape[0]):
-        for s in range(out.shape[1]):
+def open_actions(values: Values, order: NDArray[np.int64], tolerance: float) -> NDArray[np.bool_]:
+    """Return the actions, (H, S, A), that a tolerance may choose: all that may be good enough, up to one that is."""
+    horizon, n_states, _ = values.plausible.shape
+    out = np.zeros(values.plausible.shape, dtype=np.bool_)
+    for h in range(horizon):
+        for s in range(n_states):
             for i in range(order.size):
                 a = order[i]
                 if values.gap_low[h, s, a] <= tolerance + ROUND:
                     out[h, s, a] = True
                     if values.gap_high[h, s, a] <= tolerance - ROUND:
                         break
+    return out
 
 
+@njit(cache=True, nogil=True)
 def bound_margin(
     values: Values,
-    spreads: Spreads,
-    visits: Visits,
+    deviations: DeviationBounds,
+    visits: OccupancyBounds,
     chosen: NDArray[np.bool_],
     order: NDArray[np.int64],
     tolerance: float,
     floor: float,
 ) -> Margin:
     """Bound the margin of a tolerance; chosen are its open actions."""
-    tightest = np.full(3, -1, dtype=np.int64)
-    low, high = _margin(values, spreads, visits, chosen, order, tolerance, floor, tightest)
-    return Margin(low, high, tightest)
-
-
-@njit(cache=True, nogil=True)
-def _margin(
-    values: Values,
-    spreads: Spreads,
-    visits: Visits,
-    chosen: NDArray[np.bool_],
-    order: NDArray[np.int64],
-    tolerance: float,
-    floor: float,
-    tightest: NDArray[np.int64],
-) -> tuple[float, float]:
-    low = high = CLEAR
+    low, high, tightest = CLEAR, CLEAR, (-1, -1, -1)
     for h in range(chosen.shape[0]):
         for s in range(chosen.shape[1]):
             if visits.high[h, s] < floor - ROUND:
                 continue
-            least, most, a = _cell_margin(values, spreads, chosen, order, tolerance, h, s)
+            least, most, a = _cell_margin(values, deviations, chosen, order, tolerance, h, s)
             if least < low:
-                low = least
-                tightest[0], tightest[1], tightest[2] = h, s, a
+                low, tightest = least, (h, s, a)
             if visits.low[h, s] >= floor + ROUND:
                 high = min(high, most)
-    return max(low, 0.0), max(high, 0.0)
+    return Margin(max(low, 0.0), max(high, 0.0), tightest)
 
 
 @njit(cache=True, nogil=True)
 def _cell_margin(
     values: Values,
-    spreads: Spreads,
+    deviations: DeviationBounds,
     chosen: NDArray[np.bool_],
     order: NDArray[np.int64],
     tolerance: float,
@@ -111,7 +89,7 @@ def _cell_margin(
     for i in range(order.size):
         a = order[i]
         low, high = values.gap_low[h, s, a], values.gap_high[h, s, a]
-        narrow, broad = spreads.low[h, s, a], spreads.high[h, s, a]
+        narrow, broad = deviations.low[h, s, a], deviations.high[h, s, a]
         if not passed and not chosen[h, s, a]:  # surely too far, and surely before the chosen one
             if broad > 0.0 and low - tolerance < least * broad:
                 least, where = (low - tolerance) / broad, a
@@ -129,7 +107,7 @@ def _cell_margin(
                 least, where = (low + tolerance) / broad, a
             if narrow > 0.0:
                 largest_if_best = min(largest_if_best, (high + tolerance) / narrow)
-    low, high, narrow = values.gap_low[h, s, first], values.gap_high[h, s, first], spreads.low[h, s, first]
+    low, high, narrow = values.gap_low[h, s, first], values.gap_high[h, s, first], deviations.low[h, s, first]
     largest_if_not = CLEAR
     if narrow > 0.0:
         largest_if_not = max(high - tolerance, tolerance - low) / narrow
@@ -143,7 +121,7 @@ def _cell_margin(
 
 
 def draws_only(
-    values: Values, visits: Visits, actions: NDArray[np.int64], default: int, width: float, floor: float
+    values: Values, visits: OccupancyBounds, actions: NDArray[np.int64], default: int, width: float, floor: float
 ) -> bool:
     """Whether the laws of a width surely draw this policy and no other.
 
@@ -171,28 +149,14 @@ class LawMargin(NamedTuple):
     """(H, S, A): and at most this over the spread of a gap; infinite where laws may not be asked."""
 
 
-def law_margin(sample: Sample, values: Values, spreads: Spreads, width: float, floor: float, level: float) -> LawMargin:
-    """Bound the margin of the plateau laws of a width."""
-    start = sample.dynamics.initial.copy()
-    if not sample.fixed_start:
-        start = np.array([max(0.0, p - share_radius(sample.starts, float(p), level)) for p in start])
-    cover = np.full(values.plausible.shape, np.inf)
-    most = _law_margin(sample, values, spreads, start, width, floor, level, cover)
-    return LawMargin(float(most), cover)
-
-
 @njit(cache=True, nogil=True)
-def _law_margin(
-    sample: Sample,
-    values: Values,
-    spreads: Spreads,
-    mass: Floats,
-    width: float,
-    floor: float,
-    level: float,
-    cover: Floats,
-) -> float:
-    """Add up what surely counts in the cells that the laws surely visit; mass, (S,), is moved forward."""
+def law_margin(
+    sample: Sample, values: Values, deviations: DeviationBounds, width: float, floor: float, level: float
+) -> LawMargin:
+    """Bound the margin of the plateau laws of a width: add up what surely counts in the cells that they visit."""
+    mass, cover = sample.dynamics.initial.copy(), np.full(values.plausible.shape, np.inf)
+    for s in range(0 if sample.fixed_start else mass.size):
+        mass[s] = max(0.0, mass[s] - share_radius(sample.starts, mass[s], level))
     horizon, n_states, n_actions = values.plausible.shape
     law, error, there = np.zeros(n_states), np.zeros(n_states), np.zeros(n_states)
     # turn, clear; then what is on one side or the other: their turn, the largest of their distances
@@ -203,10 +167,10 @@ def _law_margin(
         for s in range(n_states):
             if mass[s] < floor + ROUND:
                 continue
-            square = _count(values, spreads, width, h, s, counted, cover[h, s])
+            square = _count(values, deviations, width, h, s, counted, cover[h, s])
             if square == 0.0:  # no action can be the best: a statement has failed, and nothing is known
                 cover[:] = math.inf
-                return CLEAR
+                return LawMargin(CLEAR, cover)
             for a in range(n_actions):
                 weight = plateau_weight(values.gap_high[h, s, a], width) ** 2 / square
                 if weight > 0.0 and sample.number[h, s, a] > 0.0:
@@ -216,13 +180,15 @@ def _law_margin(
         mass[:] = there
     turn = counted[0] + counted[2]
     if turn <= 0.0:
-        return float(counted[1])
+        return LawMargin(counted[1], cover)
     surely = TURN / math.sqrt(counted[0]) if counted[0] > 0.0 else CLEAR
-    return float(min(counted[1], surely, max(counted[3], TURN / math.sqrt(turn))))
+    return LawMargin(min(counted[1], surely, max(counted[3], TURN / math.sqrt(turn))), cover)
 
 
 @njit(cache=True, nogil=True)
-def _count(values: Values, spreads: Spreads, width: float, h: int, s: int, counted: Floats, cover: Floats) -> float:
+def _count(
+    values: Values, deviations: DeviationBounds, width: float, h: int, s: int, counted: Floats, cover: Floats
+) -> float:
     """Add what the actions of a cell do to the margin, and return the largest that their squared weights can sum to.
 
     An action that is not the best one, with a spread, keeps the margin below cover/spread: by its distance if it is off
@@ -233,7 +199,7 @@ def _count(values: Values, spreads: Spreads, width: float, h: int, s: int, count
         square += plateau_weight(values.gap_low[h, s, a], width) ** 2
         if values.plausible[h, s, a]:
             ties += 1
-            finest, widest = min(finest, spreads.low[h, s, a]), max(widest, values.gap_high[h, s, a])
+            finest, widest = min(finest, deviations.low[h, s, a]), max(widest, values.gap_high[h, s, a])
     if square == 0.0:
         return 0.0
     shared = TURN * width * math.sqrt(square) / math.pi
@@ -244,7 +210,7 @@ def _count(values: Values, spreads: Spreads, width: float, h: int, s: int, count
             counted[2] += (math.pi / width * finest) ** 2 / square
             counted[3] = max(counted[3], max(0.5 * width, widest - width) / finest)
     for a in range(cover.size):
-        low, high, narrow = values.gap_low[h, s, a], values.gap_high[h, s, a], spreads.low[h, s, a]
+        low, high, narrow = values.gap_low[h, s, a], values.gap_high[h, s, a], deviations.low[h, s, a]
         on, off = high > 0.25 * width - ROUND and low < 1.25 * width + ROUND, 0.0
         if low < 0.25 * width + ROUND:
             off = 0.5 * width - low

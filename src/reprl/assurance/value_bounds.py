@@ -37,31 +37,14 @@ def bound_policy(sample: Sample, possible: NDArray[np.bool_], policy: float, wor
 
 
 def _blank(sample: Sample) -> Values:
-    horizon, n_states, n_actions = sample.dynamics.outcomes.shape
-    shape = (horizon, n_states, n_actions)
-    ends = (horizon + 1, n_states)
-    return Values(
-        np.zeros(ends),
-        np.zeros(ends),
-        np.zeros(ends),
-        np.zeros(ends),
-        np.ones(shape, dtype=np.bool_),
-        np.zeros(shape[:2], dtype=np.int64),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.full((GRID, *shape), -1.0),
-        np.zeros((GRID, *shape[:2])),
-        np.zeros((GRID, *shape[:2])),
-        np.zeros((GRID, *shape[:2])),
-        np.zeros((GRID, *shape[:2])),
-        np.zeros((GRID, *ends)),
-        np.zeros((GRID, *ends)),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros(2),
-    )
+    horizon, n_states, _ = shape = sample.dynamics.outcomes.shape
+    states, ends = (horizon, n_states), (horizon + 1, n_states)
+    blank = {name: np.zeros(ends) for name in ("low", "high", "hat_low", "hat_high")}
+    blank |= {name: np.zeros(shape) for name in ("error", "square", "gap_low", "gap_high", "own_low", "own_high")}
+    blank |= {name: np.zeros((GRID, *states)) for name in ("top", "slack", "wide", "long")}
+    blank |= {name: np.zeros((GRID, *ends)) for name in ("path", "path_long")}
+    plausible, base = np.ones(shape, dtype=np.bool_), np.zeros(states, dtype=np.int64)
+    return Values(plausible=plausible, base=base, rate=np.full((GRID, *shape), -1.0), start=np.zeros(2), **blank)
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,7 @@ counted for the other (docs/proofs/certificate.md §6).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from reprl.assurance.concentration import ROUND, Levels, levels
 from reprl.assurance.confidence import Sample, Values
-from reprl.assurance.deviation_bounds import Spreads, bound_spreads
+from reprl.assurance.deviation_bounds import DeviationBounds, bound_deviations
 from reprl.assurance.margin_ratios import Side, compare_margins, least_ratio
-from reprl.assurance.occupancy_bounds import Visits, bound_visits
+from reprl.assurance.occupancy_bounds import OccupancyBounds, bound_occupancy
 from reprl.assurance.tolerances import (
     LawMargin,
     Margin,
@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
     """(n, 2): the open cells (h, s)."""
     chosen: NDArray[np.bool_]
     """(H, S, A): open actions."""
-    visits: Visits
+    visits: OccupancyBounds
 
 
 class Verdict(NamedTuple):
@@ -72,7 +72,7 @@ class Verdict(NamedTuple):
     margin: float
     """Its proven margin."""
     tightest: tuple[int, int, int] | None
-    """The comparison (h, s, a) that it is of."""
+    """The comparison (h, s, a) that attains it."""
     undecided: list[tuple[int, int]]
     """Cells (h, s) at which an undecided tolerance that could matter is open."""
 
@@ -90,7 +90,7 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
     Args:
         rule: f(ξ, ·), without steady candidates: they are refused.
         sample: the data.
-        delta: probability that what is said to be proven is wrong, at most, for one look at the data.
+        delta: probability that what is said to be proven is wrong, at most, for one interim analysis.
         shrink: 1; smaller values shrink every radius, for negative controls only.
 
     Guarantee:
@@ -104,28 +104,28 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
         raise InputError(f"rule must be one for steps apart, got one with {rule.steady.size} steady candidates")
     level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
-    spreads = bound_spreads(sample, values, level.law)
-    visits: dict[bytes, Visits] = {}
+    deviations = bound_deviations(sample, values, level.law)
+    visits: dict[bytes, OccupancyBounds] = {}
     worth: dict[bytes, tuple[float, float]] = {}
     found = []
     for tolerance in rule.tolerances:
         chosen = open_actions(values, rule.order, float(tolerance))
         if chosen.tobytes() not in visits:
-            visits[chosen.tobytes()] = bound_visits(sample, chosen, level)
+            visits[chosen.tobytes()] = bound_occupancy(sample, chosen, level)
         seen = visits[chosen.tobytes()]
-        margin = bound_margin(values, spreads, seen, chosen, rule.order, float(tolerance), rule.floor)
+        margin = bound_margin(values, deviations, seen, chosen, rule.order, float(tolerance), rule.floor)
         found.append(_candidate(rule, sample, level, values, chosen, seen, margin, worth))
-    known = _Known(sample, values, spreads, level, found)
-    verdict = _weigh(rule, known)
-    return verdict if verdict.policy is None else _against_laws(rule, known, verdict)
+    state = _State(sample, values, deviations, level, found)
+    verdict = _weigh(rule, state)
+    return verdict if verdict.policy is None else _against_laws(rule, state, verdict)
 
 
-class _Known(NamedTuple):
-    """All that is known."""
+class _State(NamedTuple):
+    """The confidence state: the sample, and all bounds made from it."""
 
     sample: Sample
     values: Values
-    spreads: Spreads
+    deviations: DeviationBounds
     level: Levels
     found: list[Candidate]
 
@@ -136,7 +136,7 @@ def _candidate(
     level: Levels,
     values: Values,
     chosen: NDArray[np.bool_],
-    visits: Visits,
+    visits: OccupancyBounds,
     margin: Margin,
     worth: dict[bytes, tuple[float, float]],
 ) -> Candidate:
@@ -161,9 +161,9 @@ def _keep(rule: Rule, loss: float) -> float:
     return math.sqrt(max(0.0, 1.0 - loss / rule.room))
 
 
-def _weigh(rule: Rule, known: _Known) -> Verdict:
+def _weigh(rule: Rule, state: _State) -> Verdict:
     """Compare the policies: the least score of one against the largest of any other."""
-    found = known.found
+    found = state.found
     printed: dict[Policy, list[int]] = {}
     for number, candidate in enumerate(found):
         if candidate.policy is not None:
@@ -175,7 +175,7 @@ def _weigh(rule: Rule, known: _Known) -> Verdict:
     if not least or max(least.values()) == -math.inf:
         return _nothing(found, [found[j] for j in open_ones])
     first = max(least, key=lambda policy: least[policy])
-    share = [_share(rule, known, printed[first], j) if found[j].policy != first else 0.0 for j in range(len(found))]
+    share = [_share(rule, state, printed[first], j) if found[j].policy != first else 0.0 for j in range(len(found))]
     rivals = {"an undecided tolerance": _log(_pooled(share[j] for j in open_ones)) + NOISE}
     for policy, group in printed.items():
         if policy != first:
@@ -184,7 +184,7 @@ def _weigh(rule: Rule, known: _Known) -> Verdict:
     worst = max(rivals, key=lambda name: rivals[name])
     lead = noise_of(rule, first) - rivals[worst]
     widest = max(printed[first], key=lambda j: found[j].low)
-    h, s, a = (int(i) for i in found[widest].margin.tightest)
+    h, s, a = found[widest].margin.tightest
     return Verdict(
         policy=first,
         proven=lead > ROUND,
@@ -199,9 +199,9 @@ def _weigh(rule: Rule, known: _Known) -> Verdict:
     )
 
 
-def _share(rule: Rule, known: _Known, group: list[int], j: int) -> float:
+def _share(rule: Rule, state: _State, group: list[int], j: int) -> float:
     """Return what share of the weight of a group of decided tolerances another one's can be, at most."""
-    found = known.found
+    found = state.found
     other = found[j]
     if other.high == 0.0:
         return 0.0
@@ -211,30 +211,30 @@ def _share(rule: Rule, known: _Known, group: list[int], j: int) -> float:
     shares = []
     for i in group:
         mine = Side(float(rule.tolerances[i]), found[i].chosen, found[i].visits, found[i].margin.high)
-        ratio = compare_margins(known.values, known.spreads, rule.order, rule.floor, mine, its)
+        ratio = compare_margins(state.values, state.deviations, rule.order, rule.floor, mine, its)
         ratio = min(ratio, max(1.0, found[i].margin.low / LEAST_MARGIN))  # for clipped ones
         shares.append(ratio * _keep(rule, found[i].loss))
     least = max(weight, _pooled(shares))
     return 1.0 / least if least > 0.0 else math.inf
 
 
-def _against_laws(rule: Rule, known: _Known, verdict: Verdict) -> Verdict:
+def _against_laws(rule: Rule, state: _State, verdict: Verdict) -> Verdict:
     """Let policies that laws draw compete: those that surely are this one do not, others by all they could weigh."""
     assert verdict.policy is not None
-    sample, values, spreads, level, _ = known
+    sample, values, deviations, level, _ = state
     actions = verdict.policy.actions
-    visits: Visits | None = None
+    visits: OccupancyBounds | None = None
     for width in rule.widths:
-        margin = law_margin(sample, values, spreads, float(width), rule.floor, level.law)
+        margin = law_margin(sample, values, deviations, float(width), rule.floor, level.law)
         lead = (
-            max(verdict.score - _log(max(margin.most, LEAST_MARGIN)), _relative(rule, known, verdict.policy, margin))
+            max(verdict.score - _log(max(margin.most, LEAST_MARGIN)), _relative(rule, state, verdict.policy, margin))
             - NOISE
             + DRAWN
         )
         if lead >= verdict.lead:
             continue
         if visits is None:
-            visits = bound_visits(sample, np.arange(rule.shape[2]) == actions[:, :, None], level.of_printed())
+            visits = bound_occupancy(sample, np.arange(rule.shape[2]) == actions[:, :, None], level.of_printed())
         if draws_only(values, visits, actions, int(rule.order[0]), float(width), rule.floor):
             continue
         why = "" if lead > ROUND else "a policy drawn from laws, which this proof does not cover, may still weigh more"
@@ -242,13 +242,13 @@ def _against_laws(rule: Rule, known: _Known, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _relative(rule: Rule, known: _Known, policy: Policy, margin: LawMargin) -> float:
+def _relative(rule: Rule, state: _State, policy: Policy, margin: LawMargin) -> float:
     """Return by how much the policy's score exceeds the log margin of laws at least, by comparing distances alone."""
     shares = []
-    for candidate, tolerance in zip(known.found, rule.tolerances, strict=True):
+    for candidate, tolerance in zip(state.found, rule.tolerances, strict=True):
         if candidate.policy == policy:
             ratio = least_ratio(
-                known.values, candidate.visits, candidate.chosen, rule.order, tolerance, rule.floor, margin.cover
+                state.values, candidate.visits, candidate.chosen, rule.order, tolerance, rule.floor, margin.cover
             )
             shares.append(float(ratio) * _keep(rule, candidate.loss))
     return _log(_pooled(shares)) + noise_of(rule, policy)
@@ -265,7 +265,12 @@ def _open_cells(open_ones: list[Candidate]) -> list[tuple[int, int]]:
 def _nothing(found: list[Candidate], open_ones: list[Candidate]) -> Verdict:
     """No policy has a weight that is proven to be above 0."""
     reason = "no tolerance is decided" if len(open_ones) == len(found) else "no policy is proven to lose little enough"
-    return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, -1, 0.0, None, _open_cells(open_ones))
+    return no_proof(reason, _open_cells(open_ones))
+
+
+def no_proof(reason: str, undecided: Sequence[tuple[int, int]] = ()) -> Verdict:
+    """Return the verdict on data that prove nothing of any policy."""
+    return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, -1, 0.0, None, [*undecided])
 
 
 def _pooled(weights: Iterable[float]) -> float:

@@ -14,7 +14,8 @@ from reprl.auditing.evidence import estimate
 from reprl.auditing.search import Crossing, Tried
 from reprl.errors import DocumentError, quote
 from reprl.execution.terminal import Visible, open_card, open_rich, visible
-from reprl.sources.environment import ENVIRONMENT, Environment
+from reprl.mdp.environment import ENVIRONMENT
+from reprl.sources.environment import Environment
 from reprl.storage import fields as f
 from reprl.storage.documents import dump, load
 from reprl.storage.fields import Document, Kind, declared, read_fields, write_fields

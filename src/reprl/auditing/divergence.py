@@ -93,7 +93,7 @@ def policy_divergence(
         scores: Q*, (H, S, A), if it is known; the margin is the distance of the two actions in it.
         reachable: (H, S), the cells that some policy reaches, if they are known.
     """
-    apart = first.table != second.table
+    apart = first.differs(second)
     if not apart.any():
         return None
     reached = apart if reachable is None else apart & reachable
@@ -137,7 +137,7 @@ def _lead(lead: float) -> str:
 def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:
     """One candidate, two policies: a gap was within the tolerance in one run and beyond it in the other."""
     one, two = pair
-    parted = one.policy.table != two.policy.table
+    parted = one.policy.differs(two.policy)
     apart = parted & ~one.tiers.ignorable & ~two.tiers.ignorable
     if not apart.any():
         h, s = (int(i) for i in np.argwhere(parted)[0])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.evidence import Estimate, estimate, student
-from reprl.sources.environment import cells_of
+from reprl.mdp.environment import cells_of
 from reprl.storage.fields import SHARE, whole, wholes
 
 if TYPE_CHECKING:

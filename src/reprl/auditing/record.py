@@ -17,7 +17,8 @@ from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
 from reprl.execution.terminal import Visible, open_card, open_rich, visible
 from reprl.learning.settings import ACCESSES
-from reprl.sources.environment import ENVIRONMENT, Environment, cells_of
+from reprl.mdp.environment import ENVIRONMENT, cells_of
+from reprl.sources.environment import Environment
 from reprl.storage import fields as f
 from reprl.storage.documents import dump, load
 from reprl.storage.fields import Document, with_fields

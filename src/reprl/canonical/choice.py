@@ -273,7 +273,7 @@ def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) 
 def noise_of(rule: Rule, policy: Policy) -> float:
     """Return what is added to a policy's log weight: shared noise, less the handicap if it changes with the step."""
     noise = NOISE * float(rule.key.derive("policy", policy.fingerprint).uniforms(1)[0])
-    return noise - rule.handicap if bool((policy.table != policy.table[0]).any()) else noise
+    return noise if policy.ignores_step else noise - rule.handicap
 
 
 def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:

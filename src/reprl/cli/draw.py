@@ -48,7 +48,7 @@ def print_policies(
     """Draw policies side by side; cells in which they differ stand out, those without a decision are a dot."""
     apart = np.zeros(policies[0].table.shape, dtype=bool)
     for policy in policies[1:]:
-        apart |= policy.table != policies[0].table
+        apart |= policy.differs(policies[0])
     width = min(console.width, _MAX_WIDTH) // len(policies) - 4
     panels: list[RenderableType] = []
     for policy, title in zip(policies, titles, strict=True):

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from importlib import util
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from reprl.errors import InputError, ReprlError, quote
-from reprl.mdp.catalogue import PREFIX, make
+from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.tabular import TabularMDP
-from reprl.sources.environment import open_environment
+from reprl.sources.environment import make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 
 
@@ -32,8 +32,7 @@ def open_named(
     if name.startswith(PREFIX) and ":" in name.removeprefix(PREFIX):
         sys.path.append(os.getcwd())  # gym:module:Id may name a module of the working folder, as for python -m
     if not name.startswith(PREFIX) and names_object(name):
-        discount = options.pop("discount", None)
-        return _open_object(read_object("ENV", name), horizon, options, _Told(reward_range, recorded, discount))
+        return _open_object(name, horizon, options, reward_range, recorded)
     return make(name, horizon, **options, **({} if reward_range is None else {"reward_range": reward_range}))
 
 
@@ -77,38 +76,36 @@ def _carry_along(module: ModuleType) -> None:
     cloudpickle.register_pickle_by_value(module)
 
 
-class _Told(NamedTuple):
-    """What is said of an environment besides its horizon."""
-
-    reward_range: tuple[float, float] | None
-    recorded: tuple[float, float] | None
-    """The range that a recipe has recorded."""
-    discount: float | None
-
-
-def _open_object(source: Any, horizon: int | None, options: dict[str, Any], told: _Told) -> TabularMDP | GymnasiumModel:
-    """Open an environment, or what a factory makes of the options and, where it takes one, the horizon."""
-    if isinstance(source, TabularMDP | GymnasiumModel) or not callable(source):
-        if options:
-            raise InputError(f"--env-option must come with a factory, got {quote(options)} for {quote(source)}")
-        return _open(source, horizon, told)
-    arguments = dict(options)
-    if horizon is not None and "horizon" in _parameters(source):
-        arguments["horizon"] = horizon
-    made = _guard(f"{getattr(source, '__name__', 'the factory')} must build an environment", source, **arguments)
-    if isinstance(made, TabularMDP | GymnasiumModel):
-        return _open(made, horizon, told)
-    return _open((lambda: source(**arguments)) if arguments else source, horizon, told)
-
-
-def _open(env: Any, horizon: int | None, told: _Told) -> TabularMDP | GymnasiumModel:
-    """Open an environment; to repeat the horizon that it has is no error."""
-    reward_range, recorded, discount = told
+def _open_object(
+    name: str,
+    horizon: int | None,
+    options: dict[str, Any],
+    reward_range: tuple[float, float] | None,
+    recorded: tuple[float, float] | None,
+) -> TabularMDP | GymnasiumModel:
+    """Open the environment of file.py:name; to repeat the horizon or the discount that it has is no error."""
+    discount = options.pop("discount", None)
+    env = _built(read_object("ENV", name), horizon, options)
     fits = recorded is not None and recorded[0] <= 0.0 <= recorded[1]  # as the range of a black box does
     if reward_range is None and fits and not isinstance(env, TabularMDP | GymnasiumModel):
         reward_range = recorded
     steps = None if horizon == getattr(env, "horizon", None) else horizon
     return open_environment(env, steps, reward_range, None if getattr(env, "discount", None) == discount else discount)
+
+
+def _built(source: Any, horizon: int | None, options: dict[str, Any]) -> Any:
+    """Return an environment, or a factory to which the options are bound and, where it takes one, the horizon."""
+    if isinstance(source, TabularMDP | GymnasiumModel) or not callable(source):
+        if options:
+            raise InputError(f"--env-option must come with a factory, got {quote(options)} for {quote(source)}")
+        return source
+    arguments = dict(options)
+    if horizon is not None and "horizon" in _parameters(source):
+        arguments["horizon"] = horizon
+    made = _guard(f"{getattr(source, '__name__', 'the factory')} must build an environment", source, **arguments)
+    if isinstance(made, TabularMDP | GymnasiumModel):
+        return made
+    return (lambda: source(**arguments)) if arguments else source
 
 
 def _parameters(factory: Any) -> Iterable[str]:

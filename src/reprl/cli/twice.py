@@ -57,7 +57,7 @@ def twice(
 
     comparison = compare_policies(runs[0].policy, runs[1].policy, opened)
     plain = [greedy_policy(empirical_values(run.counts, run.environment.criterion)) for run in runs]
-    greedy = int((plain[0].table != plain[1].table).sum())
+    greedy = int((plain[0].differs(plain[1])).sum())
     document = {
         **comparison.to_dict(),
         "shared_seed": recipe.shared_seed,

@@ -322,6 +322,3 @@ def _pack(error: BaseException) -> bytes:
         said.__dict__.update({name: value for name, value in error.__dict__.items() if type(value) in (str, list)})
         packed = cloudpickle.dumps(said)
     return packed
-
-
-Crew = WorkerPool

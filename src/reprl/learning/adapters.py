@@ -136,8 +136,9 @@ class Agent:
 
     def __init__(self, source: Any) -> None:
         self.source = source
-        self._predicts = callable(getattr(source, "predict", None))
-        self.stepwise = isinstance(source, Policy) or (not self._predicts and _wants_step(source))
+        policy = isinstance(source, Policy)
+        self._predicts = not policy and callable(getattr(source, "predict", None))
+        self.stepwise = policy or (not self._predicts and _wants_step(source))
 
     def act(self, observation: Any, step: int) -> Any:
         """Return the action as the environment takes it."""

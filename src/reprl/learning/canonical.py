@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from reprl.assurance.certificate import HALFWAY, SKIPPED
-from reprl.assurance.stopping import UNKNOWN, StopRule, witness_from
+from reprl.assurance.stopping import UNKNOWN, StopRule, certificate_data_from
 from reprl.canonical.bound import BoundRule, Reader, TableReader
 from reprl.canonical.choice import make_rule
 from reprl.errors import InputError
-from reprl.execution.pool import Crew
+from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Execution
 from reprl.learning.loop import Outcome, run_loop
 from reprl.learning.result import CanonicalDetails, Details, Run
@@ -67,12 +67,12 @@ def learn_canonical(
     sizes = (model.n_states, model.n_actions)
     rule = bind_rule(check_shared_key(shared_key), criterion, sizes, settings, TableReader(), candidate)
     pooled, bearable = bool(settings.stationary), UNKNOWN * settings.epsilon
-    with Crew(model, execution.workers, execution.checkpoint) as crew:
+    with WorkerPool(model, execution.workers, execution.checkpoint) as pool:
         tell = execution.progress
-        source = open_source(model, settings.access, crew, pooled=pooled, bearable=bearable, progress=tell, proof=proof)
+        source = open_source(model, settings.access, pool, pooled=pooled, bearable=bearable, progress=tell, proof=proof)
         outcome = run_loop(source, rule, stop, limit)
-    end, witness = outcome.judgement, witness_from(outcome.known.certificate_source())
-    details = CanonicalDetails(end.found.choice, rule.followed, end.drift, end.certificate, witness)
+    end, certificate_data = outcome.judgement, certificate_data_from(outcome.known.certificate_source())
+    details = CanonicalDetails(end.found.choice, rule.followed, end.drift, end.certificate, certificate_data)
     return canonical_run(settings, rule, outcome, details)
 
 

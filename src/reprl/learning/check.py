@@ -13,11 +13,10 @@ from reprl.errors import InputError, ReprlError, check_choice, quote
 from reprl.learning.adapters import EnvLearner, as_learner, policy_of, seeded_generators
 from reprl.learning.protocol import Learner, access_of, name_of
 from reprl.learning.settings import ACCESSES
-from reprl.mdp.catalogue import make
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
-from reprl.sources.environment import check_access, fresh_model
+from reprl.sources.environment import check_access, fresh_model, make
 from reprl.sources.gymnasium.model import GymnasiumModel
 
 _SEEDS = ((1, 2), (1, 3), (4, 2))

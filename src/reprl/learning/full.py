@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from reprl.canonical.gaps import value_spread
-from reprl.execution.settings import Progress
+from reprl.errors import InputError
+from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
 from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
@@ -14,6 +15,7 @@ from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import empirical_dynamics
 from reprl.paper.constants import Constants
 from reprl.paper.full import run_full
+from reprl.paper.rep_level_explore import ALONE
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.randomness import SharedKey
 from reprl.sources.protocol import check_model
@@ -27,8 +29,7 @@ def run_full_algorithm(
     *,
     constants: Constants | None = None,
     max_samples: int | None = None,
-    workers: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = ALONE,
 ) -> Run:
     """Run the paper's full algorithm (``reprl.paper.full.run_full``) as the settings ask.
 
@@ -38,8 +39,7 @@ def run_full_algorithm(
         settings: what is asked for, and how to decide.
         constants: every size; None for those of the settings' preset.
         max_samples: sizes that would pass it are refused.
-        workers: threads, or processes for a black box.
-        progress: called with the phase, its episodes done and all its episodes.
+        execution: workers, and who is told; a checkpoint is refused.
 
     Guarantee:
         "scaled": none, and the reason says by how much sizes were reduced. "paper", parallel samples: proven where the
@@ -49,6 +49,8 @@ def run_full_algorithm(
     Randomness:
         As ``run_full``.
     """
+    if execution.checkpoint is not None:
+        raise InputError(f"checkpoint must be None for the full algorithm, got {execution.checkpoint.folder}")
     check_model(model, settings.access, f"access={settings.access!r}")
     criterion_of(model).check_epsilon(settings.epsilon)
     sizes = (model.n_states, model.n_actions, model.horizon)
@@ -57,7 +59,7 @@ def run_full_algorithm(
     unit = model.samples_per_call if constants.calls else model.samples_per_episode
     check_limit(max_samples, constants.total * unit)
     decision = settings.decision(model.n_states, model.n_actions)
-    found = run_full(model, shared_key, settings.task(*sizes), constants, decision, workers=workers, progress=progress)
+    found = run_full(model, shared_key, settings.task(*sizes), constants, decision, execution)
     induction, tiers, data, explored = found.learned
     guarantee = _promise(settings, constants, planned, induction)
     if explored is not None:  # a reachability partition that both runs share was found, and is not proven to be one

@@ -9,25 +9,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from reprl.assurance.certificate import Certificate, certified_delta, check_apart, make_certificate, rule_of
+from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
-from reprl.errors import InputError, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_int, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import PROOF, learn_canonical
+from reprl.learning.certification import certify_run, check_apart
 from reprl.learning.full import run_full_algorithm
 from reprl.learning.practical_episodic import practical_run, run_episodic
 from reprl.learning.practical_parallel import run_generative
 from reprl.learning.protocol import number_within
 from reprl.learning.result import LearnResult, Run
 from reprl.learning.settings import LearnOptions, Settings
-from reprl.mdp.catalogue import truncate
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, check_shared_key, fresh_seed
-from reprl.sources.environment import Environment, describe, fresh_model, open_environment
+from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.opening import unit_of
 from reprl.sources.protocol import check_model
@@ -154,16 +154,11 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
         raise InputError(f"result must be of the rule 'canonical' to be certified, got {settings.rule!r}")
     result.environment.criterion.require_horizon("result must have a horizon to be certified")
     check_apart(settings, "result")
-    if result.witness is None:
+    if result.certificate_data is None:
         raise InputError("result must hold its counts to be certified, got a run without them")
-    delta = certified_delta(settings) if delta is None else check_probability("delta", delta)
-    candidate = (result.choice.kind, result.choice.candidate) if result.followed and result.choice else None
-    shape = result.witness.data.counts.outcomes.shape
-    rule = rule_of(shape, result.shared_seed, settings.epsilon, settings.preference, candidate)
-    certificate, policy = make_certificate(rule, result.witness, result.shared_seed, delta, samples=int(result.samples))
-    if certificate.proven and policy != result.policy:
-        return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
-    return certificate
+    followed = (result.choice.kind, result.choice.candidate) if result.followed and result.choice else None
+    given = settings, result.certificate_data, result.shared_seed, result.policy
+    return certify_run(*given, delta, followed=followed, samples=int(result.samples))
 
 
 def _checked_workers(workers: int, **flags: object) -> int:
@@ -268,14 +263,17 @@ class ReprlLearner:
                 model, shared_key, Execution(workers=workers, checkpoint=checkpoint, progress=progress)
             )
         if self.settings.whole:
-            if checkpoint is not None:
-                raise InputError(f"checkpoint must be None for the whole algorithm, got {checkpoint.folder}")
-            how: dict[str, Any] = {"max_samples": self.max_samples, "workers": workers, "progress": progress}
-            return run_full_algorithm(model, shared_key, self.settings, **how)
+            execution, limit = Execution(workers=workers, checkpoint=checkpoint, progress=progress), self.max_samples
+            return run_full_algorithm(model, shared_key, self.settings, max_samples=limit, execution=execution)
         settings = self.settings if self.samples is None else self.within(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
-        how = {"max_samples": self.max_samples, "workers": workers, "checkpoint": checkpoint, "progress": progress}
+        how: dict[str, Any] = {
+            "max_samples": self.max_samples,
+            "workers": workers,
+            "checkpoint": checkpoint,
+            "progress": progress,
+        }
         return run_episodic(model, shared_key, settings, **how)
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:

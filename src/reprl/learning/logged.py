@@ -19,8 +19,8 @@ from reprl.learning.result import LearnResult, LogDetails
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.criterion import check_discount
 from reprl.mdp.interface import Interface
+from reprl.mdp.labels import printable_labels
 from reprl.randomness import DataStream, SharedKey, fresh_seed
-from reprl.sources.environment import printable_labels
 from reprl.sources.gymnasium.model import REWARD_STEP
 from reprl.sources.logs.label_encoding import find_labels, read_allowed
 from reprl.sources.logs.source import LogSource

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,15 +101,14 @@ def run_episodic(
     check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
     criterion_of(model).check_epsilon(settings.epsilon)
+    execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
     if settings.runs is None:
-        execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
         return _run_rounds(model, key, settings, max_samples, execution)
     spec = settings.coupling_spec(model.n_states * model.horizon, 2)
     run = practical_run(model.n_states, model.n_actions, model.horizon)
     stages = (Stage(run=run, partition_runs=settings.runs, data_runs=0, quotas=(QUOTAS,)),)
     check_limit(max_samples, sum(stage.episodes() for stage in stages) * model.samples_per_episode)
-    how: dict[str, Any] = {"workers": workers, "checkpoint": checkpoint, "progress": progress}
-    explored = find_partition(key.derive("explore"), model, stages, coupling=spec, **how)
+    explored = find_partition(key.derive("explore"), model, stages, coupling=spec, execution=execution)
     induction = decide(key, explored.counts, explored.tiers, settings)
     return _finish(settings, explored, induction, by_hand(settings, "exploration runs"), None)
 

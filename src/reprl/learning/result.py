@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.certificate import Certificate, Witness
+from reprl.assurance.certificate import Certificate, CertificateData
 from reprl.assurance.coverage import Coverage
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import Choice
@@ -47,7 +47,7 @@ class CanonicalDetails(NamedTuple):
     """What shows that steps are not alike, though the run was told so, and so that it promises nothing."""
     certificate: Certificate | None = None
     """What the run's own data prove; None where nobody asked for a proof."""
-    witness: Witness | None = None
+    certificate_data: CertificateData | None = None
     """The data that a certificate is, or could be, made from."""
 
 
@@ -176,9 +176,9 @@ class LearnResult:
         return self.details.certificate if isinstance(self.details, CanonicalDetails) else None
 
     @property
-    def witness(self) -> Witness | None:
+    def certificate_data(self) -> CertificateData | None:
         """The data that a certificate is, or could be, made from."""
-        return self.details.witness if isinstance(self.details, CanonicalDetails) else None
+        return self.details.certificate_data if isinstance(self.details, CanonicalDetails) else None
 
     @property
     def coverage(self) -> Coverage | None:

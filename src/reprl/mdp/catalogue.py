@@ -1,20 +1,17 @@
-"""The catalogue: named, versioned environments, and `make`, which builds them or reads them from Gymnasium."""
+"""The catalogue: named, versioned environments."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple
 
 from reprl.errors import InputError, check_int, hint, quote
 from reprl.mdp import icu, worlds
-from reprl.mdp.criterion import Criterion
-from reprl.mdp.tabular import Origin, TabularMDP
+from reprl.mdp.labels import Origin
+from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.worlds import hard_instance as hard_instance
-
-if TYPE_CHECKING:
-    from reprl.sources.gymnasium.model import GymnasiumModel
 
 PREFIX = "gym:"
 """What an id begins with when Gymnasium builds the environment."""
@@ -93,32 +90,8 @@ def catalogue() -> list[CatalogueEntry]:
     return [CatalogueEntry(id, world.description, _options(world)) for id, world in _WORLDS.items()]
 
 
-@overload
-def make(id: CatalogueId, horizon: int | None = None, **options: Any) -> TabularMDP: ...
-@overload
-def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | GymnasiumModel: ...
-def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | GymnasiumModel:
-    """Build an environment by its id.
-
-    Args:
-        id: a name in `catalogue()`, or "gym:" and a Gymnasium id. A Gymnasium environment that publishes its dynamics
-            becomes a TabularMDP, any other with finite spaces a GymnasiumModel.
-        horizon: H; None for the default of a named environment. Gymnasium environments have no default.
-        options: the environment's own options; for "gym:" those of `gymnasium.make`, `reward_range` and `data_seed`.
-            For all of them `discount`, γ of a world without an end, and `length`, how long its episodes are, which the
-            horizon may say as well; or `truncated`, with a horizon, for its first steps alone.
-
-    Guarantee:
-        A catalogue id with the same options is the same MDP, bit for bit, in every release.
-    """
-    if "discount" in options or "length" in options:
-        return _discounted(id, horizon, options)
-    if isinstance(id, str) and id.startswith(PREFIX):
-        from reprl.sources.gymnasium.model import make_gymnasium
-
-        made = make_gymnasium(id.removeprefix(PREFIX), horizon, **options)
-        made.origin = Origin(id, {name: value for name, value in options.items() if name != "data_seed"})
-        return made
+def build(id: object, horizon: int | None, options: Mapping[str, Any]) -> TabularMDP:
+    """Build a named environment; see ``make``."""
     if not isinstance(id, str) or id not in _WORLDS:
         raise InputError(_unknown_id(id))
     world = _WORLDS[id]
@@ -128,49 +101,11 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
             raise InputError(
                 f"option of {id} must be one of {', '.join(allowed)}; got {quote(name)}{hint(name, allowed)}"
             )
-    origin = Origin(id, dict(options))
-    if horizon is not None:
-        options["horizon"] = check_int("horizon", horizon, 1, 10**6)
-    mdp = world.build(**options)
-    mdp.origin = origin
+    given = {} if horizon is None else {"horizon": check_int("horizon", horizon, 1, 10**6)}
+    mdp = world.build(**options, **given)
+    mdp.origin = Origin(id, dict(options))
     mdp.labels = mdp.labels._replace(name=id, description=world.description)
     return mdp
-
-
-def _discounted(id: str, horizon: int | None, options: dict[str, Any]) -> TabularMDP | GymnasiumModel:
-    """Build an environment without an end; recipes say horizon 1, as that is what its tables have."""
-    discount, length = options.pop("discount", None), options.pop("length", None)
-    truncated = options.pop("truncated", False)
-    if discount is None:
-        raise InputError(f"length must come with a discount, got {quote(length)} alone")
-    criterion = Criterion.of(1, discount)
-    if truncated is True:
-        endless = make(id, None, discount=discount, **options)
-        return truncate(endless, check_int("horizon", horizon, 1, 10**6))
-    if truncated is not False:
-        raise InputError(f"truncated must be True or False, got {quote(truncated)}")
-    if length is None:
-        length = criterion.episode_length if horizon is None else horizon
-    elif horizon not in (None, 1, length):
-        raise InputError(f"horizon must be left out, or be the length of episodes ({length}), got {quote(horizon)}")
-    made = make(id, check_int("length", length, 1, 10**6), **options)
-    found = made.discounted(discount, made.horizon)
-    assert made.origin is not None
-    found.origin = Origin(id, {**made.origin.options, "discount": criterion.discount, "length": made.horizon})
-    return found
-
-
-def truncate(world: TabularMDP | GymnasiumModel, horizon: int) -> TabularMDP:
-    """Return the first H steps of a discounted world, as ``TabularMDP.truncated`` does, with an origin of its own."""
-    if not isinstance(world, TabularMDP):
-        raise InputError(
-            f"rule must be 'canonical' for a discounted environment whose dynamics are not known, got {quote(world)}"
-        )
-    made = world.truncated(horizon)
-    if world.origin is not None:
-        kept = {name: value for name, value in world.origin.options.items() if name != "length"}
-        made.origin = Origin(world.origin.id, {**kept, "truncated": True})
-    return made
 
 
 def _options(world: _World) -> Mapping[str, Any]:

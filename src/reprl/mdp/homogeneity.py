@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from reprl.mdp.counts import Counts
-from reprl.mdp.tabular import Labels
+from reprl.mdp.labels import Labels
 
 LEVEL = 1e-3
 """The chance that samples of one law are said to contradict each other, at most."""

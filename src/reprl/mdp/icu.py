@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import DependencyError, DocumentError, InputError, quote
-from reprl.mdp.tabular import Labels, TabularMDP
+from reprl.mdp.labels import Labels
+from reprl.mdp.tabular import TabularMDP
 
 LEVELS = 5
 """Levels of each of the two drugs."""

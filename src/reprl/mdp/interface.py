@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from reprl.errors import DocumentError, InputError, check_int, quote
 from reprl.mdp.criterion import Criterion
-from reprl.mdp.tabular import Labels, TabularMDP
-from reprl.sources.environment import Environment, describe, label_fields, printable_labels
-from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.mdp.environment import Environment, describe
+from reprl.mdp.labels import Labels, label_fields, printable_labels
 from reprl.storage.fields import Kind, optional, printable, read_fields, record, write_fields
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ class Interface:
     """The same of actions."""
 
     @classmethod
-    def of(cls, env: TabularMDP | GymnasiumModel) -> Interface:
-        """Return the interface of an environment."""
+    def of(cls, env: Any) -> Interface:
+        """Return the interface of an environment: the names of a TabularMDP, and the spaces of a black box."""
         labels = printable_labels(describe(env).labels)
-        if isinstance(env, TabularMDP):
+        if not hasattr(env, "observations"):
             return cls(labels)
         from reprl.mdp.spaces import space_document
 

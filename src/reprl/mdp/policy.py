@@ -1,4 +1,4 @@
-"""Policy: the table of actions, (H, S) or (S,), that two runs either share exactly or do not."""
+"""Policy: what two runs either share exactly or do not. Its first kind is a table of actions, (H, S) or (S,)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import DocumentError, InputError, check_int, quote
+from reprl.errors import DocumentError, InputError, check_array, check_int, quote
 from reprl.execution.terminal import open_card
 from reprl.mdp.criterion import Sized, criterion_of
+from reprl.mdp.interface import Interface
 from reprl.storage.documents import dump, load
 from reprl.storage.fields import ANYTHING, Document, many
 from reprl.storage.files import write_atomic
@@ -21,8 +22,6 @@ from reprl.storage.frames import cell_columns, frame
 if TYPE_CHECKING:
     import pandas as pd
 
-    from reprl.mdp.interface import Interface
-
 _TABLE, _NAMED, _STATIONARY = 1, 2, 3
 """Versions of a document: a bare table, one that knows its environment's spaces and names, and a stationary one, which
 has no horizon and may know them."""
@@ -30,7 +29,163 @@ _MAX_ACTION = 2**31 - 1
 
 
 class Policy:
-    """A deterministic policy: immutable, comparable, with a canonical fingerprint.
+    """What decides: the interface of every kind of policy. ``Policy(actions)`` makes the first kind, a TablePolicy.
+
+    A kind has ``act``, ``fingerprint``, ``to_dict`` and ``disagreement``; what is batched, compared, hashed and saved
+    follows from these. Policies are immutable, and two are the same if their fingerprints are.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *parts: Any, **named: Any) -> Policy:
+        """Make a table, unless a kind is asked for by its name."""
+        return super().__new__(TablePolicy if cls is Policy else cls)
+
+    def act(self, observation: Any, step: int | None = None) -> Any:
+        """Return what to do after so many steps of an episode: an action as the environment takes it."""
+        raise NotImplementedError
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in 64 hexadecimal digits, of what the policy does."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON document of this policy."""
+        raise NotImplementedError
+
+    def disagreement(self, other: Policy, weights: ArrayLike | None = None) -> float:
+        """Return the share of decisions, weighted if weights are given, in which two policies differ."""
+        raise NotImplementedError
+
+    @property
+    def ignores_step(self) -> bool:
+        """Whether it does the same at every step, so that ``act`` needs none."""
+        return False
+
+    @property
+    def interface(self) -> Interface | None:
+        """Spaces and names of the environment that it was learned in; None if it knows none."""
+        return None
+
+    @property
+    def table(self) -> NDArray[np.int64]:
+        """Its actions, a row for each step, (H, S), or one row for all steps; an error if it is no table.
+
+        Whoever reads this says that nothing but a table will do.
+        """
+        raise InputError(f"policy must be a table of actions, got {quote(self)}")
+
+    @property
+    def stationary(self) -> bool:
+        """Whether it is a table with one row for all steps, (S,)."""
+        return False
+
+    @property
+    def actions(self) -> NDArray[np.int64]:
+        """The table of action indices, (H, S), or (S,) if it is stationary; read-only."""
+        return self.table[0] if self.stationary else self.table
+
+    @property
+    def horizon(self) -> int:
+        """Rows of the table: H, or 1 for a stationary policy."""
+        return int(self.table.shape[0])
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+        return int(self.table.shape[1])
+
+    def differs(self, other: Policy) -> NDArray[np.bool_]:
+        """Return the cells, (H, S), in which two tables differ; a stationary one is the same row at every step."""
+        mine, theirs = self.table, other.table
+        if mine.shape != theirs.shape and not (
+            mine.shape[1] == theirs.shape[1] and (self.stationary or other.stationary)
+        ):
+            raise InputError(f"policies must have one shape to be compared, got {mine.shape} and {theirs.shape}")
+        return np.asarray(mine != theirs)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each step and state: action, and names where they are known."""
+        labels = None if self.interface is None else self.interface.labels
+        columns = cell_columns((self.horizon, self.n_states), () if labels is None else labels.states)
+        columns["action"] = self.table.ravel()
+        if labels is not None and labels.actions:
+            columns["action_name"] = np.array(labels.actions, dtype=object)[self.table.ravel()]
+        return frame(columns)
+
+    def predict(
+        self, observations: Any, state: Any = None, episode_start: ArrayLike | None = None, deterministic: bool = True
+    ) -> tuple[Any, NDArray[np.int64] | None]:
+        """Return the actions for a batch of observations, or for one, as models of Stable-Baselines3 do.
+
+        Args:
+            observations: one observation, or a list or array of them, one for each of n parallel environments.
+            state: what the last call returned: how many steps of its episode each environment has made; None for the
+                first step. A policy that ignores the step needs and returns none.
+            episode_start: (n,) booleans: where an episode begins, the step is 0.
+            deterministic: not read, as every policy here is deterministic.
+
+        Returns:
+            The actions, and the state for the next call.
+        """
+        single = self._is_single(observations)
+        batch = [observations] if single else list(observations)
+        if self.ignores_step:
+            found, after = [self.act(seen) for seen in batch], None
+        else:
+            steps = np.zeros(len(batch), dtype=np.int64) if state is None else np.array(state, dtype=np.int64).ravel()
+            if steps.size != len(batch):
+                raise InputError(f"state must hold one step for each of {len(batch)} observations, got {quote(state)}")
+            if episode_start is not None:
+                steps[np.broadcast_to(np.asarray(episode_start, dtype=np.bool_), steps.shape)] = 0
+            found, after = [self.act(seen, int(step)) for seen, step in zip(batch, steps, strict=True)], steps + 1
+        if single:
+            return found[0], after
+        return found if any(isinstance(action, dict | tuple) for action in found) else np.array(found), after
+
+    def _is_single(self, observations: Any) -> bool:
+        """Whether something is one observation and no batch of them."""
+        return np.ndim(observations) == 0
+
+    @property
+    def short_fingerprint(self) -> str:
+        """The first 12 digits of the fingerprint, for people; compare the whole one."""
+        return self.fingerprint[:12]
+
+    def __eq__(self, other: object) -> bool:
+        """Equal fingerprints."""
+        return isinstance(other, Policy) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        """Hash by fingerprint."""
+        return int(self.fingerprint[:15], 16)
+
+    def _repr_html_(self) -> str:
+        """Show a map and the fingerprint in a notebook."""
+        return open_card(self)
+
+    def to_json(self) -> str:
+        """Return the document as text."""
+        return dump(self.to_dict())
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the policy to path as JSON, all or nothing."""
+        return write_atomic(path, self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Policy:
+        """Read a policy that ``save`` wrote."""
+        return load(path, cls.from_json)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Policy:
+        """Read what ``to_json`` wrote; anything else is a ReprlError."""
+        return TablePolicy.from_json(text)
+
+
+class TablePolicy(Policy):
+    """A table of actions.
 
     Args:
         actions: (H, S) table of action indices; or (S,) for a *stationary* one, which does the same at every step.
@@ -51,51 +206,73 @@ class Policy:
         self._fingerprint = ""
 
     @property
-    def actions(self) -> NDArray[np.int64]:
-        """The table of action indices, (H, S), or (S,) if it is stationary; read-only."""
-        return self._table[0] if self._stationary else self._table
-
-    @property
     def table(self) -> NDArray[np.int64]:
-        """The same with a row for each step, (H, S), or the one row of a stationary policy, (1, S)."""
+        """The actions with a row for each step, (H, S), or the one row of a stationary policy, (1, S)."""
         return self._table
 
     @property
     def stationary(self) -> bool:
-        """Whether it does the same at every step."""
+        """Whether it has one row for all steps."""
         return self._stationary
+
+    @property
+    def ignores_step(self) -> bool:
+        """Whether it does the same at every step: it is stationary, or all its rows are alike."""
+        return self._stationary or bool((self._table == self._table[0]).all())
 
     @property
     def interface(self) -> Interface | None:
         """Spaces and names of the environment that it was learned in; None for a bare table."""
         return self._interface
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the actions, for numpy."""
+        return np.array(self.actions, dtype=dtype) if copy or dtype is not None else self.actions
+
     def act(self, observation: Any, step: int | None = None) -> Any:
         """Return what to do: an action as the environment takes it.
 
         Args:
             observation: what the environment shows, or a state's name; a state's number where its dynamics are known,
-                or for a bare table.
-            step: how many steps of the episode are over, from 0 to H − 1; a stationary policy has no need of it.
+                or for a bare table. Of numbers, an array is as good: it is answered by one.
+            step: how many steps of the episode are over, from 0 to H − 1; one that ignores the step has no need of it.
         """
-        from reprl.mdp.interface import Interface
-
-        if self.stationary:
-            h = 0 if step is None else min(0, check_int("step", step, 0))
+        if step is None and self.ignores_step:
+            h = 0
         else:
-            h = check_int("step", step, 0, self.horizon - 1)
-        interface = self.interface or Interface()
-        return interface.member(int(self.table[h, interface.state(observation, self.n_states)]))
+            h = check_int("step", step, 0, None if self._stationary else self.horizon - 1)
+        row, known = self._table[0 if self._stationary else h], self._interface or Interface()
+        if known.observation is None and np.ndim(observation) > 0 and not isinstance(observation, list | tuple):
+            return row[[known.state(s, self.n_states) for s in observation]]
+        return known.member(int(row[known.state(observation, self.n_states)]))
 
-    @property
-    def horizon(self) -> int:
-        """Rows of the table: H, or 1 for a stationary policy."""
-        return int(self.table.shape[0])
+    def _is_single(self, observations: Any) -> bool:
+        if self._interface is None or self._interface.observation is None:
+            return np.ndim(observations) == 0
+        try:
+            self._interface.state(observations, self.n_states)
+        except InputError:
+            return isinstance(observations, str)  # no name of a state: act says so
+        return True
 
-    @property
-    def n_states(self) -> int:
-        """S."""
-        return int(self.table.shape[1])
+    def disagreement(self, other: Policy, weights: ArrayLike | None = None) -> float:
+        """Return the share of cells in which two tables differ.
+
+        Args:
+            other: a table for the same states and steps.
+            weights: (H, S), not negative, not all 0: what a cell counts, as its occupancy does; None for all alike.
+        """
+        apart = self.differs(other)
+        if weights is None:
+            return float(apart.mean())
+        given = check_array("weights", weights, (1, 2))
+        if given.shape[-1] != apart.shape[1] or given.min() < 0.0 or not given.sum() > 0.0:
+            raise InputError(f"weights must be (H, S) = {apart.shape} numbers, not negative, got {quote(weights)}")
+        try:
+            given = np.broadcast_to(given, np.broadcast_shapes(given.shape, apart.shape))
+        except ValueError:
+            raise InputError(f"weights must have shape (H, S) = {apart.shape}, got {given.shape}") from None
+        return float((given * apart).sum() / given.sum())
 
     @property
     def fingerprint(self) -> str:
@@ -109,52 +286,28 @@ class Policy:
             self._fingerprint = hashlib.sha256(header + self.table.astype("<i4").tobytes()).hexdigest()
         return self._fingerprint
 
-    @property
-    def short_fingerprint(self) -> str:
-        """The first 12 digits of the fingerprint, for people; compare the whole one."""
-        return self.fingerprint[:12]
+    __hash__ = Policy.__hash__
 
     def __eq__(self, other: object) -> bool:
         """Equal shapes and equal actions everywhere."""
-        return isinstance(other, Policy) and np.array_equal(self.actions, other.actions)  # (1, S) is not (S,)
-
-    def __hash__(self) -> int:
-        """Hash by fingerprint."""
-        return int(self.fingerprint[:15], 16)
+        return isinstance(other, TablePolicy) and np.array_equal(self.actions, other.actions)  # (1, S) is not (S,)
 
     def __repr__(self) -> str:
         """Show the shape and the short fingerprint."""
         form = "stationary" if self.stationary else f"horizon={self.horizon}"
         return f"Policy({form}, n_states={self.n_states}, fingerprint={self.short_fingerprint})"
 
-    def _repr_html_(self) -> str:
-        """Show a map and the fingerprint in a notebook."""
-        return open_card(self)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each step and state: action, and names where they are known."""
-        labels = None if self.interface is None else self.interface.labels
-        columns = cell_columns((self.horizon, self.n_states), () if labels is None else labels.states)
-        columns["action"] = self.table.ravel()
-        if labels is not None and labels.actions:
-            columns["action_name"] = np.array(labels.actions, dtype=object)[self.table.ravel()]
-        return frame(columns)
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by actions, so that the copy is checked and write-protected like the original."""
-        return Policy, (self.actions, self.interface)
+        return TablePolicy, (self.actions, self.interface)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this policy."""
         version = _STATIONARY if self.stationary else _TABLE if self.interface is None else _NAMED
         return _DOCUMENT.write(self, version)
 
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return dump(self.to_dict())
-
     @classmethod
-    def from_json(cls, text: str | bytes) -> Policy:
+    def from_json(cls, text: str | bytes) -> TablePolicy:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
         document = _DOCUMENT.read(text)
         policy, stationary = cls(document["actions"]), "horizon" not in document
@@ -169,25 +322,14 @@ class Policy:
             raise DocumentError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
         if "interface" not in document or (stationary and document["interface"] is None):
             return policy
-        from reprl.mdp.interface import Interface
-
         return cls(policy, Interface.read("policy interface", document["interface"], policy.n_states))
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the policy to path as JSON, all or nothing."""
-        return write_atomic(path, self.to_json().encode())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Policy:
-        """Read a policy that ``save`` wrote."""
-        return load(path, cls.from_json)
 
 
 _DOCUMENT = Document(
     "policy",
     "reprl-policy",
     (_STATIONARY, _TABLE, _NAMED),
-    Policy,
+    TablePolicy,
     {
         "horizon": ANYTHING._replace(until=_NAMED),
         "n_states": ANYTHING,

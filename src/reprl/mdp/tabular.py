@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,55 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import InputError, check_array, check_choice, check_distribution, check_int, quote, rounding_of
 from reprl.mdp.criterion import Criterion
+from reprl.mdp.labels import Labels, Origin
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.rows import Rows, Sparse, check_entries, dense_rows, outcome_rows, read_sizes, sparse_rows, tabulate
 
 REWARD_KINDS = ("bernoulli", "deterministic")
-
-
-class RewardMap(NamedTuple):
-    """The affine map that brought original rewards from [low, high] to [0, 1]."""
-
-    low: float = 0.0
-    high: float = 1.0
-
-    def forward(self, reward: float) -> float:
-        """Return an original reward in units of [0, 1]."""
-        return (reward - self.low) / (self.high - self.low)
-
-    def restore(self, total: float, horizon: float) -> float:
-        """Return a total of horizon rewards, or its expectation, in original units; discounted, of 1/(1 − γ)."""
-        return horizon * self.low + total * (self.high - self.low)
-
-
-class Labels(NamedTuple):
-    """Names and layout for people: what pictures and tables show instead of indices."""
-
-    name: str = "mdp"
-    description: str = ""
-    states: tuple[str, ...] = ()
-    actions: tuple[str, ...] = ()
-    grid: tuple[int, int] | None = None
-    """(rows, columns) when state s sits at row s // columns, column s % columns; later states are off the grid."""
-    reward_map: RewardMap = RewardMap()
-    """How rewards were brought to [0, 1]; by default they were there already."""
-
-    def state(self, s: int) -> str:
-        """The name of a state, or its number."""
-        return self.states[s] if s < len(self.states) else str(s)
-
-    def action(self, a: int) -> str:
-        """The name of an action, or its number."""
-        return self.actions[a] if a < len(self.actions) else str(a)
-
-
-class Origin(NamedTuple):
-    """The call of ``make`` that built an environment, so that a second team can repeat it."""
-
-    id: str
-    options: Mapping[str, Any]
-    """Everything but the horizon."""
 
 
 class Solution(NamedTuple):

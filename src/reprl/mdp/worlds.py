@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reprl.errors import InputError, check_array, check_int, check_real
+from reprl.mdp.labels import Labels, RewardMap
 from reprl.mdp.rows import MAX_ENTRIES, check_entries
-from reprl.mdp.tabular import Labels, RewardMap, TabularMDP
+from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import fill_words
 
 ARROWS = ("↑", "→", "↓", "←")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
-from reprl.execution.pool import Crew
+from reprl.execution.pool import WorkerPool
 from reprl.paper.q_agent import make_agent, mark_short, restart, update
 from reprl.paper.runs import Exploration, Orders
 from reprl.sources.black_box import Records, as_counts, known_records, seeds
@@ -52,10 +52,10 @@ def explore_black_box(
         another process.
     """
     total = runs * orders.settings.episodes
-    with Crew(model, min(workers, runs)) as crew:
-        hands = min(crew.workers, runs)
+    with WorkerPool(model, min(workers, runs)) as pool:
+        hands = min(pool.workers, runs)
         shares = [(orders, range(w, runs, hands)) for w in range(hands)]
-        found, *others = crew.work(explore_runs, shares, total, progress)
+        found, *others = pool.work(explore_runs, shares, total, progress)
     for part in others:
         found.records.update(part.records)
         found.missed.update(part.missed)

@@ -1,16 +1,15 @@
-"""Constants of the rule "sampled": every one of the paper's learner as a named field of one value, `Constants`.
+"""Constants of the full algorithm: every size of the paper as a named field of one value, `Constants`.
 
-Three presets. "practical" stops by rehearsal and has none of these. "paper" uses every constant that the paper pins as
-it stands, and sets to 1 those that it leaves as Θ(1) or "sufficiently large" and that a formula needs: that of
-ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), of m, M and K (Lemmas 5.10–5.14), the polylogarithms hidden in Õ (Theorems 4.13,
-6.1, A.5). "scaled" is the same algorithm, line by line, at sizes that a machine can play.
+"paper" uses every constant that the paper pins, and sets to 1 those that it leaves as Θ(1) or "sufficiently large" and
+that a formula needs: that of ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), of m, M and K (Lemmas 5.10–5.14), the
+polylogarithms hidden in Õ (Theorems 4.13, 6.1, A.5). "scaled" is the same algorithm, line by line, at sizes that a
+machine can play. ("practical", the third preset of the learners, stops by rehearsal and has none of these.)
 
-A size of the paper is a *core*, which says how it grows with S, A, the number of blocks of the coupling and the tier (K
-also with H: an episode records one sample, and there are S·A·H cells), times a *slack*, which pays for certainty:
-logarithms, powers of H, 1/κ, 1/ε, 1/ρ. Slacks of one setting go from 10 to 10^15, so no single factor could shrink them
-all: what tames the largest leaves nothing of the smallest. `scaled(f)` raises every slack to the power f instead: each
-keeps the share f of its digits, and how sizes grow with S and A, and from tier to tier, stays the paper's. f = 1 is the
-paper.
+A size of the paper is a *core* times a *slack*. The core says how the size grows with S, A, the number of blocks of the
+coupling and the tier (K also with H: an episode records one sample, and there are S·A·H cells). The slack pays for
+certainty: logarithms, powers of H, 1/κ, 1/ε, 1/ρ. Slacks of one setting range from 10 to 10^15, so no single factor
+suits them all. `scaled(f)` raises every slack to the power f instead: how sizes grow with S and A, and from tier to
+tier, stays the paper's. f = 1 is the paper.
 """
 
 from __future__ import annotations
@@ -73,46 +72,46 @@ class Constants:
     """Accuracy of one learner: ε, or ε/2 where learners are boosted."""
     delta: float
     """Failure probability of one induction."""
-    zeta: float
+    zeta: float = 0.0
     """ζ: how nice the data shall be (Definition 4.4); 0 for parallel sampling."""
-    tiers: int
+    tiers: int = 1
     """L, the ignored tier among them; 1 for parallel sampling."""
-    kappa: float
+    kappa: float = 0.0
     """κ of RepExplore; 0 for parallel sampling."""
-    calls: int
+    calls: int = 0
     """Parallel calls of one learner; 0 for episodes."""
-    partition_runs: int
+    partition_runs: int = 0
     """m: exploration runs that settle a tier's set."""
-    data_runs: tuple[int, ...]
+    data_runs: tuple[int, ...] = ()
     """M of tiers 1 … L−1: fresh runs that collect data."""
-    episodes: tuple[int, ...]
+    episodes: tuple[int, ...] = ()
     """K of tiers 1 … L−1: episodes of one exploration run."""
-    failure: float
+    failure: float = 0.0
     """ι of one exploration run."""
-    bonus: tuple[float, ...]
+    bonus: tuple[float, ...] = ()
     """c of tiers 1 … L−1, of the optimistic bonus c·√(H³ℓ/t), ℓ = log(S·2A·K·H/ι): 2 in the paper. Its slack is all of
     c·√(H³ℓ): a bonus far above H, for runs as short as scaled ones are, would lead nowhere but to the last step."""
     guide: float = 1.0
     """Bonus of real actions relative to that of phantoms."""
-    quota: int
+    quota: int = 0
     """Records of every action below which a state is under-explored: H."""
     keep_records: bool = False
     """Whether records of the m runs are data too; the paper collects them afresh."""
-    by_tier: tuple[float, ...]
+    by_tier: tuple[float, ...] = ()
     """ε_ℓ: accuracy of the best-arm problems of tiers 1 … L−1."""
     pessimism: float = 1.0
     """What is subtracted from every value, as a fraction of ε_ℓ."""
-    seeds: int
+    seeds: int = 0
     """k of boosting; 0 where nothing is boosted."""
     threshold: float = THRESHOLD
     """ν of its heavy hitters."""
     tolerance: float = TOLERANCE
     """τ of its heavy hitters."""
-    candidates: int
+    candidates: int = 0
     """Learners per seed that name its heavy hitters."""
-    frequencies: int
+    frequencies: int = 0
     """Fresh learners per seed that measure how often they come."""
-    pulls: int
+    pulls: int = 0
     """Episodes of every candidate, by which the best one is found."""
 
     @classmethod
@@ -128,11 +127,12 @@ class Constants:
 
     @classmethod
     def _at(cls, scale: float, task: Task, least_tiers: int = LEAST_TIERS) -> Constants:
-        epsilon = task.epsilon / 2.0 if task.boosted else task.epsilon
-        base = BASE_RHO if task.access == "generative" else BASE_DELTA  # the proofs of Theorems 4.13 and 6.1
-        delta = base if task.boosted else task.delta
-        part = replace(_EMPTY, scale=scale, epsilon=epsilon, delta=delta)
-        part = _parallel(part, task) if task.access == "generative" else _episodic(part, task, least_tiers)
+        parallel = task.access == "generative"
+        base = BASE_RHO if parallel else BASE_DELTA  # the proofs of Theorems 4.13 and 6.1
+        epsilon, delta = (task.epsilon / 2.0, base) if task.boosted else (task.epsilon, task.delta)
+        part = cls(scale=scale, epsilon=epsilon, delta=delta)
+        part = _parallel(part, task) if parallel else _episodic(part, task, least_tiers)
+        part = replace(part, by_tier=_shares(part, task.horizon))
         return _boosting(part, task) if task.boosted else part
 
     @property
@@ -184,29 +184,6 @@ class Constants:
         )
 
 
-_EMPTY = Constants(
-    scale=1.0,
-    epsilon=0.0,
-    delta=0.0,
-    zeta=0.0,
-    tiers=1,
-    kappa=0.0,
-    calls=0,
-    partition_runs=0,
-    data_runs=(),
-    episodes=(),
-    failure=0.0,
-    bonus=(),
-    quota=0,
-    by_tier=(),
-    seeds=0,
-    candidates=0,
-    frequencies=0,
-    pulls=0,
-)
-"""Constants of nothing; every constructor fills in what its access and shape have."""
-
-
 def _shares(part: Constants, horizon: int) -> tuple[float, ...]:
     """ε_ℓ = 2^ℓ·(ε/H)·(8L)^−f: the paper's at f = 1 (Algorithm 2)."""
     unit = part.epsilon / horizon * (8.0 * part.tiers) ** -part.scale
@@ -219,8 +196,7 @@ def _parallel(part: Constants, task: Task) -> Constants:
     sizes = (task.n_states, task.n_actions, task.horizon)
     calls = paper_calls(*sizes, epsilon=part.epsilon, rho=share, delta=part.delta, coupling=task.arms)
     core = task.n_states * task.arms.count(task.n_states)
-    part = replace(part, calls=math.ceil(core * (calls / core) ** part.scale) if part.scale < 1.0 else calls)
-    return replace(part, by_tier=_shares(part, task.horizon))
+    return replace(part, calls=_scaled(calls, core, part.scale))
 
 
 def _episodic(part: Constants, task: Task, least_tiers: int) -> Constants:
@@ -245,7 +221,7 @@ def _episodic(part: Constants, task: Task, least_tiers: int) -> Constants:
     length = s * 2 * a * h * (h**4 * math.log(s * a * h / iota) / kappa**2) ** f
     episodes = tuple(math.ceil(length * 4.0**tier) for tier in range(1, tiers))
     bonuses = [math.sqrt(h**3 * math.log(2.0 * s * a * count * h / iota**f)) for count in episodes]
-    part = replace(
+    return replace(
         part,
         zeta=nice,
         tiers=tiers,
@@ -257,7 +233,6 @@ def _episodic(part: Constants, task: Task, least_tiers: int) -> Constants:
         bonus=tuple((2.0 * size) ** f / size for size in bonuses),
         quota=h,
     )
-    return replace(part, by_tier=_shares(part, h))
 
 
 def _boosting(part: Constants, task: Task) -> Constants:
@@ -270,14 +245,18 @@ def _boosting(part: Constants, task: Task) -> Constants:
     few = 1.0 / (THRESHOLD - TOLERANCE)
     accuracy = min(1.0, task.epsilon / (2.0 * task.horizon))
     pulls = plan_best_arm(seeds, epsilon=accuracy, rho=rho / 2.0, delta=delta / 3.0).pulls
-    core = accuracy**-2
     return replace(
         part,
         seeds=seeds,
-        candidates=math.ceil(few * (plan.candidates / few) ** f) if f < 1.0 else plan.candidates,
-        frequencies=math.ceil(few * (plan.frequencies / few) ** f) if f < 1.0 else plan.frequencies,
-        pulls=math.ceil(core * (pulls / core) ** f) if f < 1.0 else pulls,
+        candidates=_scaled(plan.candidates, few, f),
+        frequencies=_scaled(plan.frequencies, few, f),
+        pulls=_scaled(pulls, accuracy**-2, f),
     )
+
+
+def _scaled(size: int, core: float, scale: float) -> int:
+    """Return a size of the paper with its slack, which is all but the core, to the power `scale`."""
+    return math.ceil(core * (size / core) ** scale) if scale < 1.0 else size
 
 
 def boosting_seeds(delta: float) -> int:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from reprl.execution.settings import Execution
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.paper.boosting import Ballot, Boosted
 from reprl.paper.constants import Constants, Task
-from reprl.paper.rep_explore import Progress
-from reprl.paper.rep_level_explore import Explored, rep_level_explore
+from reprl.paper.rep_level_explore import ALONE, Explored, rep_level_explore
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.paper.rep_var_bandit import Decision
 from reprl.randomness import SharedKey, check_shared_key
@@ -51,9 +51,7 @@ def run_full(
     task: Task,
     constants: Constants,
     decision: Decision,
-    *,
-    workers: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = ALONE,
 ) -> FullRun:
     """Run the paper's algorithm from the first line to the last.
 
@@ -63,8 +61,7 @@ def run_full(
         task: what is asked for.
         constants: every size, ``Constants.paper(task)`` or smaller ones.
         decision: mechanism, coupling and rounding of the induction.
-        workers: threads, or processes for a black box.
-        progress: called with the phase, its episodes done and all its episodes.
+        execution: workers, and who is told of the episodes done; a checkpoint keeps no part of it.
 
     Guarantee:
         At the paper's constants, parallel samples: that of Lemma 4.1 where the figures that the induction computes meet
@@ -79,7 +76,7 @@ def run_full(
     first: dict[Policy, Learned] = {}
 
     def learn(model: Any, key: SharedKey) -> Policy:
-        learned = learn_once(model, key, task, constants, decision, workers=workers, progress=progress)
+        learned = learn_once(model, key, task, constants, decision, execution)
         return first.setdefault(learned.induction.policy, learned).induction.policy
 
     if not task.boosted:
@@ -98,14 +95,7 @@ def run_full(
 
 
 def learn_once(
-    model: Any,
-    key: SharedKey,
-    task: Task,
-    constants: Constants,
-    decision: Decision,
-    *,
-    workers: int = 1,
-    progress: Progress | None = None,
+    model: Any, key: SharedKey, task: Task, constants: Constants, decision: Decision, execution: Execution = ALONE
 ) -> Learned:
     """Explore and decide, or make parallel calls and decide: the learner that is boosted."""
     explored = None
@@ -113,8 +103,8 @@ def learn_once(
         tiers, calls = Tiers.single(model.horizon, model.n_states), constants.calls
         data = Data(model.sample(calls), model.draw_starts(calls), mask_of(model))
     else:
-        how: dict[str, Any] = {"keep": constants.keep_records, "workers": workers, "progress": progress}
-        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), coupling=task.partition, **how)
+        how: dict[str, Any] = {"coupling": task.partition, "keep": constants.keep_records, "execution": execution}
+        explored = rep_level_explore(key.derive("explore"), model, constants.stages(), **how)
         tiers, data = ignore_starved(explored.tiers, explored.counts), Data(explored.counts, explored.starts)
     induction = tiered_induction(
         key.derive("decide"),

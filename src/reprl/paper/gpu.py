@@ -1,4 +1,4 @@
-"""QExplore on a GPU: the kernels of `reprl.paper.q_agent`, compiled for it, one thread for each run.
+"""Algorithm 4 (QExplore) on a GPU: the kernels of `reprl.paper.q_agent`, one thread for each run.
 
 Nothing is written twice: `port` takes the code of a kernel and gives the names in it another meaning, so that products
 and sums are rounded one by one and tallies are added atomically. A thread does what a worker does on the CPU, word for

@@ -1,4 +1,4 @@
-"""The exploration kernel: the optimistic Q-learning agent (QAgent, Algorithm 3) with phantom actions (Algorithm 4).
+"""Algorithm 3 (QAgent): the optimistic Q-learning agent, with the phantom actions of Algorithm 4, as kernels.
 
 The agent never sees a reward. It is offered every action twice: the real action leads on; its phantom takes the same
 action, has the outcome *recorded*, and tells the agent that the episode is over. So an episode records exactly one

@@ -1,7 +1,7 @@
-"""QExplore: many independent runs of reward-free exploration (Algorithm 4), over threads where the MDP is in memory.
+"""Algorithm 4 (QExplore): many independent runs of reward-free exploration, over threads for an MDP in memory.
 
-Every run restarts its agent and reads its own lane of the data stream. Tallies are whole numbers, added up, so
-neither the split of runs over workers nor their order can change a result.
+Every run restarts its agent and reads its own lane of the data stream. Counts are whole numbers, added up, so neither
+the split of runs over workers nor their order can change a result.
 """
 
 from __future__ import annotations
@@ -84,16 +84,16 @@ def _explore(
     if world is None:
         gpu.refuse("a black box")
         return explore_black_box(model, orders, runs, workers, progress)
-    crew: _Crew | gpu.Flight
-    crew = gpu.Flight(gpu.find_gpu(), world, orders, runs) if gpu.is_wanted() else _Crew(world, orders, runs, workers)
+    on_gpu = gpu.is_wanted()
+    batch = gpu.Flight(gpu.find_gpu(), world, orders, runs) if on_gpu else _Threads(world, orders, runs, workers)
     try:
-        return crew.work(progress)
-    finally:  # what an interrupted batch has drawn is spent too
-        model.ledger.episodes += crew.episodes
-        model.ledger.samples += crew.samples
+        return batch.work(progress)
+    finally:  # samples of an interrupted batch count too
+        model.ledger.episodes += batch.episodes
+        model.ledger.samples += batch.samples
 
 
-class _Desk:
+class _Tables:
     """One worker's tables."""
 
     def __init__(self, outcomes: Outcomes, n_quotas: int) -> None:
@@ -106,8 +106,8 @@ class _Desk:
         self.samples = 0
 
 
-class _Crew:
-    """Workers that take runs off one list until it is empty or someone calls stop."""
+class _Threads:
+    """Worker threads that take runs from one list until it is empty or they are told to stop."""
 
     def __init__(self, world: EpisodeArrays, orders: Orders, runs: int, workers: int) -> None:
         self.world = world
@@ -118,7 +118,7 @@ class _Crew:
         self.schedule = orders.settings.schedule(n_states, n_actions, horizon)
         self.first_value = np.empty(runs)
         self.missed = np.zeros((runs, horizon, n_states), dtype=np.uint8)
-        self.desks = [_Desk(world.outcomes, orders.quotas.size) for _ in range(min(workers, runs))]
+        self.tables = [_Tables(world.outcomes, orders.quotas.size) for _ in range(min(workers, runs))]
         self._left: Iterator[int] = iter(range(runs))
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -126,19 +126,19 @@ class _Crew:
     @property
     def episodes(self) -> int:
         """Episodes made so far."""
-        return sum(desk.episodes for desk in self.desks)
+        return sum(tables.episodes for tables in self.tables)
 
     @property
     def samples(self) -> int:
         """Samples drawn so far."""
-        return sum(desk.samples for desk in self.desks)
+        return sum(tables.samples for tables in self.tables)
 
     def work(self, progress: Callable[[int, int], None] | None) -> Exploration:
         """Make all runs, and return what they found; an interrupt stops all workers at their next slice."""
         total = self.first_value.size * self.length
-        with ThreadPoolExecutor(len(self.desks)) as pool:
+        with ThreadPoolExecutor(len(self.tables)) as pool:
             try:
-                jobs: set[Future[None]] = {pool.submit(self._serve, desk) for desk in self.desks}
+                jobs: set[Future[None]] = {pool.submit(self._serve, tables) for tables in self.tables}
                 while jobs:
                     done, jobs = wait(jobs, timeout=0.2, return_when=FIRST_EXCEPTION)
                     for job in done:
@@ -148,37 +148,37 @@ class _Crew:
             except BaseException:
                 self._stop.set()
                 raise
-        first = self.desks[0]
-        for desk in self.desks[1:]:
-            first.hits += desk.hits
-            first.short += desk.short
-            first.starts += desk.starts
+        first = self.tables[0]
+        for tables in self.tables[1:]:
+            first.hits += tables.hits
+            first.short += tables.short
+            first.starts += tables.starts
         counts = Counts(self.world.outcomes, first.hits)
         return Exploration(self.first_value.size, first.short, self.missed, counts, self.first_value, first.starts)
 
-    def _serve(self, desk: _Desk) -> None:
+    def _serve(self, tables: _Tables) -> None:
         while not self._stop.is_set():
             with self._lock:
                 run = next(self._left, None)
             if run is None:
                 return
-            self._explore(desk, run)
+            self._explore(tables, run)
 
-    def _explore(self, desk: _Desk, run: int) -> None:
+    def _explore(self, tables: _Tables, run: int) -> None:
         """One run, in slices."""
         horizon, n_states, n_actions = self.world.outcomes.shape
         per_slice = max(1, _SLICE // horizon)
-        restart(desk.agent, n_states, n_actions, horizon)
+        restart(tables.agent, n_states, n_actions, horizon)
         done, position = 0, 0
         while done < self.length and not self._stop.is_set():
             episodes = min(per_slice, self.length - done)
             position, samples = explore_episodes(
-                self.world, desk.agent, self.schedule, self.key, np.uint64(run), position, episodes, desk.hits
+                self.world, tables.agent, self.schedule, self.key, np.uint64(run), position, episodes, tables.hits
             )
-            desk.samples += samples
-            desk.episodes += episodes
+            tables.samples += samples
+            tables.episodes += episodes
             done += episodes
-        mark_short(desk.agent.visits, self.quotas, desk.short, self.missed[run])
-        first = desk.agent.visits[: 2 * n_states * n_actions]  # an episode takes one action at step 0
-        desk.starts += first.reshape(n_states, -1).sum(axis=1)
-        self.first_value[run] = self.world.initial @ desk.agent.value[:n_states]
+        mark_short(tables.agent.visits, self.quotas, tables.short, self.missed[run])
+        first = tables.agent.visits[: 2 * n_states * n_actions]  # an episode takes one action at step 0
+        tables.starts += first.reshape(n_states, -1).sum(axis=1)
+        self.first_value[run] = self.world.initial @ tables.agent.value[:n_states]

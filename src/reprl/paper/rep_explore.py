@@ -15,7 +15,6 @@ fixed beforehand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +25,6 @@ from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError, check_int, quote
 from reprl.paper.runs import Exploration, RunSettings
 from reprl.randomness import SharedKey
-
-Progress = Callable[[str, int, int], None]
-"""Told of a phase: its name, its episodes done, all its episodes."""
 
 
 @dataclass(frozen=True, kw_only=True)

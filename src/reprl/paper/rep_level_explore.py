@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 
 from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError
+from reprl.execution.settings import Execution
 from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
 from reprl.paper.q_explore import explore
-from reprl.paper.rep_explore import Progress, Stage, draw_ignored
+from reprl.paper.rep_explore import Stage, draw_ignored
 from reprl.paper.runs import Exploration
 from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.protocol import Episodic
-from reprl.storage.checkpoints import Checkpoint
+
+ALONE = Execution()
+"""One worker, no checkpoint, nobody told."""
 
 
 class Explored(NamedTuple):
@@ -49,23 +52,15 @@ def rep_level_explore(
     *,
     coupling: CouplingSpec,
     keep: bool = False,
-    workers: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = ALONE,
 ) -> Explored:
     """Algorithm 6 from the first line to the last: `find_partition`, then `collect_data`, which say what is what."""
-    explored = find_partition(key, model, stages, coupling=coupling, workers=workers, progress=progress)
-    return collect_data(explored, model, stages, keep=keep, workers=workers, progress=progress)
+    explored = find_partition(key, model, stages, coupling=coupling, execution=execution)
+    return collect_data(explored, model, stages, keep=keep, execution=execution)
 
 
 def find_partition(
-    key: SharedKey,
-    model: Episodic,
-    stages: tuple[Stage, ...],
-    *,
-    coupling: CouplingSpec,
-    workers: int = 1,
-    checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
+    key: SharedKey, model: Episodic, stages: tuple[Stage, ...], *, coupling: CouplingSpec, execution: Execution = ALONE
 ) -> Explored:
     """Make the m runs of every stage; return the partition into tiers that they give, and their records.
 
@@ -73,10 +68,8 @@ def find_partition(
         key: shared randomness; the same key in both runs.
         model: the MDP in memory or the black box, by episodes.
         stages: what to do; tiers are numbered through all stages.
-        coupling: how the correlated sampling of I couples (h, s), h outermost.
-        workers: threads, or processes for a black box.
-        checkpoint: where batches of runs are kept.
-        progress: called with the phase, its episodes done and all its episodes.
+        coupling: which (h, s), h outermost, are drawn together in I.
+        execution: workers, checkpoint of batches, and who is told.
 
     Guarantee:
         I has law B(μ̂), so its expected reachability is the average over the runs that gave μ̂ (Lemma 5.10), for every
@@ -88,8 +81,7 @@ def find_partition(
     check_shared_key(key)
     if not stages:
         raise InputError("exploration needs at least one stage, got none")
-    runs = [stage.partition_runs for stage in stages]
-    seen = _explore_stages(model, stages, runs, "partition", workers, checkpoint, progress)
+    seen = _explore_stages(model, stages, [stage.partition_runs for stage in stages], "partition", execution)
     mu = np.array([tier for stage, batch in zip(stages, seen, strict=True) for tier in stage.fractional(batch)])
     ignored = np.array([draw_ignored(key.derive("ignore", t + 1), mu[t], coupling) for t in range(len(mu))])
     tiers = stack_tiers(ignored)
@@ -102,64 +94,37 @@ def find_partition(
             f"a run are too many for the {begun} {'state' if begun == 1 else 'states'} that episodes began in, at "
             f"horizon {model.horizon}; rule='canonical' needs no such runs"
         )
-    return Explored(
-        tiers,
-        Counts.merge([batch.counts for batch in seen]),
-        mu,
-        ignored,
-        first_value=np.concatenate([batch.first_value for batch in seen]),
-        starts=starts,
-    )
+    first_value = np.concatenate([batch.first_value for batch in seen])
+    return Explored(tiers, Counts.merge([batch.counts for batch in seen]), mu, ignored, first_value, starts)
 
 
 def collect_data(
-    explored: Explored,
-    model: Episodic,
-    stages: tuple[Stage, ...],
-    *,
-    keep: bool = True,
-    workers: int = 1,
-    checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
+    explored: Explored, model: Episodic, stages: tuple[Stage, ...], *, keep: bool = True, execution: Execution = ALONE
 ) -> Explored:
     """Make the M further runs of every stage; return what was found before with their records.
 
-    Args:
-        explored: what the partition runs found.
-        model: as in find_partition.
-        stages: as in find_partition.
-        keep: whether the records of the partition runs are data too; the paper collects data afresh.
-        workers: threads, or processes for a black box.
-        checkpoint: where batches of runs are kept.
-        progress: called with the phase, its episodes done and all its episodes.
+    With `keep` the records of the partition runs are data too; the paper collects data afresh.
 
     Randomness:
         Data: fresh streams of the model, one per stage with M > 0. No shared address is read.
     """
     runs = [stage.data_runs for stage in stages]
-    batches = _explore_stages(model, stages, runs, "data", workers, checkpoint, progress)
-    more = [batch.counts for batch in batches]
+    more = [batch.counts for batch in _explore_stages(model, stages, runs, "data", execution)]
     if not keep and not more:
         raise InputError(f"data_runs must be at least 1 where no records are kept, got {runs}")
     return explored._replace(counts=Counts.merge([explored.counts, *more] if keep else more))
 
 
 def _explore_stages(
-    model: Episodic,
-    stages: tuple[Stage, ...],
-    runs: list[int],
-    phase: str,
-    workers: int,
-    checkpoint: Checkpoint | None,
-    progress: Progress | None,
+    model: Episodic, stages: tuple[Stage, ...], runs: list[int], phase: str, execution: Execution
 ) -> list[Exploration]:
     """Make a batch of runs for every stage that has any."""
-    found = []
+    found, tell = [], execution.progress
     for i, (stage, n) in enumerate(zip(stages, runs, strict=True)):
         if n == 0:
             continue
-        tell = None if progress is None else partial(progress, f"stage {i + 1} of {len(stages)}: {phase}")
-        how: dict[str, Any] = {"workers": workers, "checkpoint": checkpoint, "progress": tell}
+        progress = None if tell is None else partial(tell, f"stage {i + 1} of {len(stages)}: {phase}")
+        how: dict[str, Any] = {"workers": execution.workers, "checkpoint": execution.checkpoint, "progress": progress}
         found.append(explore(model, stage.run, n, quotas=stage.rungs, purpose=f"{i}/{phase}", **how))
     return found
 

@@ -1,4 +1,4 @@
-"""Tiered backward induction: RepRLBandit, Algorithm 2 of the paper."""
+"""Algorithm 2 (RepRLBandit): tiered backward induction, from data and a partition to a policy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Accuracy:
 
     @classmethod
     def practical(cls, epsilon: float, horizon: int, tiers: int) -> Accuracy:
-        """Spend ε on the loss of arms in tier 1, nothing subtracted: ε_ℓ/2 = 2^(ℓ−1)·ε/H."""
+        """All of ε for the loss of arms in tier 1, nothing subtracted: ε_ℓ/2 = 2^(ℓ−1)·ε/H."""
         unit = epsilon / horizon
         return cls(by_tier=tuple(2.0**t * unit for t in range(1, max(tiers, 2))), pessimism=0.0)
 

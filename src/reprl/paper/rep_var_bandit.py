@@ -1,4 +1,4 @@
-"""Replicable best arm: one instance (Theorem 3.3) and many at once, RepVarBandit (Algorithm 1)."""
+"""Algorithm 1 (RepVarBandit): a near-best arm in each of many instances; and in one instance (Theorem 3.3)."""
 
 from __future__ import annotations
 
@@ -183,11 +183,8 @@ def select(mechanism: str | Mechanism, scores: NDArray[np.float64], epsilon: flo
 
 def _grid(decision: Decision, epsilon: float) -> tuple[float, str]:
     """Width and method of the rounding; no method when values stay as they are."""
-    if decision.rounding == "none":
-        return 0.0, ""
-    if decision.rounding == "grid":
-        return epsilon, "grid"
-    return epsilon / 2.0, decision.spec.name
+    known = {"none": (0.0, ""), "grid": (epsilon, "grid")}
+    return known.get(decision.rounding, (epsilon / 2.0, decision.spec.name))
 
 
 def _inside(among: ArrayLike | None, n: int) -> NDArray[np.bool_]:
@@ -263,6 +260,7 @@ def _scores(means: ArrayLike, scale: float) -> NDArray[np.float64]:
 
 
 def _fewest(sizes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the fewest samples of an arm, for every instance."""
     n = check_array("sizes", sizes, (1, 2))
     if n.shape not in (shape, shape[:1]):
         raise InputError(f"sizes must have shape {shape[:1]} or {shape}, got {n.shape}")

@@ -1,4 +1,4 @@
-"""Exploration runs: how one behaves, what a batch of them is told, and what it finds."""
+"""Values of Algorithm 4 (QExplore): how an exploration run behaves, what a batch is told, and what it finds."""
 
 from __future__ import annotations
 

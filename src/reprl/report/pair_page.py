@@ -30,7 +30,7 @@ def pair_page(first: StoredRun, second: StoredRun, worth: tuple[Worth, Worth] | 
     data = None
     if found.different:
         maps = Maps(world, first.receipt.visits.astype(np.float64) + second.receipt.visits)
-        apart = first.policy.table != second.policy.table
+        apart = first.policy.differs(second.policy)
         for name, run in zip(("first", "second"), runs, strict=True):
             maps.tell(f"{name} run", run.policy.table, [action_name(world, a) for a in range(world.n_actions)])
         idle = first.receipt.tiers.ignorable & second.receipt.tiers.ignorable

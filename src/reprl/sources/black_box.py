@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import ReprlError
-from reprl.execution.pool import Crew
+from reprl.execution.pool import WorkerPool
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data
 from reprl.randomness import DataStream, fill_words
@@ -37,16 +37,16 @@ def play_batch(
     actions: NDArray[np.int64],
     episodes: int,
     stream: DataStream,
-    crew: Crew,
+    pool: WorkerPool,
     progress: Callable[[int, int], None] | None,
 ) -> Data:
-    """Have the crew play episodes of one policy, or return those that its checkpoint has kept."""
-    if crew.checkpoint is None:
-        return _play_box(model, actions, episodes, stream, crew, progress).data
-    kept = Kept(crew.checkpoint, "", _write_batch, partial(_read_batch, model))
+    """Have the worker pool play episodes of one policy, or return those that its checkpoint has kept."""
+    if pool.checkpoint is None:
+        return _play_box(model, actions, episodes, stream, pool, progress).data
+    kept = Kept(pool.checkpoint, "", _write_batch, partial(_read_batch, model))
     batch = kept.get(stream.purpose)
     if batch is None:
-        batch = _play_box(model, actions, episodes, stream, crew, progress)
+        batch = _play_box(model, actions, episodes, stream, pool, progress)
         kept.put(stream.purpose, batch)
     else:
         model.ledger.episodes += batch.episodes
@@ -67,16 +67,16 @@ def _play_box(
     actions: NDArray[np.int64],
     episodes: int,
     stream: DataStream,
-    crew: Crew,
+    pool: WorkerPool,
     progress: Callable[[int, int], None] | None,
 ) -> _Batch:
-    """Have the crew play episodes of one policy."""
+    """Have the worker pool play episodes of one policy."""
     before = model.ledger.episodes, model.ledger.samples
-    shares = [episodes * w // crew.workers for w in range(crew.workers + 1)]
+    shares = [episodes * w // pool.workers for w in range(pool.workers + 1)]
     parts = [(actions, stream, range(*edges)) for edges in pairwise(shares)]
     records = known_records(model, episodes)
     starts = np.zeros(model.n_states, dtype=np.int64)
-    for found, begun in crew.work(play_episodes, parts, episodes, progress):
+    for found, begun in pool.work(play_episodes, parts, episodes, progress):
         records.update(found)
         starts += begun
     data = Data(as_counts(records, (model.horizon, model.n_states, model.n_actions)), starts, mask_of(model))

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.execution.pool import Crew
+from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Progress
 from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.homogeneity import steps_alike
+from reprl.mdp.labels import Labels
 from reprl.mdp.outcomes import step_forward
-from reprl.mdp.tabular import Labels
 from reprl.sources.black_box import play_batch
 from reprl.sources.episodes import walk
 from reprl.sources.optimism import find_unknown
@@ -44,7 +44,7 @@ class AdaptiveEpisodes:
 
     Args:
         model: the MDP in memory, or a black box.
-        crew: who plays a black box.
+        pool: the processes that play a black box.
         pooled: whether a sample counts at every step.
         bearable: what under-sampled cells may be worth; while they could be worth more, every other batch goes there.
         progress: called with the round, its episodes done and all its episodes.
@@ -53,10 +53,10 @@ class AdaptiveEpisodes:
     ran_out, claim = RAN_OUT, "stationary=True"
 
     def __init__(
-        self, model: Episodic, crew: Crew, *, pooled: bool, bearable: float, progress: Progress | None = None
+        self, model: Episodic, pool: WorkerPool, *, pooled: bool, bearable: float, progress: Progress | None = None
     ) -> None:
         self.ledger, self.data_seed = model.ledger, model.data_seed
-        self.model, self.crew, self.pooled, self.bearable, self._progress = model, crew, pooled, bearable, progress
+        self.model, self.pool, self.pooled, self.bearable, self._progress = model, pool, pooled, bearable, progress
 
     def sizes(self, limit: int | None) -> list[int]:
         """Return the numbers of episodes, round by round; where steps are pooled, an episode tells about H cells."""
@@ -87,7 +87,7 @@ class AdaptiveEpisodes:
             steps = None if steps is None else steps + more
 
         weight, more = None if wanted is None else wanted(), size - known.size
-        how: Any = {"bearable": self.bearable, "crew": self.crew, "progress": self.tell(known)}
+        how: Any = {"bearable": self.bearable, "pool": self.pool, "progress": self.tell(known)}
         data = cover(self.model, known.data, more, weight, keep=keep, **how)
         return known._replace(data=data, round=known.round + 1, steps=steps)
 
@@ -132,7 +132,7 @@ class PlannedEpisodes:
         if known.round < self._after:
             return own.gather(known, size, wanted)
         weight, more = None if wanted is None else wanted(), size - known.size
-        how: Any = {"bearable": own.bearable, "crew": own.crew, "progress": own.tell(known)}
+        how: Any = {"bearable": own.bearable, "pool": own.pool, "progress": own.tell(known)}
         fresh = cover_planned(own.model, known.data, more, weight, **how)
         return known._replace(data=known.data + fresh, round=known.round + 1, kind="rounds", planned=fresh)
 
@@ -150,7 +150,7 @@ def cover(
     weight: NDArray[np.float64] | None = None,
     *,
     bearable: float = 0.0,
-    crew: Crew | None = None,
+    pool: WorkerPool | None = None,
     progress: Callable[[int, int], None] | None = None,
     keep: Callable[[Counts], None] | None = None,
 ) -> Data:
@@ -162,7 +162,7 @@ def cover(
         episodes: how many to play.
         weight: (H, S, A) how much the variance of each cell's mean matters; None for all alike.
         bearable: what the unknown may be worth; while it could be worth more, every other batch looks into it.
-        crew: who plays a black box; None for this process alone.
+        pool: the processes that play a black box; None for this process alone.
         progress: called with the episodes done and those of the round.
         keep: called with what every batch showed, its steps apart.
 
@@ -175,7 +175,7 @@ def cover(
         if number % 2 and (unknown := find_unknown(data)).worth > bearable:
             actions = unknown.actions
         tell = None if progress is None else _shifted(progress, first, episodes)
-        more = play(model, actions, last - first, crew=crew, progress=tell)
+        more = play(model, actions, last - first, pool=pool, progress=tell)
         data += more.pool() if pooled else more
         if keep is not None:
             keep(more.counts)
@@ -189,7 +189,7 @@ def cover_planned(
     weight: NDArray[np.float64] | None = None,
     *,
     bearable: float = 0.0,
-    crew: Crew | None = None,
+    pool: WorkerPool | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Data:
     """Play a round as ``cover`` does, with policies that are all fixed before it begins; return its data alone.
@@ -213,7 +213,7 @@ def cover_planned(
     fresh = no_data(model)
     for actions, (first, last) in zip(plans, pairwise(edges), strict=True):
         tell = None if progress is None else _shifted(progress, first, episodes)
-        fresh = fresh + play(model, actions, last - first, crew=crew, progress=tell)
+        fresh = fresh + play(model, actions, last - first, pool=pool, progress=tell)
     return fresh
 
 
@@ -261,7 +261,7 @@ def play(
     actions: NDArray[np.int64],
     episodes: int,
     *,
-    crew: Crew | None = None,
+    pool: WorkerPool | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Data:
     """Play episodes of one policy and return what they showed, every step of them.
@@ -270,12 +270,12 @@ def play(
         model: the MDP in memory, or a black box; its ledger is charged.
         actions: (H, S) what is played.
         episodes: how many.
-        crew: who plays a black box, and where finished batches of it are kept; None for this process alone.
+        pool: processes that play a black box, and where finished batches are kept; None for this process alone.
         progress: called now and then with the episodes done and all of them.
 
     Guarantee:
         Exactly the law of independent episodes. Where a state's law is known, an episode that comes there is over, and
-        its cells get one free record an episode. Bytes do not depend on the crew, if an episode of a black box is a
+        its cells get one free record an episode. Bytes do not depend on the pool, if an episode of a black box is a
         function of its seed and actions.
 
     Randomness:
@@ -291,7 +291,7 @@ def play(
         if progress is not None:
             progress(episodes, episodes)
         return Data(counts, counts.visits[0].sum(axis=1), mask_of(model))
-    return play_batch(model, actions, episodes, stream, crew or Crew(model), progress)
+    return play_batch(model, actions, episodes, stream, pool or WorkerPool(model), progress)
 
 
 def _shifted(progress: Callable[[int, int], None], before: int, total: int) -> Callable[[int, int], None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from reprl.errors import InputError
-from reprl.execution.pool import Crew
+from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Progress
 from reprl.sources.exploration import AdaptiveEpisodes, PlannedEpisodes
 from reprl.sources.parallel import ParallelCalls
@@ -24,7 +24,7 @@ class Proof(NamedTuple):
 def open_source(
     model: Any,
     access: str,
-    crew: Crew,
+    pool: WorkerPool,
     *,
     pooled: bool,
     bearable: float,
@@ -36,7 +36,7 @@ def open_source(
     Args:
         model: where samples come from.
         access: "generative" for parallel calls, "episodic" for episodes.
-        crew: who plays a black box.
+        pool: the processes that play a black box.
         pooled: whether a sample counts at every step.
         bearable: what under-sampled cells may be worth.
         progress: called with the round, its episodes done and all its episodes.
@@ -44,7 +44,7 @@ def open_source(
     """
     if access == "generative":
         return ParallelCalls(sampled_model(model, access, pooled=pooled), None if proof is None else proof.halfway)
-    adaptive = AdaptiveEpisodes(model, crew, pooled=pooled, bearable=bearable, progress=progress)
+    adaptive = AdaptiveEpisodes(model, pool, pooled=pooled, bearable=bearable, progress=progress)
     return adaptive if proof is None else PlannedEpisodes(adaptive, proof.skipped)
 
 

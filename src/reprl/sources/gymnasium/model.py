@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from reprl.errors import InputError, ReprlError, blame, check_int, quote
 from reprl.mdp.criterion import Criterion
-from reprl.mdp.gymnasium_tables import dynamics, publishes, reward_hull
+from reprl.mdp.labels import Labels, Origin, RewardMap
 from reprl.mdp.policy import Policy, check_policy
-from reprl.mdp.tabular import Labels, Origin, RewardMap, TabularMDP
+from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
+from reprl.sources.gymnasium.published import dynamics, publishes, reward_hull
 from reprl.sources.protocol import Ledger, Observation
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class GymnasiumModel:
     arrays: None = None
     """No kernel can play a black box."""
     timeout: float | None = None
-    """Seconds that an episode may take; then a crew plays it in another process. Set by ``learn``."""
+    """Seconds that an episode may take; then a worker pool plays it in another process. Set by ``learn``."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_int, check_real, quote
 from reprl.mdp.criterion import Criterion
-from reprl.mdp.tabular import Labels, RewardMap
+from reprl.mdp.labels import Labels, RewardMap
 from reprl.sources.environment import Environment
 from reprl.sources.gymnasium.model import REWARD_STEP, check_range
 from reprl.storage.documents import MAX_TEXT, digest

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from reprl.errors import InputError, quote
-from reprl.mdp.tabular import Labels, RewardMap, TabularMDP
+from reprl.mdp.labels import Labels, RewardMap
+from reprl.mdp.tabular import TabularMDP
 from reprl.mdp.worlds import ARROWS, blank
 
 if TYPE_CHECKING:

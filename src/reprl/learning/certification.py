@@ -1,0 +1,63 @@
+"""What a finished run proves by its own data, wherever they are kept."""
+
+from __future__ import annotations
+
+from reprl.assurance.certificate import Certificate, CertificateData, make_certificate
+from reprl.canonical.choice import Rule, follow, make_rule
+from reprl.errors import InputError, check_probability
+from reprl.learning.settings import Settings
+from reprl.mdp.criterion import Criterion
+from reprl.mdp.policy import Policy
+from reprl.randomness import SharedKey
+
+
+def rule_of(
+    shape: tuple[int, int, int],
+    shared_seed: int,
+    epsilon: float,
+    preference: str | tuple[int | str, ...] | None,
+    followed: tuple[str, int] | None = None,
+) -> Rule:
+    """Return f(ξ, ·), or the one candidate of it that a run has followed."""
+    settings = Settings(epsilon=epsilon, preference=preference).numbered((), shape[2])
+    Criterion(shape[0]).check_epsilon(settings.epsilon)
+    rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=epsilon, preference=settings.preference)
+    return rule if followed is None else follow(rule, *followed)
+
+
+def check_apart(settings: Settings, name: str) -> None:
+    """Refuse a run that pooled its steps: its rule has steady candidates, which no certificate covers."""
+    if settings.stationary:
+        raise InputError(
+            f"{name} must have kept its steps apart to be certified (certify=True, or stationary=False), got a run "
+            "that pooled them"
+        )
+
+
+def certify_run(
+    settings: Settings,
+    given: CertificateData,
+    shared_seed: int,
+    policy: Policy,
+    delta: float | None,
+    *,
+    followed: tuple[str, int] | None,
+    samples: int,
+) -> Certificate:
+    """Say what the data of a run prove of the policy that it printed.
+
+    Args:
+        settings: of the run, as ``check_apart`` wants them.
+        given: its data.
+        shared_seed: ξ.
+        policy: what it printed.
+        delta: probability of a false certificate; None for what keeps the settings' promises.
+        followed: the candidate of a recipe, if the run was told to take that one.
+        samples: what the data cost.
+    """
+    delta = settings.asked.certified_delta if delta is None else check_probability("delta", delta)
+    rule = rule_of(given.data.counts.outcomes.shape, shared_seed, settings.epsilon, settings.preference, followed)
+    certificate, proven = make_certificate(rule, given, shared_seed, delta, samples=samples)
+    if certificate.proven and proven != policy:
+        return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
+    return certificate
