@@ -109,7 +109,7 @@ def test_a_run_that_is_not_sure_and_keeps_steps_apart_says_that_they_look_alike(
     assert unsure.guarantee.status == "none"
     assert unsure.guarantee.source.endswith(hint)
     assert hint not in reprl.learn(Shop, stationary=True, **{**few, "max_samples": 600}).guarantee.source
-    assert hint not in reprl.learn(Season, **{**few, "max_samples": 400_000}).guarantee.source
+    assert hint not in reprl.learn(Season, **{**few, "max_samples": 100_000}).guarantee.source
 
 
 def test_the_level_is_that_of_the_page() -> None:
