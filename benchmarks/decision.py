@@ -28,7 +28,7 @@ def run() -> list[dict[str, Any]]:
         for calls in (10**4, 10**6, 10**8):
             for label, decision in (
                 ("blocks of 32", Decision(coupling="blocked", block=32, rounding="none")),
-                ("auto", reprl.learner().settings.decision(mdp.n_states, mdp.n_actions)),
+                ("auto", reprl.learner().settings.paper.decision(mdp.n_states, mdp.n_actions)),
                 ("product", Decision(coupling="product", rounding="none")),
             ):
                 rows.append({"case": name, "calls": calls, "coupling": label, **_decide(mdp, calls, decision)})

@@ -129,12 +129,12 @@ EVERY = [
 def test_the_least_budget_is_enough_for_a_run(name: str, access: str, extra: dict[str, Any]) -> None:
     kind = reprl.GenerativeModel if access == "generative" else reprl.EpisodicModel
     model: Any = kind(small(), 0)
-    least = make_learner(name, **extra).least(model)
+    least = make_learner(name, **extra).minimum_budget(model)
     assert least % (model.samples_per_call if access == "generative" else model.samples_per_episode) == 0
     make_learner(name, samples=least, **extra)(model, reprl.SharedKey(0))
     assert 0 < model.ledger.samples <= least
     with pytest.raises(reprl.ReprlError, match=f"model must be .* for {name}"):
-        make_learner(name, **extra).least(small())
+        make_learner(name, **extra).minimum_budget(small())
 
 
 @pytest.mark.parametrize("bad", ["rpvl", "ucb_h", "", None, 3])

@@ -179,7 +179,7 @@ def test_contenders_are_labelled_and_checked() -> None:
 def test_every_contender_runs_at_its_first_budget_and_keeps_to_it() -> None:
     for one in contenders():
         row = run_row(WORLD, one, epsilon=0.3, rho=0.1, pairs=1, limit=1, seed=3)
-        assert row.points[0].samples <= one.least(WORLD), one.label
+        assert row.points[0].samples <= one.minimum_budget(WORLD), one.label
 
 
 def test_a_comparison_is_a_record_a_file_and_a_table(tmp_path: Path) -> None:

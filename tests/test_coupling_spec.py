@@ -99,7 +99,7 @@ def test_keywords_resolve_by_sizes_alone(coupling: str, block: int, n: int, k: i
     grade = CouplingSpec.resolve(coupling, block, n, k)
     assert grade == (CouplingSpec.auto(n, k) if coupling == "auto" else CouplingSpec(coupling, block))
     asked = Settings(rule="sampled", coupling=coupling, block=block)
-    assert asked.coupling_spec(n, k) == asked.decision(n, k).spec == grade
+    assert asked.paper.coupling_spec(n, k) == asked.paper.decision(n, k).spec == grade
     if coupling == "auto":
         assert k ** grade.size(n) <= 2**40
         assert grade.method == "joint" or k ** (grade.size(n) + 1) > 2**40

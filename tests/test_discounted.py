@@ -18,7 +18,7 @@ from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps, value_spread
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.cli.app import main
-from reprl.learning.learner import ReprlLearner, suited
+from reprl.learning.learner import ReprlLearner, truncate_if_needed
 from reprl.mdp.criterion import MOST, Criterion, check_discount
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
@@ -248,7 +248,7 @@ def test_a_black_box_is_discounted_where_the_user_says_that_steps_are_alike() ->
 
 def test_the_reduction_prints_a_policy_of_h_steps() -> None:
     world = reprl.make("river-swim-v0", discount=0.5)
-    cut = suited(world, "sampled", 0.4)
+    cut = truncate_if_needed(world, "sampled", 0.4)
     horizon = Criterion.of(1, 0.5).reduced_horizon(0.4)
     assert horizon is not None
     assert isinstance(cut, TabularMDP)

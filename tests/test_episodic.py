@@ -81,7 +81,7 @@ def test_a_run_doubles_its_runs_until_the_rehearsal_passes(lock: reprl.TabularMD
     assert result.explored.first_value.size == runs
     assert result.rehearsal is not None
     assert result.rehearsal.passed
-    assert result.guarantee == result.settings.promise("rehearsed", f"{result.rehearsal} (docs/rehearsal.md)")
+    assert result.guarantee == result.settings.asked.promise("rehearsed", f"{result.rehearsal} (docs/rehearsal.md)")
     again = decide(reprl.SharedKey(1), result.counts, result.tiers, result.settings)
     assert again.policy == result.policy
     assert result.induction is not None

@@ -144,7 +144,9 @@ def test_practical_runs_are_rehearsed_and_say_so(id: str) -> None:
     rehearsal = result.rehearsal
     assert rehearsal is not None
     assert rehearsal.passed
-    assert result.guarantee == generative(epsilon=EPSILON).promise("rehearsed", f"{rehearsal} (docs/rehearsal.md)")
+    assert result.guarantee == generative(epsilon=EPSILON).asked.promise(
+        "rehearsed", f"{rehearsal} (docs/rehearsal.md)"
+    )
     again = decide(reprl.SharedKey(1), result.counts, result.tiers, result.settings)
     assert again.policy == result.policy
     assert result.choice is None
@@ -322,9 +324,9 @@ def test_other_processes_give_the_same_bytes(hash_seed: str, threads: str) -> No
     [(40, 2, "joint", 40), (41, 2, "blocked", 40), (20, 4, "joint", 20), (21, 4, "blocked", 20), (9, 1, "joint", 40)],
 )
 def test_auto_is_settled_by_sizes_alone(n_states: int, n_actions: int, coupling: str, block: int) -> None:
-    decision = generative().decision(n_states, n_actions)
+    decision = generative().paper.decision(n_states, n_actions)
     assert (decision.coupling, decision.block) == (coupling, block)
-    kept = generative(coupling="blocked", block=3).decision(n_states, n_actions)
+    kept = generative(coupling="blocked", block=3).paper.decision(n_states, n_actions)
     assert (kept.coupling, kept.block) == ("blocked", 3)
 
 

@@ -212,7 +212,7 @@ def test_a_budget_pays_for_pooled_calls() -> None:
     mdp = reprl.make("river-swim-v0")
     model = GenerativeModel(mdp, 1)
     ours = learner(access="generative")
-    assert ours.least(model) == 12
+    assert ours.minimum_budget(model) == 12
     ReprlLearner(Settings(access="generative"), 12 * 50).run(model, SharedKey(1))
     assert model.ledger.samples == 12 * 50
 

@@ -100,6 +100,6 @@ def test_examples_on_help_pages_ask_for_something() -> None:
             assert value_spread(true_dynamics(mdp)) > 0.3, line
             if "--preference" in options:
                 names = tuple(options["--preference"].split(","))
-                reprl.Settings(preference=names).numbered(mdp.labels.actions, mdp.n_actions)
+                reprl.Settings(preference=names).resolve_actions(mdp.labels.actions, mdp.n_actions)
             seen += 1
     assert seen >= 8

@@ -127,7 +127,7 @@ def test_plan_has_both_shapes_and_what_episodes_would_cost() -> None:
         asked = Settings(
             rule="sampled", access="generative", constants="paper", shape="boosted", coupling=grade, epsilon=0.5
         )
-        assert boosted.samples == pytest.approx(asked.constants_for(4, 2, 3).total * 24)
+        assert boosted.samples == pytest.approx(asked.paper.constants_for(4, 2, 3).total * 24)
         assert direct.exact
         assert not boosted.exact  # nobody can count so many
         assert direct.samples < boosted.samples < episodic.samples
@@ -229,7 +229,7 @@ def test_the_papers_parallel_shape_is_proven_and_refused_by_its_size() -> None:
     ):
         reprl.learn(small(), epsilon=1.0, shared_seed=1, data_seed=1, **asked)
     settings = Settings(**{**asked, "epsilon": 2.0}, mechanism="exponential", rounding="vector")
-    paper = settings.constants_for(2, 2, 2)
+    paper = settings.paper.constants_for(2, 2, 2)
     few = replace(paper, candidates=2, frequencies=2)  # the sizes of a learner are the paper's; only fewer of them
     found = run_full_algorithm(reprl.GenerativeModel(small(), 1), reprl.SharedKey(1), settings, constants=few)
     assert found.induction is not None

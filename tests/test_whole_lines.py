@@ -52,7 +52,7 @@ SETTINGS = Settings(
     rounding="vector",
 )
 CONSTANTS = replace(
-    SETTINGS.constants_for(S, A, H),
+    SETTINGS.paper.constants_for(S, A, H),
     partition_runs=2,
     data_runs=(3, 2),
     episodes=(50, 200),
@@ -152,7 +152,7 @@ def elect(run: Any) -> bool:
 
 def levels(run: Any) -> bool:
     """1. RepExplore log(1/ζ) − 1 times, λ = 2^−ℓ, β = 2^ℓζ: K grows by λ^−2, M falls with β^−2."""
-    paper = SETTINGS.constants_for(S, A, H)
+    paper = SETTINGS.paper.constants_for(S, A, H)
     stages = [event.args["stages"] for event in calls(run, "find_partition")]
     (one, two), (more, less) = paper.episodes, paper.data_runs
     return (

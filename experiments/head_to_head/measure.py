@@ -70,7 +70,7 @@ def point(entry: Point, effort: Effort) -> dict[str, Any]:
     out: dict[str, Any] = {"sweep": entry.sweep, "value": entry.value, "x": entry.x, "learner": contender.label}
     if not row.reached:
         return {**out, "samples": None, "limit": row.limit}
-    budgets = [max(contender.least(mdp), round(row.shown.budget * part)) for part in AROUND]
+    budgets = [max(contender.minimum_budget(mdp), round(row.shown.budget * part)) for part in AROUND]
     reports = [
         audit(mdp, contender.make(budget), effort.around, access="generative", seed=seed + k)
         for k, budget in enumerate(budgets)

@@ -65,7 +65,7 @@ def theorem_over_needed() -> list[str]:
     for name, one in measured("head_to_head", "sweep/states/").items():
         if name.endswith("/reprl (joint)"):
             shape = (int(one["x"]), 2, plan.HORIZON)
-            found.append(asked.constants_for(*shape).calls * math.prod(shape) / one["samples"])
+            found.append(asked.paper.constants_for(*shape).calls * math.prod(shape) / one["samples"])
     return [power(10.0 ** math.floor(math.log10(x))) for x in (min(found), max(found))]
 
 

@@ -92,7 +92,7 @@ def _base(mdp: TabularMDP, one: Run, two: Run, best: float) -> dict[str, Any]:
 def boosting(world: str, scale: float, pairs: int) -> dict[str, Any]:
     """Learners of one size from parallel samples, boosted at sizes that grow; and where the boosted part."""
     mdp, asked = plan.BOOSTING_WORLDS[world](), settings(scale=plan.BOOSTED_SCALE, access="generative")
-    task = asked.task(mdp.n_states, mdp.n_actions, mdp.horizon)
+    task = asked.paper.task(mdp.n_states, mdp.n_actions, mdp.horizon)
     sizes = Constants.scaled(scale, task)
     names = ("candidates", "frequencies", "pulls")
     used = replace(Constants.scaled(plan.BOOSTED_SCALE, task), **{name: getattr(sizes, name) for name in names})
@@ -130,7 +130,7 @@ def slope(n_states: int, grade: str, numbers: range) -> dict[str, Any]:
         policies = [run.policy for run, _ in runs if run is not None]
         apart += int(policies[0] != policies[1])
         samples += [spent for _, spent in runs]
-    constants = asked.constants_for(n_states, mdp.n_actions, mdp.horizon)
+    constants = asked.paper.constants_for(n_states, mdp.n_actions, mdp.horizon)
     return {
         "pairs": len(numbers),
         "apart": apart,
@@ -143,7 +143,7 @@ def tiers(world: str, runs: int) -> dict[str, Any]:
     """What tiers do: direct runs with many of them, with the paper's pessimism and without."""
     mdp = plan.TIER_WORLDS[world]()
     asked = settings(scale=plan.TIER_SCALE, shape="direct")
-    task = asked.task(mdp.n_states, mdp.n_actions, mdp.horizon)
+    task = asked.paper.task(mdp.n_states, mdp.n_actions, mdp.horizon)
     constants = Constants.scaled(plan.TIER_SCALE, task, least_tiers=plan.TIERS)
     best = mdp.evaluate(mdp.solve().policy)
     found: list[dict[str, Any]] = []
@@ -160,7 +160,7 @@ def tiers(world: str, runs: int) -> dict[str, Any]:
                 partition,
                 accuracy=replace(constants, pessimism=pessimism).accuracy,
                 delta=constants.delta,
-                decision=asked.decision(mdp.n_states, mdp.n_actions),
+                decision=asked.paper.decision(mdp.n_states, mdp.n_actions),
             )
             losses[name].append(best - mdp.evaluate(induction.policy))
             if pessimism:

@@ -96,7 +96,7 @@ def paper_whole(n_states: int, n_actions: int, horizon: int) -> Any:
     asked = Settings(
         rule="sampled", constants="paper", coupling="joint", epsilon=plan.EPSILON, rho=plan.RHO, delta=plan.DELTA
     )
-    return asked.constants_for(n_states, n_actions, horizon)
+    return asked.paper.constants_for(n_states, n_actions, horizon)
 
 
 NUMBERS: dict[str, dict[str, LookUp]] = {

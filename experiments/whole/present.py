@@ -184,7 +184,7 @@ def _proven() -> str:
         found = sharp_episodes(s, a, h, epsilon=epsilon, rho=rho, delta=rho)
         asked = Settings(rule="sampled", constants="paper", epsilon=epsilon, rho=rho, delta=rho, coupling="joint")
         try:
-            paper = f"10^{math.log10(asked.constants_for(s, a, h).total):.1f}"
+            paper = f"10^{math.log10(asked.paper.constants_for(s, a, h).total):.1f}"
         except ReprlError:
             paper = "–"
         lines.append(

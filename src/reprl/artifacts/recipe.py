@@ -15,6 +15,7 @@ from reprl.artifacts.choices import Candidate, Chosen
 from reprl.coupling.custom import custom_name
 from reprl.coupling.spec import CouplingSpec
 from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
+from reprl.execution.settings import Progress
 from reprl.learning.learner import learn
 from reprl.learning.logged import learn_spec
 from reprl.learning.result import LearnResult
@@ -77,7 +78,7 @@ def _read_settings(where: str, value: Any, at: Fields) -> Settings:
             raise DocumentError(
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
-        settings = Settings(**given, **later).numbered((), at.environment.n_actions)
+        settings = Settings(**given, **later).resolve_actions((), at.environment.n_actions)
         at.environment.criterion.check_epsilon(settings.epsilon)
         return settings
 
@@ -171,7 +172,9 @@ class Recipe:
     @classmethod
     def plan(cls, environment: Environment, settings: Settings, shared_seed: int) -> Recipe:
         """Return the recipe of a run that is still to be made."""
-        settings = settings.numbered(environment.labels.actions, environment.n_actions).pooling(environment)
+        settings = settings.resolve_actions(environment.labels.actions, environment.n_actions).resolve_stationarity(
+            environment
+        )
         environment.criterion.check_epsilon(settings.epsilon)
         return cls(
             environment=_portable(environment),
@@ -252,7 +255,7 @@ class Recipe:
         *,
         data_seed: int | None = None,
         workers: int = 1,
-        progress: bool = False,
+        progress: bool | Progress = False,
         max_samples: int | None = None,
         env: TabularMDP | GymnasiumModel | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -337,10 +340,10 @@ def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
     if settings.rule == "canonical":
         whole = CouplingSpec.auto(environment.horizon * environment.n_states, environment.n_actions)
         return {"coupling": whole.name, "block": whole.block, "partition": None}
-    arms = settings.coupling_spec(environment.n_states, environment.n_actions)
+    arms = settings.paper.coupling_spec(environment.n_states, environment.n_actions)
     chosen: dict[str, Any] = {"coupling": arms.name, "block": arms.block, "partition": None}
     if settings.access == "episodic":
-        sets = settings.coupling_spec(environment.n_states * environment.horizon, 2)
+        sets = settings.paper.coupling_spec(environment.n_states * environment.horizon, 2)
         chosen["partition"] = {"coupling": sets.name, "block": sets.block}
     return chosen
 

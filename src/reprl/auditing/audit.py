@@ -16,7 +16,7 @@ from reprl.auditing.totals import Totals, loss_of, spread_of
 from reprl.errors import InputError, check_int, check_probability, quote
 from reprl.execution.progress import progress_bar
 from reprl.learning.accuracy import with_rescaled_epsilon
-from reprl.learning.learner import ReprlLearner, suited
+from reprl.learning.learner import ReprlLearner, truncate_if_needed
 from reprl.learning.settings import LearnerOptions, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import fresh_seed
@@ -104,7 +104,11 @@ def audit(
 def _ended(place: TabularMDP | GymnasiumModel, subject: Subject) -> TabularMDP | GymnasiumModel:
     """Return the world as reprl's own rule can learn in it; any other learner takes it as it is."""
     ours = subject.call.__self__ if isinstance(subject.call, MethodType) else None
-    return suited(place, ours.settings.rule, ours.settings.epsilon) if isinstance(ours, ReprlLearner) else place
+    return (
+        truncate_if_needed(place, ours.settings.rule, ours.settings.epsilon)
+        if isinstance(ours, ReprlLearner)
+        else place
+    )
 
 
 class _Asked(NamedTuple):

@@ -13,7 +13,7 @@ from reprl.auditing.search import smallest_budget
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.accuracy import rescale_epsilon
 from reprl.learning.adapters import EnvLearner, as_learner, takes
-from reprl.learning.protocol import Learner, access_of, least_budget, name_of
+from reprl.learning.protocol import Learner, access_of, minimum_budget, name_of
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
@@ -63,11 +63,11 @@ class Contender(NamedTuple):
         extra = {"access": self.access} if self.name == "reprl" else {}
         return make_learner(self.name, samples=budget, **extra, **self.options)
 
-    def least(self, mdp: TabularMDP | GymnasiumModel) -> int:
+    def minimum_budget(self, mdp: TabularMDP | GymnasiumModel) -> int:
         """Return the first budget of a search, as the learner says; one that does not say begins where rivals do."""
         with fresh_model(mdp, self.access, 0) as model:
-            says = getattr(self.own or self.make(), "least", None)
-            return int(says(model)) if callable(says) else least_budget(model, self.access)
+            says = getattr(self.own or self.make(), "minimum_budget", None)
+            return int(says(model)) if callable(says) else minimum_budget(model, self.access)
 
 
 def contenders(
@@ -190,7 +190,7 @@ def run_row(
     progress: Tell | None = None,
 ) -> Row:
     """Search the smallest budget of one contender; a limit below its first budget is raised to it."""
-    least = contender.least(mdp)
+    least = contender.minimum_budget(mdp)
     own = int(DataStream(seed, f"compare/{contender.access}/{contender.label}").integers(1)[0])
     search = smallest_budget(
         mdp,

@@ -53,7 +53,7 @@ def resolve_learner(
         if options:
             raise InputError(f"options must be left out for a learner with its settings bound, got {quote(options)}")
         settings = learner.settings if access is None else replace(learner.settings, access=access)
-        settings = settings.numbered(describe(env).labels.actions, env.n_actions)
+        settings = settings.resolve_actions(describe(env).labels.actions, env.n_actions)
         sizes = {"samples": learner.samples, "max_samples": learner.max_samples}
         given = {name: number for name, number in sizes.items() if number is not None}
         return _ours(replace(learner, settings=settings), given)
@@ -82,7 +82,7 @@ def _named(env: TabularMDP | GymnasiumModel, rho: float, access: str | None, opt
     limit = {name: options[name] for name in ("max_samples",) if name in options}
     given = {name: value for name, value in options.items() if name not in limit}
     settings = make_settings({"rho": rho, **given, **({} if access is None else {"access": access})})
-    settings = settings.numbered(describe(env).labels.actions, env.n_actions)
+    settings = settings.resolve_actions(describe(env).labels.actions, env.n_actions)
     return _ours(ReprlLearner(settings, **limit), limit)
 
 

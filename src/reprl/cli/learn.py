@@ -103,14 +103,14 @@ def plan_recipe(
 ) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
     """Open an environment and write down what is to be learned in it."""
     from reprl.artifacts.recipe import Recipe
-    from reprl.learning.learner import check_options, limit_time, make_settings, suited
+    from reprl.learning.learner import check_options, limit_time, make_settings, truncate_if_needed
     from reprl.randomness import fresh_seed
     from reprl.sources.environment import describe
 
     check_options(options)
     opened = world.open(env)
     settings = make_settings(options, opened)
-    opened = suited(opened, settings.rule, settings.epsilon)
+    opened = truncate_if_needed(opened, settings.rule, settings.epsilon)
     limit_time(opened, timeout)
     return opened, Recipe.plan(describe(opened), settings, fresh_seed() if shared_seed is None else shared_seed)
 

@@ -15,23 +15,26 @@ _PAUSE = 0.2
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from reprl.execution.settings import Progress
+
 
 @contextmanager
-def progress_bar(show: bool, unit: str) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Yield whom to tell (phase, units done, units of the phase): a bar on standard error, in a notebook, or nobody."""
-    if not show:
-        yield None
+def progress_bar(show: bool | Progress, unit: str) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Yield whom to tell (phase, units done, units of the phase): a bar, the caller's own function, or nobody."""
+    if not isinstance(show, bool) or not show:
+        yield show or None
         return
     if _in_notebook():
         with _notebook_bar(unit) as tell:
             yield tell
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
     count = TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {unit}")
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, TaskID] = {}
 
         def tell(phase: str, done: int, total: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from reprl.errors import check_real
-from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, suited
+from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, truncate_if_needed
 from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.tabular import TabularMDP
@@ -119,7 +119,7 @@ def forecast(
     check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
     settings = make_settings(options, world)
-    world = suited(world, settings.rule, settings.epsilon)
+    world = truncate_if_needed(world, settings.rule, settings.epsilon)
     check_access(world, settings.access, "a forecast")
     seconds = check_real("seconds", seconds, 0.0, 3600.0, open_low=False, open_high=False)
     fixed = _fixed(world, settings)
@@ -231,7 +231,7 @@ def _range(
     world: TabularMDP | GymnasiumModel, settings: Settings, pilot: _Pilot | None
 ) -> tuple[tuple[float, float, float], str]:
     """Return the range of samples and what it rests on."""
-    pooled = settings.pooling(world).stationary
+    pooled = settings.resolve_stationarity(world).stationary
     cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
     if pilot is not None and pilot.sure:
         found = float(pilot.samples[-1])
@@ -246,8 +246,8 @@ def _range(
 
 def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | None:
     """Return the samples that the settings themselves fix, if they do."""
-    if settings.rule != "canonical" and settings.whole:
-        constants = settings.constants_for(world.n_states, world.n_actions, world.horizon)
+    if settings.rule != "canonical" and settings.paper.full:
+        constants = settings.paper.constants_for(world.n_states, world.n_actions, world.horizon)
         cells = world.n_states * world.n_actions if settings.access == "generative" else 1
         return float(constants.total) * cells * world.horizon
     if settings.rule == "canonical" or settings.access == "episodic" or not isinstance(world, TabularMDP):

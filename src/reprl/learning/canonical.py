@@ -54,7 +54,7 @@ def learn_canonical(
         (data seed, "rehearsal/ROUND/…").
     """
     check_model(model, settings.access, f"access={settings.access!r}", masked=True)
-    settings = settings.pooling(model, apart=proof is not None)
+    settings = settings.resolve_stationarity(model, certify=proof is not None)
     if proof is not None:
         _check_provable(model, settings)
     criterion = criterion_of(model)
@@ -92,7 +92,7 @@ def bind_rule(
         shared_key.derive("rule"),
         (criterion.rows, *sizes),
         epsilon=settings.epsilon,
-        preference=settings.numbered((), sizes[1]).preference,
+        preference=settings.resolve_actions((), sizes[1]).preference,
         steady=bool(settings.stationary),
         criterion=criterion,
     )

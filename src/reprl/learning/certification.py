@@ -19,7 +19,7 @@ def rule_of(
     followed: tuple[str, int] | None = None,
 ) -> Rule:
     """Return f(ξ, ·), or the one candidate of it that a run has followed."""
-    settings = Settings(epsilon=epsilon, preference=preference).numbered((), shape[2])
+    settings = Settings(epsilon=epsilon, preference=preference).resolve_actions((), shape[2])
     Criterion(shape[0]).check_epsilon(settings.epsilon)
     rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=epsilon, preference=settings.preference)
     return rule if followed is None else follow(rule, *followed)

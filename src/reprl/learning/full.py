@@ -54,12 +54,12 @@ def run_full_algorithm(
     check_model(model, settings.access, f"access={settings.access!r}")
     criterion_of(model).check_epsilon(settings.epsilon)
     sizes = (model.n_states, model.n_actions, model.horizon)
-    planned = settings.constants_for(*sizes)
+    planned = settings.paper.constants_for(*sizes)
     constants = (planned if constants is None else constants).check()
     unit = model.samples_per_call if constants.calls else model.samples_per_episode
     check_limit(max_samples, constants.total * unit)
-    decision = settings.decision(model.n_states, model.n_actions)
-    found = run_full(model, shared_key, settings.task(*sizes), constants, decision, execution)
+    decision = settings.paper.decision(model.n_states, model.n_actions)
+    found = run_full(model, shared_key, settings.paper.task(*sizes), constants, decision, execution)
     induction, tiers, data, explored = found.learned
     guarantee = _promise(settings, constants, planned, induction)
     if explored is not None:  # a reachability partition that both runs share was found, and is not proven to be one
@@ -81,12 +81,12 @@ def _promise(settings: Settings, constants: Constants, planned: Constants, induc
     unit, base = "parallel calls" if constants.calls else "episodes", induction.guarantee
     if settings.constants == "scaled":
         sizes = f"the paper's sizes with every slack to the power {constants.scale:g}, {constants.total:.3g} {unit}"
-        return settings.promise("none", f"{sizes} at most, which no proof covers (docs/whole.md)")
+        return settings.asked.promise("none", f"{sizes} at most, which no proof covers (docs/whole.md)")
     if constants != planned:
-        return settings.promise("none", "constants were set by hand")
+        return settings.asked.promise("none", "constants were set by hand")
     if not constants.calls:
-        return settings.promise("heuristic", "constants that the paper leaves open")
+        return settings.asked.promise("heuristic", "constants that the paper leaves open")
     known = max(base.rho, base.delta) <= 0.1 and base.epsilon <= settings.epsilon / 2.0 and base.status == "proven"
     if known:
-        return settings.promise("proven", "docs/proofs/decision.md §3 and §4")
-    return settings.promise("heuristic", "the paper's rate, whose computed figures miss what boosting asks for")
+        return settings.asked.promise("proven", "docs/proofs/decision.md §3 and §4")
+    return settings.asked.promise("heuristic", "the paper's rate, whose computed figures miss what boosting asks for")

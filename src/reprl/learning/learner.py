@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
@@ -13,7 +13,7 @@ from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
 from reprl.errors import InputError, check_int, check_real, quote
 from reprl.execution.progress import progress_bar
-from reprl.execution.settings import Execution
+from reprl.execution.settings import Execution, Progress
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import PROOF, learn_canonical
 from reprl.learning.certification import certify_run, check_apart
@@ -30,7 +30,7 @@ from reprl.randomness import SharedKey, check_shared_key, fresh_seed
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.opening import unit_of
-from reprl.sources.protocol import check_model
+from reprl.sources.protocol import check_model, plays_episodes
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def learn(
     horizon: int | None = None,
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
-    shared_seed: int | None = None,
+    shared_seed: int | None = 0,
     data_seed: int | None = None,
     max_samples: int | None = None,
     candidate: tuple[str, int] | None = None,
@@ -51,7 +51,7 @@ def learn(
     workers: int = 1,
     timeout: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool = False,
+    progress: bool | Progress = False,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
     """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
@@ -62,7 +62,7 @@ def learn(
         horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
         discount: γ of a world without an end, for a stationary policy (docs/discounting.md).
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
-        shared_seed: ξ, published and the same in every run; None draws one.
+        shared_seed: ξ, published and the same in every run: choose it before the data; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
         max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
         candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
@@ -70,7 +70,7 @@ def learn(
         workers: threads, or processes for a black box; they cannot change the result.
         timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
         checkpoint: a folder for batches of episodes and rehearsals; a run that was stopped goes on with them.
-        progress: show a bar on standard error.
+        progress: True for a bar on standard error, or a function told (phase, done, total).
         options: fields of ``Settings``, such as epsilon=0.3, rho=0.1, delta=0.1, access, rule, preference, stationary;
             and epsilon_units="rescaled", "original" or "spread", what epsilon is given in (docs/environments.md).
 
@@ -80,18 +80,20 @@ def learn(
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
-    began, workers = time.perf_counter(), _checked_workers(workers, certify=certify, progress=progress)
+    began, workers = time.perf_counter(), _checked_workers(workers, certify, progress)
     check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    settings = make_settings(options, world).numbered(world.labels.actions, world.n_actions)
-    world = suited(world, settings.rule, settings.epsilon)
-    chosen = ReprlLearner(settings := settings.pooling(world, apart=certify), None, max_samples, candidate, certify)
+    settings = make_settings(options, world).resolve_actions(world.labels.actions, world.n_actions)
+    world = truncate_if_needed(world, settings.rule, settings.epsilon)
+    chosen = ReprlLearner(
+        settings := settings.resolve_stationarity(world, certify=certify), None, max_samples, candidate, certify
+    )
     with (
         _closing(None if world is env else world),
         fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
         open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
-        progress_bar(progress and settings.access == "episodic", "episodes") as tell,
+        progress_bar(progress if plays_episodes(model) else False, "episodes") as tell,
     ):
         limit_time(model, timeout)
         run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)
@@ -99,7 +101,7 @@ def learn(
     return run.recorded(describe(world), Interface.of(world), seeds, model.ledger, began)
 
 
-def suited(world: TabularMDP | GymnasiumModel, rule: str, epsilon: float) -> TabularMDP | GymnasiumModel:
+def truncate_if_needed(world: TabularMDP | GymnasiumModel, rule: str, epsilon: float) -> TabularMDP | GymnasiumModel:
     """Return a world as a rule can learn in it: "sampled" needs a horizon, so a discounted one is cut off at ε."""
     steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" else None
     return world if steps is None else truncate(world, steps)
@@ -161,13 +163,15 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
     return certify_run(*given, delta, followed=followed, samples=int(result.samples))
 
 
-def _checked_workers(workers: int, **flags: object) -> int:
-    """Return the number of workers if it, and every flag, is one."""
-    number = check_int("workers", workers, 1, 1024)
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise InputError(f"{name} must be True or False, got {quote(flag)}")
-    return number
+def _checked_workers(workers: int, certify: object, progress: object) -> int:
+    """Return the number of workers if it, and both flags, can be used."""
+    if not isinstance(certify, bool):
+        raise InputError(f"certify must be True or False, got {quote(certify)}")
+    if not isinstance(progress, bool) and not callable(progress):
+        raise InputError(
+            f"progress must be True or False, or a function of (phase, done, total), got {quote(progress)}"
+        )
+    return check_int("workers", workers, 1, 1024)
 
 
 @contextmanager
@@ -233,7 +237,7 @@ class ReprlLearner:
             raise InputError(f"certify must be False unless rule='canonical', got True for {self.settings.rule!r}")
         if self.samples is not None:
             check_int("samples", self.samples, 1)
-            if self.settings.whole:
+            if self.settings.paper.full:
                 raise InputError(
                     f"samples must be None for reprl with access={self.access!r} and "
                     f"constants={self.settings.constants!r}, whose sizes are the paper's, got {self.samples}"
@@ -255,17 +259,17 @@ class ReprlLearner:
         *,
         workers: int = 1,
         checkpoint: Checkpoint | None = None,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Run:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
         if self.settings.rule == "canonical":
             return self._run_canonical(
                 model, shared_key, Execution(workers=workers, checkpoint=checkpoint, progress=progress)
             )
-        if self.settings.whole:
+        if self.settings.paper.full:
             execution, limit = Execution(workers=workers, checkpoint=checkpoint, progress=progress), self.max_samples
             return run_full_algorithm(model, shared_key, self.settings, max_samples=limit, execution=execution)
-        settings = self.settings if self.samples is None else self.within(model, self.samples)
+        settings = self.settings if self.samples is None else self.with_budget(model, self.samples)
         if self.access == "generative":
             return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
         how: dict[str, Any] = {
@@ -281,7 +285,7 @@ class ReprlLearner:
         stop: StopRule = Rehearsed(asked, execution)
         if self.samples is not None:
             check_model(model, self.access, self.name, masked=True)
-            pooled = bool(settings.pooling(model).stationary)
+            pooled = bool(settings.resolve_stationarity(model).stationary)
             number_within(self.samples, *unit_of(model, settings.access, pooled=pooled))
             stop = Budget(asked)
         if self.certify:
@@ -297,13 +301,13 @@ class ReprlLearner:
             proof=PROOF if self.certify else None,
         )
 
-    def within(self, model: Any, samples: int) -> Settings:
+    def with_budget(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""
         if self.access == "generative":
             return replace(self.settings, calls=number_within(samples, self._unit(model), "one parallel call"))
         return replace(self.settings, runs=number_within(samples, self._unit(model), "one exploration run"))
 
-    def least(self, model: Any) -> int:
+    def minimum_budget(self, model: Any) -> int:
         """Return the smallest budget that is worth a try: a parallel call, or two exploration runs."""
         return self._unit(model) * (1 if self.access == "generative" else 2)
 
@@ -311,7 +315,7 @@ class ReprlLearner:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
         check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
         if self.access == "generative":
-            return unit_of(model, self.access, pooled=bool(self.settings.pooling(model).stationary))[0]
+            return unit_of(model, self.access, pooled=bool(self.settings.resolve_stationarity(model).stationary))[0]
         if self.settings.rule == "canonical":
             return int(model.samples_per_episode * model.n_states * model.n_actions)
         run = practical_run(model.n_states, model.n_actions, model.horizon)

@@ -41,7 +41,7 @@ def learn_log(
     support: float = LogSpec.support,
     reach: float = LogSpec.reach,
     allowed: Any = None,
-    shared_seed: int | None = None,
+    shared_seed: int | None = 0,
     candidate: tuple[str, int] | None = None,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
@@ -65,7 +65,7 @@ def learn_log(
         allowed: a mapping from every state to the actions that may be taken there, by labels; a path to CSV or Parquet
             with a row for each such pair; or (S, A) booleans, or a list of action numbers for each state, in the order
             of states and actions, which must then be given. None for all. A row that does something else is an error.
-        shared_seed: ξ; None draws one, to be read off the result.
+        shared_seed: ξ, the same for every team: choose it before the data; None draws one, to be read off the result.
         candidate: (kind, number) that a recipe has published, to follow.
         options: the fields of ``Settings`` that the rule "canonical" has a use for; epsilon_units too.
 
@@ -137,7 +137,7 @@ def learn_spec(
     began = time.perf_counter()
     _check_settings(settings)
     key = SharedKey(shared_seed)
-    settings = settings.numbered(spec.actions, spec.n_actions).pooling(spec.environment({}))
+    settings = settings.resolve_actions(spec.actions, spec.n_actions).resolve_stationarity(spec.environment({}))
     _check_endless(spec, settings)
     table = open_table(log, columns)
     source = LogSource(table, spec, pooled=bool(settings.stationary))

@@ -36,9 +36,9 @@ def decide(key: SharedKey, counts: Counts, tiers: Tiers, settings: Settings) -> 
         key.derive("decide"),
         counts,
         tiers,
-        accuracy=settings.accuracy(tiers),
-        delta=settings.failure,
-        decision=settings.decision(n_states, n_actions),
+        accuracy=settings.paper.accuracy(tiers),
+        delta=settings.asked.failure,
+        decision=settings.paper.decision(n_states, n_actions),
     )
 
 
@@ -108,4 +108,4 @@ class PracticalRehearsed:
 
 def by_hand(settings: Settings, what: str) -> Guarantee:
     """Promise nothing of a size that was set by hand."""
-    return settings.promise("none", f"the number of {what} was set by hand and nobody rehearsed it")
+    return settings.asked.promise("none", f"the number of {what} was set by hand and nobody rehearsed it")

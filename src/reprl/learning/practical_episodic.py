@@ -104,7 +104,7 @@ def run_episodic(
     execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
     if settings.runs is None:
         return _run_rounds(model, key, settings, max_samples, execution)
-    spec = settings.coupling_spec(model.n_states * model.horizon, 2)
+    spec = settings.paper.coupling_spec(model.n_states * model.horizon, 2)
     run = practical_run(model.n_states, model.n_actions, model.horizon)
     stages = (Stage(run=run, partition_runs=settings.runs, data_runs=0, quotas=(QUOTAS,)),)
     check_limit(max_samples, sum(stage.episodes() for stage in stages) * model.samples_per_episode)
@@ -170,7 +170,9 @@ class _Rule(NamedTuple):
         for length, mean in enumerate(read.means):
             place = self.key.derive("explore")
             place = place if length == 0 else place.derive("level", length)
-            ignored = draw_ignored(place.derive("ignore", 1), mean / len(QUOTAS), settings.coupling_spec(mean.size, 2))
+            ignored = draw_ignored(
+                place.derive("ignore", 1), mean / len(QUOTAS), settings.paper.coupling_spec(mean.size, 2)
+            )
             tiers = stack_tiers(ignored[None])
             cost = ignoring_cost(data, tiers)
             share = low * (high / low) ** float(self.key.derive("enough", length).uniforms(1)[0])
@@ -299,7 +301,7 @@ class _Stop:
             return found
         if now.found.cost > IGNORED[1] * settings.epsilon:
             why = f"{now.source.ran_out}: what was hardly explored could be worth {now.found.cost:.3g}"
-            found = found._replace(guarantee=settings.promise("none", why))
+            found = found._replace(guarantee=settings.asked.promise("none", why))
         return found._replace(enough=True)
 
 

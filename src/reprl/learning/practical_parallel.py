@@ -34,7 +34,7 @@ def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = No
             epsilon=settings.epsilon,
             rho=settings.rho,
             delta=settings.delta,
-            coupling=settings.coupling_spec(model.n_states, model.n_actions),
+            coupling=settings.paper.coupling_spec(model.n_states, model.n_actions),
         )
     except (OverflowError, ZeroDivisionError):
         raise InputError(
@@ -116,9 +116,9 @@ def promise(settings: Settings, computed: Guarantee) -> Guarantee:
         and computed.epsilon <= settings.epsilon
     )
     if proven:
-        return settings.promise("proven", computed.source)
+        return settings.asked.promise("proven", computed.source)
     if settings.calls is not None:
         return by_hand(settings, "parallel calls")
     if computed.status == "none":
-        return settings.promise("none", computed.source)
-    return settings.promise("heuristic", "the paper's rate, whose computed figures miss what was asked for")
+        return settings.asked.promise("none", computed.source)
+    return settings.asked.promise("heuristic", "the paper's rate, whose computed figures miss what was asked for")

@@ -44,7 +44,7 @@ def access_of(learner: object, asked: str | None = None) -> str:
     return asked or needed or "episodic"
 
 
-def least_budget(model: Any, access: str) -> int:
+def minimum_budget(model: Any, access: str) -> int:
     """Return the smallest budget that is worth a try: a parallel call, or an episode for each cell and two more."""
     if access == "generative":
         return int(model.samples_per_call)

@@ -1,18 +1,18 @@
-"""Settings: everything that two runs must share, checked once."""
+"""Settings: everything that two runs must share, checked once: what is asked, and the rule with its own options."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
+from reprl.canonical.preference import check_preference, resolve_preference
 from reprl.coupling.custom import Coupling, Mechanism, check_custom
 from reprl.coupling.mechanisms import MECHANISMS
 from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingSpec
-from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
-from reprl.guarantee import Asked, Guarantee
+from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
+from reprl.guarantee import Asked
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
 from reprl.paper.rep_rl_bandit import Accuracy
@@ -50,6 +50,100 @@ class LearnOptions(LearnerOptions, total=False):
 
     rho: float
     access: str
+
+
+class Paper(NamedTuple):
+    """What is asked of the paper's rule, its options, which ``Settings`` describes, and what follows from them."""
+
+    asked: Asked
+    access: str
+    coupling: str | Coupling
+    block: int
+    mechanism: str | Mechanism
+    rounding: str
+    constants: str
+    scale: float
+    shape: str
+    calls: int | None
+    runs: int | None
+
+    def check(self) -> None:
+        """Check every field."""
+        check_custom("coupling", self.coupling, COUPLINGS)
+        check_int("block", self.block, 1)
+        check_custom("mechanism", self.mechanism, MECHANISMS)
+        check_choice("rounding", self.rounding, ROUNDINGS)
+        check_choice("constants", self.constants, PRESETS)
+        check_real("scale", self.scale, 0.0, 1.0, open_high=False)
+        check_choice("shape", self.shape, SHAPES)
+        for name, number, access, most in (
+            ("calls", self.calls, "generative", 2**62),
+            ("runs", self.runs, "episodic", 2**31),
+        ):
+            if number is not None and self.access != access:
+                raise InputError(f"{name} must be left out unless access={access!r}, got {quote(number)}")
+            if number is not None:
+                check_int(name, number, 1, most)
+
+    def check_preset(self) -> None:
+        """Refuse what has no use for the preset, and sizes by hand where the paper's full algorithm is run."""
+        if self.constants != "scaled" and self.scale != DEFAULT_SCALE:
+            raise InputError(f"scale must be left out unless constants='scaled', got {self.scale:g}")
+        if self.constants == "practical" and self.shape != "auto":
+            raise InputError(f"shape must be left out unless constants='paper' or 'scaled', got {self.shape!r}")
+        if self.boosted and self.asked.rho >= 0.5:
+            raise InputError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.asked.rho:g}")
+        for name, number in (("calls", self.calls), ("runs", self.runs)):
+            if self.full and number is not None:
+                raise InputError(
+                    f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, whose sizes "
+                    f"are the paper's, got {quote(number)}"
+                )
+
+    @property
+    def boosted(self) -> bool:
+        """Whether learners of ρ = 0.01 are boosted to ρ."""
+        auto = self.constants == "scaled" or (self.constants == "paper" and self.access == "episodic")
+        return self.shape == "boosted" or (self.shape == "auto" and auto)
+
+    @property
+    def full(self) -> bool:
+        """Whether the paper's full algorithm is run, and not only its induction on parallel samples."""
+        return self.constants == "scaled" or (self.constants == "paper" and (self.access == "episodic" or self.boosted))
+
+    def coupling_spec(self, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
+        """Return how coordinates are coupled, with "auto" resolved by the sizes."""
+        return CouplingSpec.resolve(self.coupling, self.block, n_coordinates, n_outcomes)
+
+    def decision(self, n_coordinates: int, n_outcomes: int) -> Decision:
+        """Return the decision rule, with "auto" resolved by the sizes."""
+        spec = self.coupling_spec(n_coordinates, n_outcomes)
+        return Decision(mechanism=self.mechanism, coupling=spec.method, block=spec.block, rounding=self.rounding)
+
+    def accuracy(self, tiers: Tiers) -> Accuracy:
+        """Return how the preset shares ε out over a partition."""
+        share = Accuracy.paper if self.constants == "paper" else Accuracy.practical
+        return share(self.asked.epsilon, tiers.level.shape[0], tiers.count)
+
+    def task(self, n_states: int, n_actions: int, horizon: int) -> Task:
+        """Return what the paper's constants are computed for."""
+        return Task(
+            n_states,
+            n_actions,
+            horizon,
+            epsilon=self.asked.epsilon,
+            rho=self.asked.rho,
+            delta=self.asked.failure,
+            access=self.access,
+            partition=self.coupling_spec(n_states * horizon, 2),
+            arms=self.coupling_spec(n_states, n_actions),
+            boosted=self.boosted,
+        )
+
+    def constants_for(self, n_states: int, n_actions: int, horizon: int) -> Constants:
+        """Return every constant of a run of the paper's full algorithm."""
+        task = self.task(n_states, n_actions, horizon)
+        return Constants.paper(task) if self.constants == "paper" else Constants.scaled(self.scale, task)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,47 +193,24 @@ class Settings:
         check_probability("rho", self.rho)
         check_probability("delta", self.delta)
         check_choice("access", self.access, ACCESSES)
+        if self.rule == "paper":
+            object.__setattr__(self, "rule", "sampled")  # the word that recipes have
         check_choice("rule", self.rule, RULES)
-        object.__setattr__(self, "preference", _checked_preference(self.preference, self.rule))
+        if self.preference is not None and self.rule != "canonical":
+            raise InputError(f"preference must be left out unless rule='canonical', got {quote(self.preference)}")
+        object.__setattr__(self, "preference", check_preference(self.preference))
         if self.stationary is not None and not isinstance(self.stationary, bool):
             raise InputError(f"stationary must be True, False or None, got {quote(self.stationary)}")
         if self.stationary and self.rule != "canonical":
             raise InputError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
-        check_custom("coupling", self.coupling, COUPLINGS)
-        check_int("block", self.block, 1)
-        check_custom("mechanism", self.mechanism, MECHANISMS)
-        check_choice("rounding", self.rounding, ROUNDINGS)
-        check_choice("constants", self.constants, PRESETS)
-        check_real("scale", self.scale, 0.0, 1.0, open_high=False)
-        check_choice("shape", self.shape, SHAPES)
-        for name, access, most in (("calls", "generative", 2**62), ("runs", "episodic", 2**31)):
-            number = getattr(self, name)
-            if number is not None and self.access != access:
-                raise InputError(f"{name} must be left out unless access={access!r}, got {quote(number)}")
-            if number is not None:
-                check_int(name, number, 1, most)
+        self.paper.check()
         if self.rule == "canonical":
             for name in SAMPLED_ONLY:
                 value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
                 if value != default:
                     raise InputError(f"{name} must be left out unless rule='sampled', got {quote(value)}")
         else:
-            self._check_whole()
-
-    def _check_whole(self) -> None:
-        """Refuse what has no use for the preset, and sizes by hand where the paper's whole algorithm is run."""
-        if self.constants != "scaled" and self.scale != DEFAULT_SCALE:
-            raise InputError(f"scale must be left out unless constants='scaled', got {self.scale:g}")
-        if self.constants == "practical" and self.shape != "auto":
-            raise InputError(f"shape must be left out unless constants='paper' or 'scaled', got {self.shape!r}")
-        if self.boosted and self.rho >= 0.5:
-            raise InputError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.rho:g}")
-        for name in ("calls", "runs"):
-            if self.whole and getattr(self, name) is not None:
-                raise InputError(
-                    f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, whose sizes "
-                    f"are the paper's, got {quote(getattr(self, name))}"
-                )
+            self.paper.check_preset()
 
     @property
     def asked(self) -> Asked:
@@ -147,112 +218,23 @@ class Settings:
         return Asked(self.epsilon, self.rho, self.delta)
 
     @property
-    def boosted(self) -> bool:
-        """Whether learners of ρ = 0.01 are boosted to ρ."""
-        auto = self.constants == "scaled" or (self.constants == "paper" and self.access == "episodic")
-        return self.shape == "boosted" or (self.shape == "auto" and auto)
+    def paper(self) -> Paper:
+        """The options of the paper's rule."""
+        return Paper(self.asked, self.access, *(getattr(self, name) for name in SAMPLED_ONLY))
 
-    @property
-    def whole(self) -> bool:
-        """Whether the paper's algorithm is run as a whole, and not only its induction on parallel samples."""
-        return self.constants == "scaled" or (self.constants == "paper" and (self.access == "episodic" or self.boosted))
+    def resolve_actions(self, actions: Sequence[str], n_actions: int) -> Settings:
+        """Return the settings with the preference, if it is a list, as action numbers."""
+        return replace(self, preference=resolve_preference(self.preference, actions, n_actions))
 
-    def task(self, n_states: int, n_actions: int, horizon: int) -> Task:
-        """Return what the paper's constants are computed for."""
-        return Task(
-            n_states,
-            n_actions,
-            horizon,
-            epsilon=self.epsilon,
-            rho=self.rho,
-            delta=self.failure,
-            access=self.access,
-            partition=self.coupling_spec(n_states * horizon, 2),
-            arms=self.coupling_spec(n_states, n_actions),
-            boosted=self.boosted,
-        )
-
-    def constants_for(self, n_states: int, n_actions: int, horizon: int) -> Constants:
-        """Return every constant of a run of the paper's whole algorithm with these settings."""
-        task = self.task(n_states, n_actions, horizon)
-        return Constants.paper(task) if self.constants == "paper" else Constants.scaled(self.scale, task)
-
-    def numbered(self, actions: Sequence[str], n_actions: int) -> Settings:
-        """Return the settings with the preference, if it is a list, as action numbers.
-
-        Args:
-            actions: their names, as far as they have any.
-            n_actions: A.
-        """
-        if self.preference is None or isinstance(self.preference, str):
-            return self
-        known = {name: number for number, name in reversed([*enumerate(actions)])}
-        numbers = [_number(item, known, n_actions) for item in self.preference]
-        given = Counter(numbers)
-        for a in range(n_actions):  # ends at the first that is missing, however many a recipe claims
-            if given[a] != 1:
-                name = quote(actions[a]) if a < len(actions) else a
-                times = f"it comes {given[a]} times" if given[a] else "it is missing"
-                raise InputError(
-                    f"preference must name every action once, got {quote(self.preference)}: {name}, {times}"
-                )
-        return replace(self, preference=tuple(numbers))
-
-    def pooling(self, world: object, *, apart: bool = False) -> Settings:
+    def resolve_stationarity(self, world: object, *, certify: bool = False) -> Settings:
         """Return the settings with `stationary` settled: what the user says, or what a world, or a model of it, shows.
 
-        This is the one place that decides whether steps are pooled. `apart` for a run that is to be certified: a proof
-        by steps needs samples of their own at every step, so nothing is pooled unless the user says so.
+        This is the one place that decides whether steps are pooled. A certificate by steps needs samples of their own
+        at every step, so for one nothing is pooled unless the user says so.
         """
-        shown = self.rule == "canonical" and not apart and is_stationary(world)
+        shown = self.rule == "canonical" and not certify and is_stationary(world)
         return replace(self, stationary=shown if self.stationary is None else self.stationary)
-
-    def coupling_spec(self, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
-        """Return how coordinates are coupled, with "auto" resolved by the sizes."""
-        return CouplingSpec.resolve(self.coupling, self.block, n_coordinates, n_outcomes)
-
-    def decision(self, n_coordinates: int, n_outcomes: int) -> Decision:
-        """Return the decision rule, with "auto" resolved by the sizes."""
-        spec = self.coupling_spec(n_coordinates, n_outcomes)
-        return Decision(mechanism=self.mechanism, coupling=spec.method, block=spec.block, rounding=self.rounding)
-
-    @property
-    def failure(self) -> float:
-        """δ of the induction: at most ρ, since a failure may also part two runs."""
-        return min(self.delta, self.rho)
-
-    def accuracy(self, tiers: Tiers) -> Accuracy:
-        """Return how the preset shares ε out over a partition."""
-        share = Accuracy.paper if self.constants == "paper" else Accuracy.practical
-        return share(self.epsilon, tiers.level.shape[0], tiers.count)
-
-    def promise(self, status: str, source: str) -> Guarantee:
-        """Return the asked figures with a status."""
-        return self.asked.promise(status, source)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name, for recipes; functions of one's own as they are."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-def _checked_preference(value: object, rule: str) -> str | tuple[int | str, ...] | None:
-    """Return a preference in its canonical type; which actions there are is not known yet."""
-    if value is None:
-        return None
-    if rule != "canonical":
-        raise InputError(f"preference must be left out unless rule='canonical', got {quote(value)}")
-    if value == "shared":
-        return "shared"
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InputError(f"preference must be None, 'shared' or a list of all actions, best first, got {quote(value)}")
-    return tuple(item if isinstance(item, str) else check_int("preference", item, 0) for item in value)
-
-
-def _number(item: int | str, names: Mapping[str, int], n_actions: int) -> int:
-    """The number of an action that is given by number or name."""
-    if isinstance(item, str):
-        if item not in names:
-            known = ", ".join(map(quote, names)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
-            raise InputError(f"preference must name actions among {known}; got {quote(item)}{hint(item, names)}")
-        return names[item]
-    return check_int("preference", item, 0, n_actions - 1)

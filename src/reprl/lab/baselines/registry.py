@@ -13,7 +13,7 @@ from reprl.errors import InputError, check_choice, check_int, check_probability,
 from reprl.lab.baselines import generative, optimistic, rmax
 from reprl.lab.baselines.task import BaselineTask
 from reprl.learning.learner import ReprlLearner, make_settings
-from reprl.learning.protocol import least_budget
+from reprl.learning.protocol import minimum_budget
 from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key
@@ -205,10 +205,10 @@ class Baseline:
         task = BaselineTask(model, key, epsilon, rho, delta, constants == "paper", samples)
         return _METHODS[self.name].run(task, **own)
 
-    def least(self, model: Any) -> int:
+    def minimum_budget(self, model: Any) -> int:
         """Return the smallest budget that is worth a try."""
         check_model(model, self.access, self.name)
-        return least_budget(model, self.access)
+        return minimum_budget(model, self.access)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name and options, for worker processes."""

@@ -98,7 +98,7 @@ def signs_from_reprl(learner: ReprlLearner, *, n_states: int, horizon: int, n_ac
         raise InputError(
             f"learner must be a reprl learner with access='generative' and rule='sampled', got {quote(learner)}"
         )
-    if asked.whole or (asked.calls is None and asked.constants == "practical"):
+    if asked.paper.full or (asked.calls is None and asked.constants == "practical"):
         raise InputError("learner must have a size fixed beforehand, by calls or constants='paper' and shape='direct'")
     public = make_hard_mdp(np.zeros(n_states * horizon), n_states=n_states, n_actions=n_actions)
     # The learner computes what it can prove from sample sizes alone, so a run on the public MDP has the same guarantee.

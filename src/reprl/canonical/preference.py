@@ -1,0 +1,51 @@
+"""Preference: which of two actions that are as good is taken, as users give it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from reprl.errors import InputError, check_int, hint, quote
+
+Preference = str | tuple[int | str, ...] | None
+"""None by index, "shared" (random, from ξ), or all actions by index or name, best first."""
+
+
+def check_preference(value: object) -> Preference:
+    """Return a preference in its canonical type; which actions there are is not known yet."""
+    if value is None or value == "shared":
+        return None if value is None else "shared"
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputError(f"preference must be None, 'shared' or a list of all actions, best first, got {quote(value)}")
+    return tuple(item if isinstance(item, str) else check_int("preference", item, 0) for item in value)
+
+
+def resolve_preference(preference: Preference, actions: Sequence[str], n_actions: int) -> Preference:
+    """Return a preference, if it is a list, as action numbers.
+
+    Args:
+        preference: as ``check_preference`` returns it.
+        actions: their names, as far as they have any.
+        n_actions: A.
+    """
+    if preference is None or isinstance(preference, str):
+        return preference
+    known = {name: number for number, name in reversed([*enumerate(actions)])}
+    numbers = [_number(item, known, n_actions) for item in preference]
+    given = Counter(numbers)
+    for a in range(n_actions):  # ends at the first that is missing, however many a recipe claims
+        if given[a] != 1:
+            name = quote(actions[a]) if a < len(actions) else a
+            times = f"it comes {given[a]} times" if given[a] else "it is missing"
+            raise InputError(f"preference must name every action once, got {quote(preference)}: {name}, {times}")
+    return tuple(numbers)
+
+
+def _number(item: int | str, names: Mapping[str, int], n_actions: int) -> int:
+    """The number of an action that is given by number or name."""
+    if isinstance(item, str):
+        if item not in names:
+            known = ", ".join(map(quote, names)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
+            raise InputError(f"preference must name actions among {known}; got {quote(item)}{hint(item, names)}")
+        return names[item]
+    return check_int("preference", item, 0, n_actions - 1)
