@@ -1,4 +1,4 @@
-"""The one loop, with a source that is written here: whoever adds a source, a rule or a stop rule changes nothing in it."""
+"""The one loop, with a source written here: a new source, rule or stop rule changes nothing in the loop."""
 
 from __future__ import annotations
 
