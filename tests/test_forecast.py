@@ -13,7 +13,7 @@ import pytest
 
 import reprl
 from experiments.canonical import present
-from reprl.cli import announce
+from reprl.cli import forecast as forecasts
 from reprl.cli.app import main
 from reprl.lab.forecast import APART, STORED, WORLDS, Forecast, _Pilot, forecast, stored_range
 from reprl.learning.settings import Settings
@@ -117,13 +117,13 @@ def test_plan_forecasts_an_environment(capsys: pytest.CaptureFixture[str], monke
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_long_runs_are_announced_to_whoever_watches(
+def test_long_runs_are_forecast_on_a_terminal(
     watched: bool, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(announce, "progress_wanted", lambda: watched)
-    monkeypatch.setattr(announce, "LONG", 0.0)
+    monkeypatch.setattr(forecasts, "progress_wanted", lambda: watched)
+    monkeypatch.setattr(forecasts, "LONG", 0.0)
     mdp = reprl.make("gridworld-v0", 2, size=2)
-    announce.announce(mdp, Settings(epsilon=1.0, access="generative"), workers=1, max_samples=None, runs=2)
+    forecasts.print_forecast(mdp, Settings(epsilon=1.0, access="generative"), workers=1, max_samples=None, runs=2)
     told = capsys.readouterr().err
     assert told.startswith("forecast: 2 runs: ") is watched
     assert ("on this machine" in told) is watched

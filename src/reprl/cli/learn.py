@@ -249,13 +249,13 @@ def run_recipe(
 ) -> tuple[LearnResult, str]:
     """Run a recipe in an environment; what it may cost is said before, for so many runs like it; 0 for none."""
     from reprl.artifacts.folder import TASKS
-    from reprl.cli.announce import announce
+    from reprl.cli.forecast import print_forecast
     from reprl.sources.gymnasium.model import GymnasiumModel
 
     box = isinstance(world, GymnasiumModel)  # samples of an MDP in memory cost next to nothing
     kept = folder.out / TASKS if folder.out is not None and box else None
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
-    announce(world, recipe.settings, **how, runs=runs)
+    print_forecast(world, recipe.settings, **how, runs=runs)
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
     return run_and_write(recipe, folder, partial(recipe.learn, env=world, afresh=afresh, certify=certify, **how), kept)
 

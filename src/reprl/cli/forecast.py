@@ -1,4 +1,4 @@
-"""What long work will cost, said before it begins to whoever watches."""
+"""What long work will cost, printed before it begins where standard error is a terminal."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LONG = 10.0
 _PILOT = 0.3
 
 
-def announce(
+def print_forecast(
     world: TabularMDP | GymnasiumModel, settings: Settings, *, workers: int, max_samples: int | None, runs: float = 1.0
 ) -> None:
-    """Forecast runs one after the other, on standard error, if somebody watches and they may take long.
+    """Print a forecast of runs one after the other, if standard error is a terminal and they may take long.
 
     The pilot's samples are its own: no run reads them, and no result depends on it.
     """
