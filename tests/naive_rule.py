@@ -268,7 +268,7 @@ def choose(rule: Any, world: World) -> tuple[list[list[int]], list[Scored]]:
     order, solved = [int(a) for a in rule.order], solve(world, [int(a) for a in rule.order])
     pools: dict[str, list[tuple[float, str, int, float]]] = {}
     tables: dict[str, list[list[int]]] = {}
-    for kind, make, tolerances in (("preferred", preferred, rule.tolerances), ("steady", steady, rule.steady)):
+    for kind, make, tolerances in (("preferred", preferred, rule.tolerances), ("steady", steady, rule.stationary)):
         for j, tolerance in enumerate(tolerances):
             printed = make(world, solved, order, float(tolerance), rule.floor)
             name = reprl.Policy(printed.actions).fingerprint
@@ -340,7 +340,7 @@ def influence(rule: Any, world: World, near: float = 8.0, aside: float = 0.02) -
     solved = solve(world, order)
     mean = averaged(world, solved, order)
     found = [("preferred", preferred(world, solved, order, float(u), rule.floor)) for u in rule.tolerances]
-    found += [("steady", steady(world, solved, order, float(u), rule.floor)) for u in rule.steady]
+    found += [("steady", steady(world, solved, order, float(u), rule.floor)) for u in rule.stationary]
     found = [(kind, x) for kind, x in found if x.loss < rule.room and x.tightest is not None]
     widest = max((x.margin for _, x in found), default=0.0)
     out = np.zeros(world.shape)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.canonical.allocation import influence
+from reprl.canonical.allocation import allocate_samples
 from reprl.canonical.choice import WIDTHS, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import average_gaps, find_gaps, value_spread
 from reprl.canonical.plateau import plateau_laws
@@ -67,7 +67,7 @@ def random_rule(seed: int, data: Data, epsilon: float | None = None) -> Rule:
     shape = data.counts.outcomes.shape
     preference = (None, "shared", tuple(draw.permutation(shape[2]).tolist()))[draw.integers(3)]
     asked = epsilon or float(min(draw.choice([0.01, 0.3, 1.0]), shape[0]))
-    return make_rule(SharedKey(seed), shape, epsilon=asked, preference=preference, steady=seed % 3 != 1)
+    return make_rule(SharedKey(seed), shape, epsilon=asked, preference=preference, stationary=seed % 3 != 1)
 
 
 def case(seed: int, **options: Any) -> tuple[Rule, Data, Dynamics]:
@@ -120,7 +120,7 @@ def test_steady_tolerances_print_what_plain_loops_print(seed: int) -> None:
     np.testing.assert_allclose(mean.spread, plain.spread, atol=1e-6)
     np.testing.assert_array_equal(mean.best, plain.best)
     floor = (rule.floor, 0.2)[seed % 2]
-    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, floor, steady=True)
+    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, floor, stationary=True)
     for j, tolerance in enumerate(rule.tolerances):
         printed = naive_rule.steady(world, slow, rule.order.tolist(), float(tolerance), floor)
         np.testing.assert_array_equal(found.actions[j], printed.actions)
@@ -147,8 +147,8 @@ def contest(seed: int) -> tuple[Rule, Dynamics]:
     """A world and a rule; every other one has a single tolerance, so that widths win too."""
     rule, _, dynamics = case(seed)
     if seed % 2:
-        few, steady = rule.tolerances[seed % 24 :][:1], rule.steady[seed % 24 :][: seed % 4 // 2]
-        rule = rule._replace(tolerances=few, steady=steady)
+        few, steady = rule.tolerances[seed % 24 :][:1], rule.stationary[seed % 24 :][: seed % 4 // 2]
+        rule = rule._replace(tolerances=few, stationary=steady)
     return rule, dynamics
 
 
@@ -159,7 +159,7 @@ def test_the_choice_is_that_of_plain_loops(seed: int) -> None:
     first, found = scores[0], choose(rule, dynamics)
     assert found.policy == reprl.Policy(actions)
     assert (found.kind, found.candidate) == (first.kind, first.candidate)
-    grid = {"preferred": rule.tolerances, "steady": rule.steady, "sampled": rule.widths}[first.kind]
+    grid = {"preferred": rule.tolerances, "steady": rule.stationary, "sampled": rule.widths}[first.kind]
     assert found.tolerance == grid[first.candidate]
     rival = max(item.score for item in scores if item.kind != "sampled")
     weighed = [item for item in scores if item.hope > rival]  # a width that cannot win is not drawn from
@@ -241,7 +241,7 @@ def test_influence_is_that_of_plain_loops(seed: int) -> None:
     dynamics = true_dynamics(mdp)
     rule = make_rule(SharedKey(seed), (3, n_states, n_actions), epsilon=0.3)
     expected = naive_rule.influence(rule, naive_rule.world_of(dynamics))
-    np.testing.assert_allclose(influence(rule, dynamics), expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(allocate_samples(rule, dynamics), expected, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -256,7 +256,7 @@ def test_the_spread_of_values_is_that_of_all_policies(seed: int) -> None:
 def test_influence_without_a_comparison_is_the_variance() -> None:
     mdp = reprl.TabularMDP(np.full((1, 2, 1), 1.0), np.array([[0.5, 0.5]]), horizon=2, reward_kind="deterministic")
     rule = make_rule(SharedKey(1), (2, 1, 2), epsilon=0.3)
-    np.testing.assert_array_equal(influence(rule, true_dynamics(mdp)), np.zeros((2, 1, 2)))
+    np.testing.assert_array_equal(allocate_samples(rule, true_dynamics(mdp)), np.zeros((2, 1, 2)))
 
 
 # Properties.
@@ -467,12 +467,12 @@ def test_the_rules_parts_lie_where_they_are_said_to(seed: int, epsilon: float, h
     assert 0.75 * epsilon <= rule.room <= 0.95 * epsilon
     assert sorted(rule.order) == [0, 1, 2]
     assert horizon * 4 * horizon * rule.floor <= epsilon * horizon / 4  # all floors together
-    assert (rule.steady.size, rule.handicap) == (0, 0.0)
-    alike = make_rule(SharedKey(seed), (horizon, 4, 3), epsilon=epsilon, preference="shared", steady=True)
-    assert alike.steady.tolist() == (alike.tolerances.tolist() if horizon > 1 else [])
+    assert (rule.stationary.size, rule.handicap) == (0, 0.0)
+    alike = make_rule(SharedKey(seed), (horizon, 4, 3), epsilon=epsilon, preference="shared", stationary=True)
+    assert alike.stationary.tolist() == (alike.tolerances.tolist() if horizon > 1 else [])
     assert (0.3 <= alike.handicap <= 0.7) if horizon > 1 else alike.handicap == 0.0
-    assert alike._replace(steady=rule.steady, handicap=0.0)[1:3] == rule[1:3]
-    assert with_key(alike, alike.key).steady.tolist() == alike.steady.tolist()
+    assert alike._replace(stationary=rule.stationary, handicap=0.0)[1:4] == rule[1:4]
+    assert with_key(alike, alike.key).stationary.tolist() == alike.stationary.tolist()
     assert with_key(rule, rule.key).tolerances.tolist() == rule.tolerances.tolist()
 
 

@@ -134,7 +134,7 @@ def _rehearse(rule: Rule, data: Data, choice: Choice, data_seed: int) -> Rehears
 
 def _rule(mdp: TabularMDP, shared_seed: int, epsilon: float = EPSILON) -> Rule:
     key, steady = SharedKey(shared_seed).derive("rule"), mdp.stationary
-    return make_rule(key, mdp.outcomes.shape, epsilon=epsilon, steady=steady)
+    return make_rule(key, mdp.outcomes.shape, epsilon=epsilon, stationary=steady)
 
 
 def _source(mdp: TabularMDP, data_seed: int) -> Any:

@@ -155,7 +155,7 @@ def lake_margins(keys: int) -> list[str]:
     mdp, found = FROZEN(), []
     for steady in (False, True):
         rules = [
-            make_rule(reprl.SharedKey(key), (mdp.horizon, mdp.n_states, mdp.n_actions), epsilon=0.02, steady=steady)
+            make_rule(reprl.SharedKey(key), (mdp.horizon, mdp.n_states, mdp.n_actions), epsilon=0.02, stationary=steady)
             for key in range(keys)
         ]
         found.append(f"{np.median([choose(rule, true_dynamics(mdp)).margin for rule in rules]):.2g}")

@@ -53,7 +53,7 @@ class Candidate(NamedTuple):
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
         steady = bool(settings.stationary)
-        rule = make_rule(key, sizes, epsilon=settings.epsilon, steady=steady, criterion=criterion)
+        rule = make_rule(key, sizes, epsilon=settings.epsilon, stationary=steady, criterion=criterion)
         known = candidates_of(rule, self.kind)
         if self.number >= known.size:
             raise DocumentError(

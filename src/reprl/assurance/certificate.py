@@ -10,6 +10,7 @@ import numpy as np
 from reprl.assurance.concentration import GRID
 from reprl.assurance.verdict import Verdict, judge, no_proof, prepare
 from reprl.canonical.choice import Rule
+from reprl.canonical.preferred import PLATEAU, PREFERRED, STATIONARY
 from reprl.errors import DocumentError, check_choice, check_int, check_probability, quote
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data
@@ -195,7 +196,7 @@ def followed_by(rule: Rule) -> tuple[str, int] | None:
     """Return the candidate that is all that a rule has; None for a whole one."""
     if rule.tolerances.size and rule.widths.size:
         return None
-    kind = "preferred" if rule.tolerances.size else "steady" if rule.steady.size else "sampled"
+    kind = PREFERRED if rule.tolerances.size else STATIONARY if rule.stationary.size else PLATEAU
     return (kind, rule.first)
 
 

@@ -88,7 +88,7 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
     """Say whether data prove what the rule's policy is.
 
     Args:
-        rule: f(ξ, ·), without steady candidates: they are refused.
+        rule: f(ξ, ·), without stationary candidates: they are refused.
         sample: the data.
         delta: probability that what is said to be proven is wrong, at most, for one interim analysis.
         shrink: 1; smaller values shrink every radius, for negative controls only.
@@ -100,8 +100,8 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
     Randomness:
         Shared, at rule.key.derive("policy", fingerprint), as ``choose`` reads it.
     """
-    if rule.steady.size:
-        raise InputError(f"rule must be one for steps apart, got one with {rule.steady.size} steady candidates")
+    if rule.stationary.size:
+        raise InputError(f"rule must be one for steps apart, got one with {rule.stationary.size} stationary candidates")
     level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
     deviations = bound_deviations(sample, values, level.law)

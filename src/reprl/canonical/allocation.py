@@ -1,4 +1,4 @@
-"""Influence: whose samples the tightest comparisons wait for."""
+"""Sample allocation: which samples the tightest comparisons wait for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from reprl.canonical.choice import Rule, weigh_candidates
 from reprl.canonical.gaps import Gaps, average_gaps, find_gaps
+from reprl.canonical.preferred import STATIONARY
 from reprl.kernels import njit
 from reprl.mdp.backup import one_hot
 from reprl.mdp.dynamics import Dynamics
@@ -17,7 +18,7 @@ ASIDE = 0.02
 """Weight of what no comparison waits for, relative to the largest."""
 
 
-def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
+def allocate_samples(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
     """Return how much a sample of each cell would help to tell what the rule's policy is.
 
     Args:
@@ -37,12 +38,12 @@ def influence(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
     out = np.zeros(dynamics.outcomes.shape)
     add = dynamics.criterion.either(_add, _add_discounted)
     for kind, found in weighed.items():
-        compared = average_gaps(dynamics, gaps, rule.order) if kind == "steady" else gaps
+        compared = average_gaps(dynamics, gaps, rule.order) if kind == STATIONARY else gaps
         for j in np.flatnonzero(may_win[kind] & (found.margin * NEAR > widest)):
             h, s, a = (int(i) for i in found.tightest[j])
-            row = 0 if kind == "steady" else h
+            row = 0 if kind == STATIONARY else h
             distance = max(float(found.margin[j]), 1e-6) * float(compared.spread[row, s, a])
-            best, steps = int(compared.best[row, s]), range(out.shape[0]) if kind == "steady" else (h,)
+            best, steps = int(compared.best[row, s]), range(out.shape[0]) if kind == STATIONARY else (h,)
             for step in steps:  # of an average: the mean of squares is at least the square of the mean
                 scale = 1.0 / (distance**2 * len(steps))
                 if best != a:
@@ -71,7 +72,7 @@ def _add_discounted(
 def _add(
     dynamics: Dynamics, gaps: Gaps, h: int, s: int, best: int, a: int, scale: float, out: NDArray[np.float64]
 ) -> None:
-    """Add the influence on one comparison of two actions, following both forward under the best policy."""
+    """Add what samples tell about one comparison of two actions, following both forward under the best policy."""
     outcomes = dynamics.outcomes
     here = np.zeros(outcomes.n_states)
     there = np.zeros(outcomes.n_states)

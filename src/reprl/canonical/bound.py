@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.allocation import influence
+from reprl.canonical.allocation import allocate_samples
 from reprl.canonical.choice import Choice, Rule, choose, follow, with_key
 from reprl.canonical.gaps import find_gaps, value_spread
 from reprl.canonical.preferred import decided_cells
@@ -144,7 +144,7 @@ class BoundRule(NamedTuple):
 
     def wanted(self, found: Found) -> NDArray[np.float64]:
         """Return (H, S, A): how much a sample of each cell would help to tell what the policy is."""
-        return influence(self.rule, found.dynamics)
+        return allocate_samples(self.rule, found.dynamics)
 
     def doubts(self, data: Data, found: Found, delta: float) -> Doubts:
         """Return what could be wrong with what was found."""

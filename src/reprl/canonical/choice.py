@@ -1,10 +1,10 @@
-"""The choice among candidates: the rule whole, f(ξ, M).
+"""The choice among candidates: the whole rule, f(ξ, M).
 
-Every tolerance prints a policy and, where the law does not depend on the step, a steady one. Candidates that print the
-same one need no separation, so it is policies that are compared: a policy's weight is the POOL-norm of its candidates'
-weights, which are margins less what is lost. Policies drawn from laws compete by the same ruler. The heaviest, up to a
-little shared noise of its own, is the world's policy; one that changes with the step must weigh more than a steady one
-by a shared handicap.
+Every tolerance gives a policy and, where the law does not depend on the step, a stationary one. Candidates that give
+the same policy need no separation, so policies are compared: the weight of a policy is the POOL-norm of the weights of
+its candidates, which are margins less the loss. Policies drawn from plateau laws compete by the same measure. The
+policy with the largest weight, up to a little shared noise of its own, is chosen; one that changes with the step must
+weigh more than a stationary one by a shared handicap.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from reprl.canonical.gaps import Gaps, common_actions, find_gaps
 from reprl.canonical.plateau import plateau_laws
-from reprl.canonical.preferred import CLEAR, Candidates, weigh_tolerances
+from reprl.canonical.preferred import CLEAR, PLATEAU, PREFERRED, STATIONARY, Candidates, weigh_tolerances
 from reprl.coupling.correlated import correlated_sample
 from reprl.coupling.spec import CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, quote
@@ -27,7 +27,7 @@ from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
 
-KINDS = ("preferred", "steady", "sampled")
+KINDS = (PREFERRED, STATIONARY, PLATEAU)
 TOLERANCES = 24
 """J: tolerances on a log grid with a shared offset, from 2⁻⁷·ε/H to H."""
 WIDTHS = (1.0, 2.0, 4.0)
@@ -40,8 +40,9 @@ POOL = 3.0
 """The norm that pools weights of candidates. A sum, 1, would let many small margins outweigh a large one, and small
 ones look smaller than they are until much data is in; the largest alone moves with the tolerances' shared offset."""
 HANDICAP = (0.3, 0.7)
-"""What is taken from the log weight of a policy that changes with the step, where there are steady candidates: shared,
-uniform between these. Greedy policies with and without steps often hang on one comparison and are equally firm."""
+"""What is taken from the log weight of a policy that changes with the step, where there are stationary candidates:
+shared, uniform between these. Greedy policies with and without steps often hang on one comparison and are equally
+firm."""
 DRAWN = 0.7
 """What is taken from the log weight of a policy that laws draw, whose margin rests on a fitted exchange rate."""
 FLOOR = 0.25
@@ -64,12 +65,12 @@ class Rule(NamedTuple):
     order: NDArray[np.int64]
     """(A,): actions, the most preferred first."""
     tolerances: NDArray[np.float64]
-    """(J,), rising: candidates of the kind "preferred"."""
-    steady: NDArray[np.float64]
-    """The same for the kind "steady"; empty unless the law is said not to depend on the step, of which there are
+    """(J,), rising: candidates of the kind PREFERRED."""
+    stationary: NDArray[np.float64]
+    """The same for the kind STATIONARY; empty unless the law is said not to depend on the step, of which there are
     several."""
     widths: NDArray[np.float64]
-    """Candidates of the kind "sampled"."""
+    """Candidates of the kind PLATEAU."""
     first: int
     """Number of the first candidate: 0, unless only one that a recipe has published is left."""
     room: float
@@ -93,7 +94,7 @@ class Choice(NamedTuple):
     candidate: int
     """Number of the tolerance, or of the width, in the rule."""
     tolerance: float
-    """u: of the tolerances that print this policy, the one with the widest margin; the width of a sampled one."""
+    """u: of the tolerances that print this policy, the one with the widest margin; the width of a plateau law."""
     margin: float
     """Its margin: (z/margin)² samples of every cell put z standard deviations between the world and a boundary."""
     lead: float
@@ -103,8 +104,8 @@ class Choice(NamedTuple):
     value: float
     """V^π in the model."""
     tightest: tuple[int, int, int] | None
-    """The comparison (h, s, a) that the margin is of, of a steady one at the step with the most visits; None where none
-    is near, or for a sampled one."""
+    """Cell (h, s, a) attaining the minimum margin, of a stationary one at the step with the most visits; None where no
+    comparison is near, or for a plateau law."""
 
 
 def make_rule(
@@ -113,7 +114,7 @@ def make_rule(
     *,
     epsilon: float,
     preference: str | Sequence[int | str] | None = None,
-    steady: bool = False,
+    stationary: bool = False,
     criterion: Criterion | None = None,
 ) -> Rule:
     """Draw the rule's shared parts.
@@ -123,7 +124,7 @@ def make_rule(
         shape: (H, S, A).
         epsilon: accuracy, in units of value.
         preference: None by index, "shared" for a random order, or the actions, best first.
-        steady: whether the law is said not to depend on the step, so that policies without steps may compete.
+        stationary: whether the law is said not to depend on the step, so that policies without steps may compete.
         criterion: what policies are judged by, whose effective horizon stands for H; None for the horizon of the shape.
 
     Randomness:
@@ -138,7 +139,7 @@ def make_rule(
     names = ("tolerance", "width", "room", "floor", "handicap")
     offset, factor, share, part, less = (float(key.derive(name).uniforms(1)[0]) for name in names)
     tolerances = np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset))
-    several = steady and shape[0] > 1
+    several = stationary and shape[0] > 1
     return Rule(
         key=key,
         shape=shape,
@@ -147,7 +148,7 @@ def make_rule(
         preference=asked,
         order=preference_order(key, n_actions, asked),
         tolerances=tolerances,
-        steady=tolerances if several else np.empty(0),
+        stationary=tolerances if several else np.empty(0),
         widths=np.array(WIDTHS) * (epsilon / horizon * 2.0**factor),
         first=0,
         room=epsilon * (ROOM[0] + (ROOM[1] - ROOM[0]) * share),
@@ -158,9 +159,14 @@ def make_rule(
 
 def with_key(rule: Rule, key: SharedKey) -> Rule:
     """Return the same rule under another key."""
-    steady = rule.steady.size > 0
+    stationary = rule.stationary.size > 0
     return make_rule(
-        key, rule.shape, epsilon=rule.epsilon, preference=rule.preference, steady=steady, criterion=rule.criterion
+        key,
+        rule.shape,
+        epsilon=rule.epsilon,
+        preference=rule.preference,
+        stationary=stationary,
+        criterion=rule.criterion,
     )
 
 
@@ -170,14 +176,14 @@ def follow(rule: Rule, kind: str, candidate: int) -> Rule:
     check_int("candidate", candidate, 0, allowed.size - 1)
     keep, none = allowed[candidate : candidate + 1], np.empty(0)
     return rule._replace(
-        tolerances=keep if kind == "preferred" else none,
-        steady=keep if kind == "steady" else none,
-        widths=keep if kind == "sampled" else none,
+        tolerances=keep if kind == PREFERRED else none,
+        stationary=keep if kind == STATIONARY else none,
+        widths=keep if kind == PLATEAU else none,
         first=candidate,
     )
 
 
-_FIELDS = {"preferred": "tolerances", "steady": "steady", "sampled": "widths"}
+_FIELDS = {PREFERRED: "tolerances", STATIONARY: "stationary", PLATEAU: "widths"}
 
 
 def candidates_of(rule: Rule, kind: str) -> NDArray[np.float64]:
@@ -230,7 +236,7 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
     """
     gaps = find_gaps(dynamics, rule.order)
     entries = _printed(rule, weigh_candidates(rule, dynamics, gaps))
-    entries += _sampled(rule, dynamics, gaps, max((entry.score for entry in entries), default=-math.inf))
+    entries += _drawn(rule, dynamics, gaps, max((entry.score for entry in entries), default=-math.inf))
     entries.sort(key=lambda entry: -entry.score)  # stable: equal scores keep the order of candidates
     first = entries[0]
     other = next((entry.score for entry in entries if entry.policy != first.policy), -math.inf)
@@ -250,13 +256,13 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
 def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Candidates]:
     """Apply the rule with every tolerance, by kind.
 
-    Steady candidates need an action that may be taken at every step, in every state: a matter of the mask alone.
+    Stationary candidates need an action that may be taken at every step, in every state: a matter of the mask alone.
     """
     out = {}
     if rule.tolerances.size:
-        out["preferred"] = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
-    if rule.steady.size and np.any(common_actions(dynamics), axis=2).all():
-        out["steady"] = weigh_tolerances(dynamics, gaps, rule.order, rule.steady, rule.floor, steady=True)
+        out[PREFERRED] = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
+    if rule.stationary.size and np.any(common_actions(dynamics), axis=2).all():
+        out[STATIONARY] = weigh_tolerances(dynamics, gaps, rule.order, rule.stationary, rule.floor, stationary=True)
     return out
 
 
@@ -303,7 +309,7 @@ def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
     return [entries[number] for number in sorted(entries)]
 
 
-def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_Entry]:
+def _drawn(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_Entry]:
     """The policies drawn from plateau laws; a width that cannot beat the rival's score is not drawn from at all."""
     horizon, n_states, n_actions = rule.shape
     spec = CouplingSpec.auto(horizon * n_states, n_actions)
@@ -318,5 +324,5 @@ def _sampled(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_
         policy = rule.policy(drawn.reshape(horizon, n_states))
         loss = dynamics.policy_loss(gaps.value[0], policy.table)
         score = float(_weight(rule, margin, np.array([loss]))[0]) + noise_of(rule, policy) - DRAWN
-        entries.append(_Entry(score, policy, "sampled", number, firm, loss, None))
+        entries.append(_Entry(score, policy, PLATEAU, number, firm, loss, None))
     return entries

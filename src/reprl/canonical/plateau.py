@@ -1,4 +1,4 @@
-"""sampled: the second kind of candidate, a policy drawn from laws that move little with the data (the paper's way).
+"""Plateau laws: policies drawn from laws that move little with the data, as the paper does.
 
 The law of a cell has a *plateau*: actions within half a width of the best weigh the same, then the weight falls as cos²
 to 0 at the full width. Where arms tie, or lie further apart than the width, two runs have exactly the same law. Cells

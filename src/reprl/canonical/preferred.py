@@ -1,9 +1,9 @@
 """preferred: actions within a tolerance of the best count as equal, and of those the most preferred is taken.
 
-Where the policy itself hardly ever comes, it says the most preferred action instead. A *steady* policy says the same at
-every step: it is chosen by gaps that are averaged over the steps, and has far fewer comparisons to get wrong. Each
-candidate is a tolerance u; its margin is how far the world is from one in which it would print another policy, in units
-of what one sample per cell tells.
+Where the policy itself hardly ever comes, it says the most preferred action instead. A *stationary* policy says the
+same at every step: it is chosen by gaps that are averaged over the steps, and has far fewer comparisons to get wrong.
+Each candidate is a tolerance u; its margin is how far the world is from one in which it would print another policy, in
+units of what one sample per cell tells.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from reprl.canonical.gaps import Gaps, average_gaps
 from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 
+PREFERRED, STATIONARY, PLATEAU = "preferred", "steady", "sampled"
+"""Kinds of candidates, by the words that stored documents have for them."""
 CLEAR = 1e3
 """Margins are not told apart beyond this: no comparison is near."""
 
@@ -43,7 +45,7 @@ def weigh_tolerances(
     tolerances: NDArray[np.float64],
     floor: float,
     *,
-    steady: bool = False,
+    stationary: bool = False,
 ) -> Candidates:
     """Apply the rule with every tolerance.
 
@@ -53,29 +55,29 @@ def weigh_tolerances(
         order: (A,) actions, the most preferred first.
         tolerances: (J,) in units of value.
         floor: cells that the policy visits with a smaller probability say the most preferred action.
-        steady: whether one action is chosen for all steps, by gaps that are averaged over them; the floor is then one
-            of the largest visit of a state.
+        stationary: whether one action is chosen for all steps, by gaps that are averaged over them; the floor is then
+            one of the largest visit of a state.
 
     Guarantee:
         The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] ≤ H·u + H·Σ of the visits below the floor
         (performance difference, docs/proofs/canonical.md §2); discounted, 1/(1 − γ) takes the place of H (§9). Of a
-        steady policy nothing but the exact loss is known (§10).
+        stationary policy nothing but the exact loss is known (§10).
     """
     horizon, n_states, _ = dynamics.outcomes.shape
     n = tolerances.size
     found = Candidates(
         np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
     )
-    compared = average_gaps(dynamics, gaps, order) if steady else gaps
-    picked = np.empty((n, 1, n_states), dtype=np.int64) if steady else found.actions
+    compared = average_gaps(dynamics, gaps, order) if stationary else gaps
+    picked = np.empty((n, 1, n_states), dtype=np.int64) if stationary else found.actions
     fresh = np.flatnonzero(_pick(compared, order, tolerances, picked))
     for j, end in pairwise([*fresh, n]):  # neighbours often pick the same: they are weighed together
         actions, tightest = found.actions[j], found.tightest[j:end]
         actions[:] = picked[j]
         visits = dynamics.occupancy(actions)
-        seen = visits.max(axis=0, keepdims=True) if steady else visits
+        seen = visits.max(axis=0, keepdims=True) if stationary else visits
         _margins(compared, order, tolerances[j:end], floor, seen, picked[j], found.margin[j:end], tightest)
-        if steady:
+        if stationary:
             near = tightest[:, 0] == 0
             tightest[near, 0] = visits.argmax(axis=0)[tightest[near, 1]]
         np.copyto(actions, compared.default, where=seen < floor)
@@ -84,9 +86,9 @@ def weigh_tolerances(
 
 
 def decided_cells(visits: NDArray[np.float64], floor: float, kind: str) -> NDArray[np.bool_]:
-    """Return where a policy of a kind says something of its own, (H, S); a steady one, in states that it visits."""
+    """Return where a policy of a kind says something of its own, (H, S); a stationary one, in states that it visits."""
     seen = visits >= floor
-    return np.repeat(seen.any(axis=0, keepdims=True), len(seen), axis=0) if kind == "steady" else seen
+    return np.repeat(seen.any(axis=0, keepdims=True), len(seen), axis=0) if kind == STATIONARY else seen
 
 
 @njit(cache=True, nogil=True)

@@ -93,7 +93,7 @@ def bind_rule(
         (criterion.rows, *sizes),
         epsilon=settings.epsilon,
         preference=settings.resolve_actions((), sizes[1]).preference,
-        steady=bool(settings.stationary),
+        stationary=bool(settings.stationary),
         criterion=criterion,
     )
     return BoundRule.bind(rule, reader, candidate)

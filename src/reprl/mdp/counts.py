@@ -79,7 +79,7 @@ class Counts:
         """Add the steps' tallies up: every sample then counts for its (s, a) at all steps.
 
         Guarantee:
-            The law of a cell must not depend on the step; ``contrast.steps_alike`` looks whether data allow that.
+            The law of a cell must not depend on the step; ``homogeneity.steps_alike`` tests whether data allow that.
         """
         table = self.outcomes
         if table.pooled:

@@ -1,4 +1,4 @@
-"""Criterion: what a policy is judged by, the total reward of H steps or the discounted reward of endless ones.
+"""Criterion: what a policy is judged by, the total reward of H steps or the discounted reward.
 
 A discounted MDP is stored as a one-step table with continuation γV: tables are (1, S, A), values (2, S) with the second
 row γ times the first. So whatever reads one step of a finite horizon, gaps, laws, comparisons, reads these as well;
@@ -101,8 +101,8 @@ class Criterion(NamedTuple):
 
     def reduced_horizon(self, epsilon: float) -> int | None:
         """Return ⌈log(1/(ε(1 − γ)))/(1 − γ)⌉, at least 1: later steps are worth at most ε; None if there is an H."""
-        whole = self.effective_horizon
-        return max(1, math.ceil(math.log(whole / epsilon) * whole)) if self.gamma else None
+        most = self.effective_horizon
+        return max(1, math.ceil(math.log(most / epsilon) * most)) if self.gamma else None
 
     def count_episodes(self, episodes: float, rows: float) -> float:
         """Return how many episodes a log's rows count as: those it has; discounted, at least one for 1/(1 − γ) rows."""
