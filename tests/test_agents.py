@@ -87,7 +87,7 @@ def test_the_document_is_read_back_and_bad_ones_are_refused(tmp_path: Any) -> No
     page = reprl.write_report(report, tmp_path / "agents.html").read_text("utf-8")
     assert "approximate replicability" in page
     assert "arXiv:2510.20200" in page
-    assert "States in which most pairs part" in page
+    assert "States in which most pairs differ" in page
     assert "approximate replicability" in card(report)
     assert len(report.to_pandas()) == 4
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import reprl
-from reprl.cli.outcome import exit_code, ran_out
+from reprl.cli.outcome import exit_code
 from reprl.mdp.counts import tally
 from reprl.mdp.homogeneity import LEVEL, steps_alike
 from reprl.mdp.labels import Labels
+from reprl.report.run import Run
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import play
 from tests.shop import Shop
@@ -99,7 +100,7 @@ def test_a_run_whose_steps_drift_stops_and_promises_nothing(seed: int) -> None:
     assert found.samples < 10**6
     assert found.rehearsal is not None, "an answer, undecided, and no size that was set by hand"
     assert exit_code(found) == 1
-    assert ran_out(found) == "its samples told steps apart"
+    assert Run.of(found).ran_out == "its samples told steps apart"
 
 
 def test_a_run_that_is_not_sure_and_keeps_steps_apart_says_that_they_look_alike() -> None:

@@ -20,7 +20,7 @@ from reprl.errors import ReprlError
 from reprl.mdp.counts import tally
 from reprl.mdp.tiers import Tiers, check_niceness
 from reprl.report.charts import Axis
-from reprl.report.page import counted, number
+from reprl.report.numbers import counted, number
 from reprl.storage import documents
 from tests.report_samples import audit_document, comparison_document, run_documents
 

@@ -69,9 +69,9 @@ def test_a_card_says_what_matters(shown: list[Any]) -> None:
     assert shown[0].policy.short_fingerprint in result
     assert "rehearsed" in result
     assert "simulated second teams" in result
-    assert stored.replace(f"{shown[1].receipt.seconds:.3g} s", "") == result.replace(f"{shown[0].seconds:.3g} s", "")
+    assert stored.replace(f"{shown[1].receipt.seconds:.1f} s", "") == result.replace(f"{shown[0].seconds:.1f} s", "")
     assert "Policy for gridworld-v0" in policy
-    assert audit.count("of 4 pairs differ") == 1
+    assert audit.count("of 4 pairs</b> differ") == 1
     assert "34 more states and 18 more steps" in shown[-1]._repr_html_()
 
 

@@ -351,7 +351,7 @@ def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_p
     assert "with probability at least" not in page
     code, out, _ = call("twice", *words, "--data-seed", 2)
     assert code == 1
-    assert "undecided, run 1" in out
+    assert "undecided, first run" in out
     assert "disagreement ≤" not in out
     code, document = answer("replicate", tmp_path / "run", "--data-seed", 2, "--max-samples", 2_000)
     assert code == 1
@@ -544,7 +544,7 @@ def test_verify_compares_bare_policies_by_number(call, answer, folder, tmp_path)
     load_run(folder).receipt.save(tmp_path / "receipt.json")
     code, out, _ = call("verify", tmp_path / "receipt.json", tmp_path / "a.json")
     assert code == 1
-    assert "only fingerprints are known" in out
+    assert "Only fingerprints are known" in out
     code, document = answer("verify", tmp_path / "a.json", tmp_path / "b.json", "--env", "river-swim-v0")
     assert code == 1
     assert document["first"][0]["state_name"] == "1"  # 6 states: not this policy's world
@@ -584,7 +584,7 @@ def test_twice_shows_two_equal_fingerprints(call, answer):
     assert "same policy" in out
     assert "promised" in out
     assert "rehearsed" in out
-    assert re.search(r"rehearsal +\d+ of 20 teams agree", out)
+    assert re.search(r"rehearsal +\d+ of 20 simulated second teams", out)
     assert re.search(r"data seed +1 +2\n", out)
     assert "a single action may look odd" in out
     assert re.search(r"greedy planning on these two data sets differs in \d+ of 12 cells: it shares no random", out)

@@ -28,7 +28,19 @@ DEEPER = [
     "report.card.card",
 ]
 """Not at the top level."""
-HEAVY = {"numpy", "numba", "scipy", "gymnasium", "joblib", "rich", "typer", "matplotlib", "pandas", "quantecon"}
+HEAVY = {
+    "numpy",
+    "numba",
+    "scipy",
+    "gymnasium",
+    "jinja2",
+    "joblib",
+    "rich",
+    "typer",
+    "matplotlib",
+    "pandas",
+    "quantecon",
+}
 
 KERNELS = """
 import json, sys
@@ -68,7 +80,18 @@ def test_all_names_compile_nothing_and_load_no_optional_package(tmp_path):
     assert seen["kernels"] >= 8
     assert seen["compiled"] == []
     assert seen["events"] == 0
-    heavy = {"gymnasium", "plotly", "matplotlib", "typer", "rich", "joblib", "scipy.stats", "quantecon", "pandas"}
+    heavy = {
+        "gymnasium",
+        "jinja2",
+        "plotly",
+        "matplotlib",
+        "typer",
+        "rich",
+        "joblib",
+        "scipy.stats",
+        "quantecon",
+        "pandas",
+    }
     assert heavy.isdisjoint(seen["modules"])
     # The control: the first draw compiles, and both ways of looking notice it.
     assert "reprl.randomness.fill_words" in seen["used"]

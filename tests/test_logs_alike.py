@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 import reprl
 from reprl.cli.app import main
-from reprl.cli.outcome import exit_code, ran_out
+from reprl.cli.outcome import exit_code
+from reprl.report.run import Run
 from reprl.sources.logs.block_bootstrap import Digits
 from reprl.sources.logs.read import Log, read_log
 from reprl.sources.logs.spec import LogSpec
@@ -166,7 +167,7 @@ def test_a_log_that_contradicts_its_reader_promises_nothing(told: dict[str, Any]
     assert found.guarantee.source.startswith(f"the steps are not alike, though {words} says so: in state ")
     assert "at steps 2, 3" in found.guarantee.source
     assert exit_code(found) == 1
-    assert ran_out(found) == "the log told steps apart"
+    assert Run.of(found).ran_out == "the log told steps apart"
     apart = reprl.learn_log(walk(20_000, 1, later=0.5), **RING, horizon=HORIZON, shared_seed=3)
     assert apart.guarantee.status == "rehearsed"  # with steps apart it is a world like others
 

@@ -17,9 +17,10 @@ from reprl.cli.app import main
 from reprl.execution.terminal import LIKE_ASCII
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.labels import Labels
-from reprl.report.listing import policy_listing
 from reprl.report.maps import Maps
 from reprl.report.names import axes, short_names
+from reprl.report.page import render_page
+from reprl.report.summary import Badge, Figure, Mark, Section, Summary
 from reprl.report.worth import worth_of
 from reprl.sources.environment import Environment
 
@@ -70,7 +71,8 @@ def test_a_run_states_what_its_policy_is_worth(runs: list[Path], tmp_path: Path)
     assert worth.value == mdp.evaluate(run.policy)
     assert worth.best == pytest.approx(mdp.initial @ mdp.solve().values[0])
     page = reprl.write_report(runs[0], tmp_path / "run.html").read_text("utf-8")
-    assert f"It is worth <strong>{worth.value:.4g}</strong>" in page
+    assert f"<dd>{worth.value:.4g}</dd>" in page
+    assert worth.words in page
     # The control: an environment that nobody names is not opened, and another one is refused.
     by_hand = run._replace(recipe=reprl.learn(_by_hand(), access="generative", epsilon=1.0, data_seed=1).recipe)
     assert worth_of(by_hand) is None
@@ -118,14 +120,19 @@ def test_a_large_policy_is_a_table_to_search_in() -> None:
     actions[3:, 7] = 0
     ignored = np.zeros((5, 716), dtype=bool)
     ignored[:2, 8] = True
-    page = policy_listing(maps, actions, ignored, weight)
-    rows = re.findall(r'<tr><th scope="row">(patient \d+)</th>.*?</tr>', page)
+    figures = [
+        maps.policy(actions, ignored),
+        Figure("listing", "Every state", "", "listing", maps.listing(actions, ignored, weight)),
+    ]
+    page = render_page(Summary("run", "x", Badge("none"), sections=[Section(figures)], mark=Mark("", "0" * 64, "")))
+    text = page.decode()
+    rows = re.findall(r'<tr><th scope="row">(patient \d+)</th>.*?</tr>', text)
     assert rows == [f"patient {s}" for s in range(716)]
-    [row] = re.findall(r'<th scope="row">patient 7</th>.*?</tr>', page)
+    [row] = re.findall(r'<th scope="row">patient 7</th>.*?</tr>', text)
     assert re.findall(r'<i class="(\w+)" style="--n:(\d)"', row) == [("l7", "3"), ("l0", "2")]
-    [row] = re.findall(r'<th scope="row">patient 8</th>.*?</tr>', page)
+    [row] = re.findall(r'<th scope="row">patient 8</th>.*?</tr>', text)
     assert re.findall(r'<i class="(\w+)" style="--n:(\d)"', row) == [("none", "2"), ("l8", "3")]
-    colours = re.findall(r"\.actions i\.l\d+\{background:(.*?)\}", maps.style())
+    colours = re.findall(r"\.actions i\.l\d+\{background:(.*?)\}", text)
     assert len(set(colours)) == 25
     assert not Maps(large(40, DRUGS), weight[:, :40]).listed
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import re
 from dataclasses import replace
+from html import unescape
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from markupsafe import escape
+from rich.console import Console
 
 import reprl
 from reprl.learning.result import CanonicalDetails
@@ -19,8 +24,11 @@ from reprl.mdp.labels import Labels
 from reprl.report import write_report
 from reprl.report.charts import Axis
 from reprl.report.names import short_names
-from reprl.report.page import number
-from reprl.report.shades import BLANK, NONE, cells, ranks, shade
+from reprl.report.numbers import number
+from reprl.report.page import templates
+from reprl.report.records import summarize
+from reprl.report.shades import BLANK, NONE, image, ranks, shade
+from reprl.report.summary import On
 from reprl.sources.environment import Environment
 from tests import report_samples
 
@@ -63,7 +71,7 @@ def test_run_folder_has_every_figure_and_the_fingerprint(run: dict[str, Any], tm
     assert "rehearsed" in page
     assert "reprl docs rehearsal" in page
     assert re.search(r"of (20|40) simulated second teams arrive at this policy", page)
-    assert re.search(r"Actions within [\d.]+ of the best count as equal", page)
+    assert re.search(r"actions within [\d.]+ of the best count as equal", page)
     assert f'recipe digest</dt><dd class="digest">{run["receipt"]["recipe"]}' in page
     assert "State names unknown" not in page
     assert "0,0 start" in page
@@ -125,8 +133,8 @@ def test_a_followed_candidate_and_a_slack_accuracy_are_told(grid: Any, tmp_path:
     result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
     assert isinstance(result.details, CanonicalDetails)
     page = written(replace(result, details=result.details._replace(followed=True), spread=0.2), tmp_path)
-    assert "followed the candidate that its recipe publishes" in page
-    assert "Every policy is within ε here" in page
+    assert "the recipe&#39;s candidate, " in page
+    assert "every policy is within ε here" in page
 
 
 def test_environment_without_id_is_shown_by_numbers_and_says_so(tmp_path: Path) -> None:
@@ -168,7 +176,7 @@ def test_audit_has_every_figure(grid: reprl.TabularMDP, tmp_path: Path) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
     page = written(path, tmp_path)
     assert figures(page) == ["interval", "distinct", "by-cell", "by-cell-weighted"]
-    assert '<span class="badge bad">rejected</span>' in page
+    assert '<span class="badge bad">ρ = 0.1 rejected</span>' in page
     assert "23 of 50" in page
     assert "verified" not in page
     assert written(document, tmp_path) == page
@@ -182,7 +190,7 @@ def test_audit_without_optional_parts(grid: reprl.TabularMDP, tmp_path: Path) ->
     page = written(document, tmp_path)
     assert figures(page) == ["interval", "distinct", "by-cell"]
     assert "State names unknown" in page
-    assert '<span class="badge plain">not rejected</span>' in page
+    assert '<span class="badge plain">ρ = 0.1 not rejected</span>' in page
 
 
 def test_real_audit(tmp_path: Path) -> None:
@@ -195,9 +203,9 @@ def test_real_audit(tmp_path: Path) -> None:
 def test_comparison_has_every_figure(grid: reprl.TabularMDP, tmp_path: Path) -> None:
     document = report_samples.comparison_document(grid)
     page = written(document, tmp_path)
-    assert figures(page) == ["bars", "curve", "suboptimality"]
+    assert figures(page) == ["bars", "disagreement", "suboptimality"]
     assert page.count("<tr>") == 1 + len(document["rows"])
-    assert "&gt; 1,679,616,000" in page
+    assert "not reached at 1,679,616,000" in page
     path = tmp_path / "comparison.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     assert written(path, tmp_path) == page
@@ -252,6 +260,46 @@ def test_names_are_escaped(grid: reprl.TabularMDP, tmp_path: Path, name: str) ->
         cells_data = json.loads(data[1])
         if document is audit:
             assert cells_data["states"][0] == name
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "{{ 7 * 7 }}{% x %}"]
+)
+def test_no_back_end_obeys_a_name(name: str, tmp_path: Path) -> None:
+    labels = Labels(name, name, (name, name), (name, name + "2"), (1, 2))
+    mdp = reprl.TabularMDP([[[0.9, 0.1], [0.2, 0.8]]] * 2, [[0.0, 0.1], [0.3, 1.0]], horizon=2, labels=labels)
+    result = reprl.learn(mdp, shared_seed=7, data_seed=1, access="generative")
+    other = reprl.learn(mdp, shared_seed=7, data_seed=2, access="generative", preference=(1, 0))
+    audit = reprl.audit(mdp, "greedy", 4, samples=200, seed=1)
+    pages = [written(result, tmp_path), written(audit, tmp_path)]
+    pages.append(write_report(result, tmp_path / "pair.html", second=other).read_text(encoding="utf-8"))
+    pages += [thing._repr_html_() for thing in (result, result.policy, audit)]
+    for page in pages:
+        assert page.count("<script") == page.count("</script>") == (2 if "<!doctype" in page else 0)
+        assert "<img" not in page
+        assert escape(name) in page
+    for template in resources.files("reprl.report").joinpath("templates").iterdir():
+        assert not re.search(r"\|\s*safe|autoescape", template.read_text(encoding="utf-8")), template.name
+    assert templates().autoescape is True
+
+
+def test_a_sentence_is_the_same_wherever_it_is_shown(grid: reprl.TabularMDP, tmp_path: Path) -> None:
+    audit = reprl.AuditReport.from_json(json.dumps(report_samples.audit_document(grid)))
+    page = written(audit, tmp_path)
+    console = Console(width=300, record=True, file=io.StringIO())
+    audit.show(console)
+    texts = {On.TERMINAL: console.export_text(), On.PAGE: plain_text(page), On.CARD: plain_text(audit._repr_html_())}
+    summary = summarize(audit)
+    sentences = [("".join(each.parts), each.on) for each in summary.lines]
+    sentences += [(word, fact.on) for fact in summary.facts for word in (fact.label, fact.value, fact.note)]
+    assert len(sentences) > 8
+    for sentence, on in sentences:
+        for place, text in texts.items():
+            assert (sentence in text) is (place in on), (sentence, place)
+
+
+def plain_text(page: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", page))
 
 
 def test_page_asks_for_nothing_from_outside(run: dict[str, Any], tmp_path: Path) -> None:
@@ -353,22 +401,19 @@ def test_large_table_stays_small_and_says_what_is_left_out(tmp_path: Path) -> No
 
 
 def test_cells_draws_every_level_once_over_runs() -> None:
-    image = cells(np.array([[3, 3, NONE], [BLANK, 3, 4]]))
-    assert re.findall(r'class="(\w+)" d="([^"]+)"', image)[:3] == [
-        ("none", "M2 0h1"),
-        ("l3", "M0 0h2M1 1h1"),
-        ("l4", "M2 1h1"),
-    ]
+    drawn = image(np.array([[3, 3, NONE], [BLANK, 3, 4]]))
+    assert drawn["strokes"] == [("none", "M2 0h1"), ("l3", "M0 0h2M1 1h1"), ("l4", "M2 1h1")]
 
 
 def test_shades_are_monotone_and_leave_zero_out() -> None:
     scale = shade(np.array([[0.0, 1.0], [10.0, 1000.0]]), log=True, none="no samples")
     assert scale.levels[0, 0] == NONE
     assert scale.levels[0, 1] == 0 < scale.levels[1, 0] < scale.levels[1, 1] == 23
-    assert "log scale" in scale.legend
-    assert "no samples" in scale.legend
+    assert scale.log
+    assert scale.ends == ("1", "1,000")
+    assert [key.text for key in scale.keys] == ["no samples"]
     flat = shade(np.full((2, 2), 7.0))
-    assert "7 everywhere" in flat.legend
+    assert [key.text for key in flat.keys] == ["7 everywhere"]
     tiers = ranks(np.array([[1, 2, 3]]), 3, "tier").levels[0]
     assert tiers[0] > tiers[1] > tiers[2]
 

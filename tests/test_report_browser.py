@@ -31,7 +31,7 @@ FIGURES = {
     "table": ["policy", "tiers", "samples", "values", "undecided"],
     "lake": ["policy", "tiers", "samples", "values", "undecided"],
     "audit": ["interval", "distinct", "by-cell", "by-cell-weighted"],
-    "comparison": ["bars", "curve", "suboptimality"],
+    "comparison": ["bars", "disagreement", "suboptimality"],
 }
 SIZES = {"phone": (390, 844), "laptop": (1440, 900)}
 
@@ -244,7 +244,7 @@ def test_slider_moves_every_grid(browser: Any, pages: dict[str, Path]) -> None:
     set_step = "const s = document.getElementById('step'); s.value = 9; s.dispatchEvent(new Event('input'))"
     browser.execute_script(set_step)
     seen = [panel.text for panel in browser.find_elements("css selector", ".panel") if panel.is_displayed()]
-    assert seen == ["h = 9"] * 5
+    assert seen == ["step 9"] * 5
 
 
 def test_page_without_script_shows_everything(browser: Any, pages: dict[str, Path]) -> None:

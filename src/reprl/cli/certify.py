@@ -70,27 +70,10 @@ def _document(certificate: Certificate) -> dict[str, Any]:
 
 
 def _show(console: Console, found: Certificate, remarks: list[str]) -> None:
-    from reprl.cli.draw import facts
+    from reprl.execution.terminal import fact_rows
+    from reprl.mdp.labels import Labels
+    from reprl.report.run import certificate_facts
 
-    console.print(facts(certificate_rows(found)))
+    console.print(fact_rows([(fact.label, fact.text) for fact in certificate_facts(found, Labels())]))
     for remark in remarks:
         console.print(remark, soft_wrap=True)
-
-
-def certificate_rows(found: Certificate) -> list[tuple[str, object]]:
-    """Rows for people."""
-    from reprl.assurance.certificate import CONFIDENCE, SOURCES
-
-    rows: list[tuple[str, object]] = [("certificate", str(found))]
-    if found.fingerprint is not None:
-        rows.append(("proven policy" if found.proven else "ahead", found.fingerprint))
-    rows.append(("confidence", f"δ = {found.delta:g}, {CONFIDENCE}; {SOURCES[found.source]}"))
-    if found.tightest is not None:
-        h, s, a = found.tightest
-        rows.append(("tightest", f"step {h}, state {s}, action {a}, with a proven margin of {found.margin:.3g}"))
-    if found.undecided and not found.proven:
-        cells = ", ".join(f"step {h} state {s}" for h, s in found.undecided[:5])
-        rows.append(
-            ("not decided", cells + (f" and {len(found.undecided) - 5} more" if len(found.undecided) > 5 else ""))
-        )
-    return rows

@@ -60,9 +60,9 @@ def _title(path: Path) -> str:
 
 
 def _list(console: Console, titles: dict[str, str]) -> None:
-    from reprl.cli.draw import facts
+    from reprl.execution.terminal import fact_rows
 
-    console.print(facts([*titles.items()]))
+    console.print(fact_rows([*titles.items()]))
 
 
 def _show(console: Console, path: Path, text: str) -> None:

@@ -27,9 +27,9 @@ def envs() -> Answer:
 
 
 def _show(console: Console, entries: list[CatalogueEntry]) -> None:
-    from reprl.cli.draw import table_of
+    from reprl.execution.terminal import plain_table
 
-    table = table_of("environment", "what it is", "options")
+    table = plain_table("environment", "what it is", "options")
     for entry in entries:
         table.add_row(entry.id, entry.description, " ".join(f"{name}={value}" for name, value in entry.options.items()))
     console.print(table)

@@ -28,7 +28,7 @@ from reprl.cli.options import (
     read_labels,
     refuse,
 )
-from reprl.cli.outcome import describe_outcome, exit_code, is_undecided, outcome_rows, ran_out
+from reprl.cli.outcome import describe_outcome, exit_code
 from reprl.errors import InputError, ReprlError
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.result import LearnResult
     from reprl.mdp.tabular import TabularMDP
-    from reprl.sources.environment import Environment
     from reprl.sources.gymnasium.model import GymnasiumModel
 
 
@@ -144,11 +143,11 @@ def _learn_log(
     recipe = Recipe.plan(environment, settings, fresh_seed() if shared_seed is None else shared_seed)
     result, unsaved = run_and_write(recipe, folder, partial(recipe.learn_log, logged.log, columns=columns))
     out = None if unsaved else folder.out
-    names, idle = result.environment, result.tiers.ignorable
+    idle = result.tiers.ignorable
     keep, team = "the log: a second team has its own", f"reprl replicate {out}/recipe.json --log FILE"
     return Answer(
         describe_run(result, out),
-        lambda console: show_run(console, result, names, idle, out, keep=keep, team=team),
+        lambda console: show_run(console, result, idle, out, keep=keep, team=team),
         BAD_INPUT if unsaved else exit_code(result),
         unsaved,
     )
@@ -184,7 +183,7 @@ def _learn_from(
 
 def _already(run: StoredRun, out: Path) -> Answer:
     """What a folder holds, where nothing was left to do."""
-    from reprl.cli.draw import facts
+    from reprl.execution.terminal import fact_rows
 
     document: dict[str, Any] = {
         "fingerprint": run.policy.fingerprint,
@@ -206,7 +205,7 @@ def _already(run: StoredRun, out: Path) -> Answer:
         ("promised", run.receipt.guarantee),
         ("finished", f"before, in {out}: nothing was done (--force learns again)"),
     ]
-    return Answer(document, lambda console: console.print(facts(rows)))
+    return Answer(document, lambda console: console.print(fact_rows(rows)))
 
 
 def _seed(out: Path | None, shared_seed: int | None) -> int | None:
@@ -316,46 +315,23 @@ def idle_cells(result: LearnResult, world: TabularMDP | GymnasiumModel) -> NDArr
     return idle
 
 
-def effort(result: LearnResult) -> str:
-    """Samples, episodes and time of a run."""
-    episodes = f" in {result.episodes:,} episodes" if result.episodes else ""
-    return f"{result.samples:,}{episodes}, {result.seconds:.1f} s"
-
-
 def _show(
     console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None, own: str
 ) -> None:
-    from reprl.sources.environment import describe
-
     keep = f"the data seed {result.data_seed}: a second team draws its own"
     team = f"reprl replicate {out}/recipe.json{own}"
-    show_run(console, result, describe(world), idle_cells(result, world), out, keep=keep, team=team)
+    show_run(console, result, idle_cells(result, world), out, keep=keep, team=team)
 
 
 def show_run(
-    console: Console,
-    result: LearnResult,
-    names: Environment,
-    idle: NDArray[np.bool_],
-    out: Path | None,
-    *,
-    keep: str,
-    team: str,
+    console: Console, result: LearnResult, idle: NDArray[np.bool_], out: Path | None, *, keep: str, team: str
 ) -> None:
     """Show a run: its policy, what came of it, what to publish and what to keep."""
-    from reprl.cli.draw import facts, print_policies
+    from reprl.report.run import Run, summarize_run
+    from reprl.report.summary import Fact
+    from reprl.report.terminal import render
 
-    print_policies(console, [result.policy], names, [names.labels.name], idle)
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
-    rows: list[tuple[str, object]] = [
-        ("fingerprint", result.policy.fingerprint),
-        ("samples", effort(result)),
-        *outcome_rows(result, names),
-        ("publish", f"{recipe}, with it the shared seed {result.shared_seed}"),
-        ("keep private", keep),
-    ]
-    if out is not None:
-        rows.append(("second team", team))
-    console.print(facts(rows))
-    if is_undecided(result):
-        console.print(f"undecided: {ran_out(result)} before this run was sure", style="yellow")
+    more = [("publish", f"{recipe}, with it the shared seed {result.shared_seed}"), ("keep private", keep)]
+    more += [("second team", team)] if out is not None else []
+    console.print(render(summarize_run(Run.of(result), idle=idle, more=[Fact(*each) for each in more])))

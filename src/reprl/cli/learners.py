@@ -29,9 +29,9 @@ def learners() -> Answer:
 
 
 def _show(console: Console, entries: list[LearnerEntry]) -> None:
-    from reprl.cli.draw import table_of
+    from reprl.execution.terminal import plain_table
 
-    table = table_of("learner", "access", "replicable", "what it does", "options")
+    table = plain_table("learner", "access", "replicable", "what it does", "options")
     for entry in entries:
         options = " ".join(f"{name}={value}" for name, value in entry.options.items())
         replicable = "yes" if entry.replicable else "no"

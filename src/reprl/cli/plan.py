@@ -83,11 +83,11 @@ def _forecasts(world: TabularMDP | GymnasiumModel, workers: int, figures: dict[s
 
 
 def _show(console: Console, plan: Plan, forecasts: list[Forecast]) -> None:
-    from reprl.cli.draw import facts, table_of
+    from reprl.execution.terminal import fact_rows, plain_table
 
-    table = table_of("algorithm", "access", "samples", "kind", "runtime", "source")
+    table = plain_table("algorithm", "access", "samples", "kind", "runtime", "source")
     for row in plan:
         table.add_row(row.algorithm, row.access, row.shown, row.kind, row.runtime, row.source)
     console.print(table)
     if forecasts:
-        console.print(facts([(f"forecast, {found.access}", found) for found in forecasts]))
+        console.print(fact_rows([(f"forecast, {found.access}", found) for found in forecasts]))

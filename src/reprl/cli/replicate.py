@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer
-from reprl.cli.learn import describe_run, effort, run_and_write, run_recipe
+from reprl.cli.learn import describe_run, run_and_write, run_recipe
 from reprl.cli.options import ALLOW, DATA_SEED, Folder, LogFile, OtherWorld, Work, argument, option, refuse
-from reprl.cli.outcome import exit_code, is_undecided, outcome_rows, ran_out
+from reprl.cli.outcome import exit_code
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -163,21 +163,16 @@ def _show(
     tested: SameWorld | None,
     remark: str | None,
 ) -> None:
-    from reprl.cli.draw import facts, print_comparison
+    from reprl.report.run import Run, summarize_run
+    from reprl.report.summary import Fact
+    from reprl.report.terminal import render
 
-    rows: list[tuple[str, object]] = [
-        ("fingerprint", result.policy.fingerprint),
-        ("samples", effort(result)),
-        *outcome_rows(result, result.environment),
-        ("keep private", f"the data seed {result.data_seed}" if result.coverage is None else "the log"),
-    ]
-    console.print(facts(rows))
+    keep = Fact("keep private", f"the data seed {result.data_seed}" if result.coverage is None else "the log")
+    console.print(render(summarize_run(Run.of(result), more=[keep])._replace(sketches=())))
     if comparison is not None:
-        print_comparison(console, comparison)
+        console.print(render(comparison))
     if tested is not None:
         _show_test(console, result, tested)
-    if is_undecided(result):
-        console.print(f"undecided: {ran_out(result)} before this run was sure", style="yellow")
     if remark:
         console.print(remark, soft_wrap=True)
 

@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reprl.cli.answer import DIFFERENT, Answer
-from reprl.cli.learn import describe_run, effort, idle_cells, plan_recipe, run_recipe
+from reprl.cli.learn import describe_run, idle_cells, plan_recipe, run_recipe
 from reprl.cli.options import ENV, SHARED_SEED, Asked, Folder, Work, World, option
-from reprl.cli.outcome import (
-    accuracy_words,
-    exit_code,
-    is_undecided,
-    promise,
-    ran_out,
-    spread_words,
-    ties_rows,
-    undecided_words,
-)
+from reprl.cli.outcome import exit_code
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,47 +76,22 @@ def _show(
     comparison: Verification,
     greedy: int,
 ) -> None:
-    from rich.text import Text
-
-    from reprl.cli.draw import facts, print_comparison, print_policies, table_of
     from reprl.mdp.tabular import TabularMDP
-    from reprl.sources.environment import describe
+    from reprl.report.pair import summarize_pair
+    from reprl.report.run import Run
+    from reprl.report.summary import Fact
+    from reprl.report.terminal import render
+    from reprl.report.worth import Worth
 
-    names = describe(world)
-    console.print(f"{names.labels.name}: {names.labels.description}".rstrip(": "))
-    policies, titles = [run.policy for run in runs], ["run 1", "run 2"]
-    print_policies(console, policies, names, titles, idle_cells(runs[0], world) & idle_cells(runs[1], world))
-    table = table_of("", *titles)
-    table.add_row("data seed", *(str(run.data_seed) for run in runs))
-    table.add_row("shared seed", *(str(run.shared_seed) for run in runs))
-    table.add_row("samples", *(effort(run) for run in runs))
+    one, two = (Run.of(run) for run in runs)
+    worth = None
     if isinstance(world, TabularMDP) and comparison.values is not None:
         best = float(world.initial @ world.solve().values[0])
-        table.add_row("value", *(f"{value:.4f} (best {best:.4f})" for value in comparison.values))
-    if any(run.rehearsal is not None for run in runs):
-        table.add_row("rehearsal", *(_agreeing(run) for run in runs))
-    table.add_row("fingerprint", *(Text(run.policy.short_fingerprint, "bold") for run in runs))
-    console.print(table)
-    print_comparison(console, comparison)
+        worth = [Worth(value, best, runs[0].settings.epsilon) for value in comparison.values]
     cells = runs[0].policy.table.size
     plain = f"greedy planning on these two data sets differs in {greedy} of {cells} cells: it shares no randomness"
-    weakest = max(runs, key=is_undecided)
-    accuracy = ("accuracy", accuracy_words(weakest, weakest.environment))
-    rows: list[tuple[str, object]] = [("promised", promise(weakest)), accuracy, *ties_rows(runs)]
-    for number, run in enumerate(runs, 1):
-        if is_undecided(run):
-            rows.append((f"undecided, run {number}", undecided_words(run, names)))
-    if all(run.met_by_all for run in runs):
-        rows.append(("note", spread_words(runs[0])))
-    console.print(facts([*rows, ("for comparison", plain)]))
-    if is_undecided(weakest):
-        console.print(f"undecided: {ran_out(weakest)} before a run was sure", style="yellow")
-
-
-def _agreeing(run: LearnResult) -> str:
-    """What simulated second teams did, in short."""
-    found = run.rehearsal
-    if found is None:
-        return ""
-    pairs = f", {found.pairs_agree} of {found.pairs} fresh pairs" if found.pairs else ""
-    return f"{found.agree} of {found.of} teams agree{pairs}"
+    idle = idle_cells(runs[0], world) & idle_cells(runs[1], world)
+    seeds, more = [run.data_seed for run in runs], [Fact("for comparison", plain)]
+    names = one.environment.labels
+    console.print(f"{names.name}: {names.description}".rstrip(": "))
+    console.print(render(summarize_pair((one, two), worth, seeds=seeds, idle=idle, more=more)))

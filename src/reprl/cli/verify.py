@@ -73,7 +73,8 @@ def _certificate(side: Evidence) -> dict[str, Any] | None:
 
 
 def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verification, notes: list[str]) -> None:
-    from reprl.cli.draw import facts, print_comparison
+    from reprl.execution.terminal import fact_rows
+    from reprl.report.terminal import render
 
     rows: list[tuple[str, object]] = [(side.path, side.fingerprint) for side in sides]
     rows += [
@@ -86,7 +87,7 @@ def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verifi
         for side in sides
         if side.receipt is not None and side.receipt.certified is not None
     ]
-    console.print(facts(rows))
-    print_comparison(console, comparison)
+    console.print(fact_rows(rows))
+    console.print(render(comparison))
     for remark in notes:
         console.print(f"note: {remark}", soft_wrap=True)

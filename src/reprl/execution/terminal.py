@@ -8,8 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.measure import Measurement
+    from rich.table import Table
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that move the cursor, turn the line around, or cannot be encoded."""
@@ -19,26 +22,15 @@ _KEPT = "\n\t\u200c\u200d"
 
 LIKE_ASCII = "reprl-like-ascii"
 """How to encode what an encoding lacks: by the signs below, by the letter under an accent, else as a question mark."""
+_SPELLED = """→ > ← < ↑ ^ ↓ v ≤ <= ≥ >= ≠ != ± +- × x · . − - – - — - … ... ’ ' “ " ” " √ sqrt ∞ inf ² 2 █ # ● * • *
+✓ yes
+ε epsilon ρ rho δ delta ξ xi μ mu π pi τ tau γ gamma Σ sum"""
 _SIGNS = {
-    **{
-        "→": ">",
-        "←": "<",
-        "↑": "^",
-        "↓": "v",
-        "≤": "<=",
-        "≥": ">=",
-        "≠": "!=",
-        "±": "+-",
-        "×": "x",
-        "·": ".",
-        "−": "-",
-    },
-    **{"–": "-", "—": "-", "…": "...", "’": "'", "“": '"', "”": '"', "\u00a0": " ", "√": "sqrt", "∞": "inf", "²": "2"},
-    **{"ε": "epsilon", "ρ": "rho", "δ": "delta", "ξ": "xi", "μ": "mu", "π": "pi", "τ": "tau", "γ": "gamma", "Σ": "sum"},
+    **dict(zip(_SPELLED.split()[::2], _SPELLED.split()[1::2], strict=True)),
     **dict.fromkeys("─━╌┄", "-"),
     **dict.fromkeys("│┃", "|"),
     **dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼", "+"),
-    **{"█": "#", "●": "*", "•": "*", "✓": "yes"},
+    "\u00a0": " ",
 }
 
 
@@ -87,6 +79,29 @@ class Visible:
         from rich.measure import Measurement
 
         return Measurement.get(console, options, self.content)
+
+
+def fact_rows(rows: Sequence[tuple[str, object]]) -> Table:
+    """Return a list of names and figures."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value if isinstance(value, Text) else Text(str(value)))
+    return table
+
+
+def plain_table(*heads: str) -> Table:
+    """Return an empty table that reads well with and without a terminal."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table
 
 
 def open_card(record: object) -> str:

@@ -1,4 +1,4 @@
-"""Charts: an interval against ρ, curves over samples, bars; text keeps its size, only the drawing stretches."""
+"""Charts: what an interval against ρ, curves over samples and bars show; pictures.html draws them on these axes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reprl.report.page import escape, power
-from reprl.report.theme import CATEGORIES
+from reprl.report.numbers import power
 
-_SHAPES, _FEW = 6, 4
-_APART = "probability that two runs end in different policies"
 _LEAST, _MOST = 1e-280, 1e280
 """What a logarithmic axis shows at most: further out, floating-point numbers have no room for its margins."""
 _FINEST = 1e-290
@@ -67,70 +64,44 @@ class Axis(NamedTuple):
         ]
 
 
-class Line(NamedTuple):
-    """One curve: (x, y, low, high, text for the tooltip) at every point."""
+class Interval(NamedTuple):
+    """A measured rate and its exact interval, against the claim ρ."""
 
-    name: str
-    points: Sequence[tuple[float, float, float, float, str]]
+    value: float
+    ends: tuple[float, float]
+    rho: float
+    counts: str
+    """What it was measured by, in words."""
+    name: str = "probability that two runs end in different policies"
+    """Of the event."""
 
-
-def curves(lines: Sequence[Line], x: Axis, y: Axis, *, x_name: str, y_name: str, rule: tuple[float, str]) -> str:
-    """Return curves, a rule across and a legend; bands of more than a few curves show when one is pointed at."""
-    drawing, dots, keys = [], [], []
-    for k, line in enumerate(lines):
-        own = f'class="s{k % CATEGORIES}" data-series="{k}"'
-        dot = f'class="dot s{k % CATEGORIES} shape{k % _SHAPES}"'
-        places = [(x.place(a), 100 - y.place(b), 100 - y.place(c), 100 - y.place(d)) for a, b, c, d, _ in line.points]
-        upper = "L".join(f"{a:.2f} {d:.2f}" for a, _, _, d in places)
-        lower = "L".join(f"{a:.2f} {c:.2f}" for a, _, c, _ in reversed(places))
-        path = "L".join(f"{a:.2f} {b:.2f}" for a, b, _, _ in places)
-        if places:
-            drawing.append(f'<g {own}><path class="band" d="M{upper}L{lower}Z"/><path class="line" d="M{path}"/></g>')
-        dots += [
-            f'<i {dot} data-series="{k}" tabindex="0" style="left:{a:.2f}%;top:{b:.2f}%" data-tip="{escape(tip)}"></i>'
-            for (a, b, _, _), (*_, tip) in zip(places, line.points, strict=True)
-        ]
-        keys.append(f'<span class="key" data-series="{k}"><i {dot}></i>{escape(line.name)}</span>')
-    level, name = rule
-    legend = f'<div class="legend">{"".join(keys)}</div>' if len(lines) > 1 else ""
-    return (
-        f'<div class="curves{" many" if len(lines) > _FEW else ""}">{legend}<div class="chart">'
-        f'<p class="y-name">{escape(y_name)}</p>{_scale(y, "y")}<div class="plot">'
-        f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">'
-        f"{_grid(x, y)}{''.join(drawing)}</svg>"
-        f'<div class="rule" style="top:{100 - y.place(level):.2f}%"><span>{escape(name)}</span></div>'
-        f'{"".join(dots)}</div>{_scale(x, "x")}<p class="x-name">{escape(x_name)}</p></div></div>'
-    )
+    @property
+    def axis(self) -> Axis:
+        """From 0 to where both the interval and the claim are in sight."""
+        return Axis.over((self.ends[1], self.rho), zero=True, most=1.0)
 
 
-def _scale(axis: Axis, side: str) -> str:
-    edge = "left" if side == "x" else "bottom"
-    marks = "".join(
-        f'<span style="{edge}:{axis.place(value):.2f}%">{escape(label)}</span>' for value, label in axis.ticks()
-    )
-    return f'<div class="{side}-scale" aria-hidden="true">{marks}</div>'
+class Point(NamedTuple):
+    """A point of a curve with its interval, and what is said where somebody points at it."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    tip: str
 
 
-def _grid(x: Axis, y: Axis | None = None) -> str:
-    d = "".join(f"M{x.place(value):.2f} 0v100" for value, _ in x.ticks())
-    if y is not None:
-        d += "".join(f"M0 {100 - y.place(value):.2f}h100" for value, _ in y.ticks())
-    return f'<path class="mesh" d="{d}"/>'
+class Curves(NamedTuple):
+    """Curves by name, and a level across."""
 
-
-def interval(low: float, value: float, high: float, rho: float, tip: str, name: str = _APART) -> str:
-    """Return a measured rate, that of the event with this name, and its exact interval on one axis with the claim ρ."""
-    axis = Axis.over((high, rho), zero=True, most=1.0)
-    left, right, mark = axis.place(low), axis.place(high), axis.place(rho)
-    side = " flip" if mark > 70 else ""
-    return (
-        f'<div class="chart flat"><div class="plot interval" data-tip="{escape(tip)}" tabindex="0">'
-        f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">{_grid(axis)}</svg>'
-        f'<div class="span" style="left:{left:.2f}%;width:{max(0.4, right - left):.2f}%"></div>'
-        f'<i class="dot" style="left:{axis.place(value):.2f}%;top:50%"></i>'
-        f'<div class="post{side}" style="left:{mark:.2f}%"><span>ρ = {rho:g}</span></div></div>'
-        f'{_scale(axis, "x")}<p class="x-name">{escape(name)}</p></div>'
-    )
+    x: Axis
+    y: Axis
+    x_name: str
+    y_name: str
+    level: float
+    label: str
+    """Of the level."""
+    lines: Sequence[tuple[str, Sequence[Point]]]
 
 
 class Bar(NamedTuple):
@@ -144,18 +115,8 @@ class Bar(NamedTuple):
     colour: int = 0
 
 
-def bars(rows: Sequence[Bar], axis: Axis) -> str:
-    """Return horizontal bars."""
-    lines = "".join(
-        f'<div class="bar s{bar.colour % CATEGORIES}{"" if bar.solid else " open"}" data-tip="{escape(bar.tip)}" '
-        f'tabindex="0"><p class="bar-name">{escape(bar.name)}<span>{escape(bar.label)}</span></p>'
-        f'<div class="track"><div class="fill" style="width:{axis.place(bar.value):.2f}%"></div></div></div>'
-        for bar in rows
-    )
-    return f'<div class="chart flat bars">{lines}{_scale(axis, "x")}</div>'
+class Bars(NamedTuple):
+    """Horizontal bars."""
 
-
-def tally(rows: Sequence[tuple[str, int]], noun: str) -> str:
-    """Return bars of whole numbers from 0."""
-    most = max((count for _, count in rows), default=0) or 1
-    return bars([Bar(name, n, f"{n:,} {noun}", f"{name}: {n:,} {noun}") for name, n in rows], Axis(0.0, most))
+    x: Axis
+    rows: Sequence[Bar]

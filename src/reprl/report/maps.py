@@ -1,18 +1,21 @@
-"""Maps: a quantity at every step and state, on the environment's own grid or as a table of coloured cells."""
+"""Maps: a quantity at every step and state, on the environment's own grid or as a table of coloured cells.
+
+Everything here says what is in which cell; pictures.html draws it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.report.names import Axes, action_name, axes, directions, short_names, state_name, unnamed
-from reprl.report.page import escape, figure
-from reprl.report.shades import BLANK, NONE, Levels, Scale, cells
-from reprl.report.theme import CATEGORIES
+from reprl.report.names import action_name, axes, directions, short_names, state_name, unnamed
+from reprl.report.shades import BLANK, CATEGORIES, NONE, Key, Levels, Scale, colour, image
+from reprl.report.summary import Figure
 from reprl.sources.environment import Environment
 
 MAX_CELLS = 12_000
@@ -28,6 +31,8 @@ _WIDTH = 880
 """Pixels of a wide card beside the names of states, in which actions may be written out."""
 _LETTERED = 24
 """Columns that leave room for a letter."""
+_LISTED = 5_000
+"""States that a page lists."""
 
 
 class Moves(NamedTuple):
@@ -41,10 +46,9 @@ class Moves(NamedTuple):
         """Return a part."""
         return Moves(self.actions[place], self.faint[place], self.disputed[place])
 
-    @property
-    def turned(self) -> Moves:
-        """Steps and states changed about."""
-        return Moves(self.actions.T, self.faint.T, self.disputed.T)
+
+Drawing = dict[str, Any]
+"""One map, as pictures.html takes it: rasters for each step or one for all, what stands in their cells, a legend."""
 
 
 class Maps:
@@ -67,14 +71,18 @@ class Maps:
         room = min(room, _LABELLED) if grid is None else room  # without a place of its own, a state needs its name
         self.states = np.sort(np.argsort(-weight.sum(axis=0), kind="stable")[:room])
         self.grid = grid if grid is not None and min(grid) > 1 and self.states.size == S else None
-        self.steps_down = self.grid is None and grid is not None and (grid[0] == 1 or self.states.size > _LABELLED)
-        self.tables: list[dict[str, Any]] = []
+        self.down = self.grid is None and grid is not None and (grid[0] == 1 or self.states.size > _LABELLED)
+        """Whether steps go down and states across."""
+        self.names = [action_name(world, a) for a in range(world.n_actions)]
         self.short = short_names(world)
         self.axes = axes(world)
+        self.ramp = "action" if world.n_actions <= CATEGORIES else "actions"
+        """The class of colours that tell actions apart."""
+        self._told: list[tuple[str, NDArray[Any], Sequence[str]]] = []
 
     @property
     def note(self) -> str:
-        """What the reader must know about the layout; plain text."""
+        """What the reader must know about the layout."""
         lines = ["Steps and states count from 0."]
         if missing := unnamed(self.world):
             lines.append(f"State names unknown: {missing}.")
@@ -98,54 +106,30 @@ class Maps:
         """Whether the grids are shown one step at a time."""
         return self.grid is not None and self.steps.size > _STRIP
 
-    def slider(self) -> str:
-        """Return the control of the step, where the grids do not fit side by side."""
-        if not self.sliding:
-            return ""
-        last = self.steps.size - 1
-        return (
-            '<div class="slider card js-only"><label for="step">Step <output id="step-shown">0</output></label>'
-            f'<input type="range" id="step" min="0" max="{last}" value="0"></div>'
-        )
+    def tell(self, label: str, values: NDArray[Any], names: Sequence[str] = ()) -> None:
+        """Add a table to the tooltips; names replace whole numbers."""
+        self._told.append((label, values, names))
 
     def data(self) -> dict[str, Any]:
         """Return what the script needs: names, and every table by selected step and state."""
+        tables = []
+        for label, values, names in self._told:
+            part = np.asarray(values)[np.ix_(self.steps, self.states)]
+            whole = bool((part == np.floor(part)).all())
+            rows = [[int(x) if whole else float(f"{x:.4g}") for x in row] for row in part.tolist()]
+            tables.append({"label": label, "names": list(names), "values": rows})
         return {
             "steps": self.steps.tolist(),
             "states": [state_name(self.world, int(s)) for s in self.states],
             "columns": 0 if self.grid is None else self.grid[1],
-            "down": self.steps_down,
-            "tables": self.tables,
+            "down": self.down,
+            "tables": tables,
         }
 
-    def tell(self, label: str, values: NDArray[np.float64] | NDArray[np.int64], names: Sequence[str] = ()) -> None:
-        """Add a table to the tooltips; names replace whole numbers."""
-        part = np.asarray(values)[np.ix_(self.steps, self.states)]
-        whole = bool((part == np.floor(part)).all())
-        rows = (
-            [[int(x) for x in row] for row in part.tolist()]
-            if whole
-            else [[float(f"{x:.4g}") for x in row] for row in part.tolist()]
-        )
-        self.tables.append({"label": label, "names": list(names), "values": rows})
-
-    def figure(self, name: str, title: str, caption: str, scale: Scale, wide: bool = False) -> str:
-        """Return a card with one map."""
-        body = self._draw(scale.ramp, scale.levels, title) + scale.legend
-        return figure(name, title, caption, body, wide)
-
-    def layers(self, name: str, title: str, caption: str, layers: Sequence[tuple[str, Scale]]) -> str:
-        """Return a card with several maps, one of them shown at a time."""
-        tabs = "".join(
-            f'<button type="button" data-layer="{i}">{escape(tab)}</button>' for i, (tab, _) in enumerate(layers)
-        )
-        maps = "".join(
-            f'<div class="layer" data-layer="{i}"><p class="layer-name">{escape(tab)}</p>'
-            f"{self._draw(scale.ramp, scale.levels, f'{title}, {tab}')}{scale.legend}</div>"
-            for i, (tab, scale) in enumerate(layers)
-        )
-        control = f'<div class="tabs js-only">{tabs}</div>' if len(layers) > 1 else ""
-        return figure(name, title, caption, f'<div class="layers">{control}{maps}</div>')
+    def figure(self, name: str, title: str, caption: str, *scales: Scale, tabs: Sequence[str] = ()) -> Figure:
+        """Return a figure of one map, or of several of which one is shown at a time."""
+        drawn = [self.draw(scale, ", ".join((title, *tabs[i : i + 1]))) for i, scale in enumerate(scales)]
+        return Figure(name, title, caption, "maps", [*zip(tabs or [""], drawn, strict=True)])
 
     def policy(
         self,
@@ -153,8 +137,8 @@ class Maps:
         ignored: NDArray[np.bool_],
         disputed: NDArray[np.bool_] | None = None,
         words: tuple[str, str] = ("Policy", "some simulated second team does something else"),
-    ) -> str:
-        """Return the card of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed.
+    ) -> Figure:
+        """Return the figure of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed.
 
         Args:
             actions: (H, S).
@@ -162,23 +146,26 @@ class Maps:
             disputed: (H, S), what is framed.
             words: the title, and what a frame means.
         """
-        levels = np.where(ignored, NONE, actions)
         framed = np.zeros(ignored.shape, dtype=bool) if disputed is None else disputed
-        legend = self._policy_legend(bool(ignored.any()), words[1] if framed.any() else "")
-        body = self.style() + self._draw(self.ramp, levels, "policy", Moves(actions, ignored, framed)) + legend
-        return figure("policy", words[0], "What to do in each state, from the first step to the last.", body, wide=True)
+        crossed = self.axes is not None and self.ramp == "actions"
+        keys = [
+            Key(colour(a), "" if name.removeprefix("action ") == short else name, short)
+            for a, (name, short) in enumerate(zip(self.names, self.short, strict=True))
+            if not crossed
+        ]
+        if ignored.any():
+            keys.append(Key("none", "ignored: too rarely reached to matter"))
+        if framed.any():
+            keys.append(Key("framed", words[1]))
+        scale = Scale(self.ramp, np.where(ignored, NONE, actions), keys)
+        drawn = self.draw(scale, "policy", Moves(actions, ignored, framed))
+        text = "What to do in each state, from the first step to the last."
+        return Figure("policy", words[0], text, "policy", (self, drawn, self.crossed() if crossed else None), wide=True)
 
-    @property
-    def ramp(self) -> str:
-        """The class of colours that tell actions apart."""
-        return "action" if self.world.n_actions <= CATEGORIES else "actions"
-
-    def style(self) -> str:
+    def tints(self) -> list[str]:
         """Return the colours of more actions than the theme has: by both choices of a pair, or around the circle."""
-        if self.ramp == "action":
-            return ""
-        rules = []
-        for a in range(self.world.n_actions):
+        found = []
+        for a in range(self.world.n_actions if self.ramp == "actions" else 0):
             tint = f"color-mix(in oklab,oklch(.65 .17 {137.508 * a % 360:.1f}) 42%,var(--card))"
             if self.axes is not None:
                 (r, c), rows, columns = self.axes.places[a], len(self.axes.rows) - 1, len(self.axes.columns) - 1
@@ -187,145 +174,102 @@ class Maps:
                     for k, share in ((1, r / rows), (0, c / columns))
                 )
                 tint = f"color-mix(in oklab,{one},{two})"
-            rules.append(f".actions .l{a}{{stroke:{tint}}}.actions i.l{a}{{background:{tint}}}")
-        return f"<style>{''.join(rules)}</style>"
+            found.append(tint)
+        return found
 
-    def _policy_legend(self, some_ignored: bool, framed: str) -> str:
-        keys = [] if self.axes is None or self.ramp == "action" else [self._crossed(self.axes)]
-        for a in range(0 if keys else self.world.n_actions):
-            name = action_name(self.world, a)
-            text = "" if name.removeprefix("action ") == self.short[a] else escape(name)
-            keys.append(f'<span class="key"><i class="l{a}">{escape(self.short[a])}</i>{text}</span>')
-        if some_ignored:
-            reason = "ignored: too rarely reached to matter"
-            keys.append(f'<span class="key"><i class="none"></i>{reason}</span>')
-        if framed:
-            keys.append(f'<span class="key"><i class="framed"></i>{escape(framed)}</span>')
-        return f'<div class="legend {self.ramp}">{"".join(keys)}</div>'
+    def crossed(self) -> tuple[Sequence[str], list[tuple[str, list[Key]]]]:
+        """Return the legend of actions that are pairs: one choice across, one down."""
+        assert self.axes is not None
+        at = {place: a for a, place in enumerate(self.axes.places)}
+        columns = range(len(self.axes.columns))
+        rows = [
+            (name, [Key(colour(at[r, c]), "", self.short[at[r, c]]) for c in columns])
+            for r, name in enumerate(self.axes.rows)
+        ]
+        return self.axes.columns, rows
 
-    def _crossed(self, pairs: Axes) -> str:
-        """The legend of actions that are pairs: one choice down, one across."""
-        number = {place: a for a, place in enumerate(pairs.places)}
-        top = "".join(f'<th scope="col">{escape(name)}</th>' for name in pairs.columns)
-        rows = "".join(
-            f'<tr><th scope="row">{escape(name)}</th>'
-            + "".join(
-                f'<td><i class="l{number[r, c]}">{escape(self.short[number[r, c]])}</i></td>'
-                for c in range(len(pairs.columns))
-            )
-            + "</tr>"
-            for r, name in enumerate(pairs.rows)
-        )
-        return f'<table class="crossed"><thead><tr><th></th>{top}</tr></thead><tbody>{rows}</tbody></table>'
+    def listing(
+        self, actions: NDArray[np.int64], ignored: NDArray[np.bool_], visits: NDArray[np.float64]
+    ) -> dict[str, Any]:
+        """Return a policy over many states as a table: the stretches of equal actions of each, and its samples.
 
-    def _draw(self, ramp: str, levels: Levels, title: str, moves: Moves | None = None) -> str:
-        """Return the cells of one map, and the actions in them if given."""
+        States with most samples, where there are too many for a page; all tables are (H, S).
+        """
+        total = visits.sum(axis=0)
+        states = np.sort(np.argsort(-total, kind="stable")[:_LISTED]).tolist()
+        rows = []
+        for s in states:
+            kinds = np.where(ignored[:, s], NONE, actions[:, s])
+            starts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), kinds.size]
+            parts = [(int(kinds[low]), high - low) for low, high in pairwise(starts)]
+            named = [(colour(a), n, "" if a == NONE else self.names[a]) for a, n in parts]
+            rows.append((state_name(self.world, s), named, total[s]))
+        return {
+            "ramp": self.ramp,
+            "steps": self.world.criterion.steps,
+            "rows": rows,
+            "left": self.world.n_states - len(states),
+        }
+
+    def draw(self, scale: Scale, title: str, moves: Moves | None = None) -> Drawing:
+        """Return one map, with actions in its cells if given."""
         part = np.ix_(self.steps, self.states)
-        levels = levels[part]
-        if moves is not None:
-            moves = moves.at(part)
+        levels = scale.levels[part]
+        moves = None if moves is None else moves.at(part)
         if self.grid is None:
-            return self._matrix(ramp, levels, title, moves)
-        panels = "".join(
-            self._panel(i, ramp, levels[i], title, None if moves is None else moves.at(i))
-            for i in range(self.steps.size)
-        )
-        return f'<div class="panels{" sliding" if self.sliding else ""}" style="{self._columns()}">{panels}</div>'
-
-    def _columns(self) -> str:
-        """How many grids stand side by side in a wide card, in a half one and on a phone."""
-        width = max(92, 26 * (self.grid or (0, 0))[1])
+            return self._matrix(scale, levels, title, moves)
+        width = max(92, 26 * self.grid[1])
         wide, half, phone = (_even(self.steps.size, max(1, room // width)) for room in (1040, 500, 320))
-        return f"--wide:{wide};--half:{half};--phone:{phone}"
+        panels = [
+            self._panel(i, levels[i], title, None if moves is None else moves.at(i)) for i in range(self.steps.size)
+        ]
+        style = f"--wide:{wide};--half:{half};--phone:{phone}"
+        return {"scale": scale, "rasters": panels, "style": style, "sliding": self.sliding, "matrix": False}
 
-    def _panel(self, i: int, ramp: str, levels: Levels, title: str, moves: Moves | None) -> str:
+    def _panel(self, i: int, levels: Levels, title: str, moves: Moves | None) -> Drawing:
         """Return the grid of one step."""
         columns = (self.grid or (0, 0))[1]
         rows = math.ceil(levels.size / columns)
         board = np.full(rows * columns, BLANK)
         board[: levels.size] = levels
-        inside = "" if moves is None else self._arrows(moves, columns, rows)
-        h = int(self.steps[i])
-        step = self.world.criterion.step(h, "h =")
-        return (
-            f'<div class="panel" data-step="{i}"><p class="step">{step}</p>'
-            f'<div class="raster {ramp}" tabindex="0" role="img" aria-label="{escape(title)}, step {h}" '
-            f'data-step="{i}" data-rows="{rows}" data-columns="{columns}" style="aspect-ratio:{columns}/{rows}">'
-            f"{cells(board.reshape(rows, columns))}{inside}</div></div>"
-        )
+        label, turns = self.world.criterion.step(int(self.steps[i])), directions(self.world)
+        found = {"title": f"{title}, {label}", "label": label, "step": i, "style": f"aspect-ratio:{columns}/{rows}"}
+        found |= image(board.reshape(rows, columns))
+        if moves is None or turns is None:
+            return found | {"letters": self._marks(moves, rows, columns), "arrows": ()}
+        return found | {"arrows": [(turns[a], *how) for a, *how in self._marks(moves, 1, 1)], "letters": ()}
 
-    def _arrows(self, moves: Moves, columns: int, rows: int) -> str:
-        turns = directions(self.world)
-        if turns is None:
-            return self._letters(moves, columns, rows)
-        marks = []
-        for s, (a, faint) in enumerate(zip(moves.actions.tolist(), moves.faint.tolist(), strict=True)):
-            place = f"translate({s % columns + 0.5:g} {s // columns + 0.5:g})rotate({turns[a]})"
-            marks.append(f'<use href="#arrow" transform="{place}" class="{"dim" if faint else ""}"/>')
-        for s in np.flatnonzero(moves.disputed).tolist():
-            corner = f'x="{s % columns + 0.06:g}" y="{s // columns + 0.06:g}"'
-            marks.append(f'<rect class="framed" {corner} width=".88" height=".88"/>')
-        return f'<svg class="arrows" viewBox="0 0 {columns} {rows}" aria-hidden="true">{"".join(marks)}</svg>'
+    def _marks(self, moves: Moves | None, rows: int, columns: int) -> list[tuple[int, bool, bool]]:
+        """Return (action, faint, disputed) of every cell, where there is room for a letter."""
+        full = moves is None or columns > _LETTERED or rows > 60
+        return [] if full else [*zip(*(table.ravel().tolist() for table in moves or ()), strict=True)]
 
-    def _letters(self, moves: Moves, columns: int, rows: int) -> str:
-        if columns > _LETTERED or rows > 60:
-            return ""
-        names = [action_name(self.world, a) for a in range(self.world.n_actions)]
-        wordy = self.grid is None and columns * (7.5 * max(map(len, names)) + 10) <= _WIDTH
-        text = [
-            f'<span class="full">{escape(name)}</span><span class="brief">{escape(short)}</span>'
-            if wordy and name != short
-            else escape(short)
-            for name, short in zip(names, self.short, strict=True)
-        ]
-        marks = "".join(
-            f'<b class="{"dim" if faint else ""}{" framed" if disputed else ""}">{text[a]}</b>'
-            for a, faint, disputed in zip(*(table.ravel().tolist() for table in moves), strict=True)
-        )
-        shape = f"grid-template:repeat({rows},minmax(0,1fr))/repeat({columns},minmax(0,1fr))"
-        return f'<div class="letters" style="{shape}" aria-hidden="true">{marks}</div>'
-
-    def _matrix(self, ramp: str, levels: Levels, title: str, moves: Moves | None) -> str:
+    def _matrix(self, scale: Scale, levels: Levels, title: str, moves: Moves | None) -> Drawing:
         """Return a table of steps and states with names beside it."""
         names = [state_name(self.world, int(s)) for s in self.states]
         steps = [str(h) for h in self.steps.tolist()]
-        if self.steps_down:
+        if self.down:
             left, top = steps, names if len(names) <= _NAMED_COLUMNS else [str(s) for s in self.states.tolist()]
         else:
-            left, top = names, steps
-            levels = levels.T
-            moves = None if moves is None else moves.turned
+            left, top, levels = names, steps, levels.T
+            moves = None if moves is None else Moves(moves.actions.T, moves.faint.T, moves.disputed.T)
         rows, columns = levels.shape
-        inside = "" if moves is None else self._letters(moves, columns, rows)
         height = 26 if rows <= 24 else 20 if rows <= 60 else max(3, 1200 // rows)
-        return (
-            f'<div class="matrix{" narrow" if self.steps_down else ""}">'
-            f'<p class="axis">{"step ↓ state →" if self.steps_down else "state ↓ step →"}</p>'
-            f"{_heads(top, top is names)}{_side(left, height)}"
-            f'<div class="raster {ramp}" tabindex="0" role="img" aria-label="{escape(title)}" data-rows="{rows}" '
-            f'data-columns="{columns}" style="height:{rows * height}px">{cells(levels)}{inside}</div></div>'
-        )
+        raster = {"title": title, "step": None, "style": f"height:{rows * height}px"} | image(levels)
+        return {
+            "scale": scale,
+            "rasters": [raster | {"letters": self._marks(moves, rows, columns), "arrows": ()}],
+            "matrix": True,
+            "heads": top,
+            "side": left,
+            "height": height,
+            "down": self.down,
+            "named": top is names,
+            "wordy": columns * (7.5 * max(map(len, self.names)) + 10) <= _WIDTH,
+        }
 
 
 def _even(count: int, most: int) -> int:
     """Return how many to a row, at most so many, so that the last row is fullest."""
     options = range(max(1, (most + 1) // 2), min(most, count) + 1)
     return min(options, key=lambda n: (-count % n, -n), default=count)
-
-
-def _heads(names: list[str], long: bool) -> str:
-    stride = math.ceil(len(names) / 12)
-    marks = "".join(
-        f'<span style="grid-column:{k + 1}">{escape(name)}</span>' for k, name in enumerate(names) if k % stride == 0
-    )
-    shape = f"grid-template-columns:repeat({len(names)},minmax(0,1fr))"
-    return f'<div class="heads{" names" if long else ""}" style="{shape}">{marks}</div>'
-
-
-def _side(names: list[str], height: int) -> str:
-    stride = math.ceil(16 / height)
-    marks = "".join(
-        f'<span title="{escape(name)}">{escape(name)}</span>' if k % stride == 0 else "<span></span>"
-        for k, name in enumerate(names)
-    )
-    return f'<div class="side" style="grid-template-rows:repeat({len(names)},{height}px)">{marks}</div>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reprl.sources.environment import Environment
+from reprl.storage.documents import plain
 
 _DIRECTIONS = {
     **dict.fromkeys(("→", "right", "east"), 0),
@@ -48,6 +49,13 @@ def directions(world: Environment) -> list[int] | None:
 
 def _folded(name: str) -> str:
     return name.strip().lower()
+
+
+def describe_world(world: Environment, description: str = "") -> str:
+    """Describe an environment in a line; audits and comparisons carry no words of its own for it."""
+    options = ", ".join(f"{name} {value}" for name, value in plain(world.options).items())
+    parts = (description, f"{world.n_states:,} states, {world.n_actions:,} actions, {world.criterion}", options)
+    return " · ".join(part for part in parts if part)
 
 
 def state_name(world: Environment, s: int) -> str:

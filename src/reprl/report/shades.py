@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.report.page import escape, number
-from reprl.report.theme import LEVELS
+from reprl.report.numbers import number
 
+LEVELS = 24
+"""Shades of a sequential palette."""
+CATEGORIES = 8
+"""Colours of actions, lines and bars; an environment with more actions gets shades by index instead."""
 Levels = NDArray[np.int64]
 NONE, BLANK = -1, -2
 """Levels of a cell without a value, and of a place where there is no cell."""
+
+
+class Key(NamedTuple):
+    """An entry of a legend: a colour by its class, what stands on it, and what it means."""
+
+    colour: str
+    text: str
+    sign: str = ""
 
 
 class Scale(NamedTuple):
@@ -21,11 +33,14 @@ class Scale(NamedTuple):
 
     ramp: str
     levels: Levels
-    legend: str
+    keys: Sequence[Key]
+    ends: tuple[str, str] | None = None
+    """What the lightest and the darkest shade stand for, where shades are continuous."""
+    log: bool = False
 
 
-def cells(levels: Levels) -> str:
-    """Return a table of levels as an image: each level one stroke, drawn along the runs of equal cells."""
+def image(levels: Levels) -> dict[str, Any]:
+    """Return a table of levels as strokes (class, path): each level one, along the runs of equal cells; and a mesh."""
     rows, columns = levels.shape
     strokes: dict[int, list[str]] = {}
     for y, row in enumerate(levels.tolist()):
@@ -36,21 +51,18 @@ def cells(levels: Levels) -> str:
                 end += 1
             strokes.setdefault(row[x], []).append(f"M{x} {y}h{end - x}")
             x = end
-    paths = "".join(
-        f'<path class="{"none" if level == NONE else f"l{level}"}" d="{"".join(parts)}"/>'
-        for level, parts in sorted(strokes.items())
-        if level != BLANK
-    )
-    lines = ""
+    paths = [(colour(level), "".join(parts)) for level, parts in sorted(strokes.items()) if level != BLANK]
+    mesh = ""
     if rows * columns <= 1500 and columns <= 60:
-        d = "".join(f"M{x} 0v{rows}" for x in range(columns + 1)) + "".join(
+        mesh = "".join(f"M{x} 0v{rows}" for x in range(columns + 1)) + "".join(
             f"M0 {y}h{columns}" for y in range(rows + 1)
         )
-        lines = f'<path class="lines" d="{d}"/>'
-    return (
-        f'<svg viewBox="0 0 {columns} {rows}" preserveAspectRatio="none" aria-hidden="true">'
-        f'<g transform="translate(0 .5)">{paths}</g>{lines}</svg>'
-    )
+    return {"rows": rows, "columns": columns, "strokes": paths, "mesh": mesh}
+
+
+def colour(level: int) -> str:
+    """Return the class of a level."""
+    return "none" if level == NONE else f"l{level}"
 
 
 def shade(
@@ -73,18 +85,10 @@ def shade(
         share = np.log(values / bottom) / math.log(top / bottom) if log else (values - bottom) / (top - bottom)
     share = np.full(values.shape, 0.5) if flat else share
     levels = np.where(known, np.clip(share * (LEVELS - 1), 0, LEVELS - 1).round(), NONE).astype(np.int64)
-    if flat:
-        body = (
-            f'<span class="key {ramp}"><i class="l{LEVELS // 2}"></i>{escape(number(bottom))} everywhere</span>'
-            if known.any()
-            else ""
-        )
-    else:
-        kind = "<span>(log scale)</span>" if log else ""
-        ends = (f"<span>{escape(number(end))}</span>" for end in (bottom, top))
-        body = f'<span class="ramp {ramp}"></span>'.join(ends) + kind
-    rest = f'<span class="key"><i class="none"></i>{escape(none)}</span>' if none and not known.all() else ""
-    return Scale(ramp, levels, f'<div class="legend">{body}{rest}</div>')
+    keys = [Key(colour(LEVELS // 2), f"{number(bottom)} everywhere")] if flat and known.any() else []
+    if none and not known.all():
+        keys.append(Key("none", none))
+    return Scale(ramp, levels, keys, None if flat else (number(bottom), number(top)), log)
 
 
 def ranks(values: Levels, count: int, noun: str, last: str = "") -> Scale:
@@ -92,10 +96,7 @@ def ranks(values: Levels, count: int, noun: str, last: str = "") -> Scale:
     steps = np.array(
         [(count - k) * (LEVELS - 4) // (count - 1) + 2 for k in range(1, count + 1)] if count > 1 else [15]
     )
-    levels = steps[values - 1]
     shown = list(range(1, count + 1)) if count <= 8 else [1, 2, count // 2, count]
     tail = f": {last}" if last else ""
-    keys = "".join(
-        f'<span class="key"><i class="l{steps[k - 1]}"></i>{noun} {k}{tail if k == count else ""}</span>' for k in shown
-    )
-    return Scale("blue", levels, f'<div class="legend blue">{keys}</div>')
+    keys = [Key(colour(steps[k - 1]), f"{noun} {k}{tail if k == count else ''}") for k in shown]
+    return Scale("blue", steps[values - 1], keys)

@@ -1,47 +1,130 @@
-"""What a terminal shows of an audit, an audit of agents, or a comparison."""
+"""What a terminal shows of a summary: pictures of policies, the answer, figures, tables."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from rich.columns import Columns
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from reprl.auditing.agent_record import AgentReport
-from reprl.auditing.comparison import Comparison, worth_words
-from reprl.auditing.record import AuditReport
-from reprl.report import agents_terminal, audit_terminal
+from reprl.execution.terminal import fact_rows
+from reprl.report.records import summarize
+from reprl.report.sketch import WHOLE, Sketch, Square
+from reprl.report.summary import Cell, On, Strong, Summary
+from reprl.report.summary import Table as Rows
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-
-def render(record: AuditReport | AgentReport | Comparison) -> RenderableType:
-    """Return what to print."""
-    if isinstance(record, AuditReport):
-        return audit_terminal.render(record)
-    return agents_terminal.render(record) if isinstance(record, AgentReport) else _comparison(record)
+STATES = 24
+"""Of a policy without a grid."""
+_WIDTH = 100
+_TONES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red", "plain": "bold green"}
+_DOT = "·"
 
 
-def _comparison(self: Comparison) -> Table:
-    """Return a table, the cheapest learner of each access first."""
-    name = self.environment.labels.name
-    box = self.black_box
-    target = f"disagreement ≤ {self.rho:g}" + ("" if box else f" and mean loss ≤ {self.epsilon:g}")
-    title = f"Samples a run to {target}: {name}"
-    table = Table(title=Text(title), title_justify="left", box=None)
-    table.add_column("learner")
-    table.add_column("access")
-    for name in ("samples", "by the fitted curve", "disagreement there", "value, by episodes" if box else "loss"):
-        table.add_column(name, justify="right")
-    for row in sorted(self.rows, key=lambda row: (row.access, row.samples or math.inf)):
-        shown, needed = row.shown, row.needed
-        low, high = shown.interval
-        samples = f"{row.samples:,.0f}" if row.samples is not None else f"not reached at {row.limit:,.0f}"
-        fitted = "" if needed is None else f"{needed.samples:.2g} [{needed.low:.2g}, {needed.high:.2g}]"
-        rate = f"{shown.disagreement:.2g} [{low:.2g}, {high:.2g}]"
-        table.add_row(Text(row.learner), row.access, samples, fitted, rate, worth_words(shown))
-    table.caption = f"to a factor of √2, up to {self.pairs} pairs a budget; repeat with seed {self.seed}"
+class Shown(NamedTuple):
+    """A summary that rich can print."""
+
+    summary: Summary
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Show it."""
+        it = self.summary
+        if it.sketches:
+            yield from _pictures(it.sketches, min(options.max_width, _WIDTH) // len(it.sketches) - 4)
+        if it.badge is not None and On.TERMINAL in it.badge.on:
+            yield Text.assemble((it.badge.text, _TONES[it.badge.tone]), f" {it.subject}".rstrip())
+        yield from (_line(each.parts) for each in it.lines if On.TERMINAL in each.on)
+        if facts := [(fact.label, fact.text) for fact in it.facts if On.TERMINAL in fact.on]:
+            yield fact_rows(facts)
+        for table in it.tables(On.TERMINAL):
+            yield Text()
+            yield _table(table)
+        if it.warning:
+            yield Text(it.warning, "yellow")
+
+
+def render(record: object) -> Shown:
+    """Return what to print of a summary, or of a record that has one."""
+    return Shown(record if isinstance(record, Summary) else summarize(record))
+
+
+def _line(parts: tuple[str, ...]) -> Text:
+    return Text.assemble(*((part, "bold" if isinstance(part, Strong) else "") for part in parts))
+
+
+def _table(found: Rows) -> Table:
+    table = Table(title=Text(found.title), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.caption_justify = "left"
+    for head in found.head:
+        table.add_column(head, overflow="fold")
+    for row in found.rows[: found.first]:
+        table.add_row(*map(_cell, row))
+    table.caption = Text(f"and {found.more:,} more" if found.more else "")
     return table
+
+
+def _cell(cell: str | Cell) -> Text:
+    if isinstance(cell, str):
+        return Text(cell)
+    return Text.assemble((cell.text, "bold" if cell.look in ("strong", "digest") else ""), f" {cell.note}".rstrip())
+
+
+def _pictures(sketches: Sequence[Sketch], width: int) -> Iterator[RenderableType]:
+    """Draw policies side by side; where two differ stands out, cells without a decision are a dot."""
+    panels = [
+        Panel(_rows(sketch) if sketch.grid is None else _grids(sketch, width), title=Text(sketch.title), expand=False)
+        for sketch in sketches
+    ]
+    yield Columns(panels) if len(panels) > 1 else panels[0]
+    if sketches[0].idles:
+        yield Text(f"{_DOT} {sketches[0].idles}", "dim")
+    yield Text(WHOLE, "dim")
+
+
+def _square(sketch: Sketch, square: Square) -> Text:
+    if square.framed and not sketch.frame:
+        return Text(square.name, "bold reverse red")
+    return Text(_DOT, "dim") if square.idle else Text(square.name, "bold")
+
+
+def _grids(sketch: Sketch, width: int) -> RenderableType:
+    """A small map for every step."""
+    world = sketch.world
+    glyph = max((len(world.labels.action(a)) for a in range(world.n_actions)), default=1)
+    across = max(1, width // max((sketch.grid or (0, 0))[1] * (glyph + 1) + 2, 9))
+    grid = Table.grid(padding=(0, 3, 0, 0))
+    maps = []
+    for h in sketch.steps:
+        squares = [[_square(sketch, each) for each in row] for row in sketch.board(h)]
+        lines = [Text(" ").join(_padded(cell, glyph) for cell in row) for row in squares]
+        maps.append(Text("\n").join([Text(sketch.step(h)), *lines]))
+    for low in range(0, len(maps), across):
+        last = low + across >= len(maps)
+        grid.add_row(*(each if last else each.append("\n") for each in maps[low : low + across]))
+    return _with_rest(grid, sketch.hidden(sketch.policy.n_states))
+
+
+def _padded(text: Text, width: int) -> Text:
+    text.pad_right(width - len(text))
+    return text
+
+
+def _rows(sketch: Sketch) -> RenderableType:
+    """A row for every state, a column for every step."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("state", no_wrap=True)
+    for h in sketch.steps:
+        table.add_column(sketch.step(h, ""), no_wrap=True)
+    states = range(min(sketch.policy.n_states, STATES))
+    for s in states:
+        table.add_row(Text(sketch.world.labels.state(s)), *(_square(sketch, sketch.square(h, s)) for h in sketch.steps))
+    return _with_rest(table, sketch.hidden(len(states)))
+
+
+def _with_rest(table: Table, rest: str) -> RenderableType:
+    from rich.console import Group
+
+    return Group(table, Text(rest)) if rest else table

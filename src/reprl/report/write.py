@@ -19,11 +19,10 @@ from reprl.auditing.record import AuditReport
 from reprl.errors import DocumentError, InputError, quote
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
-from reprl.report.agents_page import agents_page
-from reprl.report.audit_page import audit_page
-from reprl.report.comparison_page import comparison_page
-from reprl.report.pair_page import pair_page
-from reprl.report.run_page import run_page
+from reprl.report.page import render_page
+from reprl.report.pair import summarize_pair
+from reprl.report.records import summarize
+from reprl.report.run import Run, summarize_run
 from reprl.report.worth import worth_of
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.documents import decode, load, plain, stated_format
@@ -56,21 +55,16 @@ def write_report(
         record = _read(source)
         other = None if second is None else _read(second)
         if isinstance(record, StoredRun) and isinstance(other, StoredRun):
-            return write(_pair(record, other, env))
+            one, two = (worth_of(run, env) for run in (record, other))
+            worth = None if one is None or two is None else (one, two)
+            return write(render_page(summarize_pair((Run.of(record), Run.of(other)), worth)))
         if other is not None:
             raise InputError(f"two sources must be two runs, got {quote(record)} and {quote(other)}")
         if isinstance(record, StoredRun):
-            return write(run_page(record, worth_of(record, env)))
+            return write(render_page(summarize_run(Run.of(record), worth_of(record, env))))
         if env is not None:
             raise InputError(f"env must be left out unless the source is a run, got {quote(env)}")
-        if isinstance(record, AgentReport):
-            return write(agents_page(record))
-        return write(audit_page(record) if isinstance(record, AuditReport) else comparison_page(record))
-
-
-def _pair(first: StoredRun, second: StoredRun, env: TabularMDP | GymnasiumModel | None) -> bytes:
-    one, two = (worth_of(run, env) for run in (first, second))
-    return pair_page(first, second, None if one is None or two is None else (one, two))
+        return write(render_page(summarize(record)))
 
 
 def _read(source: object) -> Source:

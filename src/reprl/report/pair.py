@@ -1,0 +1,161 @@
+"""The summary of two runs: the same policy or not, where not, and what each of them is worth and promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.artifacts.folder import StoredRun
+from reprl.artifacts.verify import Verification, compare_policies, remarks
+from reprl.mdp.labels import Labels
+from reprl.report.maps import Maps
+from reprl.report.names import describe_world
+from reprl.report.numbers import counted, number
+from reprl.report.run import STATUSES, Run, slack_facts
+from reprl.report.sketch import Sketch
+from reprl.report.summary import Badge, Block, Cell, Fact, Line, Mark, On, Section, Strong, Summary, Table, line
+from reprl.report.worth import Worth
+
+_NAMES = ("first", "second")
+_LISTED = 300
+"""Differing cells that a page lists."""
+
+
+def summarize_verification(found: Verification) -> Summary:
+    """Return the summary of a comparison of two policies."""
+    rows = [(cell.step, cell.state, *cell.actions) for cell in found.first]
+    facts = []
+    if found.values is not None:
+        a, b = found.values
+        facts.append(Fact("values", f"{a:.6g} and {b:.6g}", f"differ by {abs(a - b):.3g}"))
+    return Summary(
+        kind="two runs",
+        title="Two runs",
+        badge=Badge("same policy", "good") if found.same else Badge("different policies", "bad"),
+        lines=_lines(found),
+        facts=facts,
+        sections=[Section([_cells(found.labels, rows, found.different or 0)])],
+        heading="Two runs",
+    )
+
+
+def _lines(found: Verification) -> list[Line]:
+    if found.same:
+        exact = Strong("exactly the same policy")
+        return [line("Both hold ", exact, ", in every state at every step.", on=On.PAGE)]
+    if found.different is not None:
+        cells = found.cells or 1
+        return [line(Strong(f"{found.different:,} of {cells:,}"), f" cells differ ({found.different / cells:.2%})")]
+    if found.shapes is not None:
+        return [line(f"Their shapes (H, S) differ: {found.shapes[0]} and {found.shapes[1]}")]
+    return [line("Only fingerprints are known; give policies or run folders to see where")]
+
+
+def _cells(labels: Labels, cells: Sequence[tuple[int, int, int, int]], total: int) -> Table:
+    rows = [(str(h), labels.state(s), labels.action(a), labels.action(b)) for h, s, a, b in cells]
+    head = ("step", "state", "first", "second")
+    return Table("cells-that-differ", "Cells that differ", head, rows, total=total)
+
+
+def summarize_pair(
+    runs: tuple[Run, Run],
+    worth: Sequence[Worth] | None = None,
+    *,
+    seeds: Sequence[int] = (),
+    idle: NDArray[np.bool_] | None = None,
+    more: Sequence[Fact] = (),
+) -> Summary:
+    """Return the summary of two runs.
+
+    Args:
+        runs: both.
+        worth: what each policy is worth, where somebody knows it.
+        seeds: the data seed of each, for those who may know them.
+        idle: (H, S), where neither decided anything; None for what both ignored.
+        more: facts that only those know who ran them.
+    """
+    first, second = runs
+    world = first.environment
+    found = compare_policies(first.policy, second.policy, labels=world.labels)
+    summary, sections, maps, apart = summarize_verification(found), [Section([_sides(runs, worth, seeds)])], None, None
+    idle = first.receipt.tiers.ignorable & second.receipt.tiers.ignorable if idle is None else idle
+    if found.different:
+        apart = first.policy.table != second.policy.table
+        maps = Maps(world, first.receipt.visits.astype(np.float64) + second.receipt.visits)
+        for name, run in zip(_NAMES, runs, strict=True):
+            maps.tell(f"{name} run", run.policy.table, maps.names)
+        words = ("Policy of the first run", "the second run does something else")
+        where = np.argwhere(apart)[:_LISTED].tolist()
+        cells = [(h, s, int(first.policy.table[h, s]), int(second.policy.table[h, s])) for h, s in where]
+        blocks: list[Block] = [
+            maps.policy(first.policy.table, idle, apart, words),
+            _cells(world.labels, cells, found.different),
+        ]
+        sections.append(Section(blocks, "Where they differ", f"{maps.note} Framed: the two do different things."))
+    other = "the same" if found.same else f"{second.policy.short_fingerprint}…"
+    weakest = max(runs, key=lambda run: run.is_undecided)
+    notes = remarks([StoredRun(*run[:3]) for run in runs])
+    return summary._replace(
+        title=world.title,
+        lines=[*summary.lines, *(line(f"{note[0].upper()}{note[1:]}.") for note in notes)],
+        facts=[*_facts(runs, worth), *more],
+        sections=sections,
+        warning=f"undecided: {weakest.ran_out} before a run was sure" if weakest.is_undecided else "",
+        sketches=[
+            Sketch(run.policy, world, idle, apart, frame="", title=f"{name} run")
+            for name, run in zip(_NAMES, runs, strict=True)
+        ],
+        lead=describe_world(world, world.labels.description),
+        mark=Mark(
+            "Fingerprint of the first",
+            first.policy.fingerprint,
+            f"SHA-256 of the policy; the second run's is {other}",
+        ),
+        maps=maps,
+    )
+
+
+def _facts(runs: tuple[Run, Run], worth: Sequence[Worth] | None) -> list[Fact]:
+    weakest, words = max(runs, key=lambda run: run.is_undecided), [run.ties for run in runs]
+    facts = [Fact("accuracy", weakest.accuracy, prose=True)]
+    if words[0] == words[1]:
+        facts += [Fact("ties", words[0], prose=True)] if words[0] else []
+    else:
+        facts += [Fact(f"ties, {name} run", text, prose=True) for name, text in zip(_NAMES, words, strict=True)]
+    facts += [
+        Fact(f"undecided, {name} run", run.disputed, prose=True)
+        for name, run in zip(_NAMES, runs, strict=True)
+        if run.is_undecided
+    ]
+    facts += slack_facts(*runs)
+    for name, run in zip(_NAMES, runs, strict=True):
+        facts.append(Fact(f"samples, {name}", *counted(run.receipt.samples, "observed transitions"), On.PAGE))
+    if worth is not None:
+        gap = number(abs(worth[0].value - worth[1].value))
+        facts.append(Fact("difference in value", gap, "of the two policies, exactly"))
+    return facts
+
+
+def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[int]) -> Table:
+    """Both runs in a table."""
+
+    def digests(*texts: str) -> list[Cell]:
+        return [Cell(text[:12], look="digest") for text in texts]
+
+    status = [run.receipt.guarantee.status for run in runs]
+    rows: list[tuple[str, Sequence[str | Cell]]] = [
+        ("fingerprint", digests(*(run.policy.fingerprint for run in runs))),
+        ("status", [Cell(each, look=STATUSES[each][0]) for each in status]),
+        ("promised", [run.promise for run in runs]),
+        ("rehearsal", [str(run.receipt.rehearsal or "") for run in runs]),
+        ("value", [f"{each.value:.6g}; {each.words}" for each in worth or ()]),
+        ("samples", [run.effort for run in runs]),
+        ("shared seed", [str(run.recipe.shared_seed) for run in runs]),
+        ("data seed", [str(seed) for seed in seeds]),
+        ("recipe", digests(*(run.recipe.digest for run in runs))),
+        ("data commitment", digests(*(run.receipt.data_commitment for run in runs))),
+    ]
+    given = [(name, *cells) for name, cells in rows if any(cells)]
+    return Table("sides", "Side by side", ("", "first run", "second run"), given, first=len(given))

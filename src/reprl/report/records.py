@@ -1,0 +1,47 @@
+"""Records: which summary belongs to what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reprl.artifacts.folder import StoredRun
+from reprl.artifacts.verify import Verification
+from reprl.auditing.agent_record import AgentReport
+from reprl.auditing.comparison import Comparison
+from reprl.auditing.record import AuditReport
+from reprl.errors import InputError, quote
+from reprl.learning.result import LearnResult
+from reprl.mdp.policy import Policy
+from reprl.report.agents import summarize_agents
+from reprl.report.audit import summarize_audit
+from reprl.report.comparison import summarize_comparison
+from reprl.report.pair import summarize_verification
+from reprl.report.run import Run, summarize_run
+from reprl.report.sketch import Sketch
+from reprl.report.summary import Mark, Summary
+
+
+def summarize(record: Any, noun: str = "summary") -> Summary:
+    """Return what there is to say of a record; `noun` is what was asked for, for the refusal of anything else."""
+    if isinstance(record, LearnResult | StoredRun):
+        return summarize_run(Run.of(record))
+    for kind, make in _SUMMARIES.items():
+        if isinstance(record, kind):
+            return make(record)
+    raise InputError(f"{noun} must be of a policy, a run, an audit or a comparison, got {quote(record)}")
+
+
+def _policy(policy: Policy) -> Summary:
+    sketch = Sketch(policy)
+    mark = Mark("", policy.fingerprint, "")
+    return Summary("policy", f"Policy for {sketch.title}", mark=mark, sketches=[sketch])
+
+
+_SUMMARIES: dict[type, Callable[[Any], Summary]] = {
+    Policy: _policy,
+    AuditReport: summarize_audit,
+    AgentReport: summarize_agents,
+    Comparison: summarize_comparison,
+    Verification: summarize_verification,
+}

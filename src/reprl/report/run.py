@@ -1,0 +1,353 @@
+"""The summary of a run: what was learned, from how much, and what is promised of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.artifacts.choices import undecided_document
+from reprl.artifacts.folder import StoredRun
+from reprl.artifacts.receipt import Receipt
+from reprl.artifacts.recipe import Recipe
+from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
+from reprl.assurance.coverage import Coverage
+from reprl.learning.result import LearnResult
+from reprl.learning.settings import SAMPLED_ONLY
+from reprl.mdp.labels import Labels
+from reprl.mdp.policy import Policy
+from reprl.report.maps import Maps
+from reprl.report.names import action_name, describe_world
+from reprl.report.numbers import counted, number, percent
+from reprl.report.shades import ranks, shade
+from reprl.report.sketch import Sketch
+from reprl.report.summary import Badge, Fact, Figure, Line, Listing, Mark, On, Section, Strong, Summary, line
+from reprl.report.worth import Worth
+from reprl.sources.environment import Environment
+
+NAMED = 5
+"""Undecided cells that are named."""
+STATUSES = {
+    "proven": ("good", "a written proof holds with the constants that ran"),
+    "certified": ("good", "proven from the data of this very run"),
+    "rehearsed": ("good", "second teams were simulated from this run's own data and agreed; a simulation, not a proof"),
+    "heuristic": ("warn", "constants that no proof pins; another environment may need more"),
+    "none": ("bad", "nothing supports a figure, so none is shown"),
+}
+"""Tone of the badge and meaning of every status."""
+_SUPPORTED = "among policies that do what the log supports"
+
+
+class Run(NamedTuple):
+    """A run as it is shown: a result's, or what its folder holds."""
+
+    recipe: Recipe
+    receipt: Receipt
+    policy: Policy
+    environment: Environment
+    spread: float | None
+    """How much the best policy is worth more than the worst, in the run's model, as far as it is known."""
+    drift: str = ""
+    """What shows that steps are not alike; no folder says so but through its promise."""
+
+    @classmethod
+    def of(cls, run: LearnResult | StoredRun) -> Run:
+        """Read a run once: a result makes its receipt anew whenever it is asked."""
+        found = StoredRun(run.recipe, run.receipt, run.policy)
+        if isinstance(run, LearnResult):
+            return cls(*found, run.environment, run.spread, run.drift)
+        return cls(*found, found.environment, found.receipt.spread)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it was rehearsed and, when its samples ran out, not sure."""
+        return self.receipt.guarantee.status == "none" and self.receipt.rehearsal is not None
+
+    @property
+    def logged(self) -> bool:
+        """Whether it was learned from a log."""
+        return self.receipt.coverage is not None
+
+    @property
+    def ran_out(self) -> str:
+        """What came to an end before it was sure."""
+        if self.drift:
+            return f"{'the log' if self.logged else 'its samples'} told steps apart"
+        return "the log ended" if self.logged else "the samples ran out"
+
+    @property
+    def source(self) -> str:
+        """Where it is written down why the promise holds."""
+        page = "reprl docs logs" if self.logged else "reprl docs rehearsal"
+        return page if self.receipt.guarantee.status == "rehearsed" else self.receipt.guarantee.source
+
+    @property
+    def promise(self) -> str:
+        """The promise in a line, with its status."""
+        words, rehearsed, _ = str(self.receipt.guarantee).partition(" [rehearsed")
+        return f"{words}{f', {_SUPPORTED}' if self.logged else ''} [rehearsed: {self.source}]" if rehearsed else words
+
+    @property
+    def sentences(self) -> list[Line]:
+        """The same in sentences."""
+        promise, among = self.receipt.guarantee, f" {_SUPPORTED}" if self.logged else ""
+        if promise.status == "none":
+            return [line("Nothing is promised of this policy: a second team may come to another one.", on=On.HTML)]
+        same, good = (Strong(percent(max(0.0, 1 - chance))) for chance in (promise.rho, promise.delta))
+        exact, near = Strong("exactly the same policy"), Strong(number(promise.epsilon))
+        start = "Two runs of this recipe, with the same shared seed and fresh, independent data, end in "
+        end = f" of the best possible{among} with probability at least "
+        return [
+            line(start, exact, " with probability at least ", same, ".", on=On.HTML),
+            line("The policy earns within ", near, end, good, ".", on=On.HTML),
+        ]
+
+    @property
+    def effort(self) -> str:
+        """Samples, episodes and time."""
+        receipt = self.receipt
+        episodes = f" in {receipt.episodes:,} episodes" if receipt.episodes else ""
+        return f"{receipt.samples:,}{episodes}, {receipt.seconds:.1f} s"
+
+    @property
+    def accuracy(self) -> str:
+        """What ε is: in the units of values, in the rewards' own, and beside what there is to win at all."""
+        world, epsilon = self.environment, self.recipe.settings.epsilon
+        words = f"ε = {epsilon:g} where values go from 0 to {world.criterion.effective_horizon:g}"
+        original = world.original(epsilon)
+        if original is not None:
+            low, high = world.units
+            words += f", that is {original:.4g} in the rewards' own units (each from {low:g} to {high:g})"
+        if self.spread:
+            share = f"{epsilon / self.spread:.0%}"
+            words += f"; {share} of the gap between the best and the worst policy, {self.spread:.3g}"
+        return words
+
+    @property
+    def ties(self) -> str:
+        """How ties were broken; empty for the rule "sampled"."""
+        choice = self.receipt.choice
+        return "" if choice is None else choice.words(self.recipe.settings.preference)
+
+    @property
+    def disputed(self) -> str:
+        """The cells in which simulated teams differ, the most disputed first."""
+        cells = undecided_document(self.receipt.rehearsal)
+        shown = [f"{self.environment.cell(int(h), int(s))} ({x:.0%} of teams differ)" for h, s, x in cells[:NAMED]]
+        more = [f"and {len(cells) - NAMED} more cells"] if len(cells) > NAMED else []
+        return "; ".join(shown + more) or "no cell in the rehearsal; see above"
+
+
+def summarize_run(
+    run: Run, worth: Worth | None = None, idle: NDArray[np.bool_] | None = None, more: Sequence[Fact] = ()
+) -> Summary:
+    """Return the summary.
+
+    Args:
+        run: what is shown.
+        worth: what the policy is worth, where somebody knows it.
+        idle: (H, S), where a terminal shows no decision; None for what the run ignored.
+        more: facts that only those know who ran it.
+    """
+    receipt, world, policy = run.receipt, run.environment, run.policy
+    status, found = receipt.guarantee.status, receipt.rehearsal
+    tone, meaning = STATUSES[status]
+    disputed = None if found is None else found.apart > 0.0
+    maps = Maps(world, receipt.visits.astype(np.float64))
+    every = " The table below lists them all." if maps.listed else ""
+    return Summary(
+        kind="run",
+        title=world.title,
+        badge=Badge(status, tone, On.HTML),
+        lines=run.sentences,
+        facts=[*_facts(run, worth), *more],
+        sections=(
+            Section(_figures(run, maps), "Over steps and states", maps.note + every),
+            Section((Listing("Settings", _settings(run)), Listing("Recipe and receipt", _papers(run)))),
+        ),
+        warning=f"undecided: {run.ran_out} before this run was sure" if run.is_undecided else "",
+        sketches=[
+            Sketch(policy, world, receipt.tiers.ignorable if idle is None else idle, disputed, title=world.labels.name)
+        ],
+        lead=describe_world(world, world.labels.description),
+        heading="Guarantee",
+        caption=f"{status}: {meaning}. Source: {run.source}",
+        mark=Mark(
+            "Policy fingerprint", policy.fingerprint, "SHA-256 of the policy. Equal fingerprints, equal policies."
+        ),
+        maps=maps,
+    )
+
+
+def slack_facts(*runs: Run) -> list[Fact]:
+    """Say that every policy would do, where that is so in all of these runs."""
+    epsilon = runs[0].recipe.settings.epsilon
+    if any(run.spread is None or run.spread > epsilon for run in runs):
+        return []
+    text = (
+        f"every policy is within ε here: best and worst differ by {runs[0].spread:.3g} in this run's model, and ε is "
+        f"{epsilon:g}, so it says nothing of the policy: ask for less"
+    )
+    return [Fact("note", text, on=On.TERMINAL | On.PAGE, prose=True)]
+
+
+def _facts(run: Run, worth: Worth | None) -> list[Fact]:
+    receipt, both = run.receipt, On.TERMINAL | On.PAGE
+    facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), *_tiles(run, worth)]
+    facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
+    facts.append(Fact("promised", run.promise, on=On.TERMINAL))
+    facts.append(Fact("accuracy", run.accuracy, on=both, prose=True))
+    if receipt.rehearsal is not None and not run.is_undecided:
+        facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))
+    if receipt.certified is not None:
+        facts += certificate_facts(receipt.certified.certificate, receipt.labels)
+    if receipt.choice is not None:
+        facts.append(Fact("ties", run.ties, on=both, prose=True))
+    if receipt.choice is not None and receipt.choice.followed:
+        words = f"the recipe's candidate, {receipt.choice.published}; ρ speaks of choosing --afresh"
+        facts.append(Fact("followed", words, on=both, prose=True))
+    if receipt.coverage is not None:
+        facts += _coverage(receipt.coverage, run.environment)
+    if run.is_undecided:
+        facts.append(Fact("undecided", run.disputed, on=On.TERMINAL))
+    seed = Fact("shared seed", str(run.recipe.shared_seed), "publish it with the recipe", On.HTML)
+    return [*facts, *slack_facts(run), seed]
+
+
+def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
+    """Figures that a page shows at a glance."""
+    receipt = run.receipt
+    found = [] if worth is None else [("value of the policy", f"{worth.value:.4g}", worth.words)]
+    episodes = counted(receipt.episodes, "") if receipt.episodes else ("—", "parallel sampling has none")
+    reached = f"{int((receipt.visits > 0).sum()):,} of {receipt.visits.size:,}"
+    found += [("samples", *counted(receipt.samples, "observed transitions")), ("episodes", *episodes)]
+    found.append(("sampled cells", reached, "(step, state) pairs with data"))
+    if receipt.choice is not None:
+        name = "width" if receipt.choice.kind == "sampled" else "tolerance"
+        how = "followed" if receipt.choice.followed else "chosen"
+        found.append((name, number(receipt.choice.tolerance), f"candidate {receipt.choice.candidate}, {how}"))
+    else:
+        tiers = receipt.tiers.count
+        found.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
+    return [Fact(*each, On.PAGE) for each in found]
+
+
+def certificate_facts(found: Certificate, labels: Labels) -> list[Fact]:
+    """What a certificate says; labels are the names of states and actions."""
+    facts, both = [Fact("certificate", str(found), prose=True)], On.TERMINAL | On.PAGE
+    if found.fingerprint is not None:
+        facts.append(Fact("proven policy" if found.proven else "ahead", found.fingerprint, on=On.TERMINAL))
+    words = f"δ = {found.delta:g}, {CONFIDENCE}; {SOURCES[found.source]}"
+    facts.append(Fact("confidence", words, on=both, prose=True))
+    if found.tightest is not None:
+        h, s, a = found.tightest
+        words = f"step {h}, state {labels.state(s)}, action {labels.action(a)}"
+        facts.append(Fact("tightest", f"{words}, with a proven margin of {found.margin:.3g}", on=both, prose=True))
+    if found.undecided and not found.proven:
+        cells = ", ".join(f"step {h} state {labels.state(s)}" for h, s in found.undecided[:NAMED])
+        more = f" and {len(found.undecided) - NAMED} more" if len(found.undecided) > NAMED else ""
+        facts.append(Fact("not decided", cells + more, on=both, prose=True))
+    return facts
+
+
+def _coverage(found: Coverage, world: Environment) -> list[Fact]:
+    """What a log says of the policy; values in the units of its rewards."""
+    low, high = world.units
+    value, floor, top, practice = (
+        world.criterion.effective_horizon * low + x * (high - low)
+        for x in (found.value, found.value_low, found.value_high, found.practice)
+    )
+    gain = [(high - low) * x for x in (found.gain_low, found.gain_high)]
+    rows = [
+        ("covers", f"{found.covered:.1%} of the log's visits are in states where data decide"),
+        ("alike", f"in {found.alike:.1%} of them the log did what the policy says"),
+        ("value", f"{value:.4g} by the log, 95 % interval {floor:.4g} to {top:.4g}; practice earns {practice:.4g}"),
+        ("gain", f"{gain[0]:.4g} to {gain[1]:.4g} over practice, 95 % interval"),
+    ]
+    if found.unknown > 0.0:
+        worth = (high - low) * found.unknown
+        rows.append(("hardly reached", f"states that the log hardly reaches could be worth {worth:.3g} more"))
+    left = [
+        (found.beyond, "rows at the end of the horizon, or after it, were left out"),
+        (found.cut, "episodes stop early, not done"),
+    ]
+    if any(count for count, _ in left):
+        rows.append(("left out", "; ".join(f"{count:,} {what}" for count, what in left if count)))
+    return [Fact(label, words, on=On.TERMINAL | On.PAGE, prose=True) for label, words in rows]
+
+
+def _figures(run: Run, maps: Maps) -> list[Figure]:
+    receipt, policy = run.receipt, run.policy
+    visits, values, tiers = receipt.visits.astype(np.float64), receipt.values[:-1], receipt.tiers
+    for label, told, names in (
+        ("action", policy.table, maps.names),
+        ("tier", tiers.level, ()),
+        ("samples", visits, ()),
+        ("value", values, ()),
+    ):
+        maps.tell(label, told, names)
+    last = "ignored" if tiers.count > 1 else "every state"
+    caption = "How easily a state is reached at a step: tier 1 most easily."
+    if receipt.rule == "canonical":
+        caption = "Where the policy itself comes often enough to decide; elsewhere it says the most preferred action."
+    apart = None if receipt.rehearsal is None else receipt.rehearsal.apart
+    text = "Observed transitions from each state at each step, all actions together."
+    scale = shade(visits, log=True, none="no samples")
+    figures = [
+        maps.policy(policy.table, tiers.ignorable, None if apart is None else apart > 0.0),
+        maps.figure("tiers", "Tiers", caption, ranks(tiers.level, tiers.count, "tier", last)),
+        maps.figure("samples", "Samples", text, scale),
+    ]
+    text = "Expected reward still to come, as the decision estimated it."
+    figures.append(maps.figure("values", "Estimated value", text, shade(values, low=min(0.0, float(values.min())))))
+    if receipt.rule == "sampled":
+        figures.append(_fractional(run, maps))
+    if apart is not None:
+        title, text = "Undecided", "Share of the simulated second teams that would do something else."
+        if apart.any():
+            maps.tell("teams that differ", apart)
+            scale = shade(apart, "orange", low=0.0, high=1.0, none="none of them")
+            figures.append(maps.figure("undecided", title, text, scale))
+        else:
+            figures.append(Figure("undecided", title, text, "empty", "all of them do the same everywhere"))
+    if maps.listed:
+        text = (
+            "What to do from the first step to the last, one bar for each stretch with one action; grey: no decision."
+        )
+        rows = maps.listing(policy.table, tiers.ignorable, visits)
+        figures.append(Figure("listing", "Every state", text, "listing", rows, wide=True))
+    return figures
+
+
+def _fractional(run: Run, maps: Maps) -> Figure:
+    receipt, title = run.receipt, "μ̂: how often under-explored"
+    if receipt.fractional is None or not len(receipt.fractional):
+        text = "Parallel sampling reaches every state at will, so no state is ever under-explored."
+        return Figure("fractional", title, text, "empty", "μ̂ = 0 everywhere")
+    for k, table in enumerate(receipt.fractional):
+        maps.tell(f"μ̂ of tier {k + 1}", table)
+    for k, table in enumerate(() if receipt.ignored is None else receipt.ignored):
+        maps.tell(f"left out of tier {k + 1}", table, ("no", "yes"))
+    text = "Share of exploration runs that saw a state too seldom for a tier; between 0 and 1 the shared seed decides."
+    scales = [shade(table, low=0.0, high=1.0) for table in receipt.fractional]
+    return maps.figure("fractional", title, text, *scales, tabs=[f"tier {k + 1}" for k in range(len(scales))])
+
+
+def _papers(run: Run) -> dict[str, Any]:
+    document = run.receipt.to_dict()
+    shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
+    for name in ("data_commitment", "package_version", "stream_version"):
+        shown[name.replace("_", " ")] = document[name]
+    return {**shown, "seconds": f"{document['timings']['seconds']:.3g}"}
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """The settings that the rule has a use for, with actions by name."""
+    settings = run.recipe.settings
+    hidden = SAMPLED_ONLY if settings.rule == "canonical" else ("preference",)
+    shown: dict[str, Any] = {name: value for name, value in settings.to_dict().items() if name not in hidden}
+    if isinstance(settings.preference, tuple):
+        shown["preference"] = ", ".join(action_name(run.environment, int(a)) for a in settings.preference)
+    return shown
