@@ -24,7 +24,7 @@ def power(exponent: int) -> str:
 
 def percent(share: float) -> str:
     """Return a share in per cent."""
-    return f"{100 * share:.3g}\u00a0%"
+    return f"{100 * share:.3g} %"
 
 
 def span(low: float, high: float, digits: int = 3) -> str:

@@ -29,7 +29,9 @@ def summarize_verification(found: Verification) -> Summary:
     facts = []
     if found.values is not None:
         a, b = found.values
-        facts.append(Fact("values", f"{a:.6g} and {b:.6g}", f"differ by {abs(a - b):.3g}"))
+        facts.append(
+            Fact("values", f"{a:.6g} and {b:.6g}", f"differ by {abs(a - b):.3g}", On.HTML if found.same else On.ALL)
+        )
     return Summary(
         kind="two runs",
         title="Two runs",
