@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.artifacts.choices import undecided_document
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
@@ -134,8 +133,8 @@ class Run(NamedTuple):
     @property
     def disputed(self) -> str:
         """The cells in which simulated teams differ, the most disputed first."""
-        cells = undecided_document(self.receipt.rehearsal)
-        shown = [f"{self.environment.cell(int(h), int(s))} ({x:.0%} of teams differ)" for h, s, x in cells[:NAMED]]
+        cells = self.receipt.to_dict()["undecided"]
+        shown = [f"{self.environment.cell(h, s)} ({x:.0%} of teams differ)" for h, s, x in cells[:NAMED]]
         more = [f"and {len(cells) - NAMED} more cells"] if len(cells) > NAMED else []
         return "; ".join(shown + more) or "no cell in the rehearsal; see above"
 
