@@ -225,7 +225,7 @@ def test_comparison_without_rows(grid: reprl.TabularMDP, tmp_path: Path) -> None
         ({"curve": [[9.0, 0.1, 0.0, 0.2, 0.0]] * 9}, r"must be of 50 disagreements in 50 pairs, as counted, got 0.1"),
         ({"reached": False}, r"comparison rows\[1\].reached must be true exactly where samples are, got False"),
         ({"disagreement": 0.3}, r"comparison rows\[1\] must show one of its curve"),
-        ({"interval": [0.1, 7]}, r"comparison rows\[1\].interval\[1\] must be a number from 0 to 1, got 7"),
+        ({"interval": [0.1, 7]}, r"comparison rows\[1\].interval\[1\] must lie in \[0, 1\], got 7"),
         ({"needed": [1.0]}, r"comparison rows\[1\].needed must be a list of 3 items, got 1 items"),
         ({"learner": None}, r"comparison rows\[1\].learner must be text, got None"),
         ({"comment": ""}, r"comparison rows\[1\] must have only the fields .* got 'comment'"),
