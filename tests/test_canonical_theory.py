@@ -206,8 +206,8 @@ def test_a_width_that_is_not_drawn_could_not_have_won(key: int, monkeypatch: pyt
     mdp = world(rng, 2 + key % 2, 3, 3, share=0.5)
     rule = make_rule(SharedKey(key), (mdp.horizon, 3, 3), epsilon=0.3)
     pruned = choose(rule, true_dynamics(mdp))
-    original = choice._sampled
-    monkeypatch.setattr(choice, "_sampled", lambda r, d, g, rival: original(r, d, g, -math.inf))
+    original = choice._drawn
+    monkeypatch.setattr(choice, "_drawn", lambda r, d, g, rival: original(r, d, g, -math.inf))
     whole = choose(rule, true_dynamics(mdp))
     assert (whole.policy, whole.kind, whole.candidate) == (pruned.policy, pruned.kind, pruned.candidate)
     assert whole.lead <= pruned.lead
