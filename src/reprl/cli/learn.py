@@ -143,14 +143,8 @@ def _learn_log(
     recipe = Recipe.plan(environment, settings, fresh_seed() if shared_seed is None else shared_seed)
     result, unsaved = run_and_write(recipe, folder, partial(recipe.learn_log, logged.log, columns=columns))
     out = None if unsaved else folder.out
-    idle = result.tiers.ignorable
     keep, team = "the log: a second team has its own", f"reprl replicate {out}/recipe.json --log FILE"
-    return Answer(
-        describe_run(result, out),
-        lambda console: show_run(console, result, idle, out, keep=keep, team=team),
-        BAD_INPUT if unsaved else exit_code(result),
-        unsaved,
-    )
+    return _answer(result, result.tiers.ignorable, out, unsaved, keep, team)
 
 
 def _learn_from(
@@ -176,9 +170,18 @@ def _learn_from(
         result, unsaved = run_recipe(recipe, world, folder, work, data_seed=data_seed, certify=certify)
         unsaved = unsaved or keep(result.counts.sealed())
     out = None if unsaved else folder.out
+    keep = f"the data seed {result.data_seed}: a second team draws its own"
+    return _answer(result, idle_cells(result, world), out, unsaved, keep, f"reprl replicate {out}/recipe.json{again}")
+
+
+def _answer(
+    result: LearnResult, idle: NDArray[np.bool_], out: Path | None, unsaved: str, keep: str, team: str
+) -> Answer:
+    """The run, with what to publish and what to keep."""
     code = BAD_INPUT if unsaved else exit_code(result)
-    document = describe_run(result, out)
-    return Answer(document, lambda console: _show(console, result, world, out, again), code, unsaved)
+    return Answer(
+        describe_run(result, out), lambda console: _show(console, result, idle, out, keep, team), code, unsaved
+    )
 
 
 def _already(run: StoredRun, out: Path) -> Answer:
@@ -316,15 +319,7 @@ def idle_cells(result: LearnResult, world: TabularMDP | GymnasiumModel) -> NDArr
 
 
 def _show(
-    console: Console, result: LearnResult, world: TabularMDP | GymnasiumModel, out: Path | None, own: str
-) -> None:
-    keep = f"the data seed {result.data_seed}: a second team draws its own"
-    team = f"reprl replicate {out}/recipe.json{own}"
-    show_run(console, result, idle_cells(result, world), out, keep=keep, team=team)
-
-
-def show_run(
-    console: Console, result: LearnResult, idle: NDArray[np.bool_], out: Path | None, *, keep: str, team: str
+    console: Console, result: LearnResult, idle: NDArray[np.bool_], out: Path | None, keep: str, team: str
 ) -> None:
     """Show a run: its policy, what came of it, what to publish and what to keep."""
     from reprl.report.run import Run, summarize_run
