@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core.caching import IndexDataCacheFile
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T", bound=np.generic)
 _IMPORT = re.compile(r"^[ \t]*from (reprl[\w.]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 """A module, then the names in parentheses or those on the line. The package has no imports of other forms."""
 
@@ -37,6 +40,13 @@ def njit(**options: Any) -> Callable[[F], F]:
         return cast(F, found)
 
     return compiled
+
+
+def read_only(array: NDArray[T]) -> NDArray[T]:
+    """Return a view that nobody writes through: kernels are compiled once for such arrays and once for others."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class _Signed(IndexDataCacheFile):

@@ -91,4 +91,4 @@ def _add(
             row = step * outcomes.row_shift + y * outcomes.n_actions + action
             for e in range(outcomes.first[row], outcomes.first[row + 1]):
                 there[outcomes.next_state[e]] += here[y] * dynamics.probability[e + step * outcomes.slot_shift]
-        here[:] = there
+        here, there = there, here

@@ -73,7 +73,7 @@ def _solve(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, scratch: ND
     outcomes, deviation = dynamics.outcomes, gaps.deviation
     for h in range(outcomes.horizon - 1, -1, -1):
         for s in range(outcomes.n_states):
-            best = -1
+            best = np.int64(-1)
             for i in range(order.size):
                 a = order[i]
                 gaps.gap[h, s, a] = math.inf
@@ -179,7 +179,7 @@ def _average(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, out: Gaps
     outcomes = dynamics.outcomes
     share = 1.0 / outcomes.horizon
     for s in range(outcomes.n_states):
-        best = -1
+        best = np.int64(-1)
         for i in range(order.size):
             a = order[i]
             total = 0.0

@@ -304,10 +304,10 @@ def _before(one: _Listing, i: int, other: _Listing, j: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _is_sorted(rows: _Listing) -> bool:
-    i = 1
-    while i < rows.cell.size and _before(rows, i - 1, rows, i):
-        i += 1
-    return bool(i >= rows.cell.size)
+    for i in range(1, rows.cell.size):  # noqa: SIM110  (kernels have no generators)
+        if not _before(rows, i - 1, rows, i):
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)

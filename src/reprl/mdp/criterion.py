@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_real, quote
+from reprl.kernels import read_only
 from reprl.mdp.backup import Terms, backward, discounted_visits, in_order, one_hot, owned, sweep, terms, walk
 from reprl.mdp.outcomes import Outcomes
 
@@ -259,7 +260,7 @@ class Criterion(NamedTuple):
             return self.play_occupancy(outcomes, law, one_hot(actions[0], outcomes.n_actions), initial)[None]
         visits = np.zeros(actions.shape)
         visits[0] = initial
-        walk(outcomes, law, actions, visits)
+        walk(outcomes, law, owned(actions), visits)
         return visits
 
     def play_occupancy(self, outcomes: Outcomes, law: Values, play: Values, start: Values) -> Values:
@@ -286,4 +287,4 @@ def _first(outcomes: Outcomes, law: Values, added: Terms, actions: NDArray[np.in
 
 def _unpaid(outcomes: Outcomes) -> Outcomes:
     """The same table without rewards."""
-    return outcomes._replace(reward=np.zeros_like(outcomes.reward))
+    return outcomes._replace(reward=read_only(np.zeros_like(outcomes.reward)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.kernels import njit
+from reprl.kernels import njit, read_only
 from reprl.randomness import philox, unit
 
 _INVERSION_LIMIT = 10.0
@@ -23,7 +23,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 def cumulate(law: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return running sums of law within each row first[i] ≤ e < first[i + 1]."""
     out = np.empty_like(law)
-    _cumulate(law, first, out)
+    _cumulate(read_only(law), read_only(first), out)
     return out
 
 
@@ -46,7 +46,7 @@ def alias_table(law: NDArray[np.float64], first: NDArray[np.int64]) -> AliasTabl
     bits = np.maximum(1, np.ceil(np.log2(lengths)).astype(np.int64))
     start = np.concatenate([[0], np.cumsum(1 << bits)])
     bucket = np.empty(2 * start[-1], dtype=np.uint64)
-    _fill_buckets(cumulate(law, first), first, start, bits, bucket)
+    _fill_buckets(cumulate(law, first), read_only(first), start, bits, bucket)
     row = (start[:-1] * 64 + (64 - bits)).astype(np.uint64)
     return AliasTable(row, bucket)
 
@@ -200,7 +200,7 @@ def binomial(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, p: fl
         return n, position
     whole = 0
     while n > _PART:
-        part, position = _binomial_part(key, lane, position, _PART, p)
+        part, position = _binomial_part(key, lane, position, min(n, _PART), p)  # no literal: one signature for both
         whole += part
         n -= _PART
     part, position = _binomial_part(key, lane, position, n, p)

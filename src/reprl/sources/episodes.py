@@ -161,7 +161,7 @@ def walk(
     here = np.zeros(outcomes.n_states, dtype=np.int64)
     here[starts] = counts
     hits = np.zeros(outcomes.n_slots, dtype=np.int64)
-    _walk(outcomes, law, cumulate(law, outcomes.first), np.uint64(key), actions, here, hits)
+    _walk(outcomes, law.copy(), cumulate(law, outcomes.first), np.uint64(key), actions, here, hits)
     return hits
 
 
@@ -188,7 +188,7 @@ def _walk(
             multinomial(key, lane, here[s], law[low:high], cumulative[low:high], seen)
             for e in range(low, high):
                 there[outcomes.next_state[e]] += seen[e - low]
-        here[:] = there
+        here, there = there, here
 
 
 @njit(cache=True)

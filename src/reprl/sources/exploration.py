@@ -323,4 +323,4 @@ def _plan(dynamics: Dynamics, bonus: NDArray[np.float64], actions: NDArray[np.in
                     best, largest = a, total
             actions[h, s] = best
             here[s] = largest
-        value[:] = here
+        value, here = here, value
