@@ -18,7 +18,7 @@ from reprl.execution.terminal import open_card
 from reprl.learning.result import LearnResult
 from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.labels import Labels
-from reprl.mdp.policy import Policy
+from reprl.mdp.policy import Policy, TablePolicy
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import describe
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -256,11 +256,11 @@ def compare_policies(
     world = None if env is None else describe(env)
     names = labels or Labels()
     if world is not None:
-        fits = not isinstance(a, Policy) or a.table.shape == (world.horizon, world.n_states)
+        fits = not isinstance(a, TablePolicy) or a.table.shape == (world.horizon, world.n_states)
         names = world.labels if fits else Labels()
     shapes = different = values = None
     first: tuple[CellDifference, ...] = ()
-    if isinstance(a, Policy) and isinstance(b, Policy):  # tables: others have no cells to name
+    if isinstance(a, TablePolicy) and isinstance(b, TablePolicy):  # others have no cells to name
         shapes = ((a.horizon, a.n_states), (b.horizon, b.n_states))
         if shapes[0] == shapes[1]:
             where = np.argwhere(a.differs(b))
@@ -280,5 +280,5 @@ def compare_policies(
     )
 
 
-def _fits(policy: Policy, env: TabularMDP) -> bool:
+def _fits(policy: TablePolicy, env: TabularMDP) -> bool:
     return policy.table.shape == (env.horizon, env.n_states) and int(policy.table.max()) < env.n_actions
