@@ -120,12 +120,7 @@ def _draw(key: SharedKey, laws: NDArray[np.float64], coupling: CouplingSpec, fir
 
 
 def disagreement_bound(first: ArrayLike, second: ArrayLike, coupling: CouplingSpec = JOINT) -> float:
-    """Bound the probability that two runs with these two products of laws choose differently.
-
-    Args:
-        first: (n, k) laws of one run.
-        second: (n, k) laws of the other.
-        coupling: which rows are drawn together.
+    """Bound the probability that two runs with these two products of (n, k) laws choose differently.
 
     Guarantee:
         An upper bound. TV of a block is bounded by sqrt(1 − affinity²), at most Σ TV of its rows (coupling.md §3).
@@ -151,10 +146,10 @@ def _laws(probabilities: ArrayLike) -> NDArray[np.float64]:
     laws = check_array("probabilities", probabilities, 2)
     if 0 in laws.shape:
         raise InputError(f"probabilities must have at least one row and one column, got shape {laws.shape}")
-    whole, rounding = np.empty(laws.shape), rounding_of(probabilities)
-    if not _normalise(laws, rounding, whole):
+    normalised, rounding = np.empty(laws.shape), rounding_of(probabilities)
+    if not _normalise(laws, rounding, normalised):
         check_distribution("probabilities", laws, rounding)
-    return whole
+    return normalised
 
 
 @njit(cache=True, error_model="numpy")

@@ -85,13 +85,13 @@ def heavy_hitters(
         raise InputError(f"plan must be a HeavyHittersPlan or None, got {quote(plan)}")
     proven = plan_heavy_hitters(threshold=threshold, tolerance=tolerance, rho=rho, delta=delta)
     plan = plan or proven
-    names = _tally(draw, plan.candidates)
-    seen = _tally(draw, plan.frequencies)
+    names = _count(draw, plan.candidates)
+    seen = _count(draw, plan.frequencies)
     cut = threshold + tolerance * (float(key.derive("threshold").uniforms(1)[0]) - 0.5)
     return sorted((x for x, count in seen.items() if count >= cut * plan.frequencies and x in names), key=repr)
 
 
-def _tally(draw: Callable[[int], Iterable[Outcome]], n: int) -> Counter[Outcome]:
+def _count(draw: Callable[[int], Iterable[Outcome]], n: int) -> Counter[Outcome]:
     outcomes = draw(n)
     if not isinstance(outcomes, Iterable):
         raise InputError(f"draw({n}) must return {n} outcomes, got {quote(outcomes)}")

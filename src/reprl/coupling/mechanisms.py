@@ -33,11 +33,7 @@ class Selection(NamedTuple):
 
 
 def compact(scores: ArrayLike, *, epsilon: float) -> Selection:
-    """Weigh an arm by sin²((π/2)·(1 − gap/ε)), gap being its distance from the row's best; 0 from a gap of ε on.
-
-    Args:
-        scores: (n, k) empirical utilities.
-        epsilon: gap from which an arm is never picked.
+    """Weigh an arm by sin²((π/2)·(1 − gap/ε)), gap being its distance from the best score of its row; 0 from ε on.
 
     Guarantee:
         loss = ε with failure 0. If two runs' scores differ by at most η[s, a], then
@@ -94,14 +90,7 @@ def exponential(scores: ArrayLike, *, epsilon: float, delta: float, temperature:
 def custom_selection(
     mechanism: str | Mechanism, scores: NDArray[np.float64], *, epsilon: float, delta: float
 ) -> Selection:
-    """Call a custom mechanism and check what it returns.
-
-    Args:
-        mechanism: the function, which returns laws or a Selection.
-        scores: (n, k) empirical utilities.
-        epsilon: gap from which an arm should never be picked.
-        delta: failure probability that it may spend.
-    """
+    """Call a custom mechanism, which returns laws or a Selection, and check what it returns."""
     name = custom_name(mechanism)
     found = function_of("mechanism", mechanism)(scores.copy(), epsilon=epsilon, delta=delta)
     if not isinstance(found, Selection):

@@ -73,13 +73,7 @@ def round_vector(
 
 
 def rounding_bound(difference: ArrayLike, *, width: float, method: str = "joint", block: int = DEFAULT_BLOCK) -> float:
-    """Bound the probability that round_vector separates two inputs.
-
-    Args:
-        difference: (n,) bounds on |x⁽¹⁾ − x⁽²⁾|, coordinate by coordinate.
-        width: as in round_vector.
-        method: as in round_vector.
-        block: as in round_vector.
+    """Bound the probability that round_vector separates inputs whose coordinates differ by these (n,) bounds.
 
     Guarantee:
         An upper bound, docs/proofs/coupling.md §4; 1 when it says nothing.

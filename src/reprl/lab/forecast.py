@@ -100,15 +100,8 @@ def forecast(
 ) -> Forecast:
     """Say what ``learn`` would cost with these arguments, from a pilot of about so many seconds.
 
-    Args:
-        env: as for ``learn``.
-        horizon: as for ``learn``.
-        discount: as for ``learn``.
-        reward_range: as for ``learn``.
-        max_samples: as for ``learn``; it bounds the range.
-        workers: as for ``learn``.
-        seconds: what the pilot may take; 0 for none. It plays the environment, on samples of its own.
-        options: the fields of ``Settings``.
+    The environment and its options are those of ``learn``; max_samples bounds the range. The pilot plays the
+    environment on samples of its own, for `seconds` at most, 0 for no pilot.
 
     Guarantee:
         None: of runs like those stored, about eight of ten end within the range. A size that the settings fix is exact.
@@ -136,12 +129,9 @@ def forecast(
 
 
 def stored_range(settings: Settings, cells: int, beyond: float = 0.0) -> tuple[float, float, float]:
-    """Return what stored runs of the canonical learner needed, for so many cells and this ε.
+    """Return what stored runs of the canonical learner needed, for so many cells and the settings' access and ε.
 
-    Args:
-        settings: access and ε.
-        cells: H·S·A.
-        beyond: samples that were not enough: only stored runs that needed more count.
+    Only stored runs count that needed more than `beyond`, which were not enough.
     """
     unit = cells * (STORED_EPSILON / settings.epsilon) ** 2
     table = np.array(STORED[settings.access]) * unit
@@ -160,15 +150,15 @@ class _Pilot(NamedTuple):
     sure: bool
     """Whether the last of them was enough."""
     each: float
-    """Seconds of a sample, without a look at the data."""
+    """Seconds of a sample, without the analysis of the data."""
 
     def at(self, samples: float) -> float:
-        """Extrapolate: a round costs a look at the data, whose size does not grow with them, and its samples."""
+        """Extrapolate: a round costs an analysis, whose time does not grow with the data, and its samples."""
         if math.isinf(samples):
             return math.inf
-        looks = max(0.0, self.seconds[-1] - self.each * self.samples[-1])
+        analyses = max(0.0, self.seconds[-1] - self.each * self.samples[-1])
         rounds = [1.0 + math.log2(max(1.0, size / self.samples[0])) for size in (self.samples[-1], samples)]
-        return looks * rounds[1] / rounds[0] + self.each * samples
+        return analyses * rounds[1] / rounds[0] + self.each * samples
 
 
 def _pilot(
@@ -247,9 +237,8 @@ def _range(
 def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | None:
     """Return the samples that the settings themselves fix, if they do."""
     if settings.rule != "canonical" and settings.paper.full:
-        constants = settings.paper.constants_for(world.n_states, world.n_actions, world.horizon)
-        cells = world.n_states * world.n_actions if settings.access == "generative" else 1
-        return float(constants.total) * cells * world.horizon
+        sizes = world.n_states, world.n_actions, world.horizon
+        return settings.paper.task(*sizes).samples(settings.paper.constants_for(*sizes).total)
     if settings.rule == "canonical" or settings.access == "episodic" or not isinstance(world, TabularMDP):
         return None
     if settings.calls is None and settings.constants != "paper":

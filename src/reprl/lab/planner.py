@@ -69,13 +69,7 @@ class Plan:
 def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: float = 0.1, delta: float = 0.1) -> Plan:
     """Tabulate the samples that each algorithm needs (Theorems 4.13, 6.1, A.5; comparison of Section 1).
 
-    Args:
-        n_states: S.
-        n_actions: A.
-        horizon: H.
-        epsilon: accuracy in (0, H].
-        rho: allowed disagreement.
-        delta: allowed failure.
+    ε is an accuracy in (0, H], ρ the allowed disagreement, δ the allowed failure.
 
     Guarantee:
         Rows marked exact equal what reprl's learner draws from an environment with a fixed start; a boosted one that
@@ -131,21 +125,20 @@ def _exact(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> 
 
 def _boosted(asked: Task, runtime: str, source: str) -> list[PlanRow]:
     """The paper's own shape, from parallel samples and by episodes, as far as its sizes are numbers at all."""
-    name, cells, rows = f"reprl {asked.arms.method}, paper, boosted", asked.n_states * asked.n_actions, []
-    for access, theorem in (("generative", "Theorem 4.13"), ("episodic", source)):
-        parallel = access == "generative"
+    name, rows = f"reprl {asked.arms.method}, paper, boosted", []
+    for access, shown, theorem in (("generative", "parallel", "Theorem 4.13"), ("episodic", "episodic", source)):
+        task = asked._replace(access=access)
         try:
-            size = Constants.paper(asked._replace(access=access)).total
-            drawn = float(size) * asked.horizon * (cells if parallel else 1)
+            size = Constants.paper(task).total
+            drawn = task.samples(size)
         except (ReprlError, OverflowError, ZeroDivisionError):  # no tier to decide at this ε, or more than can be held
             continue
-        shown = "parallel" if parallel else "episodic"
-        rows.append(PlanRow(name, shown, drawn, parallel and size <= MOST, runtime, theorem))
+        rows.append(PlanRow(name, shown, drawn, task.parallel and size <= MOST, runtime, theorem))
     return rows
 
 
 def _rates(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> list[PlanRow]:
-    """The rates of PAPER-style tables, constants 1."""
+    """The rates as the papers state them, constants 1."""
     log = math.log(1.0 / delta) ** 4
     tail = (epsilon * rho) ** -2
     rows = [

@@ -8,6 +8,7 @@ and a union, and then boosts, is bounded in expectation here. Nothing is left op
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
@@ -71,14 +72,23 @@ def visits_left(n_states: int, n_actions: int, horizon: int, episodes: float, fa
 def episodes_for(n_states: int, n_actions: int, horizon: int, reach: float) -> tuple[int, float]:
     """Return the fewest episodes K, and ι, with λ(K) + ι·H ≤ reach: what is expected to be left under-explored."""
     failure = 0.01 * reach / horizon
+    episodes = _least(
+        lambda k: visits_left(n_states, n_actions, horizon, k, failure) <= 0.99 * reach, f"reach {reach:g}"
+    )
+    return episodes, failure
+
+
+def _least(enough: Callable[[float], bool], asked: object) -> int:
+    """Return the least number, by bisection, from which on `enough` holds."""
     low, high = 1.0, 2.0
-    while visits_left(n_states, n_actions, horizon, high, failure) > 0.99 * reach:
+    while not enough(high):
         low, high = high, 2.0 * high
+        if high > 1e300:
+            raise InputError(f"these settings need more episodes or runs than a float can hold: {asked}")
     while high - low > max(1.0, 1e-9 * high):
         middle = 0.5 * (low + high)
-        enough = visits_left(n_states, n_actions, horizon, middle, failure) <= 0.99 * reach
-        low, high = (low, middle) if enough else (middle, high)
-    return math.ceil(high), failure
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return math.ceil(high)
 
 
 def disagreement(problem: Problem, runs: float, gap: float, width: float) -> float:
@@ -101,13 +111,7 @@ def sharp_episodes(
 ) -> Sharp:
     """Return the fewest episodes, over tiers and over ways to share out ε and δ, at which a run is proven.
 
-    Args:
-        n_states: S.
-        n_actions: A.
-        horizon: H.
-        epsilon: accuracy in (0, H).
-        rho: disagreement.
-        delta: failure.
+    ε is an accuracy in (0, H), ρ the disagreement, δ the failure.
 
     Guarantee:
         A run with these sizes, joint coupling, records kept and vector rounding is ρ-replicable and ε-optimal with
@@ -166,12 +170,4 @@ def _fewest_runs(problem: Problem, tiers: int, gap: float, width: float, left: f
         error = problem.horizon * noise(problem, tiers, runs, failure, failure)
         return disagreement(problem, runs, gap, width) <= share and 4.0 * error <= left
 
-    low, high = 1.0, 2.0
-    while not enough(high):
-        low, high = high, 2.0 * high
-        if high > 1e300:
-            raise InputError(f"these settings need more runs than a float can hold: {problem}")
-    while high - low > max(1.0, 1e-9 * high):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return math.ceil(high)
+    return _least(enough, problem)

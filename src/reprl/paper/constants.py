@@ -61,6 +61,15 @@ class Task(NamedTuple):
     boosted: bool
     """Whether a learner of ρ = 0.01 is boosted (Lemma 4.1), or ρ is asked of the learner itself."""
 
+    @property
+    def parallel(self) -> bool:
+        """Whether samples come by parallel calls, which cover every cell, or by episodes."""
+        return self.access == "generative"
+
+    def samples(self, units: int) -> float:
+        """Return the samples of so many parallel calls, or episodes."""
+        return float(units) * self.horizon * (self.n_states * self.n_actions if self.parallel else 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
@@ -127,11 +136,10 @@ class Constants:
 
     @classmethod
     def _at(cls, scale: float, task: Task, least_tiers: int = LEAST_TIERS) -> Constants:
-        parallel = task.access == "generative"
-        base = BASE_RHO if parallel else BASE_DELTA  # the proofs of Theorems 4.13 and 6.1
+        base = BASE_RHO if task.parallel else BASE_DELTA  # the proofs of Theorems 4.13 and 6.1
         epsilon, delta = (task.epsilon / 2.0, base) if task.boosted else (task.epsilon, task.delta)
         part = cls(scale=scale, epsilon=epsilon, delta=delta)
-        part = _parallel(part, task) if parallel else _episodic(part, task, least_tiers)
+        part = _parallel(part, task) if task.parallel else _episodic(part, task, least_tiers)
         part = replace(part, by_tier=_shares(part, task.horizon))
         return _boosting(part, task) if task.boosted else part
 
