@@ -617,10 +617,10 @@ def test_a_search_of_many_slices_is_one_search() -> None:
         search, choice = make_search(50, 2), np.zeros(50, dtype=np.int64)
         penalty = np.log(laws.max(axis=1, keepdims=True)) - np.log(laws)
         begin(search, *key.words, np.uint64(child_address(np.uint64(0), 0)), 2)
-        while search.tally[0] > 0:
-            find_winner(*key.words, penalty, search, int(search.tally[1]) + 999, choice)
+        while search.progress[0] > 0:
+            find_winner(*key.words, penalty, search, int(search.progress[1]) + 999, choice)
         assert choice.tolist() == found.choice.tolist()
-        assert search.tally[1] == found.nodes
+        assert search.progress[1] == found.nodes
 
 
 def test_auto_picks_the_grade_by_the_sizes_alone() -> None:

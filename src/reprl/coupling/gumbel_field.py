@@ -68,7 +68,7 @@ class Search(NamedTuple):
     path: NDArray[np.int64]
     best: NDArray[np.float64]
     """(1,): score of the best leaf so far."""
-    tally: NDArray[np.int64]
+    progress: NDArray[np.int64]
     """(2,): height of the stack, 0 when no search is under way; nodes expanded."""
 
 
@@ -84,7 +84,7 @@ def make_search(n: int, k: int) -> Search:
         bound=np.empty(room),
         path=np.empty(n, dtype=np.int64),
         best=np.empty(1),
-        tally=np.zeros(2, dtype=np.int64),
+        progress=np.zeros(2, dtype=np.int64),
     )
 
 
@@ -98,8 +98,8 @@ def begin(search: Search, key: np.uint64, lane: np.uint64, root: np.uint64, k: i
     search.cost[0] = 0.0
     search.bound[0] = math.log(search.time[0])
     search.best[0] = math.inf
-    search.tally[0] = 1
-    search.tally[1] = 0
+    search.progress[0] = 1
+    search.progress[1] = 0
 
 
 @njit(cache=True, inline="always")
@@ -177,7 +177,7 @@ def find_winner(
     log_k = math.log(k)
     depth, choice, bound, path = search.depth, search.choice, search.bound, search.path
     best = search.best[0]
-    top, nodes = search.tally
+    top, nodes = search.progress
     while top > 0 and nodes < pause:
         top -= 1
         if bound[top] >= best:
@@ -192,8 +192,8 @@ def find_winner(
         nodes += 1
         top = _expand(key, lane, penalty, log_k, search, top, best)
     search.best[0] = best
-    search.tally[0] = top
-    search.tally[1] = nodes
+    search.progress[0] = top
+    search.progress[1] = nodes
 
 
 @njit(cache=True)
@@ -219,14 +219,14 @@ def find_winners(
             continue
         low = j * block
         high = min(low + block, n)
-        if search.tally[0] == 0:
+        if search.progress[0] == 0:
             begin(search, key, lane, child_address(np.uint64(0), first_block + j), penalty.shape[1])
-        before = search.tally[1]
+        before = search.progress[1]
         find_winner(key, lane, penalty[low:high], search, before + left, out[low:high])
-        if search.tally[0] > 0:
-            nodes[j] = -1 - search.tally[1]
+        if search.progress[0] > 0:
+            nodes[j] = -1 - search.progress[1]
             return
-        nodes[j] = search.tally[1]
-        left -= search.tally[1] - before
+        nodes[j] = search.progress[1]
+        left -= search.progress[1] - before
         if left <= 0:
             return

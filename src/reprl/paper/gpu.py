@@ -1,8 +1,8 @@
 """Algorithm 4 (QExplore) on a GPU: the kernels of `reprl.paper.q_agent`, one thread for each run.
 
 Nothing is written twice: `port` takes the code of a kernel and gives the names in it another meaning, so that products
-and sums are rounded one by one and tallies are added atomically. A thread does what a worker does on the CPU, word for
-word of the same lane, and tallies are whole numbers, so counts and choices are the same bits (tests/test_gpu.py,
+and sums are rounded one by one and counts are added atomically. A thread does what a worker does on the CPU, word for
+word of the same lane, and counts are whole numbers, so counts and choices are the same bits (tests/test_gpu.py,
 ``python -m benchmarks cuda``).
 
 The compiler, numba-cuda-mlir (extra ``cuda``), is loaded when the first batch needs it. docs/scale.md says why it, and
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from reprl.errors import DependencyError, InputError
 from reprl.mdp.counts import Counts
 from reprl.mdp.draws import draw_outcome
-from reprl.paper.q_agent import Schedule, explore_episodes, mark_short, refill, restart, tally, update
+from reprl.paper.q_agent import Schedule, add_count, explore_episodes, mark_short, refill, restart, update
 from reprl.paper.runs import Exploration, Orders
 from reprl.randomness import philox
 from reprl.sources.protocol import EpisodeArrays
@@ -150,7 +150,7 @@ def finish_run(i: int, world: EpisodeArrays, fleet: Fleet, work: Work) -> None:
         began = 0
         for a in range(width):
             began += fleet.visits[i, s * width + a]
-        tally(work.starts, s, began)
+        add_count(work.starts, s, began)
 
 
 def port_bodies(jit: Callable[[Any], Any], **names: Any) -> Bodies:
@@ -158,7 +158,7 @@ def port_bodies(jit: Callable[[Any], Any], **names: Any) -> Bodies:
 
     Args:
         jit: compiles a function that others call.
-        names: what `times`, `plus` and `tally` are there.
+        names: what `times`, `plus` and `add_count` are there.
     """
     names |= {"_MASK": _WORDS - 1, "_ALONE": False}
 
@@ -305,6 +305,6 @@ def find_gpu() -> Machine:
     rounded = {"times": cuda.libdevice.dmul_rn, "plus": cuda.libdevice.dadd_rn}
     width = _PER_CORE * device.MULTIPROCESSOR_COUNT
     name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
-    bodies = port_bodies(jit, **rounded, tally=jit(add))
+    bodies = port_bodies(jit, **rounded, add_count=jit(add))
     move = cuda.to_device, lambda there: there.copy_to_host(), cuda.device_array
     return Machine(name, width, bodies, launch, *move, lambda: int(cuda.current_context().get_memory_info().free))

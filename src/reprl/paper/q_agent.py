@@ -109,7 +109,7 @@ def plus(x: float, y: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def tally(table: NDArray[np.int64], at: Any, number: int) -> None:
+def add_count(table: NDArray[np.int64], at: Any, number: int) -> None:
     """Add a number to an entry of a table that runs share."""
     table[at] += number
 
@@ -188,7 +188,7 @@ def explore_episodes(
         run: lane of the data stream.
         position: words of the stream used so far, a multiple of the buffer's size unless the buffer holds the rest.
         episodes: how many to run.
-        hits: (n_slots,) tallies to add to.
+        hits: (n_slots,) counts to add to.
     """
     outcomes = world.outcomes
     _, _, choice, value, words = agent
@@ -217,7 +217,7 @@ def explore_episodes(
             e = draw_outcome(world.table, row, w)
             future = 0.0
             if phantom:
-                tally(hits, e + h * outcomes.slot_shift, 1)
+                add_count(hits, e + h * outcomes.slot_shift, 1)
                 if _ALONE:
                     update(agent, schedule, cell, action, width, future)
                     break
@@ -248,5 +248,5 @@ def mark_short(
                 fewest = min(fewest, visits[base + a])
             for i in range(quotas.size):
                 if fewest < quotas[i]:
-                    tally(short, (i, h, s), 1)
+                    add_count(short, (i, h, s), 1)
                     missed[h, s] += np.uint8(1)

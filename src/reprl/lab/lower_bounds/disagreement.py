@@ -25,7 +25,7 @@ def race_disagreement(
         first: (n, k) laws of one run.
         second: (n, k) laws of the other.
         stream: private randomness of the estimate.
-        coupling: how the rows are coupled.
+        coupling: which rows are drawn together.
         draws: points behind each sum, half of them from each law; rounded up to an even number.
 
     Guarantee:

@@ -41,10 +41,7 @@ def round_to_signs(algorithm: Algorithm) -> Algorithm:
 def infinity_calls(n: int, *, delta: float, inner_delta: float = 0.01) -> int:
     """Return T, the calls RepInftyEstimator makes: the least odd number of at least log(n/δ)/KL(½‖0.15 + δ₀).
 
-    Args:
-        n: number of coordinates to test.
-        delta: allowed failure.
-        inner_delta: failure δ₀ of the solver of sign-one-way marginals; 0.01 in the paper.
+    n coordinates are tested with failure δ; δ₀ (inner_delta) is that of the solver of signs, 0.01 in the paper.
 
     Guarantee:
         Some coordinate with |q_i| = 10ε is voted down with probability at most δ: docs/proofs/lower-bounds.md §5.
@@ -60,12 +57,8 @@ def infinity_tester(algorithm: Algorithm, n: int, *, delta: float) -> Algorithm:
     """RepInftyEstimate (Algorithm 7, Lemma B.3): ℓ∞-testing on a cube from sign-one-way marginals.
 
     Pads q with n coordinates of bias 10ε and n of −10ε, permutes all 3n by shared randomness, asks the solver, and
-    takes the majority of T answers, where ε is the solver's accuracy.
-
-    Args:
-        algorithm: a solver in dimension 3n that answers in {±1}; see round_to_signs.
-        n: number of coordinates to test.
-        delta: allowed failure.
+    takes the majority of T answers, where ε is the accuracy of the solver, which has dimension 3n and answers in {±1}
+    (see round_to_signs).
 
     Guarantee:
         T·ρ, accuracy 10ε on the cube [−10ε, 10ε]ⁿ, failure δ, T·m vectors, T = infinity_calls(n).
@@ -131,11 +124,7 @@ def signs_from_infinity(algorithm: Algorithm) -> Algorithm:
 
 
 def signs_from_means(algorithm: Algorithm, n: int) -> Algorithm:
-    """Solve sign-one-way marginals by ℓ1 mean estimation (Theorem B.8): the sign of the estimate.
-
-    Args:
-        algorithm: an estimator with ‖v − μ‖₁ ≤ ε.
-        n: number of coordinates.
+    """Solve sign-one-way marginals by ℓ1 mean estimation, ‖v − μ‖₁ ≤ ε (Theorem B.8): the sign of the estimate.
 
     Guarantee:
         Same ρ, δ and samples. The sum of the errors is at most 2ε, so the answer is accurate at every level above 2ε/n;

@@ -30,12 +30,8 @@ _CONSOLATION = 1.0 / 3.0
 class SimulatedParallel:
     """Parallel sampling of the hard MDP from vector samples, two per call (Theorem 1.4), as the model of any learner.
 
-    One vector pays a₊ in every (s, h), the other a₋; transitions and dummies need none.
-
-    Args:
-        source: Rad(p) with n = S·H.
-        n_states: S.
-        n_actions: A ≥ 2.
+    One vector of the source, Rad(p) with n = S·H, pays a₊ in every (s, h), the other a₋; transitions and dummies need
+    none.
 
     Guarantee:
         Counts of n calls have exactly the joint law that GenerativeModel(make_hard_mdp(p)) gives them, over the outcome
@@ -109,13 +105,9 @@ class SimulatedParallel:
 class SimulatedEpisodes:
     """Episodes of the hard MDP from vector samples (proof of Theorem 1.5): reset and step for an episodic learner.
 
-    The j-th visit to (s, h), whichever of a₊ and a₋ is played there, reads coordinate (s, h) of the j-th vector. (The
-    paper gives each (s, a, h) its own count; then a₊ and a₋ would share draws and the rewards would be dependent.)
-
-    Args:
-        source: Rad(p) with n = S·H.
-        n_states: S.
-        n_actions: A ≥ 2.
+    The source is Rad(p) with n = S·H. The j-th visit to (s, h), whichever of a₊ and a₋ is played there, reads
+    coordinate (s, h) of the j-th vector. (The paper gives each (s, a, h) its own count; then a₊ and a₋ would share
+    draws and the rewards would be dependent.)
 
     Guarantee:
         Observations have exactly the law of EpisodicModel(make_hard_mdp(p)), whatever the learner does. The vectors
