@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,6 @@ from numpy.typing import NDArray
 from reprl.auditing.evidence import Estimate, estimate, student
 from reprl.mdp.environment import cells_of
 from reprl.storage.fields import SHARE, whole, wholes
-
-if TYPE_CHECKING:
-    from reprl.auditing.record import AuditReport
-
 
 _EARNED = estimate(0.0, lambda at: float(at.environment.horizon))
 
@@ -88,27 +84,3 @@ class PolicyCounts:
             reached = self.visits > 0 if played else np.ones(self.visits.shape, dtype=np.bool_)
         common = max(self.runs.values()) / self.runs.total()
         return Policies(len(self.runs), len(self.firsts), common, reached, self.apart, played)
-
-
-def policy_lines(report: AuditReport) -> list[str]:
-    """How many policies there were, where they part, and what they earn in a black box."""
-    found = report.policies
-    if found is None:
-        return []
-    runs = report.pairs * report.runs_per_key
-    lines = []
-    if found.over_runs > 1:
-        lines.append(
-            f"{found.over_runs} distinct policies in {runs} runs, {found.over_seeds} over {report.pairs} shared seeds; "
-            f"the most common came {found.most_common:.0%} of the time"
-        )
-    if found.apart < report.disagreements:
-        lines.append(f"{found.apart} of the {report.disagreements} pairs differ in a cell that is ever reached")
-    played = found.monte_carlo
-    if played is not None:
-        value, gap = played.value, played.gap
-        lines.append(
-            f"value {value.mean:.3g} [{value.low:.3g}, {value.high:.3g}], values of a pair differ by {gap.mean:.3g} "
-            f"[{gap.low:.3g}, {gap.high:.3g}], by {played.episodes} episodes a policy (Student's intervals)"
-        )
-    return lines
