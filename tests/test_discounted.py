@@ -159,8 +159,10 @@ def test_policies_of_both_forms_keep_apart_and_come_back(tmp_path: Path) -> None
     assert stationary.actions.shape == (3,)
     assert stationary.table.shape == (1, 3)
     assert stationary.act(2) == stationary.act(2, 10**6) == 2
-    with pytest.raises(ReprlError, match="step must be"):
-        one_step.act(2)
+    assert one_step.act(2) == 2, "it has no other step"
+    for policy, step in ((one_step, 1), (Policy([[1, 0, 2], [0, 0, 2]]), None)):
+        with pytest.raises(ReprlError, match="step must be"):
+            policy.act(2, step)
     document = json.loads(stationary.to_json())
     assert (document["version"], "horizon" in document) == (3, False)
     assert json.loads(one_step.to_json())["version"] == 1
