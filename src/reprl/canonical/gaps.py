@@ -127,7 +127,7 @@ def _passed(
     law: NDArray[np.float64],
     h: int,
     s: int,
-    best: int,
+    best: int | np.int64,
     other: int,
     deviation: NDArray[np.float64],
     scratch: NDArray[np.float64],
