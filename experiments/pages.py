@@ -150,7 +150,7 @@ def sequential(hit: bool) -> int:
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/tutorial.md": {
         "page-takes-samples": lambda: [shown(r"samples +([\d,]+) in [\d,]+ episodes, … s +\1 in")],
-        "both-runs-below": lambda: [f"{float(shown(r'best ([0-9.]+)')) - float(shown(r'value +([0-9.]+)')):.4f}"],
+        "both-runs-below": lambda: [shown(r"so ([0-9.]+) is lost")],
         "does-keep-exit": lambda: [f"{default(reprl.audit, 'level')}"],
         "learner-differs-pairs": lambda: [
             percent(code("reprl.auditing.evidence.exact_interval")(0, 10)[1] // 0.1 / 10)
@@ -219,7 +219,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "arrows-beyond-steps": lambda: [str(code("reprl.report.maps._STRIP"))],
         "map-draws-field": lambda: [
             str(code("reprl.report.maps._LABELLED")),
-            f"{code('reprl.report.listing._MOST'):,}",
+            f"{code('reprl.report.maps._LISTED'):,}",
         ],
         "page-draws-evenly": lambda: [
             f"{code('reprl.report.maps.MAX_CELLS'):,}",

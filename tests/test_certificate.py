@@ -440,7 +440,7 @@ def test_samples_that_count_at_several_steps_are_judged_by_cells():
 def test_a_rule_with_steady_candidates_is_refused():
     """A proof that ignored them was false for 11 of 40 worlds of this kind."""
     rule = make_rule(reprl.SharedKey(11).derive("rule"), (2, 3, 2), epsilon=0.3, stationary=True)
-    with pytest.raises(ReprlError, match="rule must be one for steps apart, got one with 24 steady candidates"):
+    with pytest.raises(ReprlError, match="rule must be one for steps apart, got one with 24 stationary candidates"):
         judge(rule, sample_of(random_world(1), 100), 0.05)
 
 

@@ -173,10 +173,11 @@ def test_a_policy_of_a_discounted_mdp_must_not_depend_on_the_step() -> None:
 def test_a_discounted_black_box_is_audited() -> None:
     box = reprl.GymnasiumModel("Blackjack-v1", 6, reward_range=(-1, 1)).discounted(0.9)
     for answer in (np.zeros(box.n_states, dtype=int), np.zeros(box.n_states - 1, dtype=int), lambda seen: 0):
-        report = reprl.audit(box, Table(answer, "episodic"), pairs=2)
+        report = reprl.audit(box, Table(answer, "episodic"), pairs=2, evaluation=20)
         assert report.disagreement == 0.0
         assert report.by_cell.shape == (1, box.n_states)
-    report = reprl.audit(box, "reprl", pairs=2, epsilon=9.0, rho=0.3, delta=0.3, stationary=True, max_samples=3000)
+    asked = {"epsilon": 9.0, "rho": 0.3, "delta": 0.3, "stationary": True, "max_samples": 3000}
+    report = reprl.audit(box, "reprl", pairs=2, evaluation=20, **asked)
     assert report.by_cell.shape == (1, box.n_states)
 
 

