@@ -166,9 +166,9 @@ def _learn_from(
         done = find_finished(folder.out, recipe, data_seed, certify=certify)
         if done is not None:
             return _already(done, folder.out)
-    with open_out(counts) as keep, cluster(dask):
+    with open_out(counts) as save, cluster(dask):
         result, unsaved = run_recipe(recipe, world, folder, work, data_seed=data_seed, certify=certify)
-        unsaved = unsaved or keep(result.counts.sealed())
+        unsaved = unsaved or save(result.counts.sealed())
     out = None if unsaved else folder.out
     keep = f"the data seed {result.data_seed}: a second team draws its own"
     return _answer(result, idle_cells(result, world), out, unsaved, keep, f"reprl replicate {out}/recipe.json{again}")
