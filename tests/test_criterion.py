@@ -176,8 +176,9 @@ def test_a_discounted_black_box_is_audited() -> None:
         report = reprl.audit(box, Table(answer, "episodic"), pairs=2, evaluation=20)
         assert report.disagreement == 0.0
         assert report.by_cell.shape == (1, box.n_states)
-    asked = {"epsilon": 9.0, "rho": 0.3, "delta": 0.3, "stationary": True, "max_samples": 3000}
-    report = reprl.audit(box, "reprl", pairs=2, evaluation=20, **asked)
+    report = reprl.audit(
+        box, "reprl", pairs=2, evaluation=20, epsilon=9.0, rho=0.3, delta=0.3, stationary=True, max_samples=3000
+    )
     assert report.by_cell.shape == (1, box.n_states)
 
 
