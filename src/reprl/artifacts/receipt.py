@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -27,16 +25,14 @@ from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
 from reprl.storage import fields as f
-from reprl.storage.documents import digest, load, naming, pretty
+from reprl.storage.documents import JsonDocument, digest, naming, pretty
 from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields
-from reprl.storage.files import write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _PLAIN, _CERTIFIED = 2, 3
 """Versions: a receipt with a certificate, and all others, which are as they were before there were any."""
-_MAX_BYTES = 1 << 28
 
 
 def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
@@ -112,8 +108,10 @@ _TIMINGS = Kind(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Receipt:
+class Receipt(JsonDocument):
     """The record of one run."""
+
+    _limit = 1 << 28
 
     recipe: Annotated[str, f.SHA256]
     """Digest of the recipe."""
@@ -235,15 +233,6 @@ class Receipt:
         if stated != receipt.digest:
             raise DocumentError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
         return receipt
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the receipt to path, all or nothing."""
-        return write_atomic(path, self.to_json().encode())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Receipt:
-        """Read a receipt that ``save`` wrote."""
-        return load(path, cls.from_json, _MAX_BYTES)
 
 
 def _visits(counts: Counts) -> NDArray[Any]:

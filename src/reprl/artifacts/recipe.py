@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from reprl.artifacts.choices import Candidate, Chosen
@@ -31,14 +30,12 @@ from reprl.sources.environment import Environment, describe, make
 from reprl.sources.gymnasium.model import would_import
 from reprl.sources.logs.spec import ID, LogSpec
 from reprl.storage import fields as f
-from reprl.storage.documents import digest, load, naming, plain, pretty
+from reprl.storage.documents import JsonDocument, digest, naming, plain, pretty
 from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields
-from reprl.storage.files import write_atomic
 
 if TYPE_CHECKING:
     from reprl.sources.gymnasium.model import GymnasiumModel
 
-_MAX_BYTES = 1 << 22
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
 _LATER: dict[str, Any] = {"stationary": False, "scale": DEFAULT_SCALE, "shape": "auto"}
@@ -129,7 +126,7 @@ black box, and rescaled rewards where dynamics are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(JsonDocument):
     """A run without its data: publish it with the policy, and anyone can check that the policy replicates.
 
     Guarantee:
@@ -137,6 +134,7 @@ class Recipe:
         environment, settings, shared seed and streams.
     """
 
+    _limit = 1 << 22
     environment: Annotated[Environment, environment_kind(_ENVIRONMENT)]
     """What is learned, with a digest of its dynamics or spaces."""
     settings: Annotated[Settings, Kind(_read_settings, _write_settings)]
@@ -207,15 +205,6 @@ class Recipe:
     def from_json(cls, text: str | bytes) -> Recipe:
         """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
         return cast(Recipe, _DOCUMENT.make(text))
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the recipe to path, all or nothing."""
-        return write_atomic(path, self.to_json().encode())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Recipe:
-        """Read a recipe that ``save`` wrote."""
-        return load(path, cls.from_json, _MAX_BYTES)
 
     def make(
         self, env: TabularMDP | GymnasiumModel | None = None, *, allow: Sequence[str] = ()

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from reprl.auditing.evidence import VERDICTS, Estimate, estimate
-from reprl.execution.terminal import Visible, open_card, open_rich, visible
-from reprl.storage.documents import dump, load
+from reprl.execution.terminal import Shown, visible
+from reprl.storage.documents import JsonDocument, dump
 from reprl.storage.fields import SEED, SHARE, TEXT, Document, choice, constant, many, real, row, whole, with_fields
-from reprl.storage.files import write_atomic
 from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
 FORMAT = "reprl-agents"
 GRADE = "approximate replicability"
@@ -56,7 +52,7 @@ class Disagreement(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentReport:
+class AgentReport(JsonDocument, Shown):
     """What pairs of trainings showed: a grade of its own, *approximate* replicability (arXiv:2510.20200)."""
 
     environment: str
@@ -120,15 +116,6 @@ class AgentReport:
         """Return the document as text."""
         return dump(self.to_dict(), indent=1)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report as JSON, whole or not at all."""
-        return write_atomic(path, self.to_json().encode())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> AgentReport:
-        """Read a report that ``save`` wrote."""
-        return load(path, cls.from_json)
-
     @classmethod
     def from_json(cls, text: str | bytes) -> AgentReport:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
@@ -138,20 +125,6 @@ class AgentReport:
         """The verdict on one line."""
         count = f"{self.disagreements} of {len(self.pairs)} pairs more than {self.gamma:g} apart"
         return f"AgentReport({visible(self.learner)} on {visible(self.environment)}: {count}, {self.verdict}; {GRADE})"
-
-    def _repr_html_(self) -> str:
-        """Show verdict, distances and the states that part agents in a notebook."""
-        return open_card(self)
-
-    def __rich__(self) -> Visible:
-        """Show verdict, distances and the states that part agents."""
-        return open_rich(self)
-
-    def show(self, console: Console | None = None) -> None:
-        """Print the report on a terminal."""
-        from rich.console import Console
-
-        (console or Console()).print(self)
 
 
 _GRADE = constant(GRADE, f"one of {GRADE}")

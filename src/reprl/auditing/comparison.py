@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from reprl.auditing.evidence import estimate
 from reprl.auditing.search import Crossing, Tried
 from reprl.errors import DocumentError, quote
-from reprl.execution.terminal import Visible, open_card, open_rich, visible
+from reprl.execution.terminal import Shown, visible
 from reprl.mdp.environment import ENVIRONMENT
 from reprl.sources.environment import Environment
 from reprl.storage import fields as f
-from reprl.storage.documents import dump, load
+from reprl.storage.documents import JsonDocument, dump
 from reprl.storage.fields import Document, Kind, declared, read_fields, write_fields
-from reprl.storage.files import write_atomic
 from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +123,7 @@ def _make_points(fields: Mapping[str, Any], where: str) -> tuple[Tried, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(JsonDocument, Shown):
     """What each learner pays for (ε, ρ) on one environment."""
 
     environment: Annotated[Environment, ENVIRONMENT]
@@ -171,10 +167,6 @@ class Comparison:
         target = f"disagreement ≤ {self.rho:g}" + ("" if self.black_box else f", loss ≤ {self.epsilon:g}")
         return f"Comparison({visible(self.environment.title)}: {reached} of {len(self.rows)} learners reach {target})"
 
-    def _repr_html_(self) -> str:
-        """Show what each learner paid in a notebook."""
-        return open_card(self)
-
     def to_json(self) -> str:
         """Return the document as text."""
         return dump(self.to_dict(), indent=1)
@@ -183,25 +175,6 @@ class Comparison:
     def from_json(cls, text: str | bytes) -> Comparison:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
         return cast(Comparison, _DOCUMENT.make(text))
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the comparison as JSON, whole or not at all."""
-        return write_atomic(path, self.to_json().encode())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Comparison:
-        """Read a comparison that ``save`` wrote."""
-        return load(path, cls.from_json)
-
-    def __rich__(self) -> Visible:
-        """Show a table for the terminal, the cheapest learner of each access first."""
-        return open_rich(self)
-
-    def show(self, console: Console | None = None) -> None:
-        """Print the comparison on a terminal."""
-        from rich.console import Console
-
-        (console or Console()).print(self)
 
 
 _DOCUMENT = Document("comparison", "reprl-comparison", (2, 1), Comparison, declared(Comparison))

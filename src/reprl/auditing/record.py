@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import numpy as np
@@ -15,19 +13,17 @@ from numpy.typing import NDArray
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
-from reprl.execution.terminal import Visible, open_card, open_rich, visible
+from reprl.execution.terminal import Shown, visible
 from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import ENVIRONMENT, cells_of
 from reprl.sources.environment import Environment
 from reprl.storage import fields as f
-from reprl.storage.documents import dump, load
+from reprl.storage.documents import JsonDocument
 from reprl.storage.fields import Document, with_fields
-from reprl.storage.files import write_atomic
 from reprl.storage.frames import cell_columns, frame
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
 _STATE = f.whole(0, lambda at: at.environment.n_states - 1)
 _CHOSEN = f.row("an action and its share", f.whole(0, lambda at: at.environment.n_actions - 1), f.SHARE)
@@ -58,7 +54,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AuditReport:
+class AuditReport(JsonDocument, Shown):
     """What pairs of runs showed about a learner. An audit can reject ρ; it can never verify it."""
 
     environment: Annotated[Environment, ENVIRONMENT]
@@ -128,37 +124,10 @@ class AuditReport:
             columns["weighted"] = self.by_cell_weighted.ravel()
         return frame(columns)
 
-    def _repr_html_(self) -> str:
-        """Show verdict, interval and the cells that matter most in a notebook."""
-        return open_card(self)
-
-    def to_json(self) -> str:
-        """Return the document as text, the same bytes for the same audit."""
-        return dump(self.to_dict())
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report to path as JSON, all or nothing."""
-        return write_atomic(path, self.to_json().encode())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> AuditReport:
-        """Read a report that ``save`` wrote."""
-        return load(path, cls.from_json)
-
     @classmethod
     def from_json(cls, text: str | bytes) -> AuditReport:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
         return cast(AuditReport, _DOCUMENT.make(text))
-
-    def __rich__(self) -> Visible:
-        """Show verdict, cells and first divergences."""
-        return open_rich(self)
-
-    def show(self, console: Console | None = None) -> None:
-        """Print the report on a terminal."""
-        from rich.console import Console
-
-        (console or Console()).print(self)
 
     def __repr__(self) -> str:
         """The verdict on one line."""

@@ -116,3 +116,21 @@ def open_card(record: object) -> str:
 def open_rich(record: object) -> Visible:
     """Return what a terminal shows of a record; opened like a card."""
     return Visible(import_module("reprl.report.terminal").render(record))
+
+
+class Shown:
+    """A record that notebooks and terminals show by its summary."""
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        return open_card(self)
+
+    def __rich__(self) -> Visible:
+        """Show it on a terminal."""
+        return open_rich(self)
+
+    def show(self, console: Console | None = None) -> None:
+        """Print it on a terminal."""
+        from rich.console import Console
+
+        (console or Console()).print(self)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +12,8 @@ from reprl.errors import DocumentError, InputError, check_array, check_int, quot
 from reprl.execution.terminal import open_card
 from reprl.mdp.criterion import Sized, criterion_of
 from reprl.mdp.interface import Interface
-from reprl.storage.documents import dump, load
+from reprl.storage.documents import JsonDocument
 from reprl.storage.fields import ANYTHING, Document, many
-from reprl.storage.files import write_atomic
 from reprl.storage.frames import cell_columns, frame
 
 if TYPE_CHECKING:
@@ -28,7 +25,7 @@ has no horizon and may know them."""
 _MAX_ACTION = 2**31 - 1
 
 
-class Policy:
+class Policy(JsonDocument):
     """What decides: the interface of every kind of policy. ``Policy(actions)`` makes the first kind, a TablePolicy.
 
     A kind has ``act``, ``fingerprint``, ``to_dict`` and ``disagreement``; what is batched, compared, hashed and saved
@@ -48,10 +45,6 @@ class Policy:
     @property
     def fingerprint(self) -> str:
         """SHA-256, in 64 hexadecimal digits, of what the policy does."""
-        raise NotImplementedError
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document of this policy."""
         raise NotImplementedError
 
     def disagreement(self, other: Policy, weights: ArrayLike | None = None) -> float:
@@ -164,19 +157,6 @@ class Policy:
     def _repr_html_(self) -> str:
         """Show a map and the fingerprint in a notebook."""
         return open_card(self)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return dump(self.to_dict())
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the policy to path as JSON, all or nothing."""
-        return write_atomic(path, self.to_json().encode())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Policy:
-        """Read a policy that ``save`` wrote."""
-        return load(path, cls.from_json)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Policy:

@@ -6,26 +6,21 @@ import hashlib
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from reprl.errors import DocumentError, ReprlError, quote
-from reprl.storage.files import read_bounded
+from reprl.storage.files import read_bounded, write_atomic
 
 MAX_TEXT = 1000
 MAX_BYTES = 1 << 27
 """The largest document that is read from a file, where its kind sets no smaller limit."""
-MAX_WHOLE = 2**100
-"""The largest whole number that a document may hold where nothing else limits it: more than any run can count."""
-_LARGEST = 1e300
-"""The largest magnitude of a number that is not whole."""
 _MAX_MEMORY = 1 << 30
 """What the values of a document may take in memory, by a bound from its brackets and commas alone."""
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 T = TypeVar("T")
 
 
@@ -75,6 +70,35 @@ def plain(value: Any, *, strict: bool = False) -> Any:
     if strict:
         raise TypeError(f"got {quote(value)}")
     return quote(value)
+
+
+class JsonDocument:
+    """What is kept as one JSON document: ``save`` and ``load`` follow from ``to_dict`` and ``from_json``."""
+
+    __slots__ = ()
+    _limit = 0  # bytes of a file that is read; 0 for MAX_BYTES
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """Return the document as text, the same bytes for the same content."""
+        return dump(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what ``to_json`` wrote; anything else is a ReprlError."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the document to path, whole or not at all."""
+        return write_atomic(path, self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a document that ``save`` wrote."""
+        return load(path, cls.from_json, cls._limit or None)
 
 
 def load(path: str | os.PathLike[str], read: Callable[[bytes], T], limit: int | None = None) -> T:
