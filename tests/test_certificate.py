@@ -273,6 +273,15 @@ def test_runs_of_one_seed_agree_whatever_their_source_and_size(certified, access
     assert other.certificate.source == {"generative": "calls", "episodic": "rounds"}[access]
 
 
+def test_a_certified_run_that_follows_a_recipe_says_so(certified):
+    candidate = (certified.choice.kind, certified.choice.candidate)
+    asked = {"access": "generative", "shared_seed": 3, "data_seed": 9, "certify": True}
+    other = reprl.learn(easy_world(), **asked, candidate=candidate)
+    assert other.guarantee.status == "certified"
+    follows = "; it follows the recipe's candidate, while ρ speaks of choosing afresh"
+    assert other.guarantee.source == certified.guarantee.source + follows
+
+
 def test_a_run_by_an_adaptive_explorer_is_certified_cell_by_cell():
     result = reprl.learn(easy_world(), shared_seed=3, data_seed=2, stationary=False)
     assert result.guarantee.status == "rehearsed"

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from functools import partial
 from itertools import pairwise
@@ -312,6 +314,27 @@ def test_ctrl_c_stops_everybody(workers: int) -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_a_pool_that_is_stopped_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that frees a semaphore while Python exits makes loky's resource tracker warn of a leak."""
+    from joblib.externals.loky.backend.queues import Queue
+
+    feed = Queue._feed
+
+    def linger(*given: Any) -> None:
+        feed(*given)
+        time.sleep(0.5)
+
+    monkeypatch.setattr(Queue, "_feed", staticmethod(linger))
+
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    model, before = GymnasiumModel("FrozenLake-v1", 4, data_seed=1), set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt), WorkerPool(model, 2) as pool:
+        play(model, np.zeros((4, 17), dtype=np.int64), 2**40, pool=pool, progress=stop)
+    assert set(threading.enumerate()) <= before
 
 
 # Bytes.

@@ -131,8 +131,7 @@ class Rehearsed:
             hint = now.source.hint(now.known) if now.last else ""
             guarantee = self.asked.promise("none", f"{now.source.ran_out}: {missing}{hint and '; '}{hint}")
         else:
-            follows = "; it follows the recipe's candidate, while ρ speaks of choosing afresh" if rule.followed else ""
-            guarantee = self.asked.promise("rehearsed", f"{rehearsal}{rule.reader.scope}{follows}")
+            guarantee = self.asked.promise("rehearsed", f"{rehearsal}{rule.reader.scope}{_follows(rule)}")
             guarantee = replace(guarantee, epsilon=self.asked.epsilon + doubts.slack)
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
 
@@ -196,7 +195,8 @@ class Certified:
                 delta=certificate.delta,
                 epsilon=certificate.loss,
                 status="certified",
-                source="docs/proofs/certificate.md, for any two certified runs of this shared seed",
+                source="docs/proofs/certificate.md, for any two certified runs of this shared seed"
+                + _follows(now.rule),
             )
             found = _proven(now.rule, now.found, certificate, policy)
             return Judgement(True, found, guarantee, certificate=certificate)
@@ -221,6 +221,11 @@ def certificate_data_from(given: CertificateSource | None) -> CertificateData | 
     if given.kind == "calls":
         return certificate_data_of(given.data, given.kind, fixed_start=given.fixed_start)
     return CertificateData(*given)
+
+
+def _follows(rule: Chooser) -> str:
+    """Say what ρ speaks of, of a run that has followed a published candidate; empty for any other."""
+    return "; it follows the recipe's candidate, while ρ speaks of choosing afresh" if rule.followed else ""
 
 
 def contradicted(asked: Asked, claim: str, drift: str) -> Guarantee:

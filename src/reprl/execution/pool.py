@@ -223,7 +223,12 @@ class _Processes:
         ended, others = wait(self._running, 0.0 if kill else _GRACE)
         told = {number: answer for number, answer in self._read() if number in self._running.values()}
         told |= {self._running[one]: one.result() for one in ended if one.exception() is None}
+        # Loky leaves behind the thread that feeds its queue, which may free a semaphore while this process exits, too
+        # late to tell loky's resource tracker; that would warn of a leak.
+        feeder = getattr(getattr(self._executor, "_call_queue", None), "_thread", None)
         self._executor.shutdown(wait=True, kill_workers=kill or self._stuck or bool(others))
+        if feeder is not None:
+            feeder.join(_GRACE)
         for end in (self._inbox, *self._theirs):
             end.close()
         return told
