@@ -13,7 +13,7 @@ import pytest
 import reprl
 from reprl import ReprlError
 from reprl.cli.app import main
-from reprl.learning.accuracy import rescale_epsilon
+from reprl.learning.accuracy import EpsilonUnits, rescale_epsilon
 from tests.clinic_log import HORIZON, make_log
 from tests.shop import Shop
 
@@ -39,7 +39,7 @@ def test_a_share_of_the_spread_is_one_of_best_minus_worst(seed):
 def test_units_change_what_is_given_and_nothing_else(tmp_path):
     taxi = reprl.make("gym:Taxi-v4", horizon=2)  # rewards from -10 to 20
     assert isinstance(taxi, reprl.TabularMDP)
-    given = {"original": 9.0, "spread": 0.3 / naive_extremes(taxi), "rescaled": 0.3}
+    given: dict[EpsilonUnits, float] = {"original": 9.0, "spread": 0.3 / naive_extremes(taxi), "rescaled": 0.3}
     runs = {
         units: reprl.learn(taxi, epsilon=epsilon, epsilon_units=units, access="generative", max_samples=50_000, **SEEDS)
         for units, epsilon in given.items()

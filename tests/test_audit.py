@@ -428,9 +428,9 @@ def test_the_page_names_cells_by_their_labels():
 
 
 def test_progress_tells_every_pair():
-    told: list[tuple[int, int]] = []
-    reprl.audit(SMALL, scatter, 3, seed=1, progress=lambda done, total: told.append((done, total)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    told: list[tuple[str, int, int]] = []
+    reprl.audit(SMALL, scatter, 3, seed=1, progress=lambda *news: told.append(news))
+    assert told == [("audit", 1, 3), ("audit", 2, 3), ("audit", 3, 3)]
 
 
 def test_curve_falls_as_data_grow():
@@ -459,7 +459,7 @@ def test_curve_falls_as_data_grow():
         ({"workers": 0}, "workers must be"),
         ({"seed": -1}, "seed must be"),
         ({"sequential": 1}, "sequential must be True or False, got 1"),
-        ({"progress": "yes"}, "progress must be True or False, got 'yes'"),
+        ({"progress": "yes"}, "progress must be True or False, or a function of (phase, done, total), got 'yes'"),
         ({"alternative": 0.3}, "alternative must be left out unless sequential=True"),
         ({"access": "offline"}, "access must be one of episodic, generative; got 'offline'"),
         ({"horizon": 4}, "horizon must be left out"),

@@ -60,7 +60,7 @@ def test_compare_refuses_workers_on_the_command_line(workers: str, capsys: pytes
         ({"epsilon": "a"}, "epsilon must lie in (0, inf), got 'a'"),
         ({"rho": None}, "rho must lie in (0, 1), got None"),
         ({"limit": "x"}, "limit must be a whole number"),
-        ({"progress": 5}, "progress must be None or callable"),
+        ({"progress": 5}, "progress must be True or False, or a function"),
     ],
 )
 def test_compare_refuses_other_types(options: dict[str, Any], message: str) -> None:

@@ -17,6 +17,7 @@ from reprl.randomness import DataStream, SharedKey
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel
+from reprl.sources.protocol import Access
 from reprl.sources.source import FIRST, LIMITS
 from tests import adversaries
 from tests.adversaries import Adversary
@@ -50,7 +51,7 @@ def random_world(seed: int = 2, *, n_states: int = 10, n_actions: int = 3, horiz
     return mdp
 
 
-def open_model(mdp: reprl.TabularMDP, access: str, data: int) -> GenerativeModel | EpisodicModel:
+def open_model(mdp: reprl.TabularMDP, access: Access, data: int) -> GenerativeModel | EpisodicModel:
     return GenerativeModel(mdp, data) if access == "generative" else EpisodicModel(mdp, data)
 
 
@@ -83,7 +84,7 @@ def test_a_run_is_a_function_of_its_two_seeds() -> None:
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_the_data_move_no_shared_draw(access: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_move_no_shared_draw(access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fixed addresses are read once and first; all others are those of a policy or a width."""
     read: list[tuple[str | int, ...]] = []
     words = SharedKey.words.fget  # type: ignore[attr-defined]
@@ -172,7 +173,7 @@ def test_options_of_the_sampled_rule_are_refused(name: str) -> None:
         "calls": 10,
         "runs": 10,
     }
-    access = "generative" if name == "calls" else "episodic"
+    access: Access = "generative" if name == "calls" else "episodic"
     with pytest.raises(ReprlError, match=f"{name} must be left out unless rule='sampled'"):
         Settings(access=access, **{name: values[name]})
     fitting = {"scale": {"constants": "scaled"}, "shape": {"constants": "paper"}}.get(name, {})
@@ -215,7 +216,7 @@ def test_nothing_is_promised_without_a_figure_on_show() -> None:
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_too_few_samples_promise_nothing_and_name_what_is_undecided(access: str) -> None:
+def test_too_few_samples_promise_nothing_and_name_what_is_undecided(access: Access) -> None:
     mdp = random_world()
     limit = 120 * FIRST * 4
     result = run(mdp, access=access, max_samples=limit)
@@ -271,7 +272,7 @@ def test_a_run_fears_outcomes_that_it_has_not_seen() -> None:
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_a_limit_is_kept_and_one_below_a_unit_refused(access: str) -> None:
+def test_a_limit_is_kept_and_one_below_a_unit_refused(access: Access) -> None:
     mdp = random_world(n_states=3, n_actions=2, horizon=2)
     unit = 6 if access == "generative" else 2
     assert run(mdp, access=access, max_samples=unit).samples == unit
@@ -283,7 +284,7 @@ def test_a_limit_is_kept_and_one_below_a_unit_refused(access: str) -> None:
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_a_size_set_by_hand_is_spent_and_promises_nothing(access: str) -> None:
+def test_a_size_set_by_hand_is_spent_and_promises_nothing(access: Access) -> None:
     mdp = world("gridworld")
     spend = 16 * 4 * 6 * 100
     model = open_model(mdp, access, 3)
@@ -298,7 +299,7 @@ def test_a_size_set_by_hand_is_spent_and_promises_nothing(access: str) -> None:
     ("shape", "epsilon"), [((1, 3, 2), 0.3), ((3, 1, 2), 0.3), ((3, 3, 1), 0.3), ((1, 1, 1), 0.3), ((2, 3, 2), 2.0)]
 )
 @pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_the_smallest_worlds(shape: tuple[int, int, int], epsilon: float, access: str) -> None:
+def test_the_smallest_worlds(shape: tuple[int, int, int], epsilon: float, access: Access) -> None:
     """H = 1, S = 1, A = 1, all of them, and an accuracy that every policy has."""
     horizon, n_states, n_actions = shape
     mdp = random_world(n_states=n_states, n_actions=n_actions, horizon=horizon)
@@ -357,7 +358,7 @@ class Hard(NamedTuple):
     """A world that broke calibrated sizes, and how many pairs are run on it."""
 
     adversary: Adversary
-    access: str = "generative"
+    access: Access = "generative"
     pairs: int = 8
 
 
@@ -387,7 +388,7 @@ class Pair(NamedTuple):
     statuses: tuple[str, str]
 
 
-def run_pair(mdp: reprl.TabularMDP, epsilon: float, access: str, number: int, spend: int | None) -> Pair:
+def run_pair(mdp: reprl.TabularMDP, epsilon: float, access: Access, number: int, spend: int | None) -> Pair:
     settings = Settings(access=access, epsilon=epsilon, rho=RHO, delta=DELTA, stationary=False)  # the harder case
     best = float(mdp.initial @ mdp.solve().values[0])
     runs = [

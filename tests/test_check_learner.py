@@ -180,7 +180,7 @@ def test_access_is_the_learner_s_own_or_what_is_asked_for() -> None:
     with pytest.raises(reprl.ReprlError, match=r"^access must be 'generative' for greedy, got 'episodic'$"):
         reprl.check_learner(greedy, access="episodic")
     with pytest.raises(reprl.ReprlError, match=r"^access must be one of"):
-        reprl.check_learner(greedy, access="psychic")
+        reprl.check_learner(greedy, access="psychic")  # type: ignore[arg-type]
     with pytest.raises(reprl.ReprlError, match=r"^access must be 'episodic' for a black box"):
         reprl.check_learner(greedy, reprl.GymnasiumModel("FrozenLake-v1", 3))
 

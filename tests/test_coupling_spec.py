@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.coupling.spec import COUPLINGS, JOINT, METHODS, PRODUCT, CouplingSpec
+from reprl.coupling.spec import COUPLINGS, JOINT, METHODS, PRODUCT, CouplingName, CouplingSpec
 from reprl.errors import ReprlError
 from reprl.learning.settings import Settings
 
@@ -95,7 +95,7 @@ def test_auto_is_joint_up_to_2_to_the_40_outcomes(n: int, k: int, chosen: Coupli
 
 
 @given(st.sampled_from(COUPLINGS), st.integers(1, 50), st.integers(1, 300), st.integers(2, 40))
-def test_keywords_resolve_by_sizes_alone(coupling: str, block: int, n: int, k: int) -> None:
+def test_keywords_resolve_by_sizes_alone(coupling: CouplingName, block: int, n: int, k: int) -> None:
     grade = CouplingSpec.resolve(coupling, block, n, k)
     assert grade == (CouplingSpec.auto(n, k) if coupling == "auto" else CouplingSpec(coupling, block))
     asked = Settings(rule="sampled", coupling=coupling, block=block)

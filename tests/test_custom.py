@@ -120,6 +120,6 @@ def test_learners_take_them_and_recipes_name_them() -> None:
     rehearsed = reprl.learn(world, mechanism=level, **how)
     assert rehearsed.guarantee.status in ("rehearsed", "none")
     recipe = reprl.Recipe.from_json(own.recipe.to_json())
-    assert recipe.settings.mechanism == "own:Lent"
+    assert recipe.settings.to_dict()["mechanism"] == "own:Lent"
     with pytest.raises(reprl.ReprlError, match="pass the function itself"):
         recipe.learn(data_seed=3)

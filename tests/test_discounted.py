@@ -24,6 +24,7 @@ from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.parallel import GenerativeModel
+from reprl.sources.protocol import Access
 
 DISCOUNTS = (0.3, 0.9, 0.99)
 
@@ -181,7 +182,7 @@ def test_a_stationary_policy_is_repeated_where_there_is_a_horizon() -> None:
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_two_teams_arrive_at_one_stationary_policy(access: str, tmp_path: Path) -> None:
+def test_two_teams_arrive_at_one_stationary_policy(access: Access, tmp_path: Path) -> None:
     runs = [reprl.learn("river-swim-v0", discount=0.9, access=access, shared_seed=5, data_seed=x) for x in (1, 2)]
     assert runs[0].policy == runs[1].policy
     assert runs[0].policy.stationary

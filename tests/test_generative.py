@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.coupling.spec import CouplingName
 from reprl.learning.practical import decide
 from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import Settings
@@ -85,7 +86,7 @@ def test_with_the_papers_constants_runs_agree_and_are_near_optimal(
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("coupling", ["joint", "product"])
-def test_a_greedy_learner_with_as_many_samples_is_rejected(coupling: str) -> None:
+def test_a_greedy_learner_with_as_many_samples_is_rejected(coupling: CouplingName) -> None:
     """Control: on the tied gridworld the argmax of empirical means parts in most pairs. False alarm 1e-6."""
     mdp = world("gridworld")
     settings = generative(epsilon=EPSILON, constants="paper", coupling=coupling)

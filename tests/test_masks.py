@@ -20,7 +20,7 @@ from reprl.sources.episodes import EpisodicModel
 from reprl.sources.exploration import cover, plan_visits
 from reprl.sources.optimism import find_unknown
 from reprl.sources.parallel import GenerativeModel
-from reprl.sources.protocol import no_data
+from reprl.sources.protocol import Access, no_data
 
 SHAPE = (4, 5, 3)
 
@@ -188,7 +188,7 @@ def test_the_rule_says_only_what_is_allowed_wherever_it_comes(seed: int, by_step
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_two_runs_agree_on_an_allowed_policy(access: str) -> None:
+def test_two_runs_agree_on_an_allowed_policy(access: Access) -> None:
     mdp = masked(1)
     first, second = (reprl.learn(mdp, access=access, shared_seed=3, data_seed=d) for d in (1, 2))
     assert first.policy == second.policy

@@ -8,6 +8,7 @@ from typing import get_type_hints
 
 import reprl
 from reprl.auditing.audit import AuditOptions
+from reprl.learning.accuracy import EpsilonUnits
 from reprl.learning.settings import LearnOptions, Settings
 
 
@@ -15,7 +16,7 @@ def test_keyword_options_are_the_fields_of_settings():
     fields = {field.name for field in dataclasses.fields(Settings)}
     hints = get_type_hints(Settings)
     taken = {"preference": str | Sequence[int | str] | None}  # any sequence is taken, and kept as a tuple
-    units = {"epsilon_units": str}  # no setting: ε is kept rescaled
+    units = {"epsilon_units": EpsilonUnits}  # no setting: ε is kept rescaled
     assert get_type_hints(LearnOptions) == {name: hints[name] for name in fields} | taken | units
     assert hints["preference"] == str | tuple[int | str, ...] | None
     assert LearnOptions.__required_keys__ == frozenset()

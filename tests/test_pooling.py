@@ -23,7 +23,7 @@ from reprl.sources.exploration import cover, plan_visits
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.optimism import UNSURE, find_unknown
 from reprl.sources.parallel import GenerativeModel
-from reprl.sources.protocol import no_data
+from reprl.sources.protocol import Access, no_data
 from tests.statistics import FALSE_ALARM, exceeds
 from tests.test_blackbox import Stairs
 
@@ -156,14 +156,14 @@ def test_a_black_box_is_pooled_only_where_the_user_says_so() -> None:
 
 
 @pytest.mark.parametrize("name", list(GOLDEN))
-def test_pooled_runs_are_golden(name: tuple[str, str]) -> None:
+def test_pooled_runs_are_golden(name: tuple[str, Access]) -> None:
     result = reprl.learn(name[0], access=name[1], shared_seed=7, data_seed=11)
     assert (result.policy.fingerprint, result.samples) == GOLDEN[name]
     assert (result.guarantee.status, result.settings.stationary) == ("rehearsed", True)
 
 
 @pytest.mark.parametrize("access", ["generative", "episodic"])
-def test_what_a_world_shows_is_taken_and_recorded(access: str) -> None:
+def test_what_a_world_shows_is_taken_and_recorded(access: Access) -> None:
     mdp = reprl.make("random-mdp-v0", 3, n_states=4, n_actions=2)
     shown = reprl.learn(mdp, access=access, shared_seed=7, data_seed=1)
     silent = reprl.learn(stepwise(mdp), access=access, shared_seed=7, data_seed=1)

@@ -72,7 +72,7 @@ def test_a_cluster_gives_the_same_bytes_whoever_is_killed(dask: Cluster, tmp_pat
         assert again.counts.to_bytes() == learned.counts.to_bytes()
         assert str(again.rehearsal) == str(learned.rehearsal)
 
-        def strike(done: int, _: int) -> None:
+        def strike(_: str, done: int, total: int) -> None:
             if done == 20:
                 dask.processes[2].send_signal(signal.SIGKILL)
 

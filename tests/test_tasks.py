@@ -225,10 +225,10 @@ def test_audits_and_comparisons_go_on_with_the_same_bytes(tmp_path: Path):
     alone = reprl.audit("gridworld-v0", "greedy", 6, seed=5, **world).to_json()
     folder = tmp_path / "audit"
     reprl.audit("gridworld-v0", "greedy", 4, seed=5, checkpoint=folder, **world)
-    told: list[tuple[int, int]] = []
+    told: list[tuple[str, int, int]] = []
     again = reprl.audit("gridworld-v0", "greedy", 6, checkpoint=folder, progress=lambda *n: told.append(n), **world)
     assert again.to_json() == alone
-    assert told == [(n, 6) for n in range(1, 7)], "progress counts what is there already"
+    assert told == [("audit", n, 6) for n in range(1, 7)], "progress counts what is there already"
     with pytest.raises(ReprlError, match=r"with options .*960.*, got options .*480"):
         reprl.audit("gridworld-v0", "greedy", 6, checkpoint=folder, **{**world, "samples": 960})
     with pytest.raises(ReprlError, match="with environment "):

@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.environment import make
 from reprl.sources.parallel import GenerativeModel
+from reprl.sources.protocol import Access
 from tests.shop import Shop
 
 Found = dict[str, Any]
@@ -61,7 +62,7 @@ def pairs(case: Case, numbers: range) -> Found:
                 mdp,
                 epsilon=case.epsilon,
                 rho=RHO,
-                access=case.access,
+                access=cast(Access, case.access),
                 max_samples=case.most,
                 stationary=case.stationary,
                 shared_seed=seed_of(f"{case.name}/shared", number),

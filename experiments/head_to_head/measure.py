@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import stats
@@ -14,6 +14,7 @@ from reprl.auditing.audit import audit
 from reprl.auditing.compare import run_row
 from reprl.auditing.search import crossing
 from reprl.randomness import DataStream
+from reprl.sources.protocol import Access
 
 AROUND = (0.5, 1.0, 2.0)
 FREE = ("replicable-rmax",)
@@ -43,7 +44,7 @@ def own(access: str, instance: str, effort: Effort) -> dict[str, Any]:
         INSTANCES[instance](),
         "reprl",
         effort.own_pairs[access],
-        access=access,
+        access=cast(Access, access),
         rho=RHO,
         epsilon=EPSILON,
         seed=_seed(f"own/{access}/{instance}"),

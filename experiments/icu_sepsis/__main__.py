@@ -24,6 +24,7 @@ from reprl.learning.result import LearnResult
 from reprl.mdp.icu import ENDS, LEVELS, Numbers, read_numbers
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import make
+from reprl.sources.protocol import Access
 
 SEED, HORIZON, EPSILON, RHO = 2024, 20, 0.15, 0.1
 LIMITS = {"parallel": 2 * 10**9, "episodes": 2 * 10**7}
@@ -70,7 +71,7 @@ def run(kind: str, team: int, limit: int, episodes: int) -> dict[str, Any]:
     if kind == "log":
         result = _from_log(mdp, team, episodes, options)
     else:
-        access = "generative" if kind == "parallel" else "episodic"
+        access: Access = "generative" if kind == "parallel" else "episodic"
         result = learn(mdp, access=access, data_seed=team, max_samples=limit, **options)
     seconds = time.process_time() - began
     actions = result.policy.actions[:, : mdp.n_states]

@@ -17,6 +17,7 @@ from reprl.auditing.evidence import Estimate, bounded_interval, exact_interval, 
 from reprl.auditing.pairs import resolve_learner
 from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
+from reprl.execution.settings import Progress, check_progress
 from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_of
 from reprl.learning.protocol import name_of
 from reprl.mdp.interface import Interface
@@ -45,7 +46,7 @@ def audit_agents(
     closeness: float = 0.05,
     samples: int | None = None,
     seed: int | None = None,
-    progress: bool = False,
+    progress: bool | Progress = False,
     **options: Any,
 ) -> AgentReport:
     """Train in pairs, a fresh shared key each and independent data, and see how often the two agents act differently.
@@ -64,7 +65,7 @@ def audit_agents(
         closeness: two actions of a Box count as one within this share of its range.
         samples: budget of a training, if any.
         seed: shared keys and data seeds follow from it; None draws one.
-        progress: show a bar on standard error.
+        progress: True for a bar on standard error, or a function told ("audit", pairs done, pairs asked for).
         options: for the learner.
 
     Guarantee:
@@ -81,6 +82,7 @@ def audit_agents(
     closeness = check_real("closeness", closeness, 0.0, 1.0, open_low=False)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     given = options if samples is None else {**options, "samples": check_int("samples", samples, 1)}
+    check_progress(progress)
     bench = _bench(env, learner, horizon, reward_range, given)
     found: list[_Met] = []
     with progress_bar(progress, "pairs") as shown:

@@ -15,6 +15,7 @@ from reprl.auditing.record import AuditReport
 from reprl.auditing.totals import Totals, loss_of, spread_of
 from reprl.errors import InputError, check_int, check_probability, quote
 from reprl.execution.progress import progress_bar
+from reprl.execution.settings import Progress, check_progress
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.learner import ReprlLearner, truncate_if_needed
 from reprl.learning.settings import LearnerOptions, Settings
@@ -22,10 +23,9 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import fresh_seed
 from reprl.sources.environment import describe, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.protocol import Access
 from reprl.storage.checkpoints import open_checkpoint, recall
 from reprl.storage.documents import plain
-
-Tell = Callable[[int, int], None]
 
 
 class AuditOptions(LearnerOptions, total=False):
@@ -50,14 +50,14 @@ def audit(
     rho: float = 0.1,
     level: float = 0.05,
     runs_per_key: int = 2,
-    access: str | None = None,
+    access: Access | None = None,
     seed: int | None = None,
     sequential: bool = False,
     alternative: float | None = None,
     workers: int = 1,
     evaluation: int = 100,
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool | Tell = False,
+    progress: bool | Progress = False,
     **learn_options: Unpack[AuditOptions],
 ) -> AuditReport:
     """Run a learner in pairs, a fresh shared key each and independent data, and count how often the policies differ.
@@ -81,7 +81,7 @@ def audit(
         workers: processes; neither they nor a cluster can change the report (docs/scale.md).
         evaluation: episodes with which each policy is valued in a black box; 0 for none.
         checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
-        progress: True for a bar on standard error, or a function told (pairs done, pairs asked for).
+        progress: True for a bar on standard error, or a function told ("audit", pairs done, pairs asked for).
         learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all.
 
     Guarantee:
@@ -131,7 +131,7 @@ def _check(
     runs_per_key: int,
     workers: int,
     seed: int | None,
-    flags: tuple[bool, float | None, bool | Tell],
+    flags: tuple[bool, float | None, bool | Progress],
     evaluation: int,
 ) -> _Asked:
     """Check what an audit is asked for, and draw its seed where none is given."""
@@ -140,9 +140,9 @@ def _check(
     pairs = check_int("pairs", pairs, 1, 10**7)
     runs = check_int("runs_per_key", runs_per_key, 2, 10**4)
     workers = check_int("workers", workers, 1, 1024)
-    for name, flag in (("sequential", sequential), ("progress", progress)):
-        if not isinstance(flag, bool) and not (name == "progress" and callable(flag)):
-            raise InputError(f"{name} must be True or False, got {quote(flag)}")
+    if not isinstance(sequential, bool):
+        raise InputError(f"sequential must be True or False, got {quote(sequential)}")
+    check_progress(progress)
     if alternative is not None and not sequential:
         raise InputError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
     test = SequentialTest.checked(rho, level, alternative) if sequential else None
@@ -155,7 +155,7 @@ def _measure(
     place: TabularMDP | GymnasiumModel,
     subject: Subject,
     checkpoint: str | os.PathLike[str] | None,
-    progress: bool | Tell,
+    progress: bool | Progress,
 ) -> AuditReport:
     """Run the pairs, until a sequential test decides or they are used up."""
     pairs, runs, workers, seed, test, episodes = asked[2:]
@@ -168,14 +168,12 @@ def _measure(
     verdict = "undecided"
     with (
         open_checkpoint(checkpoint, _work(trial)) as kept,
-        progress_bar(progress is True, "pairs") as shown,
+        progress_bar(progress, "pairs") as shown,
         closing(run_keys(trial, pairs, workers, may_stop=test is not None, checkpoint=kept)) as runs_of_keys,
     ):
         for found in runs_of_keys:
             totals.add(found)
-            if callable(progress):
-                progress(totals.keys, pairs)
-            elif shown is not None:
+            if shown is not None:
                 shown("audit", totals.keys, pairs)
             verdict = "undecided" if test is None else test.decide(totals.hits, totals.keys)
             if verdict != "undecided":

@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
-from reprl.learning.accuracy import rescale_epsilon
+from reprl.execution.progress import progress_bar
+from reprl.execution.settings import Progress, check_progress
+from reprl.learning.accuracy import EpsilonUnits, rescale_epsilon
 from reprl.learning.adapters import EnvLearner, as_learner, takes
 from reprl.learning.protocol import Learner, access_of, minimum_budget, name_of
-from reprl.learning.settings import ACCESSES
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 from reprl.sources.environment import check_access, describe, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
 LIMITS = {"generative": 2**34, "episodic": 2**22}
@@ -40,7 +42,6 @@ VARIANTS: Mapping[tuple[str, str], Mapping[str, Mapping[str, Any]]] = {
     },
 }
 """Learners that enter a comparison more than once: (name, access) → label → options."""
-Tell = Callable[[str, int], None]
 
 
 class Contender(NamedTuple):
@@ -73,7 +74,7 @@ class Contender(NamedTuple):
 def contenders(
     learners: Sequence[str | Callable[..., Any]] | None = None,
     *,
-    access: str | None = None,
+    access: Access | None = None,
     epsilon: float = 0.3,
     rho: float = 0.1,
 ) -> list[Contender]:
@@ -121,15 +122,15 @@ def compare(
     horizon: int | None = None,
     reward_range: tuple[float, float] | None = None,
     epsilon: float = 0.3,
-    epsilon_units: str = "rescaled",
+    epsilon_units: EpsilonUnits = "rescaled",
     rho: float = 0.1,
-    access: str | None = None,
+    access: Access | None = None,
     pairs: int = 40,
     limit: int | None = None,
     seed: int | None = None,
     workers: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: Tell | None = None,
+    progress: bool | Progress = False,
 ) -> Comparison:
     """Find the smallest budget of each learner on one environment.
 
@@ -147,7 +148,8 @@ def compare(
         seed: as in ``reprl.audit``.
         workers: processes; neither they nor a cluster can change the comparison (docs/scale.md).
         checkpoint: a folder for finished pairs; a comparison that was stopped goes on with it.
-        progress: told (label, budget) after every budget.
+        progress: True for a bar on standard error, or a function told (label, budget, largest budget) after every
+            budget.
 
     Guarantee:
         That of ``smallest_budget``, for each row by itself. The learners' own constants are their practical presets.
@@ -163,15 +165,14 @@ def compare(
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
     rho = check_probability("rho", rho)
     epsilon = check_real("epsilon", rescale_epsilon(epsilon, epsilon_units, world), 0.0, math.inf)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be None or callable as progress(label, budget), got {quote(progress)}")
+    check_progress(progress)
     limits = LIMITS if limit is None else dict.fromkeys(ACCESSES, check_int("limit", limit, 1, 2**62))
     place, aims = describe(world), {"epsilon": epsilon, "rho": rho}
     work = {"kind": "compare", "environment": {"id": place.id, "digest": place.digest}, **aims, "seed": seed}
     rows = []
-    with open_checkpoint(checkpoint, work) as kept:
+    with open_checkpoint(checkpoint, work) as kept, progress_bar(progress, "samples") as tell:
         for one in contenders(learners, access=access, **aims):
-            how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": progress, **aims}
+            how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": tell, **aims}
             rows.append(run_row(world, one, pairs=pairs, limit=limits[one.access], seed=seed, **how))
     return Comparison(environment=place, pairs=pairs, seed=seed, rows=tuple(rows), **aims)
 
@@ -187,10 +188,11 @@ def run_row(
     seed: int,
     workers: int = 1,
     checkpoint: Checkpoint | None = None,
-    progress: Tell | None = None,
+    progress: Progress | None = None,
 ) -> Row:
     """Search the smallest budget of one contender; a limit below its first budget is raised to it."""
     least = contender.minimum_budget(mdp)
+    most = max(least, limit)
     own = int(DataStream(seed, f"compare/{contender.access}/{contender.label}").integers(1)[0])
     search = smallest_budget(
         mdp,
@@ -199,12 +201,12 @@ def run_row(
         epsilon=epsilon,
         rho=rho,
         low=least,
-        limit=max(least, limit),
+        limit=most,
         pairs=pairs,
         seed=own,
         workers=workers,
         checkpoint=None if checkpoint is None else (checkpoint, f"{contender.access}/{contender.label}/"),
-        tell=None if progress is None else lambda point: progress(contender.label, point.budget),
+        tell=None if progress is None else lambda point: progress(contender.label, point.budget, most),
     )
     return Row(
         learner=contender.label,
@@ -213,7 +215,7 @@ def run_row(
         samples=None if search.found is None else search.found.samples,
         failed=None if search.failed is None else search.failed.samples,
         needed=search.needed(rho),
-        limit=search.spent if search.found is None else max(least, limit),
+        limit=search.spent if search.found is None else most,
         shown=search.points[-1] if search.found is None else search.found,
         points=search.points,
     )

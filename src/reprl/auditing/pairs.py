@@ -20,12 +20,12 @@ from reprl.execution.tasks import count_workers, run_tasks
 from reprl.learning.adapters import as_learner, policy_of
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import Learner, Run, access_of, name_of
-from reprl.learning.settings import ACCESSES
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.environment import Environment, check_access, describe, fresh_model
 from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
 from reprl.storage.fields import Kind, many, optional, read_fields, real, record, whole, wholes, write_fields
 
@@ -44,7 +44,7 @@ class Subject:
 
 
 def resolve_learner(
-    learner: object, env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]
+    learner: object, env: TabularMDP | GymnasiumModel, rho: float, access: Access | None, options: dict[str, Any]
 ) -> Subject:
     """Return the learner that a user means: a name, reprl's own with settings bound, or any callable."""
     if access is not None:
@@ -67,9 +67,9 @@ def resolve_learner(
         allowed = "a name, a callable learner(model, shared_key) or a function train(env)"
         raise InputError(f"learner must be {allowed}, got {quote(learner)}")
     learner = as_learner(learner)
-    access, name = access_of(learner, access), name_of(learner)
-    check_access(env, access, name)
-    return Subject(name=name, access=access, options=options, call=cast(Learner, learner), theirs=True)
+    way, name = access_of(learner, access), name_of(learner)
+    check_access(env, way, name)
+    return Subject(name=name, access=way, options=options, call=cast(Learner, learner), theirs=True)
 
 
 def _ours(learner: ReprlLearner, sizes: Mapping[str, Any]) -> Subject:
@@ -77,7 +77,7 @@ def _ours(learner: ReprlLearner, sizes: Mapping[str, Any]) -> Subject:
     return Subject(name=learner.name, access=learner.access, options=options, call=learner.run)
 
 
-def _named(env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]) -> Subject:
+def _named(env: TabularMDP | GymnasiumModel, rho: float, access: Access | None, options: dict[str, Any]) -> Subject:
     access = access or ("episodic" if isinstance(env, GymnasiumModel) else None)
     limit = {name: options[name] for name in ("max_samples",) if name in options}
     given = {name: value for name, value in options.items() if name not in limit}
@@ -87,16 +87,16 @@ def _named(env: TabularMDP | GymnasiumModel, rho: float, access: str | None, opt
 
 
 def _rival(
-    name: str, env: TabularMDP | GymnasiumModel, rho: float, access: str | None, options: dict[str, Any]
+    name: str, env: TabularMDP | GymnasiumModel, rho: float, access: Access | None, options: dict[str, Any]
 ) -> Subject:
     from reprl.lab.baselines import learners, make_learner
 
     known = {entry.name: entry.options for entry in learners()}
     bound = {**({"rho": rho} if "rho" in known.get(name, ()) else {}), **options}
     call = make_learner(name, **bound)
-    access = access_of(call, access)
-    check_access(env, access, name)
-    return Subject(name=name, access=access, options=bound, call=call)
+    way = access_of(call, access)
+    check_access(env, way, name)
+    return Subject(name=name, access=way, options=bound, call=call)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,9 @@ from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
 from reprl.execution.terminal import Shown, visible
-from reprl.learning.settings import ACCESSES
 from reprl.mdp.environment import ENVIRONMENT, cells_of
 from reprl.sources.environment import Environment
+from reprl.sources.protocol import ACCESSES
 from reprl.storage import fields as f
 from reprl.storage.documents import JsonDocument
 from reprl.storage.fields import Document, with_fields

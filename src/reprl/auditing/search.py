@@ -13,11 +13,11 @@ from reprl.auditing.evidence import Estimate, SequentialTest, student
 from reprl.auditing.pairs import KeyRuns, Subject, Trial, run_keys
 from reprl.errors import InputError, ReprlError, check_choice, check_int, check_probability, check_real, quote
 from reprl.learning.protocol import Learner
-from reprl.learning.settings import ACCESSES
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 from reprl.sources.environment import describe
 from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.protocol import ACCESSES
 from reprl.storage.checkpoints import Checkpoint
 
 LEVEL = 0.05

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from reprl.cli.answer import Answer, evidence_answer, progress_wanted
@@ -53,20 +51,8 @@ def compare(
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     opened = world.open(env)
     with evidence.open("comparison.json") as (save, kept):
-        with _status() as tell, cluster(dask):
-            given |= {"workers": count_workers(workers), "checkpoint": kept, "progress": tell}
+        with cluster(dask):
+            given |= {"workers": count_workers(workers), "checkpoint": kept, "progress": progress_wanted()}
             found = run_comparison(opened, [named_learner(name) for name in learner or ()] or None, **given)
         unsaved = save(found.to_json())
     return evidence_answer(found, unsaved)
-
-
-@contextmanager
-def _status() -> Iterator[Callable[[str, int], None] | None]:
-    """A line on standard error that says what was tried last."""
-    if not progress_wanted():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("comparing") as line:
-        yield lambda label, budget: line.update(f"comparing: {label} with {budget:,} samples")

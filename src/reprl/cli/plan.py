@@ -72,8 +72,9 @@ def _forecasts(world: TabularMDP | GymnasiumModel, workers: int, figures: dict[s
     """Forecast a run by every access that the environment has."""
     from reprl.lab.forecast import forecast
     from reprl.mdp.tabular import TabularMDP
+    from reprl.sources.protocol import ACCESSES, Access
 
-    ways = ("episodic", "generative") if isinstance(world, TabularMDP) else ("episodic",)
+    ways: tuple[Access, ...] = ACCESSES if isinstance(world, TabularMDP) else ("episodic",)
     return [
         forecast(
             world, access=way, workers=workers, epsilon=figures["epsilon"], rho=figures["rho"], delta=figures["delta"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from reprl.coupling.custom import Mechanism, custom_name, function_of
 from reprl.errors import InputError, check_array, check_distribution, check_probability, check_real
 
-MECHANISMS = ("compact", "exponential")
+MechanismName = Literal["compact", "exponential"]
+MECHANISMS = get_args(MechanismName)
 
 
 class Selection(NamedTuple):

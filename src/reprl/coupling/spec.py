@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from reprl.coupling.custom import CUSTOM, Coupling, check_custom, coupling_bound, custom_name
 from reprl.errors import check_int
 
-METHODS = ("joint", "blocked", "product")
-COUPLINGS = ("auto", *METHODS)
+Method = Literal["joint", "blocked", "product"]
+METHODS = get_args(Method)
+CouplingName = Literal["auto", Method]
+COUPLINGS = get_args(CouplingName)
 DEFAULT_BLOCK = 32
 _AUTO_BITS = 40.0
 

@@ -12,6 +12,14 @@ Progress = Callable[[str, int, int], None]
 """Called with a phase, the units of it that are done, and all its units."""
 
 
+def check_progress(progress: object) -> None:
+    """Refuse what is neither a flag, for a bar, nor a function that can be told."""
+    if not isinstance(progress, bool) and not callable(progress):
+        raise InputError(
+            f"progress must be True or False, or a function of (phase, done, total), got {quote(progress)}"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Execution:
     """Who does the work, what they may take, where finished parts are kept, and who is told.

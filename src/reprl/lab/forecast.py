@@ -23,6 +23,7 @@ from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import check_access, episode_steps, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel
+from reprl.sources.protocol import Access
 from reprl.sources.source import FIRST
 
 STORED = {
@@ -37,7 +38,7 @@ STORED = {
 }
 """Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), brought to ε = 0.3: twenty
 quantiles over the worlds in experiments/canonical, each of which weighs the same (``present.per_cell`` there)."""
-WORLDS = {"generative": 52, "episodic": 31}
+WORLDS: dict[Access, int] = {"generative": 52, "episodic": 31}
 """How many worlds those are."""
 STORED_EPSILON = 0.3
 """What the stored runs asked for; samples grow with 1/ε², as comparisons at a tolerance do."""

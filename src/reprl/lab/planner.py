@@ -12,6 +12,7 @@ from reprl.errors import InputError, ReprlError, check_int, check_probability, c
 from reprl.lab.forecast import WORLDS, stored_range
 from reprl.learning.settings import Settings
 from reprl.paper.constants import MOST, Constants, Task, paper_calls
+from reprl.sources.protocol import Access
 
 
 class PlanRow(NamedTuple):
@@ -98,8 +99,9 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
 
 def _stored(cells: int, settings: Settings) -> list[PlanRow]:
     """What the default learner needed elsewhere."""
+    ways: dict[Access, str] = {"generative": "parallel", "episodic": "episodic"}
     rows = []
-    for access, name in (("generative", "parallel"), ("episodic", "episodic")):
+    for access, name in ways.items():
         low, typical, high = stored_range(replace(settings, access=access), cells)
         source = f"stored runs on {WORLDS[access]} worlds"
         rows.append(PlanRow("reprl canonical, the default", name, typical, False, "poly", source, low, high))

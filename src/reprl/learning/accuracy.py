@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 from reprl.canonical.gaps import TIE, value_spread
 from reprl.errors import InputError, check_choice, check_real, quote
@@ -12,7 +12,8 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import Environment, describe
 from reprl.sources.gymnasium.model import GymnasiumModel
 
-EPSILON_UNITS = ("rescaled", "original", "spread")
+EpsilonUnits = Literal["rescaled", "original", "spread"]
+EPSILON_UNITS = get_args(EpsilonUnits)
 """Values, of rewards in [0, 1]; the rewards' own units; a share of the way from the worst policy to the best."""
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from reprl.errors import InputError, ReprlError, check_choice, quote
 from reprl.learning.adapters import EnvLearner, as_learner, policy_of, seeded_generators
 from reprl.learning.protocol import Learner, access_of, name_of
-from reprl.learning.settings import ACCESSES
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
 from reprl.sources.environment import check_access, fresh_model, make
 from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.protocol import ACCESSES, Access
 
 _SEEDS = ((1, 2), (1, 3), (4, 2))
 """(shared seed, data seed) of the runs, each made twice."""
@@ -27,7 +27,7 @@ def check_learner(
     learner: Callable[..., Any],
     env: TabularMDP | GymnasiumModel | None = None,
     *,
-    access: str | None = None,
+    access: Access | None = None,
     **options: Any,
 ) -> None:
     """Raise a ReprlError that says in one line what is wrong with a learner; return if nothing is found.

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
 from reprl.errors import InputError, check_int, check_real, quote
 from reprl.execution.progress import progress_bar
-from reprl.execution.settings import Execution, Progress
+from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.canonical import PROOF, learn_canonical
 from reprl.learning.certification import certify_run, check_apart
@@ -30,11 +30,8 @@ from reprl.randomness import SharedKey, check_shared_key, fresh_seed
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.opening import unit_of
-from reprl.sources.protocol import check_model, plays_episodes
+from reprl.sources.protocol import Access, check_model, plays_episodes
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
-
-if TYPE_CHECKING:
-    pass
 
 
 def learn(
@@ -167,10 +164,7 @@ def _checked_workers(workers: int, certify: object, progress: object) -> int:
     """Return the number of workers if it, and both flags, can be used."""
     if not isinstance(certify, bool):
         raise InputError(f"certify must be True or False, got {quote(certify)}")
-    if not isinstance(progress, bool) and not callable(progress):
-        raise InputError(
-            f"progress must be True or False, or a function of (phase, done, total), got {quote(progress)}"
-        )
+    check_progress(progress)
     return check_int("workers", workers, 1, 1024)
 
 
@@ -244,7 +238,7 @@ class ReprlLearner:
                 )
 
     @property
-    def access(self) -> str:
+    def access(self) -> Access:
         """The models that it learns from, "generative" or "episodic"."""
         return self.settings.access
 

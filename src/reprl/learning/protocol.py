@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from reprl.errors import InputError
 from reprl.learning.result import Run as Run
-from reprl.learning.settings import ACCESSES
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
+from reprl.sources.protocol import ACCESSES
 
 
 class Learner(Protocol):

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 from reprl.canonical.preference import check_preference, resolve_preference
 from reprl.coupling.custom import Coupling, Mechanism, check_custom
-from reprl.coupling.mechanisms import MECHANISMS
-from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingSpec
+from reprl.coupling.mechanisms import MECHANISMS, MechanismName
+from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingName, CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
 from reprl.guarantee import Asked
+from reprl.learning.accuracy import EpsilonUnits
 from reprl.mdp.tiers import Tiers
-from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Task
+from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Preset, Shape, Task
 from reprl.paper.rep_rl_bandit import Accuracy
-from reprl.paper.rep_var_bandit import ROUNDINGS, Decision
-from reprl.sources.protocol import is_stationary
+from reprl.paper.rep_var_bandit import ROUNDINGS, Decision, Rounding
+from reprl.sources.protocol import ACCESSES, Access, is_stationary
 
-ACCESSES = ("episodic", "generative")
-RULES = ("canonical", "sampled")
+Rule = Literal["canonical", "sampled"]
+RULES = get_args(Rule)
 SAMPLED_ONLY = ("coupling", "block", "mechanism", "rounding", "constants", "scale", "shape", "calls", "runs")
 """Fields that only the rule "sampled" has a use for."""
 
@@ -29,18 +30,18 @@ class LearnerOptions(TypedDict, total=False):
     """The fields of ``Settings`` that are a learner's own business, as keywords that type checkers and editors know."""
 
     epsilon: float
-    epsilon_units: str
+    epsilon_units: EpsilonUnits
     delta: float
-    rule: str
+    rule: Rule
     preference: str | Sequence[int | str] | None
     stationary: bool | None
-    coupling: str | Coupling
+    coupling: CouplingName | Coupling
     block: int
-    mechanism: str | Mechanism
-    rounding: str
-    constants: str
+    mechanism: MechanismName | Mechanism
+    rounding: Rounding
+    constants: Preset
     scale: float
-    shape: str
+    shape: Shape
     calls: int | None
     runs: int | None
 
@@ -49,21 +50,21 @@ class LearnOptions(LearnerOptions, total=False):
     """Every field of ``Settings`` as a keyword; what each means, and its default, is written there."""
 
     rho: float
-    access: str
+    access: Access
 
 
 class Paper(NamedTuple):
     """What is asked of the paper's rule, its options, which ``Settings`` describes, and what follows from them."""
 
     asked: Asked
-    access: str
-    coupling: str | Coupling
+    access: Access
+    coupling: CouplingName | Coupling
     block: int
-    mechanism: str | Mechanism
-    rounding: str
-    constants: str
+    mechanism: MechanismName | Mechanism
+    rounding: Rounding
+    constants: Preset
     scale: float
-    shape: str
+    shape: Shape
     calls: int | None
     runs: int | None
 
@@ -156,9 +157,9 @@ class Settings:
     """Allowed probability that two runs end in different policies."""
     delta: float = 0.1
     """Allowed probability that the accuracy is missed."""
-    access: str = "episodic"
+    access: Access = "episodic"
     """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling)."""
-    rule: str = "canonical"
+    rule: Rule = "canonical"
     """"canonical" (the world's own policy, found by comparisons) or "sampled" (the paper's, drawn from laws)."""
     preference: str | tuple[int | str, ...] | None = None
     """Which of two actions that are as good is taken, for "canonical": None by index, "shared" (random, from ξ), or all
@@ -166,20 +167,20 @@ class Settings:
     stationary: bool | None = None
     """Whether a sample of (state, action) counts at every step, for "canonical": True if you say so, False, or None for
     what the environment shows."""
-    coupling: str | Coupling = "auto"
+    coupling: CouplingName | Coupling = "auto"
     """"joint", "blocked", "product", "auto" (joint or blocked by the sizes (S, A, H) alone), or your own function."""
     block: int = DEFAULT_BLOCK
     """Coordinates per block for "blocked"."""
-    mechanism: str | Mechanism = "compact"
+    mechanism: MechanismName | Mechanism = "compact"
     """"compact", "exponential", or a function of your own."""
-    rounding: str = "none"
+    rounding: Rounding = "none"
     """"none" (only the policy replicates), "vector" or "grid" (the values do too)."""
-    constants: str = "practical"
+    constants: Preset = "practical"
     """"practical" (sizes by rehearsal), "paper" (proven, where its constants are known) or "scaled" (the paper's whole
     algorithm at sizes that can be played; nothing is promised)."""
     scale: float = DEFAULT_SCALE
     """For "scaled": the share of its digits that every slack of the paper's sizes keeps, in (0, 1]."""
-    shape: str = "auto"
+    shape: Shape = "auto"
     """For "paper" and "scaled": "boosted" (learners of ρ = 0.01, boosted to ρ, as the paper does it), "direct" (ρ is
     asked of one learner), or "auto": direct for the paper's parallel samples, boosted otherwise."""
     calls: int | None = None
@@ -193,7 +194,7 @@ class Settings:
         check_probability("rho", self.rho)
         check_probability("delta", self.delta)
         check_choice("access", self.access, ACCESSES)
-        if self.rule == "paper":
+        if str(self.rule) == "paper":
             object.__setattr__(self, "rule", "sampled")  # the word that recipes have
         check_choice("rule", self.rule, RULES)
         if self.preference is not None and self.rule != "canonical":

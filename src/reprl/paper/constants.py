@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from reprl.coupling.heavy_hitters import plan_heavy_hitters
 from reprl.coupling.spec import CouplingSpec
@@ -26,8 +26,10 @@ from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import paper_requirement, plan_best_arm
 from reprl.paper.runs import RunSettings
 
-PRESETS = ("practical", "paper", "scaled")
-SHAPES = ("auto", "direct", "boosted")
+Preset = Literal["practical", "paper", "scaled"]
+PRESETS = get_args(Preset)
+Shape = Literal["auto", "direct", "boosted"]
+SHAPES = get_args(Shape)
 DEFAULT_SCALE = 0.1
 THRESHOLD = 0.6
 """ν of boosting's heavy hitters (Lemma 4.1)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,8 @@ from reprl.errors import (
 from reprl.guarantee import Guarantee
 from reprl.randomness import SharedKey, check_shared_key
 
-ROUNDINGS = ("none", "vector", "grid")
+Rounding = Literal["none", "vector", "grid"]
+ROUNDINGS = get_args(Rounding)
 _SOURCE = "docs/proofs/decision.md"
 _UNBOUNDED = "a mechanism or a coupling that carries no bound"
 

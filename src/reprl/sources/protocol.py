@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, cast
+from typing import Literal, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,10 @@ from reprl.mdp.draws import AliasTable
 from reprl.mdp.dynamics import Data
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream
+
+Access = Literal["episodic", "generative"]
+"""How an environment is sampled: by episodes, or by parallel calls."""
+ACCESSES = get_args(Access)
 
 
 @dataclass
