@@ -292,6 +292,31 @@ def mdp() -> Any:
     return reprl.make("river-swim-v0")
 
 
+class Cutoff(Threshold):
+    """One of finitely many states, which can say its table too."""
+
+    @property
+    def table(self) -> Any:
+        return np.array([[self.act(s, h) for s in range(6)] for h in range(4)])
+
+
+def test_a_kind_of_its_own_that_has_a_table_is_audited() -> None:
+    def learner(model: Any, key: reprl.SharedKey) -> Policy:
+        model.reset()
+        return Cutoff(float(key.seed % 2) + 0.5)
+
+    def torn(model: Any, key: reprl.SharedKey) -> Policy:
+        model.reset()
+        return Cutoff(float(model.data_seed % 4) + 0.5)
+
+    world = reprl.make("river-swim-v0", 4)
+    assert reprl.audit(world, learner, 6, seed=1).disagreements == 0
+    found = reprl.audit(world, torn, 12, seed=1)
+    assert 0 < found.disagreements <= 12
+    with pytest.raises(ReprlError, match="policy must be a table of actions, got"):
+        reprl.audit(world, lambda model, key: Threshold(0.5), 2, seed=1)
+
+
 def test_predict_is_act_for_many_with_the_step_as_its_state() -> None:
     draw = np.random.default_rng(1)
     policy = Policy(draw.integers(0, 9, (3, 5)))
