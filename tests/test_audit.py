@@ -459,7 +459,7 @@ def test_curve_falls_as_data_grow():
         ({"workers": 0}, "workers must be"),
         ({"seed": -1}, "seed must be"),
         ({"sequential": 1}, "sequential must be True or False, got 1"),
-        ({"progress": "yes"}, "progress must be True or False, or a function of (phase, done, total), got 'yes'"),
+        ({"progress": "yes"}, r"progress must be True or False, or a function of \(phase, done, total\), got 'yes'"),
         ({"alternative": 0.3}, "alternative must be left out unless sequential=True"),
         ({"access": "offline"}, "access must be one of episodic, generative; got 'offline'"),
         ({"horizon": 4}, "horizon must be left out"),
