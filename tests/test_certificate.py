@@ -275,7 +275,7 @@ def test_runs_of_one_seed_agree_whatever_their_source_and_size(certified, access
 
 def test_a_certified_run_that_follows_a_recipe_says_so(certified):
     candidate = (certified.choice.kind, certified.choice.candidate)
-    asked = {"access": "generative", "shared_seed": 3, "data_seed": 9, "certify": True}
+    asked: dict[str, Any] = {"access": "generative", "shared_seed": 3, "data_seed": 9, "certify": True}
     other = reprl.learn(easy_world(), **asked, candidate=candidate)
     assert other.guarantee.status == "certified"
     follows = "; it follows the recipe's candidate, while ρ speaks of choosing afresh"
