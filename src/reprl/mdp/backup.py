@@ -53,52 +53,47 @@ def owned(array: NDArray[T]) -> NDArray[T]:
 
 
 @njit(cache=True, nogil=True)
-def _cell(
+def _row(
     outcomes: Outcomes,
     law: NDArray[np.float64],
     added: Terms,
     h: int,
-    s: int,
-    a: int,
-    value: NDArray[np.float64],
-    scale: float,
-) -> float:
-    """Return what a cell is worth; the value of the next state counts `scale` times."""
-    total = added.base[h, s, a] if added.base.size else 0.0
-    if added.stop.size and added.stop[h, s, a]:
-        return total
-    row = h * outcomes.row_shift + s * outcomes.n_actions + a
-    shift = h * outcomes.slot_shift
-    for e in range(outcomes.first[row], outcomes.first[row + 1]):
-        total += law[e + shift] * (outcomes.reward[e] + scale * value[outcomes.next_state[e]])
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _state(
-    outcomes: Outcomes,
-    law: NDArray[np.float64],
-    added: Terms,
-    h: int,
-    s: int,
     value: NDArray[np.float64],
     how: tuple[float, float],
     actions: NDArray[np.int64],
+    out: NDArray[np.float64],
 ) -> float:
-    """Return the value of a state: that of its action, or of the best (sign 1) or worst (−1) one, which is written."""
+    """Fill out, (S,), with the values of a step's states and return how far the farthest has moved.
+
+    A state is worth its action's cell or, where there is a choice, that of the best (sign 1) or worst (−1) one, which
+    is written to actions. The value of a next state counts `scale` times; value may be out itself.
+    """
     scale, sign = how
-    if not added.may.size:
-        worth = _cell(outcomes, law, added, h, s, actions[h, s], value, scale)
-    else:
-        best, row = -math.inf, min(h, added.may.shape[0] - 1)
-        for a in range(outcomes.n_actions):
-            if added.may[row, s, a]:
-                worth = sign * _cell(outcomes, law, added, h, s, a, value, scale)
-                if worth > best:
-                    best = worth
-                    actions[h, s] = a
+    first, next_state, reward = outcomes.first, outcomes.next_state, outcomes.reward
+    may, base, stop, after = added  # once for all states: fields of a tuple cost time in the loops
+    n_states, n_actions, shift = outcomes.n_states, outcomes.n_actions, h * outcomes.slot_shift
+    choice, based, stopped, follows = may.size > 0, base.size > 0, stop.size > 0, after.size > 0
+    allowed = min(h, may.shape[0] - 1)
+    moved = 0.0
+    for s in range(n_states):
+        best = -math.inf
+        low, high = (0, n_actions) if choice else (actions[h, s], actions[h, s] + 1)
+        for a in range(low, high):
+            if choice and not may[allowed, s, a]:
+                continue
+            total = base[h, s, a] if based else 0.0
+            if not (stopped and stop[h, s, a]):
+                row = h * outcomes.row_shift + s * n_actions + a
+                for e in range(first[row], first[row + 1]):
+                    total += law[e + shift] * (reward[e] + scale * value[next_state[e]])
+            if sign * total > best:
+                best = sign * total
+                actions[h, s] = a
         worth = sign * best if best > -math.inf else 0.0
-    return added.after[h, s] + worth if added.after.size else worth
+        new = after[h, s] + worth if follows else worth
+        moved = max(moved, abs(new - out[s]))
+        out[s] = new
+    return moved
 
 
 @njit(cache=True, nogil=True)
@@ -121,8 +116,7 @@ def backward(
         actions: (H, S): read where a policy is evaluated, else filled, the lowest action on ties.
     """
     for h in range(outcomes.horizon - 1, -1, -1):
-        for s in range(outcomes.n_states):
-            values[h, s] = _state(outcomes, law, added, h, s, values[h + 1], (1.0, sign), actions)
+        _row(outcomes, law, added, h, values[h + 1], (1.0, sign), actions, values[h])
 
 
 @njit(cache=True, nogil=True)
@@ -152,12 +146,7 @@ def sweep(
     """
     value = np.zeros(outcomes.n_states)
     for _ in range(_sweeps(discount)):
-        moved = 0.0
-        for s in range(outcomes.n_states):
-            new = _state(outcomes, law, added, 0, s, value, how, actions)
-            moved = max(moved, abs(new - value[s]))
-            value[s] = new
-        if moved <= STILL:
+        if _row(outcomes, law, added, 0, value, how, actions, value) <= STILL:
             break
     return value
 
