@@ -30,6 +30,8 @@ class Guarantee:
     """One of STATUSES."""
     source: str
     """Where the argument or the calibration is written down."""
+    quality: float | None = None
+    """Where a share of the gain was asked for, that share; ε is then what it comes to in this run's own data."""
 
     def __post_init__(self) -> None:
         """Refuse figures that promise nothing."""
@@ -42,9 +44,12 @@ class Guarantee:
         """One line for people, status included."""
         if self.status == "none":
             return f"nothing is promised: {self.source}"
+        good = f"suboptimality ≤ {self.epsilon:.3g}"
+        if self.quality is not None:
+            good = f"at least {self.quality:.3g} of what the best policy earns more than the baseline"
         return (
-            f"disagreement ≤ {self.rho:.3g}, suboptimality ≤ {self.epsilon:.3g} "
-            f"with probability ≥ {1 - self.delta:.3g} [{self.status}: {self.source}]"
+            f"disagreement ≤ {self.rho:.3g}, {good} with probability ≥ {1 - self.delta:.3g} "
+            f"[{self.status}: {self.source}]"
         )
 
 
@@ -52,8 +57,11 @@ class Asked(NamedTuple):
     """What a run is asked for: the policy is within ε of the best but with probability δ, two runs differ with ρ."""
 
     epsilon: float
+    """0 where a quality is asked for and no data have said yet what it comes to."""
     rho: float
     delta: float
+    quality: float | None = None
+    """The share of the gain that the policy earns at least; None where ε is absolute."""
 
     @property
     def failure(self) -> float:
@@ -67,4 +75,11 @@ class Asked(NamedTuple):
 
     def promise(self, status: str, source: str) -> Guarantee:
         """Return the asked figures with a status."""
-        return Guarantee(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status=status, source=source)
+        return Guarantee(
+            rho=self.rho,
+            delta=self.delta,
+            epsilon=self.epsilon,
+            status=status,
+            source=source,
+            quality=self.quality,
+        )

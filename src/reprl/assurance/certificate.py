@@ -10,7 +10,7 @@ import numpy as np
 from reprl.assurance.concentration import GRID
 from reprl.assurance.verdict import Verdict, judge, no_proof, prepare
 from reprl.canonical.choice import Rule
-from reprl.canonical.preferred import PLATEAU, PREFERRED, STATIONARY
+from reprl.canonical.preferred import PREFERRED, STATIONARY
 from reprl.errors import DocumentError, check_choice, check_int, check_probability, quote
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data
@@ -194,17 +194,14 @@ def make_certificate(
 
 def followed_by(rule: Rule) -> tuple[str, int] | None:
     """Return the candidate that is all that a rule has; None for a whole one."""
-    if rule.tolerances.size and rule.widths.size:
+    if rule.tolerances.size > 1:
         return None
-    kind = PREFERRED if rule.tolerances.size else STATIONARY if rule.stationary.size else PLATEAU
-    return (kind, rule.first)
+    return (PREFERRED if rule.tolerances.size else STATIONARY, rule.first)
 
 
 def _judge(rule: Rule, given: CertificateData, spent: float) -> Verdict:
     if spent <= 0.0:
         return no_proof(f"a run looks at its data from round {SKIPPED + 1} on, and this is round {given.round}")
-    if not rule.tolerances.size:
-        return no_proof("the candidate draws from laws, which this proof does not cover")
     by_steps = given.source != "episodes"
     return judge(rule, prepare(given.data, by_steps=by_steps, fixed_start=given.fixed_start), spent)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.assurance.concentration import ROUND
-from reprl.assurance.confidence import Floats, Values
+from reprl.assurance.confidence import Values
 from reprl.assurance.deviation_bounds import DeviationBounds
 from reprl.assurance.occupancy_bounds import OccupancyBounds
 from reprl.canonical.preferred import CLEAR
@@ -100,41 +100,3 @@ def _divide(part: float, whole: float) -> float:
     if part <= 0.0:
         return 0.0
     return part / whole if whole > 0.0 else math.inf
-
-
-@njit(cache=True, nogil=True)
-def least_ratio(
-    values: Values,
-    visits: OccupancyBounds,
-    chosen: NDArray[np.bool_],
-    order: NDArray[np.int64],
-    tolerance: float,
-    floor: float,
-    cover: Floats,
-) -> float:
-    """Return what share of the margin of laws a decided tolerance's margin is at least, whatever the deviations.
-
-    Both are smallest distances over the same deviations, as far as every comparison of the tolerance is covered.
-    """
-    ratio = 1.0
-    for h in range(chosen.shape[0]):
-        for s in range(chosen.shape[1]):
-            if visits.high[h, s] < floor - ROUND:
-                continue
-            passed, best = False, False
-            for i in range(order.size):
-                a = order[i]
-                low, high = values.gap_low[h, s, a], values.gap_high[h, s, a]
-                if chosen[h, s, a]:
-                    passed, best = True, values.plausible[h, s, a]
-                    if high <= 0.0:
-                        continue
-                    distance = tolerance - high
-                elif not passed:
-                    distance = low - tolerance
-                elif best:
-                    distance = low + tolerance
-                else:
-                    break
-                ratio = min(ratio, max(0.0, distance) / cover[h, s, a])
-    return ratio

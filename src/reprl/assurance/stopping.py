@@ -5,22 +5,25 @@ Rehearsed: simulated second teams agree. Certified: the run's own data prove the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reprl.assurance.certificate import SKIPPED, Certificate, CertificateData, certificate_data_of, make_certificate
 from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
-from reprl.canonical.bound import BoundRule, Doubts, Found
+from reprl.assurance.unseen import add_phantoms, hidden_loss
+from reprl.canonical.bound import UNKNOWN, BoundRule, Found
+from reprl.canonical.choice import start_value
 from reprl.execution.settings import Execution
 from reprl.guarantee import Asked, Guarantee
 from reprl.mdp.dynamics import Data
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.source import CertificateSource, DataSource
-
-UNKNOWN = 0.1
-"""Share of ε that under-sampled cells may be worth when a run stops."""
 
 
 class Chosen(Protocol):
@@ -85,8 +88,38 @@ class StopRule(Protocol):
         """Judge a round."""
 
 
-def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution) -> Rehearsal:
+class Doubts(NamedTuple):
+    """What could be wrong with a policy, in units of value."""
+
+    loss: float
+    """V* − V^π in the model."""
+    unknown: float
+    """Optimistic value of under-sampled cells."""
+    hidden: float
+    """What events that no sample has shown could cost."""
+
+
+def find_doubts(now: Round, delta: float) -> Doubts:
+    """Return what could be wrong with what a bound rule has found; `delta` is the probability that it is more."""
+    rule, found = now.rule, now.found
+    values, start = rule.values(found), not now.source.fixed_start
+    hidden = hidden_loss(now.data, found.dynamics, values, found.policy.table, delta, start=start)
+    return Doubts(found.choice.loss, rule.reader.unknown(now.data), hidden)
+
+
+Haunt = Callable[[Any, int], Any]
+"""Adds, to a second team's data, what no sample has shown; by a private key."""
+
+
+def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, haunt: Haunt | None = None) -> Rehearsal:
     """Rehearse a round: second teams follow the rule on data redrawn from this run's.
+
+    Args:
+        now: the round.
+        policy: what this run would print.
+        asked: what is asked for.
+        execution: workers and checkpoint.
+        haunt: what second teams see that this run did not; None for nothing.
 
     Randomness:
         Data streams (data seed, "rehearsal/ROUND/…").
@@ -94,7 +127,8 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution) ->
     rule: Chooser = now.rule
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
-        found = (rule if key is None else rule.under(key)).choose(now.known.redraw(share, draw))
+        data = now.known.redraw(share, draw)
+        found = (rule if key is None else rule.under(key)).choose(data if haunt is None else haunt(data, draw))
         return Answer(found.policy, found.best)
 
     stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
@@ -107,9 +141,9 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution) ->
 class Rehearsed:
     """Stop when simulated second teams come to the same policy.
 
-    No sample contradicts what the user says of the steps, the rehearsal passed, under-sampled cells could be worth at
-    most UNKNOWN·ε, outcomes that no sample has shown could cost less than ε, and the policy loses less than ε in the
-    model.
+    No sample contradicts what the user says of the steps, the rehearsal passed, with teams that meet events which no
+    sample of this run has shown, under-sampled cells could be worth at most UNKNOWN·ε, and the policy loses less than ε
+    in the model, with what such events could cost added.
 
     Guarantee:
         Status "rehearsed" if all of this holds (docs/rehearsal.md), otherwise "none".
@@ -121,30 +155,35 @@ class Rehearsed:
     def judge(self, now: Round) -> Judgement:
         """Rehearse the round."""
         rule, found = now.rule, now.found
-        rehearsal = ask_teams(now, found.policy, self.asked, self.execution)
-        doubts = rule.doubts(now.data, found, self.asked.delta)
+        asked = self.asked._replace(epsilon=found.choice.epsilon)
+        haunt = partial(_haunt, rule.values(found), not now.source.fixed_start)
+        rehearsal = ask_teams(now, found.policy, asked, self.execution, haunt)
         drift = now.source.drift(now.known)
-        missing = self._missing(rehearsal, doubts) or now.source.shortage(now.known)
+        missing = _missing(asked.epsilon, rehearsal, find_doubts(now, asked.delta)) or now.source.shortage(now.known)
         if drift:
-            guarantee = contradicted(self.asked, now.source.claim, drift)
+            guarantee = contradicted(asked, now.source.claim, drift)
         elif missing:
             hint = now.source.hint(now.known) if now.last else ""
-            guarantee = self.asked.promise("none", f"{now.source.ran_out}: {missing}{hint and '; '}{hint}")
+            guarantee = asked.promise("none", f"{now.source.ran_out}: {missing}{hint and '; '}{hint}")
         else:
-            guarantee = self.asked.promise("rehearsed", f"{rehearsal}{rule.reader.scope}{_follows(rule)}")
-            guarantee = replace(guarantee, epsilon=self.asked.epsilon + doubts.slack)
+            guarantee = asked.promise("rehearsed", f"{rehearsal}{rule.reader.scope}{_follows(rule)}")
+            guarantee = replace(guarantee, epsilon=asked.epsilon + rule.reader.slack(found.model))
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
 
-    def _missing(self, rehearsal: Rehearsal, doubts: Doubts) -> str:
-        """Say why the run may not stop; empty if it may."""
-        epsilon = self.asked.epsilon
-        if doubts.unknown > UNKNOWN * epsilon:
-            return f"what was hardly explored could be worth {doubts.unknown:.3g}"
-        if doubts.loss >= epsilon:
-            return f"the policy loses {doubts.loss:.3g} by its own data"
-        if doubts.unseen >= epsilon:
-            return f"outcomes that no sample has shown yet could cost it {doubts.unseen:.3g}"
-        return not_passed(rehearsal, epsilon)
+
+def _haunt(values: NDArray[np.float64], start: bool, data: Data, key: int) -> Data:
+    return add_phantoms(data, values, key, start=start)
+
+
+def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts) -> str:
+    """Say why a run may not stop; empty if it may."""
+    if doubts.unknown > UNKNOWN * epsilon:
+        return f"what was hardly explored could be worth {doubts.unknown:.3g}"
+    if doubts.loss >= epsilon:
+        return f"the policy loses {doubts.loss:.3g} by its own data"
+    if doubts.loss + doubts.hidden >= epsilon:
+        return f"events that no sample has shown yet could cost it {doubts.hidden:.3g}"
+    return not_passed(rehearsal, epsilon)
 
 
 def not_passed(rehearsal: Rehearsal, epsilon: float) -> str:
@@ -247,7 +286,7 @@ def _proven(rule: BoundRule, found: Found, certificate: Certificate, policy: Pol
         margin=certificate.margin,
         lead=certificate.lead,
         loss=loss,
-        value=float(found.dynamics.initial @ value[0]) - loss,
+        value=start_value(found.dynamics, value[0]) - loss,
         tightest=certificate.tightest,
     )
     return found._replace(choice=choice)

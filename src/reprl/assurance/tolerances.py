@@ -6,17 +6,15 @@ margin is at most the smallest distance of a comparison that surely counts, and 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.concentration import ROUND, share_radius
-from reprl.assurance.confidence import Floats, Sample, Values
-from reprl.assurance.deviation_bounds import DeviationBounds, successors
+from reprl.assurance.concentration import ROUND
+from reprl.assurance.confidence import Values
+from reprl.assurance.deviation_bounds import DeviationBounds
 from reprl.assurance.occupancy_bounds import OccupancyBounds
-from reprl.canonical.plateau import TURN, plateau_weight
 from reprl.canonical.preferred import CLEAR
 from reprl.kernels import njit
 
@@ -118,112 +116,3 @@ def _cell_margin(
     else:
         most = min(most, max(largest_if_not, largest_if_best))
     return least, most, where
-
-
-def draws_only(
-    values: Values, visits: OccupancyBounds, actions: NDArray[np.int64], default: int, width: float, floor: float
-) -> bool:
-    """Whether the laws of a width surely draw this policy and no other.
-
-    Args:
-        values: bounds on gaps.
-        visits: of the policy.
-        actions: (H, S), the policy.
-        default: the most preferred action.
-        width: gap from which an action has no weight.
-        floor: where laws are not asked.
-    """
-    rivals = values.gap_low < width + ROUND
-    np.put_along_axis(rivals, actions[:, :, None], False, axis=2)
-    as_default = (actions == default) | (visits.low >= floor + ROUND)
-    as_law = ~rivals.any(axis=2) | (visits.high < floor - ROUND)
-    return bool((as_default & as_law).all())
-
-
-class LawMargin(NamedTuple):
-    """How firm the plateau laws of a width can be."""
-
-    most: float
-    """Their margin is at most this,"""
-    cover: Floats
-    """(H, S, A): and at most this over the spread of a gap; infinite where laws may not be asked."""
-
-
-@njit(cache=True, nogil=True)
-def law_margin(
-    sample: Sample, values: Values, deviations: DeviationBounds, width: float, floor: float, level: float
-) -> LawMargin:
-    """Bound the margin of the plateau laws of a width: add up what surely counts in the cells that they visit."""
-    mass, cover = sample.dynamics.initial.copy(), np.full(values.plausible.shape, np.inf)
-    for s in range(0 if sample.fixed_start else mass.size):
-        mass[s] = max(0.0, mass[s] - share_radius(sample.starts, mass[s], level))
-    horizon, n_states, n_actions = values.plausible.shape
-    law, error, there = np.zeros(n_states), np.zeros(n_states), np.zeros(n_states)
-    # turn, clear; then what is on one side or the other: their turn, the largest of their distances
-    counted = np.zeros(4)
-    counted[1] = CLEAR
-    for h in range(horizon):
-        there[:] = 0.0
-        for s in range(n_states):
-            if mass[s] < floor + ROUND:
-                continue
-            square = _count(values, deviations, width, h, s, counted, cover[h, s])
-            if square == 0.0:  # no action can be the best: a statement has failed, and nothing is known
-                cover[:] = math.inf
-                return LawMargin(CLEAR, cover)
-            for a in range(n_actions):
-                weight = plateau_weight(values.gap_high[h, s, a], width) ** 2 / square
-                if weight > 0.0 and sample.number[h, s, a] > 0.0:
-                    successors(sample, h, s, a, level, law, error)
-                    for z in range(n_states):
-                        there[z] += mass[s] * weight * max(0.0, law[z] - error[z])
-        mass[:] = there
-    turn = counted[0] + counted[2]
-    if turn <= 0.0:
-        return LawMargin(counted[1], cover)
-    surely = TURN / math.sqrt(counted[0]) if counted[0] > 0.0 else CLEAR
-    return LawMargin(min(counted[1], surely, max(counted[3], TURN / math.sqrt(turn))), cover)
-
-
-@njit(cache=True, nogil=True)
-def _count(
-    values: Values, deviations: DeviationBounds, width: float, h: int, s: int, counted: Floats, cover: Floats
-) -> float:
-    """Add what the actions of a cell do to the margin, and return the largest that their squared weights can sum to.
-
-    An action that is not the best one, with a spread, keeps the margin below cover/spread: by its distance if it is off
-    the slope, by its share of the turn if it counts there.
-    """
-    square, ties, finest, widest = 0.0, 0, math.inf, 0.0
-    for a in range(cover.size):
-        square += plateau_weight(values.gap_low[h, s, a], width) ** 2
-        if values.plausible[h, s, a]:
-            ties += 1
-            finest, widest = min(finest, deviations.low[h, s, a]), max(widest, values.gap_high[h, s, a])
-    if square == 0.0:
-        return 0.0
-    shared = TURN * width * math.sqrt(square) / math.pi
-    if ties > 1 and finest > 0.0:  # one of them is the best, the others count
-        if widest < 0.25 * width - ROUND:
-            counted[1] = min(counted[1], 0.5 * width / finest)
-        else:
-            counted[2] += (math.pi / width * finest) ** 2 / square
-            counted[3] = max(counted[3], max(0.5 * width, widest - width) / finest)
-    for a in range(cover.size):
-        low, high, narrow = values.gap_low[h, s, a], values.gap_high[h, s, a], deviations.low[h, s, a]
-        on, off = high > 0.25 * width - ROUND and low < 1.25 * width + ROUND, 0.0
-        if low < 0.25 * width + ROUND:
-            off = 0.5 * width - low
-        if high > 1.25 * width - ROUND:
-            off = max(off, high - width)
-        cover[a] = max(off, shared if on else 0.0)
-        if values.plausible[h, s, a] or narrow == 0.0:
-            continue
-        if off == 0.0:
-            counted[0] += (math.pi / width * narrow) ** 2 / square
-        elif not on:
-            counted[1] = min(counted[1], off / narrow)
-        else:
-            counted[2] += (math.pi / width * narrow) ** 2 / square
-            counted[3] = max(counted[3], off / narrow)
-    return square

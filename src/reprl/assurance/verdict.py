@@ -17,18 +17,11 @@ from numpy.typing import NDArray
 from reprl.assurance.concentration import ROUND, Levels, levels
 from reprl.assurance.confidence import Sample, Values
 from reprl.assurance.deviation_bounds import DeviationBounds, bound_deviations
-from reprl.assurance.margin_ratios import Side, compare_margins, least_ratio
+from reprl.assurance.margin_ratios import Side, compare_margins
 from reprl.assurance.occupancy_bounds import OccupancyBounds, bound_occupancy
-from reprl.assurance.tolerances import (
-    LawMargin,
-    Margin,
-    bound_margin,
-    draws_only,
-    law_margin,
-    open_actions,
-)
+from reprl.assurance.tolerances import Margin, bound_margin, open_actions
 from reprl.assurance.value_bounds import bound_best, bound_policy
-from reprl.canonical.choice import DRAWN, LEAST_MARGIN, NOISE, POOL, Rule, noise_of
+from reprl.canonical.choice import LEAST_MARGIN, NOISE, POOL, Rule, noise_of
 from reprl.canonical.preferred import CLEAR
 from reprl.errors import InputError
 from reprl.mdp.dynamics import Data, empirical_dynamics
@@ -116,8 +109,7 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
         margin = bound_margin(values, deviations, seen, chosen, rule.order, float(tolerance), rule.floor)
         found.append(_candidate(rule, sample, level, values, chosen, seen, margin, worth))
     state = _State(sample, values, deviations, level, found)
-    verdict = _weigh(rule, state)
-    return verdict if verdict.policy is None else _against_laws(rule, state, verdict)
+    return _weigh(rule, state)
 
 
 class _State(NamedTuple):
@@ -216,42 +208,6 @@ def _share(rule: Rule, state: _State, group: list[int], j: int) -> float:
         shares.append(ratio * _keep(rule, found[i].loss))
     least = max(weight, _pooled(shares))
     return 1.0 / least if least > 0.0 else math.inf
-
-
-def _against_laws(rule: Rule, state: _State, verdict: Verdict) -> Verdict:
-    """Let policies that laws draw compete: those that surely are this one do not, others by all they could weigh."""
-    assert verdict.policy is not None
-    sample, values, deviations, level, _ = state
-    actions = verdict.policy.actions
-    visits: OccupancyBounds | None = None
-    for width in rule.widths:
-        margin = law_margin(sample, values, deviations, float(width), rule.floor, level.law)
-        lead = (
-            max(verdict.score - _log(max(margin.most, LEAST_MARGIN)), _relative(rule, state, verdict.policy, margin))
-            - NOISE
-            + DRAWN
-        )
-        if lead >= verdict.lead:
-            continue
-        if visits is None:
-            visits = bound_occupancy(sample, np.arange(rule.shape[2]) == actions[:, :, None], level.of_printed())
-        if draws_only(values, visits, actions, int(rule.order[0]), float(width), rule.floor):
-            continue
-        why = "" if lead > ROUND else "a policy drawn from laws, which this proof does not cover, may still weigh more"
-        verdict = verdict._replace(lead=lead, proven=verdict.proven and lead > ROUND, reason=verdict.reason or why)
-    return verdict
-
-
-def _relative(rule: Rule, state: _State, policy: Policy, margin: LawMargin) -> float:
-    """Return by how much the policy's score exceeds the log margin of laws at least, by comparing distances alone."""
-    shares = []
-    for candidate, tolerance in zip(state.found, rule.tolerances, strict=True):
-        if candidate.policy == policy:
-            ratio = least_ratio(
-                state.values, candidate.visits, candidate.chosen, rule.order, tolerance, rule.floor, margin.cover
-            )
-            shares.append(float(ratio) * _keep(rule, candidate.loss))
-    return _log(_pooled(shares)) + noise_of(rule, policy)
 
 
 def _open_cells(open_ones: list[Candidate]) -> list[tuple[int, int]]:

@@ -18,12 +18,13 @@ ASIDE = 0.02
 """Weight of what no comparison waits for, relative to the largest."""
 
 
-def allocate_samples(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
+def allocate_samples(rule: Rule, dynamics: Dynamics, epsilon: float) -> NDArray[np.float64]:
     """Return how much a sample of each cell would help to tell what the rule's policy is.
 
     Args:
         rule: f(ξ, ·).
         dynamics: what is known so far.
+        epsilon: ε(M) of it.
 
     Returns:
         (H, S, A), at most about 1. For the tightest comparison of every candidate that may still win: its relative
@@ -33,7 +34,9 @@ def allocate_samples(rule: Rule, dynamics: Dynamics) -> NDArray[np.float64]:
     """
     gaps = find_gaps(dynamics, rule.order)
     weighed = weigh_candidates(rule, dynamics, gaps)
-    may_win = {kind: (found.loss < rule.room) & (found.tightest[:, 0] >= 0) for kind, found in weighed.items()}
+    may_win = {
+        kind: (found.loss < rule.room * epsilon) & (found.tightest[:, 0] >= 0) for kind, found in weighed.items()
+    }
     widest = max((float(weighed[kind].margin[may].max()) for kind, may in may_win.items() if may.any()), default=0.0)
     out = np.zeros(dynamics.outcomes.shape)
     add = dynamics.criterion.either(_add, _add_discounted)

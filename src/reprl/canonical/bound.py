@@ -19,10 +19,13 @@ from reprl.canonical.supported import Supported, draw_thresholds, find_supported
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, without_unseen
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
-from reprl.sources.optimism import find_unknown, weigh_unseen
+from reprl.sources.optimism import find_unknown
+from reprl.sources.source import Wish
 
 _LARGE = 1 << 16
 """Outcomes of a table from which on it is worth while to leave out those that nobody has seen."""
+UNKNOWN = 0.1
+"""Share of ε that under-sampled cells may be worth when a run stops."""
 
 
 class Found(NamedTuple):
@@ -40,25 +43,12 @@ class Found(NamedTuple):
     @property
     def best(self) -> float:
         """V* from the start, in the model."""
-        return self.choice.value + self.choice.loss
+        return self.choice.best
 
     @property
     def dynamics(self) -> Dynamics:
         """Of the model."""
         return self.model.dynamics
-
-
-class Doubts(NamedTuple):
-    """What could be wrong with a policy, in units of value."""
-
-    loss: float
-    """V* − V^π in the model."""
-    unknown: float = 0.0
-    """Optimistic value of under-sampled cells."""
-    unseen: float = 0.0
-    """What rare outcomes that no sample has shown could cost."""
-    slack: float = 0.0
-    """What no sample of this source can tell: it is added to ε."""
 
 
 class Reader(Protocol):
@@ -75,8 +65,11 @@ class Reader(Protocol):
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return the model that the rule is applied to."""
 
-    def doubts(self, rule: Rule, data: Data, found: Found, delta: float) -> Doubts:
-        """Return what could be wrong; `delta` is the probability with which more may be."""
+    def unknown(self, data: Data) -> float:
+        """Return the optimistic value of cells that hardly were sampled though they could have been."""
+
+    def slack(self, model: Supported) -> float:
+        """Return what no sample of this source can tell: it is added to ε."""
 
 
 class TableReader:
@@ -92,12 +85,13 @@ class TableReader:
             dynamics = without_unseen(dynamics)
         return Supported(dynamics, np.ones(dynamics.outcomes.shape[:2]), dynamics.tried)
 
-    def doubts(self, rule: Rule, data: Data, found: Found, delta: float) -> Doubts:
-        """Return what under-sampled cells and unseen outcomes could mean."""
-        actions = found.policy.table
-        value, visits = find_gaps(found.dynamics, rule.order).value, found.dynamics.occupancy(actions)
-        unseen = weigh_unseen(data, value, visits, actions, delta)
-        return Doubts(found.choice.loss, find_unknown(data).worth, unseen)
+    def unknown(self, data: Data) -> float:
+        """Return what under-sampled cells could be worth."""
+        return find_unknown(data).worth
+
+    def slack(self, model: Supported) -> float:
+        """Nothing: every cell can be sampled."""
+        return 0.0
 
 
 class LogReader(NamedTuple):
@@ -115,9 +109,13 @@ class LogReader(NamedTuple):
         thresholds = draw_thresholds(key, self.min_action_share, self.min_visit_share)
         return find_supported(data, thresholds, *self.ended)
 
-    def doubts(self, rule: Rule, data: Data, found: Found, delta: float) -> Doubts:
+    def unknown(self, data: Data) -> float:
+        """Nothing: what the log hardly has is in the slack."""
+        return 0.0
+
+    def slack(self, model: Supported) -> float:
         """Return what states that the log hardly reaches could be worth."""
-        return Doubts(found.choice.loss, slack=weigh_unknown_states(found.model))
+        return weigh_unknown_states(model)
 
 
 class BoundRule(NamedTuple):
@@ -136,19 +134,17 @@ class BoundRule(NamedTuple):
     def choose(self, data: Data) -> Found:
         """Return f(ξ, ·) of the model that data show."""
         model = self.reader.read(self.rule.key, data)
-        return Found(choose(self.rule, model.dynamics), model)
+        practice = model.practice if self.rule.baseline is None else None
+        return Found(choose(self.rule, model.dynamics, practice), model)
 
     def under(self, key: SharedKey) -> BoundRule:
         """Return the rule, with all its candidates, under another key."""
         return BoundRule(with_key(self.rule, key), self.reader)
 
-    def wanted(self, found: Found) -> NDArray[np.float64]:
-        """Return (H, S, A): how much a sample of each cell would help to tell what the policy is."""
-        return allocate_samples(self.rule, found.dynamics)
-
-    def doubts(self, data: Data, found: Found, delta: float) -> Doubts:
-        """Return what could be wrong with what was found."""
-        return self.reader.doubts(self.rule, data, found, delta)
+    def wanted(self, found: Found) -> Wish:
+        """Return how much a sample of each cell would help to tell what the policy is."""
+        epsilon = found.choice.epsilon
+        return Wish(allocate_samples(self.rule, found.dynamics, epsilon), UNKNOWN * epsilon)
 
     def values(self, found: Found) -> NDArray[np.float64]:
         """Return (H+1, S): V* in the model."""
@@ -157,7 +153,7 @@ class BoundRule(NamedTuple):
     def decided(self, found: Found) -> NDArray[np.bool_]:
         """Return (H, S): where the policy decides by data, not by default."""
         visits = found.dynamics.occupancy(found.policy.table)
-        decided = decided_cells(visits, self.rule.floor, found.choice.kind) & (found.model.known > 0)
+        decided = decided_cells(visits, found.choice.kind) & (found.model.known > 0)
         decided[:, list(self.reader.ended)] = False
         return decided
 

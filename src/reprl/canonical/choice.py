@@ -2,9 +2,8 @@
 
 Every tolerance gives a policy and, where the law does not depend on the step, a stationary one. Candidates that give
 the same policy need no separation, so policies are compared: the weight of a policy is the POOL-norm of the weights of
-its candidates, which are margins less the loss. Policies drawn from plateau laws compete by the same measure. The
-policy with the largest weight, up to a little shared noise of its own, is chosen; one that changes with the step must
-weigh more than a stationary one by a shared handicap.
+its candidates, which are margins less the loss. The policy with the largest weight, up to a little shared noise of its
+own, is chosen; one that changes with the step must weigh more than a stationary one by a shared handicap.
 """
 
 from __future__ import annotations
@@ -17,21 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.canonical.gaps import Gaps, common_actions, find_gaps
-from reprl.canonical.plateau import plateau_laws
-from reprl.canonical.preferred import CLEAR, PLATEAU, PREFERRED, STATIONARY, Candidates, weigh_tolerances
-from reprl.coupling.correlated import correlated_sample
-from reprl.coupling.spec import CouplingSpec
+from reprl.canonical.goal import Goal
+from reprl.canonical.preferred import CLEAR, PREFERRED, STATIONARY, Candidates, weigh_tolerances
 from reprl.errors import InputError, check_choice, check_int, quote
+from reprl.mdp.backup import in_order
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
 
-KINDS = (PREFERRED, STATIONARY, PLATEAU)
-TOLERANCES = 24
-"""J: tolerances on a log grid with a shared offset, from 2⁻⁷·ε/H to H."""
-WIDTHS = (1.0, 2.0, 4.0)
-"""Widths of plateau laws, in ε/H times a shared factor in [1, 2)."""
+KINDS = (PREFERRED, STATIONARY)
+OCTAVES, STEPS = 20, 2
+"""The tolerances: STEPS in every octave from the effective horizon down, with a shared offset. They do not depend on
+the world, nor on ε."""
 NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
 LEAST_MARGIN = 1e-9
@@ -39,16 +36,12 @@ LEAST_MARGIN = 1e-9
 POOL = 3.0
 """The norm that pools weights of candidates. A sum, 1, would let many small margins outweigh a large one, and small
 ones look smaller than they are until much data is in; the largest alone moves with the tolerances' shared offset."""
-HANDICAP = (0.3, 0.7)
+HANDICAP = (1.8, 4.2)
 """What is taken from the log weight of a policy that changes with the step, where there are stationary candidates:
 shared, uniform between these. Greedy policies with and without steps often hang on one comparison and are equally
 firm."""
-DRAWN = 0.7
-"""What is taken from the log weight of a policy that laws draw, whose margin rests on a fitted exchange rate."""
-FLOOR = 0.25
-"""τ in units of ε/(H·S), times a shared factor in (½, 1]."""
 ROOM = (0.75, 0.95)
-"""A candidate's loss must stay below a shared random share of ε, uniform between these: no world is at the edge for
+"""A candidate's loss must stay below a shared random share of ε(M), uniform between these: no world is at the edge for
 every key."""
 
 
@@ -60,23 +53,21 @@ class Rule(NamedTuple):
     shape: tuple[int, int, int]
     """(H, S, A), with H = 1 if discounted."""
     criterion: Criterion
-    epsilon: float
+    goal: Goal
+    baseline: NDArray[np.int64] | None
+    """(H, S): what the gain is measured from; None for the most preferred action everywhere."""
     preference: str | tuple[int | str, ...] | None
     order: NDArray[np.int64]
     """(A,): actions, the most preferred first."""
     tolerances: NDArray[np.float64]
-    """(J,), rising: candidates of the kind PREFERRED."""
+    """(J,), falling: candidates of the kind PREFERRED."""
     stationary: NDArray[np.float64]
     """The same for the kind STATIONARY; empty unless the law is said not to depend on the step, of which there are
     several."""
-    widths: NDArray[np.float64]
-    """Candidates of the kind PLATEAU."""
     first: int
     """Number of the first candidate: 0, unless only one that a recipe has published is left."""
     room: float
-    """What a candidate may lose, less than ε."""
-    floor: float
-    """τ: where a policy comes with a smaller probability, it says the most preferred action."""
+    """The share of ε(M) that a candidate may lose."""
     handicap: float = 0.0
     """What is taken from the log weight of a policy that changes with the step."""
 
@@ -92,9 +83,9 @@ class Choice(NamedTuple):
     kind: str
     """One of KINDS."""
     candidate: int
-    """Number of the tolerance, or of the width, in the rule."""
+    """Number of the tolerance in the rule."""
     tolerance: float
-    """u: of the tolerances that print this policy, the one with the widest margin; the width of a plateau law."""
+    """u: of the tolerances that print this policy, the one with the widest margin."""
     margin: float
     """Its margin: (z/margin)² samples of every cell put z standard deviations between the world and a boundary."""
     lead: float
@@ -105,14 +96,24 @@ class Choice(NamedTuple):
     """V^π in the model."""
     tightest: tuple[int, int, int] | None
     """Cell (h, s, a) attaining the minimum margin, of a stationary one at the step with the most visits; None where no
-    comparison is near, or for a plateau law."""
+    comparison is near."""
+    baseline: float
+    """The value of the baseline in the model."""
+    epsilon: float
+    """ε(M): what the policy may lose."""
+
+    @property
+    def best(self) -> float:
+        """V* from the start, in the model."""
+        return self.value + self.loss
 
 
 def make_rule(
     key: SharedKey,
     shape: tuple[int, int, int],
     *,
-    epsilon: float,
+    goal: Goal,
+    baseline: NDArray[np.int64] | None = None,
     preference: str | Sequence[int | str] | None = None,
     stationary: bool = False,
     criterion: Criterion | None = None,
@@ -122,50 +123,46 @@ def make_rule(
     Args:
         key: ξ.
         shape: (H, S, A).
-        epsilon: accuracy, in units of value.
+        goal: how much a policy may lose.
+        baseline: (H, S) actions that a gain is measured from; None for the most preferred action everywhere.
         preference: None by index, "shared" for a random order, or the actions, best first.
         stationary: whether the law is said not to depend on the step, so that policies without steps may compete.
         criterion: what policies are judged by, whose effective horizon stands for H; None for the horizon of the shape.
 
     Randomness:
-        Shared, at key.derive("tolerance"), ("width"), ("room"), ("floor"), ("handicap") and ("preference"); ``choose``
-        reads ("policy", fingerprint) and ("sampled", number).
+        Shared, at key.derive("tolerance"), ("room"), ("handicap") and ("preference"); ``choose`` reads
+        ("policy", fingerprint).
     """
-    _, n_states, n_actions = shape
     criterion = Criterion(shape[0]) if criterion is None else criterion
-    horizon = criterion.effective_horizon
     asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
-    low, high = math.log(epsilon / horizon) - 7.0 * math.log(2.0), math.log(horizon)
-    names = ("tolerance", "width", "room", "floor", "handicap")
-    offset, factor, share, part, less = (float(key.derive(name).uniforms(1)[0]) for name in names)
-    tolerances = np.exp(low + (high - low) / TOLERANCES * (np.arange(TOLERANCES) + offset))
+    offset, share, less = (float(key.derive(name).uniforms(1)[0]) for name in ("tolerance", "room", "handicap"))
+    tolerances = criterion.effective_horizon * 2.0 ** (-(np.arange(OCTAVES * STEPS) + offset) / STEPS)
     several = stationary and shape[0] > 1
     return Rule(
         key=key,
         shape=shape,
         criterion=criterion,
-        epsilon=epsilon,
+        goal=goal,
+        baseline=baseline,
         preference=asked,
-        order=preference_order(key, n_actions, asked),
+        order=preference_order(key, shape[2], asked),
         tolerances=tolerances,
         stationary=tolerances if several else np.empty(0),
-        widths=np.array(WIDTHS) * (epsilon / horizon * 2.0**factor),
         first=0,
-        room=epsilon * (ROOM[0] + (ROOM[1] - ROOM[0]) * share),
-        floor=FLOOR * epsilon / (horizon * n_states) * 2.0**-part,
+        room=ROOM[0] + (ROOM[1] - ROOM[0]) * share,
         handicap=HANDICAP[0] + (HANDICAP[1] - HANDICAP[0]) * less if several else 0.0,
     )
 
 
 def with_key(rule: Rule, key: SharedKey) -> Rule:
     """Return the same rule under another key."""
-    stationary = rule.stationary.size > 0
     return make_rule(
         key,
         rule.shape,
-        epsilon=rule.epsilon,
+        goal=rule.goal,
+        baseline=rule.baseline,
         preference=rule.preference,
-        stationary=stationary,
+        stationary=rule.stationary.size > 0,
         criterion=rule.criterion,
     )
 
@@ -178,16 +175,15 @@ def follow(rule: Rule, kind: str, candidate: int) -> Rule:
     return rule._replace(
         tolerances=keep if kind == PREFERRED else none,
         stationary=keep if kind == STATIONARY else none,
-        widths=keep if kind == PLATEAU else none,
         first=candidate,
     )
 
 
-_FIELDS = {PREFERRED: "tolerances", STATIONARY: "stationary", PLATEAU: "widths"}
+_FIELDS = {PREFERRED: "tolerances", STATIONARY: "stationary"}
 
 
 def candidates_of(rule: Rule, kind: str) -> NDArray[np.float64]:
-    """Return the tolerances, or widths, of the candidates of a kind."""
+    """Return the tolerances of the candidates of a kind."""
     found: NDArray[np.float64] = getattr(rule, _FIELDS[check_choice("kind", kind, KINDS)])
     if not found.size:
         raise InputError(f"kind must be one that the rule has candidates of, got {quote(kind)}")
@@ -219,25 +215,28 @@ class _Entry(NamedTuple):
     tightest: tuple[int, int, int] | None
 
 
-def choose(rule: Rule, dynamics: Dynamics) -> Choice:
+def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None) -> Choice:
     """Return f(ξ, M).
 
     Args:
         rule: f(ξ, ·).
         dynamics: M, true or estimated.
+        practice: the value of the baseline where M says it itself, as a log does; None to evaluate the rule's.
 
     Guarantee:
-        A pure function of both. The policy loses less than rule.room ≤ 0.95·ε in M whenever some candidate does; the
-        smallest tolerance does unless the floor costs that much.
+        A pure function of all. The policy loses less than rule.room·ε(M) ≤ 0.95·ε(M) in M whenever some candidate does.
 
     Randomness:
-        Shared, at rule.key.derive("policy", fingerprint), whose address is the policy and not how it was found, and at
-        rule.key.derive("sampled", number of the width).
+        Shared, at rule.key.derive("policy", fingerprint), whose address is the policy and not how it was found.
     """
     gaps = find_gaps(dynamics, rule.order)
-    entries = _printed(rule, weigh_candidates(rule, dynamics, gaps))
-    entries += _drawn(rule, dynamics, gaps, max((entry.score for entry in entries), default=-math.inf))
-    entries.sort(key=lambda entry: -entry.score)  # stable: equal scores keep the order of candidates
+    best = start_value(dynamics, gaps.value[0])
+    if practice is None:
+        actions = gaps.default if rule.baseline is None else rule.baseline
+        practice = best - dynamics.policy_loss(gaps.value[0], actions)
+    epsilon = rule.goal.allowed_loss(best - practice, rule.criterion.effective_horizon)
+    entries = _printed(rule, weigh_candidates(rule, dynamics, gaps), rule.room * epsilon)
+    entries.sort(key=lambda entry: (-entry.score, entry.loss))  # stable: equal ones keep the order of candidates
     first = entries[0]
     other = next((entry.score for entry in entries if entry.policy != first.policy), -math.inf)
     return Choice(
@@ -248,9 +247,16 @@ def choose(rule: Rule, dynamics: Dynamics) -> Choice:
         margin=first.margin,
         lead=first.score - other if math.isfinite(other) else math.inf,
         loss=first.loss,
-        value=float(dynamics.initial @ gaps.value[0]) - first.loss,
+        value=best - first.loss,
         tightest=first.tightest,
+        baseline=practice,
+        epsilon=epsilon,
     )
+
+
+def start_value(dynamics: Dynamics, values: NDArray[np.float64]) -> float:
+    """Return the mean of values, (S,), over the start, summed in the order of states."""
+    return float(in_order(dynamics.initial, values))
 
 
 def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Candidates]:
@@ -260,20 +266,18 @@ def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Ca
     """
     out = {}
     if rule.tolerances.size:
-        out[PREFERRED] = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
+        out[PREFERRED] = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances)
     if rule.stationary.size and np.any(common_actions(dynamics), axis=2).all():
-        out[STATIONARY] = weigh_tolerances(dynamics, gaps, rule.order, rule.stationary, rule.floor, stationary=True)
+        out[STATIONARY] = weigh_tolerances(dynamics, gaps, rule.order, rule.stationary, stationary=True)
     return out
 
 
-def _weight(rule: Rule, margin: NDArray[np.float64], loss: NDArray[np.float64]) -> NDArray[np.float64]:
+def _weights(found: Candidates, room: float) -> NDArray[np.float64]:
     """Log weights of candidates: log margin + ½·log(1 − loss/room)."""
-    left = 1.0 - loss / rule.room
+    left = 1.0 - found.loss / room
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight: NDArray[np.float64] = np.where(
-            left > 0.0, np.log(np.clip(margin, LEAST_MARGIN, CLEAR)) + 0.5 * np.log(left), -np.inf
-        )
-    return weight
+        firm = np.log(np.clip(found.margin, LEAST_MARGIN, CLEAR)) + 0.5 * np.log(left)
+    return np.where(left > 0.0, firm, -np.inf)
 
 
 def noise_of(rule: Rule, policy: Policy) -> float:
@@ -282,12 +286,12 @@ def noise_of(rule: Rule, policy: Policy) -> float:
     return noise if policy.ignores_step else noise - rule.handicap
 
 
-def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
+def _printed(rule: Rule, found: dict[str, Candidates], room: float) -> list[_Entry]:
     """The policies that tolerances print, each with the candidate of the largest weight, but for some that come third.
 
     The heaviest are asked for their noise first; the others no more once none of them can be among the first two.
     """
-    weights = {kind: _weight(rule, weighed.margin, weighed.loss) for kind, weighed in found.items()}
+    weights = {kind: _weights(weighed, room) for kind, weighed in found.items()}
     printed: dict[bytes, list[tuple[str, int]]] = {}
     for kind, weighed in found.items():
         for j in range(weighed.margin.size):
@@ -307,22 +311,3 @@ def _printed(rule: Rule, found: dict[str, Candidates]) -> list[_Entry]:
         entries[number] = _Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a))
         best, second = max(best, score), max(second, min(best, score))
     return [entries[number] for number in sorted(entries)]
-
-
-def _drawn(rule: Rule, dynamics: Dynamics, gaps: Gaps, rival: float) -> list[_Entry]:
-    """The policies drawn from plateau laws; a width that cannot beat the rival's score is not drawn from at all."""
-    horizon, n_states, n_actions = rule.shape
-    spec = CouplingSpec.auto(horizon * n_states, n_actions)
-    entries = []
-    for number, width in enumerate(rule.widths):
-        laws, firm = plateau_laws(dynamics, gaps, rule.order, float(width), rule.floor)
-        margin = np.array([firm])
-        if float(_weight(rule, margin, np.zeros(1))[0]) + NOISE - DRAWN <= rival:
-            continue
-        key = rule.key.derive("sampled", rule.first + number)
-        drawn = correlated_sample(key, laws.reshape(-1, n_actions), spec.method, spec.block)
-        policy = rule.policy(drawn.reshape(horizon, n_states))
-        loss = dynamics.policy_loss(gaps.value[0], policy.table)
-        score = float(_weight(rule, margin, np.array([loss]))[0]) + noise_of(rule, policy) - DRAWN
-        entries.append(_Entry(score, policy, PLATEAU, number, firm, loss, None))
-    return entries

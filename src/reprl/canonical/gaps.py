@@ -14,11 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.kernels import njit
+from reprl.mdp.backup import in_order
 from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.outcomes import Outcomes
 
 TIE = 1e-12
-"""Gaps and variances below this are rounding: exact ties."""
+"""Gaps below this are rounding: exact ties."""
+HIDDEN = 0.02
+"""Variance of a cell that no sample need have shown, in units of what could still be earned, squared: about that of an
+event of this probability. Without it a world without noise would look infinitely firm, until its first rare event."""
 
 
 class Gaps(NamedTuple):
@@ -31,7 +35,7 @@ class Gaps(NamedTuple):
     spread: NDArray[np.float64]
     """(H, S, A): of the gap, for one sample in every cell."""
     own: NDArray[np.float64]
-    """(H, S, A): variance of reward plus next value in one sample."""
+    """(H, S, A): variance of reward plus next value in one sample, and HIDDEN."""
     best: NDArray[np.int64]
     """(H, S): the first best action in the order of preference."""
     default: NDArray[np.int64]
@@ -60,16 +64,23 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
     )
     criterion, law = dynamics.criterion, (dynamics.outcomes, dynamics.probability)
     gaps.value[-1] = criterion.continuation(*law, dynamics.tried)
-    _solve(dynamics, order, gaps, np.zeros(n_states))
+    hidden = HIDDEN * criterion.remaining**2
+    _solve(dynamics, order, gaps, hidden, np.zeros(n_states))
     gaps.deviation[-1] = criterion.deviations(*law, gaps.best, gaps.own)
     if gaps.deviation[-1].any():  # it depends on the best actions and their variances
-        _solve(dynamics, order, gaps, np.zeros(n_states))
+        _solve(dynamics, order, gaps, hidden, np.zeros(n_states))
     return gaps
 
 
 @njit(cache=True, nogil=True)
-def _solve(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, scratch: NDArray[np.float64]) -> None:
-    """Fill gaps from the last step back; values and deviations behind it are there already."""
+def _solve(
+    dynamics: Dynamics,
+    order: NDArray[np.int64],
+    gaps: Gaps,
+    hidden: NDArray[np.float64],
+    scratch: NDArray[np.float64],
+) -> None:
+    """Fill gaps from the last step back; values and deviations behind it are there already. hidden is (H,)."""
     outcomes, deviation = dynamics.outcomes, gaps.deviation
     for h in range(outcomes.horizon - 1, -1, -1):
         for s in range(outcomes.n_states):
@@ -78,7 +89,7 @@ def _solve(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, scratch: ND
                 a = order[i]
                 gaps.gap[h, s, a] = math.inf
                 if dynamics.tried[h, s, a]:
-                    mean = _moments(dynamics, gaps, h, s, a)
+                    mean = _moments(dynamics, gaps, hidden[h], h, s, a)
                     gaps.gap[h, s, a] = mean
                     if best < 0 or mean > gaps.gap[h, s, best] + TIE:
                         best = a
@@ -104,7 +115,7 @@ def _solve(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, scratch: ND
 
 
 @njit(cache=True, nogil=True)
-def _moments(dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int) -> float:
+def _moments(dynamics: Dynamics, gaps: Gaps, hidden: float, h: int, s: int, a: int) -> float:
     """Return the mean of reward plus next value in a cell and store the variance."""
     outcomes = dynamics.outcomes
     row = h * outcomes.row_shift + s * outcomes.n_actions + a
@@ -112,12 +123,12 @@ def _moments(dynamics: Dynamics, gaps: Gaps, h: int, s: int, a: int) -> float:
     for e in range(outcomes.first[row], outcomes.first[row + 1]):
         weight = dynamics.probability[e + h * outcomes.slot_shift]
         mean += weight * (outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]])
-    variance = 0.0  # about the mean: the difference of two large squares would leave rounding of the size of TIE
+    variance = 0.0
     for e in range(outcomes.first[row], outcomes.first[row + 1]):
         weight = dynamics.probability[e + h * outcomes.slot_shift]
         x = outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]] - mean
         variance += weight * x * x
-    gaps.own[h, s, a] = variance if variance > TIE else 0.0
+    gaps.own[h, s, a] = variance + hidden
     return mean
 
 
@@ -210,4 +221,4 @@ def value_spread(dynamics: Dynamics) -> float:
     Args:
         dynamics: the model. An ε of at least this is met by every policy in it.
     """
-    return float(dynamics.initial @ (dynamics.extreme_values() - dynamics.extreme_values(-1.0)))
+    return float(in_order(dynamics.initial, dynamics.extreme_values() - dynamics.extreme_values(-1.0)))

@@ -1,9 +1,10 @@
 """preferred: actions within a tolerance of the best count as equal, and of those the most preferred is taken.
 
-Where the policy itself hardly ever comes, it says the most preferred action instead. A *stationary* policy says the
-same at every step: it is chosen by gaps that are averaged over the steps, and has far fewer comparisons to get wrong.
-Each candidate is a tolerance u; its margin is how far the world is from one in which it would print another policy, in
-units of what one sample per cell tells.
+What an action costs in a state counts by how often the policy comes there: where it hardly ever comes, nearly all
+actions are good enough, and where it never comes, the most preferred one is taken. A *stationary* policy says the same
+at every step: it is chosen by gaps that are averaged over the steps, and has far fewer comparisons to get wrong. Each
+candidate is a tolerance u; its margin is how far the world is from one in which it would print another policy, in units
+of what one sample per cell tells.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.gaps import Gaps, average_gaps
+from reprl.canonical.gaps import HIDDEN, Gaps, average_gaps
 from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 
-PREFERRED, STATIONARY, PLATEAU = "preferred", "steady", "sampled"
+PREFERRED, STATIONARY = "preferred", "steady"
 """Kinds of candidates, by the words that stored documents have for them."""
 CLEAR = 1e3
 """Margins are not told apart beyond this: no comparison is near."""
@@ -43,7 +44,6 @@ def weigh_tolerances(
     gaps: Gaps,
     order: NDArray[np.int64],
     tolerances: NDArray[np.float64],
-    floor: float,
     *,
     stationary: bool = False,
 ) -> Candidates:
@@ -54,14 +54,13 @@ def weigh_tolerances(
         gaps: its gaps.
         order: (A,) actions, the most preferred first.
         tolerances: (J,) in units of value.
-        floor: cells that the policy visits with a smaller probability say the most preferred action.
-        stationary: whether one action is chosen for all steps, by gaps that are averaged over them; the floor is then
-            one of the largest visit of a state.
+        stationary: whether one action is chosen for all steps, by gaps that are averaged over them; a state then counts
+            by its largest visit.
 
     Guarantee:
-        The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] ≤ H·u + H·Σ of the visits below the floor
-        (performance difference, docs/proofs/canonical.md §2); discounted, 1/(1 − γ) takes the place of H (§9). Of a
-        stationary policy nothing but the exact loss is known (§10).
+        The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] (performance difference, docs/proofs/canonical.md
+        §2). Cells that the policy never visits, in this model or by an event that no sample has shown, say the most
+        preferred action as long as the event's probability times what could be lost there stays below u/2 (§8).
     """
     horizon, n_states, _ = dynamics.outcomes.shape
     n = tolerances.size
@@ -69,67 +68,73 @@ def weigh_tolerances(
         np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
     )
     compared = average_gaps(dynamics, gaps, order) if stationary else gaps
-    picked = np.empty((n, 1, n_states), dtype=np.int64) if stationary else found.actions
-    fresh = np.flatnonzero(_pick(compared, order, tolerances, picked))
-    for j, end in pairwise([*fresh, n]):  # neighbours often pick the same: they are weighed together
-        actions, tightest = found.actions[j], found.tightest[j:end]
-        actions[:] = picked[j]
-        visits = dynamics.occupancy(actions)
-        seen = visits.max(axis=0, keepdims=True) if stationary else visits
-        _margins(compared, order, tolerances[j:end], floor, seen, picked[j], found.margin[j:end], tightest)
-        if stationary:
-            near = tightest[:, 0] == 0
-            tightest[near, 0] = visits.argmax(axis=0)[tightest[near, 1]]
-        np.copyto(actions, compared.default, where=seen < floor)
-        found.actions[j:end], found.loss[j:end] = actions, dynamics.policy_loss(gaps.value[0], actions)
+    rows = 1 if stationary else horizon
+    plain = np.empty((n, rows, n_states), dtype=np.int64)
+    everywhere, weighed = np.ones((rows, n_states)), np.empty((rows, n_states), dtype=np.int64)
+    apart = [_pick(compared, order, u, everywhere, plain[j], plain[j - 1]) for j, u in enumerate(tolerances)]
+    fresh = [j for j in range(n) if apart[j] or j == 0]
+    for j, end in pairwise([*fresh, n]):  # neighbours often pick the same, and then visit the same
+        found.actions[j] = plain[j]
+        visits = dynamics.occupancy(found.actions[j])
+        seen = np.minimum(visits.max(axis=0, keepdims=True) if stationary else visits, 1.0)
+        for k in range(j, end):
+            moved = _pick(compared, order, tolerances[k], seen, weighed, weighed)
+            found.margin[k] = _margin(compared, order, tolerances[k], seen, weighed, found.tightest[k])
+            if stationary and found.tightest[k, 0] == 0:
+                found.tightest[k, 0] = visits[:, found.tightest[k, 1]].argmax()
+            if k > j and not moved:
+                found.actions[k], found.loss[k] = found.actions[k - 1], found.loss[k - 1]
+                continue
+            found.actions[k] = weighed
+            found.loss[k] = dynamics.policy_loss(gaps.value[0], found.actions[k])
     return found
 
 
-def decided_cells(visits: NDArray[np.float64], floor: float, kind: str) -> NDArray[np.bool_]:
-    """Return where a policy of a kind says something of its own, (H, S); a stationary one, in states that it visits."""
-    seen = visits >= floor
+@njit(cache=True, nogil=True)
+def visit_weight(visits: float) -> float:
+    """Return by how much a gap counts in a cell that is visited with a probability: 0 for never, 1 for always."""
+    return 2.0 * visits / (1.0 + visits)
+
+
+@njit(cache=True, nogil=True)
+def weight_spread(visits: float) -> float:
+    """Return the spread of the weight of a cell, for one sample in every cell, HIDDEN included."""
+    slope = 2.0 / (1.0 + visits) ** 2
+    return slope * math.sqrt(HIDDEN + visits * (1.0 - visits))
+
+
+def decided_cells(visits: NDArray[np.float64], kind: str) -> NDArray[np.bool_]:
+    """Return where a policy of a kind ever comes, (H, S); a stationary one decides for a state at all steps."""
+    seen = visits > 0.0
     return np.repeat(seen.any(axis=0, keepdims=True), len(seen), axis=0) if kind == STATIONARY else seen
 
 
 @njit(cache=True, nogil=True)
 def _pick(
-    gaps: Gaps, order: NDArray[np.int64], tolerances: NDArray[np.float64], actions: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Fill actions, (J, H, S), with the most preferred ones that are good enough, wherever the policy goes.
-
-    Returns:
-        (J,): whether a tolerance picks something else than the one before it.
-    """
-    fresh = np.zeros(tolerances.size, dtype=np.bool_)
-    for j in range(tolerances.size):
-        fresh[j] = j == 0
-        for h in range(actions.shape[1]):
-            for s in range(actions.shape[2]):
-                action = gaps.best[h, s]
-                for i in range(order.size):
-                    if gaps.gap[h, s, order[i]] <= tolerances[j]:
-                        action = order[i]
-                        break
-                actions[j, h, s] = action
-                if j > 0 and actions[j - 1, h, s] != action:
-                    fresh[j] = True
-    return fresh
-
-
-@njit(cache=True, nogil=True)
-def _margins(
     gaps: Gaps,
     order: NDArray[np.int64],
-    tolerances: NDArray[np.float64],
-    floor: float,
+    tolerance: float,
     visits: NDArray[np.float64],
     actions: NDArray[np.int64],
-    margin: NDArray[np.float64],
-    tightest: NDArray[np.int64],
-) -> None:
-    """Fill the margins of tolerances that pick the same actions, (J,), and the comparisons that they are of, (J, 3)."""
-    for j in range(tolerances.size):
-        margin[j] = _margin(gaps, order, tolerances[j], floor, visits, actions, tightest[j])
+    before: NDArray[np.int64],
+) -> bool:
+    """Fill actions, (H, S), with the most preferred ones that are good enough; return whether any is not as before.
+
+    An action is good enough if its gap, weighed by visits, is within the tolerance. One that nobody has tried never is; where none was, the default
+    is taken.
+    """
+    moved = False
+    for h in range(actions.shape[0]):
+        for s in range(actions.shape[1]):
+            action, weight = gaps.best[h, s], visit_weight(visits[h, s])
+            for i in range(order.size):
+                gap = gaps.gap[h, s, order[i]]
+                if math.isfinite(gap) and weight * gap <= tolerance:
+                    action = order[i]
+                    break
+            moved = moved or action != before[h, s]
+            actions[h, s] = action
+    return moved
 
 
 @njit(cache=True, nogil=True)
@@ -137,12 +142,11 @@ def _margin(
     gaps: Gaps,
     order: NDArray[np.int64],
     tolerance: float,
-    floor: float,
     visits: NDArray[np.float64],
     actions: NDArray[np.int64],
     tightest: NDArray[np.int64],
 ) -> float:
-    """Return the smallest standardised distance of a comparison that can change the policy where it goes.
+    """Return the smallest standardised distance of a comparison that can change the policy.
 
     Those are: actions preferred to the chosen one, which are too far from the best; the chosen one, which is not; and,
     where it is the best itself, the others, which would have to overtake it by the tolerance.
@@ -151,25 +155,27 @@ def _margin(
     tightest[:] = -1
     for h in range(visits.shape[0]):
         for s in range(visits.shape[1]):
-            if visits[h, s] < floor or visits[h, s] <= 0.0:
-                continue
+            weight, unsure = visit_weight(visits[h, s]), weight_spread(visits[h, s])
             chosen = actions[h, s]
             passed = False
             for i in range(order.size):
                 a = order[i]
-                gap, spread = gaps.gap[h, s, a], gaps.spread[h, s, a]
+                gap = gaps.gap[h, s, a]
+                if not math.isfinite(gap):
+                    continue
+                spread = math.hypot(weight * gaps.spread[h, s, a], unsure * gap)
                 if a == chosen:
                     passed = True
                     if gap == 0.0:
                         continue
-                    distance = tolerance - gap
+                    distance = tolerance - weight * gap
                 elif not passed:
-                    distance = gap - tolerance
-                elif gaps.gap[h, s, chosen] == 0.0:
-                    distance = gap + tolerance
+                    distance = weight * gap - tolerance
+                elif gaps.gap[h, s, chosen] == 0.0:  # the weight multiplies a gap of 0, so its error does not count
+                    distance, spread = weight * gap + tolerance, weight * gaps.spread[h, s, a]
                 else:
                     break
-                if spread > 0.0 and math.isfinite(gap) and distance < least * spread:
+                if spread > 0.0 and distance < least * spread:
                     least = distance / spread
                     tightest[0], tightest[1], tightest[2] = h, s, a
     return least

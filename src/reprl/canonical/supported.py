@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.mdp.backup import in_order
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.randomness import SharedKey
 
@@ -51,6 +52,8 @@ class Supported(NamedTuple):
     """(H, S) in [0, 1]: how far a state counts at a step."""
     full: NDArray[np.bool_]
     """(H, S, A): actions that count without a price."""
+    practice: float | None = None
+    """The value of what was done in a log, without a price for anything; None where samples were drawn on demand."""
 
 
 def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supported:
@@ -88,7 +91,15 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
         tried=np.repeat(tried, steps, axis=0) & plain.allowed,
     )
     full = dynamics.tried & np.repeat(backing >= 1.0, steps, axis=0)
-    return Supported(dynamics, np.repeat(known, steps, axis=0), full)
+    return Supported(dynamics, np.repeat(known, steps, axis=0), full, _practice(plain, visits))
+
+
+def _practice(plain: Dynamics, visits: NDArray[np.float64]) -> float:
+    """The value, from the start, of taking every action as often as the log does."""
+    total = visits.sum(axis=2, keepdims=True)
+    play = np.divide(visits, total, out=np.zeros_like(visits), where=total > 0.0)
+    values = plain.criterion.play_values(plain.outcomes, plain.probability, play)
+    return float(in_order(plain.initial, values))
 
 
 def _episodes(data: Data, visits: NDArray[np.float64], certain: int) -> float:
@@ -110,4 +121,4 @@ def weigh_unknown_states(found: Supported) -> float:
     """
     law = found.dynamics.outcomes, found.dynamics.probability
     worth = found.dynamics.criterion.lost_values(*law, found.dynamics.tried, 1.0 - found.known)
-    return float(found.dynamics.initial @ worth)
+    return float(in_order(found.dynamics.initial, worth))

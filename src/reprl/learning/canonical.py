@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reprl.assurance.certificate import HALFWAY, SKIPPED
-from reprl.assurance.stopping import UNKNOWN, StopRule, certificate_data_from
+from reprl.assurance.stopping import StopRule, certificate_data_from
 from reprl.canonical.bound import BoundRule, Reader, TableReader
 from reprl.canonical.choice import make_rule
 from reprl.errors import InputError
@@ -58,7 +58,7 @@ def learn_canonical(
     if proof is not None:
         _check_provable(model, settings)
     criterion = criterion_of(model)
-    criterion.check_epsilon(settings.epsilon)
+    settings.check_accuracy(criterion)
     if criterion.stationary and not settings.stationary:
         raise InputError(
             "stationary must be True for a discounted world: say so if its law does not depend on the step, got "
@@ -66,10 +66,10 @@ def learn_canonical(
         )
     sizes = (model.n_states, model.n_actions)
     rule = bind_rule(check_shared_key(shared_key), criterion, sizes, settings, TableReader(), candidate)
-    pooled, bearable = bool(settings.stationary), UNKNOWN * settings.epsilon
     with WorkerPool(model, execution.workers, execution.checkpoint) as pool:
         tell = execution.progress
-        source = open_source(model, settings.access, pool, pooled=pooled, bearable=bearable, progress=tell, proof=proof)
+        pooled = bool(settings.stationary)
+        source = open_source(model, settings.access, pool, pooled=pooled, progress=tell, proof=proof)
         outcome = run_loop(source, rule, stop, limit)
     end, certificate_data = outcome.judgement, certificate_data_from(outcome.known.certificate_source())
     details = CanonicalDetails(end.found.choice, rule.followed, end.drift, end.certificate, certificate_data)
@@ -91,7 +91,8 @@ def bind_rule(
     rule = make_rule(
         shared_key.derive("rule"),
         (criterion.rows, *sizes),
-        epsilon=settings.epsilon,
+        goal=settings.goal,
+        baseline=settings.baseline_actions((criterion.rows, *sizes)),
         preference=settings.resolve_actions((), sizes[1]).preference,
         stationary=bool(settings.stationary),
         criterion=criterion,

@@ -82,6 +82,7 @@ def learn(
     world = open_environment(env, horizon, reward_range, discount)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     settings = make_settings(options, world).resolve_actions(world.labels.actions, world.n_actions)
+    settings = settings.resolve_baseline(world)
     world = truncate_if_needed(world, settings.rule, settings.epsilon)
     chosen = ReprlLearner(
         settings := settings.resolve_stationarity(world, certify=certify), None, max_samples, candidate, certify
@@ -98,9 +99,11 @@ def learn(
     return run.recorded(describe(world), Interface.of(world), seeds, model.ledger, began)
 
 
-def truncate_if_needed(world: TabularMDP | GymnasiumModel, rule: str, epsilon: float) -> TabularMDP | GymnasiumModel:
+def truncate_if_needed(
+    world: TabularMDP | GymnasiumModel, rule: str, epsilon: float | None
+) -> TabularMDP | GymnasiumModel:
     """Return a world as a rule can learn in it: "sampled" needs a horizon, so a discounted one is cut off at ε."""
-    steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" else None
+    steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" and epsilon is not None else None
     return world if steps is None else truncate(world, steps)
 
 

@@ -173,7 +173,7 @@ def _learn_source(
         Shared, at shared_key.derive("rule"), as ``choose`` and ``draw_thresholds`` say. Data: streams (data seed,
         "rehearsal/log/…") and ("off-policy/…").
     """
-    spec.criterion.check_epsilon(settings.epsilon)
+    settings.check_accuracy(spec.criterion)
     sizes, reader = (spec.n_states, spec.n_actions), LogReader(spec.support, spec.reach, (spec.ended,))
     rule = bind_rule(shared_key, spec.criterion, sizes, settings, reader, candidate)
     outcome = run_loop(source, rule, Rehearsed(settings.asked, Execution()))
@@ -183,7 +183,7 @@ def _learn_source(
         found.policy,
         rule.decided(found),
         lambda data: rule.choose(data).policy,
-        unknown=rule.doubts(outcome.data, found, settings.delta).slack,
+        unknown=rule.reader.slack(found.model),
         stream=DataStream(source.data_seed, "off-policy"),
     )
     details = LogDetails(found.choice, coverage, rule.followed, outcome.judgement.drift)

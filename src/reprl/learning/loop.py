@@ -9,12 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from reprl.assurance.stopping import Judgement, Round, StopRule
 from reprl.mdp.dynamics import Data
-from reprl.sources.source import DataSource
+from reprl.sources.source import DataSource, Wish
 
 
 class Rule(Protocol):
@@ -23,8 +20,8 @@ class Rule(Protocol):
     def choose(self, data: Any, /) -> Any:
         """Return what it makes of data; the policy is among it."""
 
-    def wanted(self, found: Any, /) -> NDArray[np.float64]:
-        """Return (H, S, A): how much a sample of each cell would help to tell what the policy is."""
+    def wanted(self, found: Any, /) -> Wish:
+        """Return how much a sample of each cell would help to tell what the policy is."""
 
 
 class Outcome(NamedTuple):

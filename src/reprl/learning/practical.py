@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.assurance.stopping import Judgement, Round, ask_teams, not_passed
@@ -20,6 +19,7 @@ from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.randomness import SharedKey
+from reprl.sources.source import Wish
 
 CLEARLY = 2.0
 """A loss that is above ε by so many standard deviations of V* will not go away with more data."""
@@ -71,9 +71,9 @@ class InductionRule(NamedTuple):
         """Return the same rule under another key."""
         return self._replace(key=key)
 
-    def wanted(self, found: Induced) -> NDArray[np.float64]:
+    def wanted(self, found: Induced) -> Wish:
         """All cells alike."""
-        return np.ones(found.induction.values[:-1].shape)
+        return Wish(np.ones(found.induction.values[:-1].shape), 0.0)
 
 
 @dataclass(frozen=True)

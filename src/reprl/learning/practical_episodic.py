@@ -45,7 +45,7 @@ from reprl.paper.rep_rl_bandit import Induction
 from reprl.paper.runs import Exploration, RunSettings, join, resample_missed
 from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.protocol import Episodic, check_model, no_data
-from reprl.sources.source import LIMITS, RAN_OUT, Wanted, check_limit, most_samples
+from reprl.sources.source import LIMITS, RAN_OUT, Wanted, Wish, check_limit, most_samples
 from reprl.storage.checkpoints import Checkpoint
 
 EPISODES_PER_CELL = 32
@@ -185,9 +185,9 @@ class _Rule(NamedTuple):
         """Return the same rule under another key."""
         return self._replace(key=key)
 
-    def wanted(self, found: _Found) -> NDArray[np.float64]:
+    def wanted(self, found: _Found) -> Wish:
         """Nothing: exploration runs find their own way."""
-        return np.zeros(0)
+        return Wish(np.zeros(0), 0.0)
 
 
 class _Runs(NamedTuple):
@@ -228,7 +228,7 @@ class _Runs(NamedTuple):
 class ExplorationRuns:
     """Exploration runs as a DataSource; a unit is a run of each length that the rule needs."""
 
-    ran_out, claim = RAN_OUT, ""
+    ran_out, claim, fixed_start = RAN_OUT, "", False
 
     def __init__(self, model: Episodic, rule: _Rule, execution: Execution) -> None:
         self.ledger, self.data_seed = model.ledger, model.data_seed

@@ -211,9 +211,32 @@ class LearnResult:
         return None if self.choice is None else self.choice.tolerance
 
     @property
+    def epsilon(self) -> float:
+        """What the policy may lose, in units of value: as asked, or what the quality comes to in this run's data."""
+        return self.settings.epsilon or (0.0 if self.choice is None else self.choice.epsilon)
+
+    @property
+    def value(self) -> float | None:
+        """What the policy earns, in the environment's own reward units, estimated from this run's data."""
+        return self._original(None if self.choice is None else self.choice.value)
+
+    @property
+    def best_value(self) -> float | None:
+        """What the best policy earns, in the same units."""
+        return self._original(None if self.choice is None else self.choice.best)
+
+    @property
+    def baseline_value(self) -> float | None:
+        """What the baseline earns, in the same units: always the most preferred action, unless you name another."""
+        return self._original(None if self.choice is None else self.choice.baseline)
+
+    def _original(self, value: float | None) -> float | None:
+        return None if value is None or self.record is None else self.environment.original_return(value)
+
+    @property
     def met_by_all(self) -> bool:
         """Whether every policy is within ε of the best, as far as the run can tell."""
-        return self.spread is not None and self.spread <= self.settings.epsilon
+        return self.spread is not None and self.spread <= self.epsilon
 
     @property
     def undecided(self) -> list[tuple[int, int]]:

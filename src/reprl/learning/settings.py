@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.canonical.goal import DEFAULT_QUALITY, Goal
 from reprl.canonical.preference import check_preference, resolve_preference
 from reprl.coupling.custom import Coupling, Mechanism, check_custom
 from reprl.coupling.mechanisms import MECHANISMS, MechanismName
@@ -14,14 +18,19 @@ from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingName, Coupling
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
 from reprl.guarantee import Asked
 from reprl.learning.accuracy import EpsilonUnits
+from reprl.mdp.criterion import Criterion, Sized
+from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Preset, Shape, Task
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import ROUNDINGS, Decision, Rounding
 from reprl.sources.protocol import ACCESSES, Access, is_stationary
+from reprl.storage.documents import naming
 
 Rule = Literal["canonical", "sampled"]
 RULES = get_args(Rule)
+PAPER_EPSILON = 0.3
+"""ε of the paper's rule where none is given."""
 SAMPLED_ONLY = ("coupling", "block", "mechanism", "rounding", "constants", "scale", "shape", "calls", "runs")
 """Fields that only the rule "sampled" has a use for."""
 
@@ -29,8 +38,10 @@ SAMPLED_ONLY = ("coupling", "block", "mechanism", "rounding", "constants", "scal
 class LearnerOptions(TypedDict, total=False):
     """The fields of ``Settings`` that are a learner's own business, as keywords that type checkers and editors know."""
 
-    epsilon: float
+    quality: float | None
+    epsilon: float | None
     epsilon_units: EpsilonUnits
+    baseline: Any
     delta: float
     rule: Rule
     preference: str | Sequence[int | str] | None
@@ -151,8 +162,9 @@ class Paper(NamedTuple):
 class Settings:
     """What a learner is asked for, and how it shall decide. The same in every run of a recipe."""
 
-    epsilon: float = 0.3
-    """Accuracy: the policy's value is within ε of the best, in units of value (0 < ε ≤ H)."""
+    epsilon: float | None = None
+    """Accuracy: the policy's value is within ε of the best, in units of value (0 < ε ≤ H). None where a quality is
+    asked for instead; PAPER_EPSILON for "sampled"."""
     rho: float = 0.1
     """Allowed probability that two runs end in different policies."""
     delta: float = 0.1
@@ -187,16 +199,22 @@ class Settings:
     """Parallel calls, for access "generative"; None for the preset's; by hand, nothing is rehearsed or promised."""
     runs: int | None = None
     """Exploration runs, for access "episodic"; None for the preset's; by hand, nothing is rehearsed or promised."""
+    quality: float | None = None
+    """Asked for instead of ε, for "canonical": the policy earns at least this share of what the best policy earns more
+    than the baseline. DEFAULT_QUALITY where neither is given."""
+    baseline: Any = None
+    """What a quality is measured from, for "canonical": a policy, or its actions, (H, S) or (S,); None for always the
+    most preferred action, and of a log for what was done in it."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""
-        check_real("epsilon", self.epsilon, 0.0, math.inf)
         check_probability("rho", self.rho)
         check_probability("delta", self.delta)
         check_choice("access", self.access, ACCESSES)
         if str(self.rule) == "paper":
             object.__setattr__(self, "rule", "sampled")  # the word that recipes have
         check_choice("rule", self.rule, RULES)
+        self._check_goal()
         if self.preference is not None and self.rule != "canonical":
             raise InputError(f"preference must be left out unless rule='canonical', got {quote(self.preference)}")
         object.__setattr__(self, "preference", check_preference(self.preference))
@@ -213,10 +231,58 @@ class Settings:
         else:
             self.paper.check_preset()
 
+    def _check_goal(self) -> None:
+        """Check ε or the quality, and say what is asked for where neither is given."""
+        for name in ("quality", "baseline"):
+            if getattr(self, name) is not None and self.rule != "canonical":
+                raise InputError(f"{name} must be left out unless rule='canonical', got {quote(getattr(self, name))}")
+        if self.quality is not None and self.epsilon is not None:
+            raise InputError(
+                f"quality must be left out where epsilon is given, got quality={quote(self.quality)} and "
+                f"epsilon={quote(self.epsilon)}"
+            )
+        if self.quality is not None:
+            check_real("quality", self.quality, 0.0, 1.0)
+        elif self.epsilon is not None:
+            check_real("epsilon", self.epsilon, 0.0, math.inf)
+        elif self.rule == "canonical":
+            object.__setattr__(self, "quality", DEFAULT_QUALITY)
+        else:
+            object.__setattr__(self, "epsilon", PAPER_EPSILON)
+
     @property
     def asked(self) -> Asked:
         """What is asked for."""
-        return Asked(self.epsilon, self.rho, self.delta)
+        return Asked(self.epsilon or 0.0, self.rho, self.delta, self.quality)
+
+    @property
+    def goal(self) -> Goal:
+        """How much a policy of the canonical rule may lose."""
+        return Goal(self.epsilon, self.quality)
+
+    def check_accuracy(self, criterion: Criterion) -> None:
+        """Refuse an ε that every policy has."""
+        if self.epsilon is not None:
+            criterion.check_epsilon(self.epsilon)
+
+    def resolve_baseline(self, world: Sized) -> Settings:
+        """Return the settings with the baseline, if there is one, as a table of actions."""
+        if self.baseline is None:
+            return self
+        given = self.baseline
+        if not isinstance(given, Policy) and not callable(given):
+            given = np.asarray(given)
+            given = given[0] if given.ndim == 2 and len(given) == 1 else given
+        with naming("baseline: "):
+            table = check_policy(given, world).table
+        rows = table[:1] if (table == table[:1]).all() else table
+        return replace(self, baseline=tuple(tuple(int(a) for a in row) for row in rows))
+
+    def baseline_actions(self, shape: tuple[int, int, int]) -> NDArray[np.int64] | None:
+        """Return the baseline, resolved before, as (H, S) actions; None for the rule's own."""
+        if self.baseline is None:
+            return None
+        return np.ascontiguousarray(np.broadcast_to(np.array(self.baseline, dtype=np.int64), shape[:2]))
 
     @property
     def paper(self) -> Paper:

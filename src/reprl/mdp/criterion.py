@@ -16,7 +16,18 @@ from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_real, quote
 from reprl.kernels import read_only
-from reprl.mdp.backup import Terms, backward, discounted_visits, in_order, one_hot, owned, sweep, terms, walk
+from reprl.mdp.backup import (
+    Terms,
+    backward,
+    discounted_visits,
+    in_order,
+    mixed_values,
+    one_hot,
+    owned,
+    sweep,
+    terms,
+    walk,
+)
 from reprl.mdp.outcomes import Outcomes
 
 MOST = 0.9999
@@ -194,13 +205,18 @@ class Criterion(NamedTuple):
         backward(outcomes, law, terms(), 1.0, values, owned(actions))
         return values
 
+    def play_values(self, outcomes: Outcomes, law: Values, play: Values) -> Values:
+        """Return the values of laws of actions, (rows or 1, S, A), from each state on, (S,)."""
+        every = np.repeat(play, self.rows // len(play), axis=0)
+        return mixed_values(outcomes, law, owned(every), self.gamma)
+
     def policy_loss(
         self, outcomes: Outcomes, law: Values, actions: NDArray[np.int64], best: Values, initial: Values
     ) -> float:
         """Return how much less than `best`, (S,), a policy, (rows, S), is worth from the start."""
         if self.gamma:
             value = sweep(outcomes, law, terms(), self.gamma, (self.gamma, 1.0), owned(actions))
-            return float(initial @ (best - value))
+            return float(in_order(initial, best - value))
         return float(in_order(initial, best - self.policy_values(outcomes, law, actions)[0]))
 
     def deviations(self, outcomes: Outcomes, law: Values, actions: NDArray[np.int64], own: Values) -> Values:

@@ -50,6 +50,11 @@ class Environment(NamedTuple):
         """What a rescaled reward of 0 and one of 1 stand for: (low, high) in original units, as far as it is known."""
         return self.reward_range or (float(self.labels.reward_map.low), float(self.labels.reward_map.high))
 
+    def original_return(self, value: float) -> float:
+        """A value, of rewards in [0, 1] from the first step to the last, as a return in the rewards' own units."""
+        low, high = self.units
+        return low * self.criterion.effective_horizon + value * (high - low)
+
     def original(self, value: float) -> float | None:
         """A difference of values in the rewards' own units; None where those are not known or not others."""
         low, high = self.units

@@ -46,17 +46,14 @@ class AdaptiveEpisodes:
         model: the MDP in memory, or a black box.
         pool: the processes that play a black box.
         pooled: whether a sample counts at every step.
-        bearable: what under-sampled cells may be worth; while they could be worth more, every other batch goes there.
         progress: called with the round, its episodes done and all its episodes.
     """
 
     ran_out, claim = RAN_OUT, "stationary=True"
 
-    def __init__(
-        self, model: Episodic, pool: WorkerPool, *, pooled: bool, bearable: float, progress: Progress | None = None
-    ) -> None:
-        self.ledger, self.data_seed = model.ledger, model.data_seed
-        self.model, self.pool, self.pooled, self.bearable, self._progress = model, pool, pooled, bearable, progress
+    def __init__(self, model: Episodic, pool: WorkerPool, *, pooled: bool, progress: Progress | None = None) -> None:
+        self.ledger, self.data_seed, self.fixed_start = model.ledger, model.data_seed, has_fixed_start(model)
+        self.model, self.pool, self.pooled, self._progress = model, pool, pooled, progress
 
     def sizes(self, limit: int | None) -> list[int]:
         """Return the numbers of episodes, round by round; where steps are pooled, an episode tells about H cells."""
@@ -76,7 +73,7 @@ class AdaptiveEpisodes:
         """
         told = self.pooled and not is_stationary(self.model)
         none, steps = no_data(self.model, pooled=self.pooled), no_data(self.model).counts if told else None
-        return TableSamples(none, criterion_of(self.model), "episodes", has_fixed_start(self.model), steps=steps)
+        return TableSamples(none, criterion_of(self.model), "episodes", self.fixed_start, steps=steps)
 
     def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
         """Play episodes until there are so many."""
@@ -86,8 +83,8 @@ class AdaptiveEpisodes:
             nonlocal steps
             steps = None if steps is None else steps + more
 
-        weight, more = None if wanted is None else wanted(), size - known.size
-        how: Any = {"bearable": self.bearable, "pool": self.pool, "progress": self.tell(known)}
+        (weight, bearable), more = (None, 0.0) if wanted is None else wanted(), size - known.size
+        how: Any = {"bearable": bearable, "pool": self.pool, "progress": self.tell(known)}
         data = cover(self.model, known.data, more, weight, keep=keep, **how)
         return known._replace(data=data, round=known.round + 1, steps=steps)
 
@@ -122,7 +119,7 @@ class PlannedEpisodes:
     ran_out, claim = RAN_OUT, "stationary=True"
 
     def __init__(self, adaptive: AdaptiveEpisodes, after: int) -> None:
-        self.ledger, self.data_seed = adaptive.ledger, adaptive.data_seed
+        self.ledger, self.data_seed, self.fixed_start = adaptive.ledger, adaptive.data_seed, adaptive.fixed_start
         self.sizes, self.empty, self.drift = adaptive.sizes, adaptive.empty, adaptive.drift
         self._adaptive, self._after = adaptive, after
 
@@ -131,8 +128,8 @@ class PlannedEpisodes:
         own = self._adaptive
         if known.round < self._after:
             return own.gather(known, size, wanted)
-        weight, more = None if wanted is None else wanted(), size - known.size
-        how: Any = {"bearable": own.bearable, "pool": own.pool, "progress": own.tell(known)}
+        (weight, bearable), more = (None, 0.0) if wanted is None else wanted(), size - known.size
+        how: Any = {"bearable": bearable, "pool": own.pool, "progress": own.tell(known)}
         fresh = cover_planned(own.model, known.data, more, weight, **how)
         return known._replace(data=known.data + fresh, round=known.round + 1, kind="rounds", planned=fresh)
 

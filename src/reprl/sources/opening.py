@@ -27,7 +27,6 @@ def open_source(
     pool: WorkerPool,
     *,
     pooled: bool,
-    bearable: float,
     progress: Progress | None = None,
     proof: Proof | None = None,
 ) -> DataSource[TableSamples]:
@@ -38,13 +37,12 @@ def open_source(
         access: "generative" for parallel calls, "episodic" for episodes.
         pool: the processes that play a black box.
         pooled: whether a sample counts at every step.
-        bearable: what under-sampled cells may be worth.
         progress: called with the round, its episodes done and all its episodes.
         proof: how a certificate wants data; None where nobody asks for one.
     """
     if access == "generative":
         return ParallelCalls(sampled_model(model, access, pooled=pooled), None if proof is None else proof.halfway)
-    adaptive = AdaptiveEpisodes(model, pool, pooled=pooled, bearable=bearable, progress=progress)
+    adaptive = AdaptiveEpisodes(model, pool, pooled=pooled, progress=progress)
     return adaptive if proof is None else PlannedEpisodes(adaptive, proof.skipped)
 
 

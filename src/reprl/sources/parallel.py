@@ -173,7 +173,7 @@ class ParallelCalls:
     ran_out, claim = RAN_OUT, "stationary=True"
 
     def __init__(self, model: Parallel, halfway: int | None = None) -> None:
-        self.ledger, self.data_seed = model.ledger, model.data_seed
+        self.ledger, self.data_seed, self.fixed_start = model.ledger, model.data_seed, has_fixed_start(model)
         self._model, self._halfway = model, halfway
 
     def sizes(self, limit: int | None) -> list[int]:
@@ -184,7 +184,7 @@ class ParallelCalls:
     def empty(self) -> TableSamples:
         """Return what is known before the first call."""
         none = no_data(self._model, pooled=isinstance(self._model, PooledModel))
-        return TableSamples(none, criterion_of(self._model), "calls", has_fixed_start(self._model))
+        return TableSamples(none, criterion_of(self._model), "calls", self.fixed_start)
 
     def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
         """Make calls until there are so many."""

@@ -24,8 +24,18 @@ LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
 """Samples at which a run gives up that nobody has limited: counts cost no time, episodes of a black box do."""
 RAN_OUT = "out of samples before it was sure"
 
-Wanted = Callable[[], NDArray[np.float64]]
-"""Computes (H, S, A): how much a sample of each cell would help. A source that cannot choose cells does not ask."""
+
+class Wish(NamedTuple):
+    """What more samples are wanted for."""
+
+    weight: NDArray[np.float64]
+    """(H, S, A): how much a sample of each cell would help."""
+    bearable: float
+    """What under-sampled cells may be worth; while they could be worth more, every other batch goes there."""
+
+
+Wanted = Callable[[], Wish]
+"""Computes a wish. A source that cannot choose cells does not ask."""
 
 
 class CertificateSource(NamedTuple):
@@ -112,6 +122,8 @@ class DataSource(Protocol[S]):
     def data_seed(self) -> int:
         """Of the private streams."""
 
+    fixed_start: bool
+    """Whether the environment says that every episode begins in one state."""
     ran_out: str
     """What to say of a run that would need more than there is."""
     claim: str

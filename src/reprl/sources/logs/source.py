@@ -44,6 +44,7 @@ class LogSource:
         pooled: whether a row tells about every step.
     """
 
+    fixed_start = False
     ran_out = "the log is too short to be sure"
 
     def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:

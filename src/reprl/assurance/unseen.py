@@ -1,0 +1,169 @@
+"""unseen: what events that no sample has shown could change, and second teams that meet such events.
+
+A sample of n draws excludes an event of probability q only with probability 1 − (1 − q)^n. So wherever a promise could
+hang on such an event, either the event is bounded (``hidden_loss``), or simulated second teams meet it
+(``add_phantoms``): a bootstrap alone would never redraw it (docs/rehearsal.md, docs/proofs/canonical.md §8).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.kernels import njit
+from reprl.mdp.backup import in_order
+from reprl.mdp.counts import Counts
+from reprl.mdp.dynamics import Data, Dynamics
+from reprl.mdp.outcomes import Outcomes
+from reprl.randomness import DataStream
+
+_POISSON = np.cumsum([math.exp(-1.0) / math.factorial(k) for k in range(8)])
+"""Distribution function of Poisson(1): how many phantoms a row of a second team has."""
+
+
+def hidden_loss(
+    data: Data,
+    dynamics: Dynamics,
+    values: NDArray[np.float64],
+    actions: NDArray[np.int64],
+    delta: float,
+    *,
+    start: bool,
+) -> float:
+    """Return how much more a policy could lose by events that no sample has shown.
+
+    Args:
+        data: what was seen.
+        dynamics: the model of it.
+        values: (H+1, S) best values in the model.
+        actions: (H, S), the policy.
+        delta: probability with which more may be hidden.
+        start: whether the law of the start is estimated too.
+
+    Guarantee:
+        Let q_i be the probability of what row i, of n_i samples, has not shown, fixed beforehand. That none of it shows
+        has probability Π (1 − q_i)^{n_i} ≤ exp(−Σ n_i·q_i), so that Σ n_i·q_i ≤ log(1/δ) but for a probability of δ. To
+        first order in q the loss is linear in q, hence largest if one row hides all of it. A hidden outcome may lead to
+        the best or the worst state there is and pay 1 or 0; a state that nobody has seen may be worth anything. It
+        lowers the policy's own value, or raises what another policy is worth, or it is a start (docs/proofs/
+        canonical.md §8). Missing mass, of many events that were not fixed beforehand, is not bounded by this.
+    """
+    share = math.log(1.0 / delta)
+    number = data.counts.visits
+    criterion, left, pooled = dynamics.criterion, dynamics.criterion.remaining, data.counts.outcomes.pooled
+    strange = bool((number.sum(axis=(0, 2)) == 0).any())  # a state that nobody has seen may be worth anything
+    top = left - 1.0 if strange else values[1:].max(axis=1)
+    low = np.zeros(left.size) if strange else values[1:].min(axis=1)
+    hopes = criterion.either(_hopes, _discounted_hopes)(dynamics, number, share, top, values, pooled)
+    worth = criterion.policy_values(dynamics.outcomes, dynamics.probability, actions)
+    up = float(in_order(dynamics.initial, hopes[0] - values[0]))
+    visits = dynamics.occupancy(actions)
+    cost = visits * np.maximum(worth[:-1] - low[:, None], 0.0)
+    samples = np.take_along_axis(number, actions[:, :, None], axis=2)[:, :, 0]
+    if pooled:  # the samples of a state and an action are the same ones at every step
+        rows = np.zeros(number.shape[1:])
+        np.add.at(rows, (np.broadcast_to(np.arange(visits.shape[1]), visits.shape), actions), cost)
+        cost, samples = rows, number[0]
+    down = share * float((cost / np.maximum(samples, 1)).max())
+    begin = left[0] if strange else float((values[0] - worth[0]).max())
+    return max(up, down, share * begin / float(data.starts.sum()) if start else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _hopes(
+    dynamics: Dynamics,
+    number: NDArray[np.int64],
+    share: float,
+    top: NDArray[np.float64],
+    values: NDArray[np.float64],
+    pooled: bool,
+) -> NDArray[np.float64]:
+    """Return the best values, (H+1, S), if a row of n samples hides an outcome of probability share/n that is the best.
+
+    A row is met once on the way unless rows are pooled; so one hidden outcome comes at most once on the way.
+    """
+    outcomes = dynamics.outcomes
+    hopes = np.zeros(values.shape)
+    hopes[-1] = values[-1]
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            best = values[h, s]
+            for a in range(outcomes.n_actions):
+                if not dynamics.tried[h, s, a]:
+                    continue
+                row = h * outcomes.row_shift + s * outcomes.n_actions + a
+                plain = later = 0.0
+                for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                    weight, y = dynamics.probability[e + h * outcomes.slot_shift], outcomes.next_state[e]
+                    plain += weight * (outcomes.reward[e] + values[h + 1, y])
+                    later += weight * (outcomes.reward[e] + hopes[h + 1, y])
+                hidden = min(1.0, share / number[h, s, a])
+                gain = hidden * max(0.0, 1.0 + top[h] - (later if pooled else plain))
+                best = max(best, later + gain if pooled else max(later, plain + gain))
+            hopes[h, s] = best
+    return hopes
+
+
+def _discounted_hopes(
+    dynamics: Dynamics,
+    number: NDArray[np.int64],
+    share: float,
+    top: NDArray[np.float64],
+    values: NDArray[np.float64],
+    pooled: bool,
+) -> NDArray[np.float64]:
+    """The same where there is no last step: the least fixed point, from below up to a millionth of the largest value."""
+    criterion, hopes = dynamics.criterion, values.copy()
+    while True:
+        found = _hopes(dynamics, number, share, top, hopes, pooled)
+        moved = float(np.abs(found[0] - hopes[0]).max())
+        hopes[0], hopes[1] = found[0], criterion.factor * found[0]
+        if moved <= 1e-6 * (1.0 - criterion.factor) * criterion.effective_horizon:
+            return hopes
+
+
+def add_phantoms(data: Data, values: NDArray[np.float64], key: int, *, start: bool) -> Data:
+    """Return the data of a second team that also meets what no sample of this run has shown.
+
+    Args:
+        data: of the team, redrawn from this run's.
+        values: (H+1, S) best values in this run's model.
+        key: private, of the team.
+        start: whether the law of the start is estimated too.
+
+    Returns:
+        The data with one more outcome in every row: a Poisson(1) number of times it leads to the best state and pays 1,
+        or to the worst and pays 0, or anywhere; where some states were never seen, the best pays all that is left. A
+        start of the same kind, if starts are drawn.
+
+    Randomness:
+        Data stream (key, "phantoms").
+    """
+    table, hits = data.counts.outcomes, data.counts.hits
+    rows, steps = table.first.size - 1, 1 if table.slot_shift == 0 else table.horizon
+    draws = DataStream(key, "phantoms").uniforms(rows * (3 + steps) + 2)
+    kind, where, pays = draws[: 3 * rows].reshape(3, rows)
+    number = np.searchsorted(_POISSON, draws[3 * rows : rows * (3 + steps)]).reshape(steps, rows)
+    by_row = np.arange(rows) // (table.n_states * table.n_actions)
+    worth = values[1:] if table.row_shift else values[1:].mean(axis=0, keepdims=True)
+    anywhere = np.minimum((where * table.n_states).astype(np.int64), table.n_states - 1)
+    best, worst = worth.argmax(axis=1)[by_row], worth.argmin(axis=1)[by_row]
+    successor = np.where(kind < 1 / 3, best, np.where(kind < 2 / 3, worst, anywhere))
+    strange = bool((data.counts.visits.sum(axis=(0, 2)) == 0).any())
+    most = data.criterion.remaining[by_row] if strange else np.ones(rows)
+    reward = np.where(kind < 1 / 3, most, np.where(kind < 2 / 3, 0.0, np.where(pays < 0.5, 0.0, 1.0)))
+    ends = table.first[1:]
+    haunted = table._replace(
+        first=table.first + np.arange(rows + 1),
+        next_state=np.insert(table.next_state, ends, successor.astype(np.int32)),
+        reward=np.insert(table.reward, ends, reward),
+        slot_shift=table.slot_shift + rows if table.slot_shift else 0,
+    )
+    seen = data.counts.visits[: table.tallied[0]].reshape(steps, rows) > 0
+    more = np.insert(hits.reshape(steps, -1), ends, np.where(seen, number, 0), axis=1).ravel()
+    starts = data.starts.copy()
+    if start:
+        starts[min(int(draws[-1] * table.n_states), table.n_states - 1)] += int(np.searchsorted(_POISSON, draws[-2]))
+    return Data(Counts(Outcomes(*haunted), more), starts, data.allowed, data.criterion)
