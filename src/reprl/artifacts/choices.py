@@ -52,7 +52,7 @@ class Candidate(NamedTuple):
             raise DocumentError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
-        steady = bool(settings.stationary)
+        steady = settings.pooled
         rule = make_rule(key, sizes, epsilon=settings.epsilon, stationary=steady, criterion=criterion)
         known = candidates_of(rule, self.kind)
         if self.number >= known.size:

@@ -222,7 +222,7 @@ def _range(
     world: TabularMDP | GymnasiumModel, settings: Settings, pilot: _Pilot | None
 ) -> tuple[tuple[float, float, float], str]:
     """Return the range of samples and what it rests on."""
-    pooled = settings.resolve_stationarity(world).stationary
+    pooled = settings.resolve_stationarity(world).pooled
     cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
     if pilot is not None and pilot.sure:
         found = float(pilot.samples[-1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,20 +61,24 @@ def learn_canonical(
         _check_provable(model, settings)
     criterion = criterion_of(model)
     settings.check_accuracy(criterion)
-    if criterion.stationary and not settings.stationary:
+    if criterion.stationary and not settings.pooled:
         raise InputError(
             "stationary must be True for a discounted world: say so if its law does not depend on the step, got "
             f"{settings.stationary}"
         )
-    sizes = (model.n_states, model.n_actions)
-    rule = bind_rule(check_shared_key(shared_key), criterion, sizes, settings, TableReader(), candidate)
+    sizes, key = (model.n_states, model.n_actions), check_shared_key(shared_key)
+    rule = bind_rule(key, criterion, sizes, settings, TableReader(), candidate)
     with WorkerPool(model, execution.workers, execution.checkpoint) as pool:
-        tell = execution.progress
-        pooled = bool(settings.stationary)
-        source = open_source(model, settings.access, pool, pooled=pooled, progress=tell, proof=proof)
-        outcome = run_loop(source, rule, stop, limit)
+        open_as = partial(open_source, model, settings.access, pool, progress=execution.progress, proof=proof)
+        outcome = run_loop(open_as(pooled=settings.pooled), rule, stop, limit)
+        apart = ""
+        if outcome.judgement.drift and settings.stationary is None and not criterion.stationary:
+            # Nobody has said that steps are alike, and they are not: go on as a run that never took them to be.
+            apart = outcome.judgement.drift
+            rule = bind_rule(key, criterion, sizes, replace(settings, stationary=False), TableReader(), None)
+            outcome = run_loop(open_as(pooled=False), rule, stop, limit, outcome.known.apart())
     end, certificate_data = outcome.judgement, certificate_data_from(outcome.known.certificate_source())
-    details = CanonicalDetails(end.found.choice, rule.followed, end.drift, end.certificate, certificate_data)
+    details = CanonicalDetails(end.found.choice, rule.followed, end.drift, end.certificate, certificate_data, apart)
     return canonical_run(settings, rule, outcome, details)
 
 
@@ -94,7 +100,7 @@ def bind_rule(
         goal=settings.goal,
         baseline=settings.baseline_actions((criterion.rows, *sizes)),
         preference=settings.resolve_actions((), sizes[1]).preference,
-        stationary=bool(settings.stationary),
+        stationary=settings.pooled,
         criterion=criterion,
     )
     return BoundRule.bind(rule, reader, candidate)
@@ -119,7 +125,7 @@ def canonical_run(settings: Settings, rule: BoundRule, outcome: Outcome, details
 
 def _check_provable(model: Any, settings: Settings) -> None:
     """Refuse what no certificate covers."""
-    if settings.stationary:
+    if settings.pooled:
         raise InputError("stationary must be False, or left out, for a run that is to be certified, got True")
     criterion_of(model).require_horizon("certify must be False for a discounted world", "True for ")
     if mask_of(model) is not None:

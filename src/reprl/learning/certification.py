@@ -27,7 +27,7 @@ def rule_of(
 
 def check_apart(settings: Settings, name: str) -> None:
     """Refuse a run that pooled its steps: its rule has steady candidates, which no certificate covers."""
-    if settings.stationary:
+    if settings.pooled:
         raise InputError(
             f"{name} must have kept its steps apart to be certified (certify=True, or stationary=False), got a run "
             "that pooled them"

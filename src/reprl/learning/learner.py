@@ -282,7 +282,7 @@ class ReprlLearner:
         stop: StopRule = Rehearsed(asked, execution)
         if self.samples is not None:
             check_model(model, self.access, self.name, masked=True)
-            pooled = bool(settings.resolve_stationarity(model).stationary)
+            pooled = settings.resolve_stationarity(model).pooled
             number_within(self.samples, *unit_of(model, settings.access, pooled=pooled))
             stop = Budget(asked)
         if self.certify:
@@ -312,7 +312,7 @@ class ReprlLearner:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
         check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
         if self.access == "generative":
-            return unit_of(model, self.access, pooled=bool(self.settings.resolve_stationarity(model).stationary))[0]
+            return unit_of(model, self.access, pooled=self.settings.resolve_stationarity(model).pooled)[0]
         if self.settings.rule == "canonical":
             return int(model.samples_per_episode * model.n_states * model.n_actions)
         run = practical_run(model.n_states, model.n_actions, model.horizon)

@@ -140,7 +140,7 @@ def learn_spec(
     settings = settings.resolve_actions(spec.actions, spec.n_actions).resolve_stationarity(spec.environment({}))
     _check_endless(spec, settings)
     table = open_table(log, columns)
-    source = LogSource(table, spec, pooled=bool(settings.stationary))
+    source = LogSource(table, spec, pooled=settings.pooled)
     run = _learn_source(source, spec, key, settings, candidate)
     world = spec.environment(table.columns if published is None else published)
     interface, seeds = Interface(printable_labels(world.labels)), (key.seed, source.data_seed)

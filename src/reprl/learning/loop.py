@@ -34,7 +34,9 @@ class Outcome(NamedTuple):
     judgement: Judgement
 
 
-def run_loop(source: DataSource[Any], rule: Rule, stop: StopRule, limit: int | None = None) -> Outcome:
+def run_loop(
+    source: DataSource[Any], rule: Rule, stop: StopRule, limit: int | None = None, known: Any = None
+) -> Outcome:
     """Gather samples until a stop rule is content, or there are no more.
 
     Args:
@@ -42,9 +44,13 @@ def run_loop(source: DataSource[Any], rule: Rule, stop: StopRule, limit: int | N
         rule: f(ξ, ·).
         stop: when to stop, and what to promise.
         limit: samples that may be drawn; None for the source's own limit.
+        known: samples that are there already; None for none.
     """
-    known, wanted = source.empty(), None
-    sizes = source.sizes(limit)
+    sizes, wanted = source.sizes(limit), None
+    if known is None:
+        known = source.empty()
+    else:
+        sizes = [size for size in sizes if size > known.size] or [known.size]
     for number, size in enumerate(sizes, 1):
         known = source.gather(known, size, wanted)
         data = known.estimate()

@@ -49,6 +49,8 @@ class CanonicalDetails(NamedTuple):
     """What the run's own data prove; None where nobody asked for a proof."""
     certificate_data: CertificateData | None = None
     """The data that a certificate is, or could be, made from."""
+    apart: str = ""
+    """What showed that the steps of a black box are not alike, after which they were kept apart; empty if nothing."""
 
 
 class LogDetails(NamedTuple):

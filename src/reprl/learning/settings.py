@@ -24,7 +24,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Preset, Shape, Task
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import ROUNDINGS, Decision, Rounding
-from reprl.sources.protocol import ACCESSES, Access, is_stationary
+from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.documents import naming
 
 Rule = Literal["canonical", "sampled"]
@@ -178,7 +178,7 @@ class Settings:
     actions by index or name, best first."""
     stationary: bool | None = None
     """Whether a sample of (state, action) counts at every step, for "canonical": True if you say so, False, or None for
-    what the environment shows."""
+    what the environment shows. Of a black box, which shows nothing, None says: yes, until samples contradict it."""
     coupling: CouplingName | Coupling = "auto"
     """"joint", "blocked", "product", "auto" (joint or blocked by the sizes (S, A, H) alone), or your own function."""
     block: int = DEFAULT_BLOCK
@@ -297,10 +297,17 @@ class Settings:
         """Return the settings with `stationary` settled: what the user says, or what a world, or a model of it, shows.
 
         This is the one place that decides whether steps are pooled. A certificate by steps needs samples of their own
-        at every step, so for one nothing is pooled unless the user says so.
+        at every step, so for one nothing is pooled unless the user says so. None is left for a black box.
         """
-        shown = self.rule == "canonical" and not certify and is_stationary(world)
-        return replace(self, stationary=shown if self.stationary is None else self.stationary)
+        if self.stationary is not None:
+            return self
+        shown = getattr(world, "stationary", False) if self.rule == "canonical" and not certify else False
+        return replace(self, stationary=shown)
+
+    @property
+    def pooled(self) -> bool:
+        """Whether samples count at every step, at least until they contradict it; of settled settings."""
+        return self.stationary is not False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name, for recipes; functions of one's own as they are."""

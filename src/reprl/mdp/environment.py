@@ -81,7 +81,7 @@ def describe(env: Any) -> Environment:
             states=_names(labels.states, env.n_states),
             actions=_names(labels.actions, env.n_actions),
         ),
-        stationary=bool(getattr(env, "stationary", False)),
+        stationary=getattr(env, "stationary", False),
         reward_range=(float(units.low), float(units.high)),
     )
 

@@ -92,6 +92,11 @@ class TableSamples(NamedTuple):
         """Parallel calls or episodes."""
         return int(self.data.starts.sum())
 
+    def apart(self) -> TableSamples:
+        """Return the same samples with their steps kept apart, of a run that took them to be alike and was wrong."""
+        assert self.steps is not None
+        return self._replace(data=Data(self.steps, self.data.starts, self.data.allowed), steps=None)
+
     def estimate(self) -> Data:
         """Return the data as the environment's criterion reads them."""
         return self.data.under(self.criterion)
