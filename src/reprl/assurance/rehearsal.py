@@ -1,9 +1,9 @@
 """Rehearsal: would a second team, with data like ours, come to the same policy?
 
 Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule, of
-either kind. Those under this run's shared key have a quarter of its data, against lucky looks: every round is another
-chance for one. If they do not all come to its policy, the key may be an unlucky one; the promise is an average over
-keys, so pairs of teams with fresh keys, and half of its data each, are asked as well (docs/rehearsal.md).
+either kind. Those under this run's shared key have half of its data, against lucky looks: every round is another chance
+for one. If they do not all come to its policy, the key may be an unlucky one; the promise is an average over keys, so
+pairs of teams with fresh keys, and as much data as this run each, are asked as well (docs/rehearsal.md).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ APART = 1
 """Pairs under fresh keys that may differ."""
 LARGE = 4096
 """Steps times states from which on teams are asked by several threads, or on a cluster."""
-QUARTER, HALF = 4, 2
+OWN, FRESH = 2, 1
 """This run's data over those of a simulated team: under its own key, and of a pair under a fresh one."""
 
 
@@ -43,8 +43,8 @@ class Answer(NamedTuple):
 
     policy: Policy | None
     """None if it would have gone another way before it decided."""
-    best: float
-    """V* from the start, in its data."""
+    measured: float
+    """What must be known to ε: what this run's policy loses by the team's data, or V* from the start."""
 
 
 class Team(Protocol):
@@ -70,7 +70,8 @@ class Rehearsal(NamedTuple):
     apart: NDArray[np.float64]
     """(H, S): share of the teams that would do something else there."""
     error: float
-    """Standard deviation of V* from the start, over the teams, brought to the size of this run's data."""
+    """Standard deviation, over the teams, of what the policy loses, or, of the paper's rule, of V* from the start; brought
+    to the size of this run's data."""
 
     def __str__(self) -> str:
         """One line for people."""
@@ -119,7 +120,7 @@ def rehearse(
 
     Guarantee:
         None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop
-        while its estimate of V* has a standard deviation of ε or more.
+        while what the teams measure has a standard deviation of ε or more.
 
     Randomness:
         Data streams (data seed, the stream's purpose + "/team/NUMBER", "/pair/NUMBER" and "/key/NUMBER"). Shared: what
@@ -134,12 +135,12 @@ def rehearse(
     for numbers in (range(most // 2), range(most // 2, most)):
         if agree < numbers.start:
             break
-        questions = [(None, QUARTER, _key(stream, "team", number)) for number in numbers]
+        questions = [(None, OWN, _key(stream, "team", number)) for number in numbers]
         for found in run_tasks(_ask, team, questions, workers=hands, threads=True):
             apart += 1.0 if found.policy is None else found.policy.differs(policy)
             agree += found.policy == policy
-            values.append(found.best)
-    error = float(np.std(values, ddof=1)) / math.sqrt(QUARTER)
+            values.append(found.measured)
+    error = float(np.std(values, ddof=1)) / math.sqrt(OWN)
     known = error < epsilon
     passed = known and agree == most
     same = asked = 0
@@ -153,7 +154,7 @@ def _ask_pairs(team: Team, most: int, stream: DataStream, workers: int | None) -
     """Return how many of how many pairs agree; no more are asked once too many differ."""
     agree = 0
     asked = [
-        (SharedKey(_key(stream, "key", member // 2)), HALF, _key(stream, "pair", member)) for member in range(2 * most)
+        (SharedKey(_key(stream, "key", member // 2)), FRESH, _key(stream, "pair", member)) for member in range(2 * most)
     ]
     window = 2 * count_workers(workers)
     with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=window)) as answers:

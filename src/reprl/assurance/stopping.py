@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from reprl.assurance.certificate import SKIPPED, Certificate, CertificateData, certificate_data_of, make_certificate
 from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
 from reprl.assurance.unseen import add_phantoms, hidden_loss
@@ -107,11 +104,19 @@ def find_doubts(now: Round, delta: float) -> Doubts:
     return Doubts(found.choice.loss, rule.reader.unknown(now.data), hidden)
 
 
-Haunt = Callable[[Any, int], Any]
-"""Adds, to a second team's data, what no sample has shown; by a private key."""
+class Second(NamedTuple):
+    """How second teams differ from plain copies of this run."""
+
+    haunt: Callable[[Any, int], Any] = lambda data, key: data
+    """Adds, to a team's data, what no sample of this run has shown; by a private key."""
+    measure: Callable[[Any], float] = lambda found: float(found.best)
+    """Reads, off what a team has found, what must be known to ε."""
 
 
-def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, haunt: Haunt | None = None) -> Rehearsal:
+COPIES = Second()
+
+
+def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, second: Second = COPIES) -> Rehearsal:
     """Rehearse a round: second teams follow the rule on data redrawn from this run's.
 
     Args:
@@ -119,7 +124,7 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, ha
         policy: what this run would print.
         asked: what is asked for.
         execution: workers and checkpoint.
-        haunt: what second teams see that this run did not; None for nothing.
+        second: what second teams see that this run did not, and what they measure.
 
     Randomness:
         Data streams (data seed, "rehearsal/ROUND/…").
@@ -128,8 +133,8 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, ha
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
         data = now.known.redraw(share, draw)
-        found = (rule if key is None else rule.under(key)).choose(data if haunt is None else haunt(data, draw))
-        return Answer(found.policy, found.best)
+        found = (rule if key is None else rule.under(key)).choose(second.haunt(data, draw))
+        return Answer(found.policy, second.measure(found))
 
     stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
     make = partial(rehearse, team, policy, rho=asked.rho, epsilon=asked.epsilon, stream=stream)
@@ -156,8 +161,11 @@ class Rehearsed:
         """Rehearse the round."""
         rule, found = now.rule, now.found
         asked = self.asked._replace(epsilon=found.choice.epsilon)
-        haunt = partial(_haunt, rule.values(found), not now.source.fixed_start)
-        rehearsal = ask_teams(now, found.policy, asked, self.execution, haunt)
+        values, start = rule.values(found), not now.source.fixed_start
+        second = Second(
+            lambda data, key: add_phantoms(data, values, key, start=start), lambda other: other.loss_of(found.policy)
+        )
+        rehearsal = ask_teams(now, found.policy, asked, self.execution, second)
         drift = now.source.drift(now.known)
         missing = _missing(asked.epsilon, rehearsal, find_doubts(now, asked.delta)) or now.source.shortage(now.known)
         if drift:
@@ -171,10 +179,6 @@ class Rehearsed:
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
 
 
-def _haunt(values: NDArray[np.float64], start: bool, data: Data, key: int) -> Data:
-    return add_phantoms(data, values, key, start=start)
-
-
 def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts) -> str:
     """Say why a run may not stop; empty if it may."""
     if doubts.unknown > UNKNOWN * epsilon:
@@ -183,6 +187,8 @@ def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts) -> str:
         return f"the policy loses {doubts.loss:.3g} by its own data"
     if doubts.loss + doubts.hidden >= epsilon:
         return f"events that no sample has shown yet could cost it {doubts.hidden:.3g}"
+    if doubts.loss + doubts.hidden + rehearsal.error >= epsilon:
+        return f"what the policy loses is only known to a standard deviation of {rehearsal.error:.3g}"
     return not_passed(rehearsal, epsilon)
 
 

@@ -45,6 +45,11 @@ class Found(NamedTuple):
         """V* from the start, in the model."""
         return self.choice.best
 
+    def loss_of(self, policy: Policy) -> float:
+        """Return what another policy loses in the model."""
+        worth = self.dynamics.policy_loss(np.zeros(self.dynamics.initial.size), policy.table)
+        return self.choice.best + worth
+
     @property
     def dynamics(self) -> Dynamics:
         """Of the model."""
