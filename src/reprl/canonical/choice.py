@@ -31,6 +31,8 @@ OCTAVES, STEPS = 20, 2
 the world, nor on ε."""
 NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
+CARE = 1.0
+"""Weight of the log of what is left of the allowed loss: of two policies that are as firm, the better one."""
 LEAST_MARGIN = 1e-9
 """Smaller margins count as this one."""
 POOL = 3.0
@@ -273,10 +275,10 @@ def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Ca
 
 
 def _weights(found: Candidates, room: float) -> NDArray[np.float64]:
-    """Log weights of candidates: log margin + ½·log(1 − loss/room)."""
+    """Log weights of candidates: log margin + CARE·log(1 − loss/room)."""
     left = 1.0 - found.loss / room
     with np.errstate(divide="ignore", invalid="ignore"):
-        firm = np.log(np.clip(found.margin, LEAST_MARGIN, CLEAR)) + 0.5 * np.log(left)
+        firm = np.log(np.clip(found.margin, LEAST_MARGIN, CLEAR)) + CARE * np.log(left)
     return np.where(left > 0.0, firm, -np.inf)
 
 

@@ -161,22 +161,45 @@ def _passed(
 def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64]) -> Gaps:
     """Return the gaps of Q* averaged over the steps, as those of one step: what a policy without steps is chosen by.
 
+    A step counts for a state as often as a walk of random actions is there. So nothing enters that no episode could
+    show, and no choice does.
+
     Args:
         dynamics: the model, whose law does not depend on the step.
         gaps: its gaps.
         order: (A,) actions, the most preferred first; it breaks exact ties and nothing else.
 
     Returns:
-        gap, spread, best and default of one step: (1, S, A) and (1, S). An action counts if it was tried at every step;
-        a spread is the average of what it is at the steps, as for errors that all have one sign (docs/proofs/
-        canonical.md §10).
+        gap, spread, best and default of one step: (1, S, A) and (1, S). An action counts if it was tried at every step
+        at which the state can be reached; a spread is the average of what it is at these, as for errors that all have
+        one sign (docs/proofs/canonical.md §10).
     """
+    shares = _random_visits(dynamics)
     n_states, n_actions = dynamics.outcomes.n_states, dynamics.outcomes.n_actions
     shape = (1, n_states, n_actions)
     default = order[common_actions(dynamics)[:, :, order].argmax(axis=2)]
     out = gaps._replace(gap=np.full(shape, math.inf), spread=np.zeros(shape), best=default.copy(), default=default)
-    _average(dynamics, order, gaps, out, np.zeros(n_states))
+    _average(dynamics, order, gaps, shares, out, np.zeros(n_states))
     return out
+
+
+@njit(cache=True, nogil=True)
+def _random_visits(dynamics: Dynamics) -> NDArray[np.float64]:
+    """Return Pr[x_h = s], (H, S), of a walk that takes every action that was tried as often as any other."""
+    outcomes = dynamics.outcomes
+    visits = np.zeros((outcomes.horizon, outcomes.n_states))
+    visits[0] = dynamics.initial
+    for h in range(outcomes.horizon - 1):
+        for s in range(outcomes.n_states):
+            tried = dynamics.tried[h, s].sum()
+            if visits[h, s] <= 0.0 or tried == 0:
+                continue
+            for a in range(outcomes.n_actions):
+                row = h * outcomes.row_shift + s * outcomes.n_actions + a
+                for e in range(outcomes.first[row], outcomes.first[row + 1] if dynamics.tried[h, s, a] else 0):
+                    weight = dynamics.probability[e + h * outcomes.slot_shift] / tried
+                    visits[h + 1, outcomes.next_state[e]] += visits[h, s] * weight
+    return visits
 
 
 def common_actions(dynamics: Dynamics) -> NDArray[np.bool_]:
@@ -185,19 +208,31 @@ def common_actions(dynamics: Dynamics) -> NDArray[np.bool_]:
 
 
 @njit(cache=True, nogil=True)
-def _average(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, out: Gaps, scratch: NDArray[np.float64]) -> None:
-    """Fill out; scratch is zeros, and stays so."""
+def _average(
+    dynamics: Dynamics,
+    order: NDArray[np.int64],
+    gaps: Gaps,
+    visits: NDArray[np.float64],
+    out: Gaps,
+    scratch: NDArray[np.float64],
+) -> None:
+    """Fill out; visits, (H, S), say how much a step counts in a state; scratch is zeros, and stays so."""
     outcomes = dynamics.outcomes
-    share = 1.0 / outcomes.horizon
     for s in range(outcomes.n_states):
+        all_visits = 0.0
+        for h in range(outcomes.horizon):
+            all_visits += visits[h, s]
+        if all_visits <= 0.0:
+            continue
         best = np.int64(-1)
         for i in range(order.size):
             a = order[i]
             total = 0.0
             for h in range(outcomes.horizon):
-                total += gaps.gap[h, s, a]
-            out.gap[0, s, a] = share * total
-            if math.isfinite(total) and (best < 0 or share * total < out.gap[0, s, best] - TIE):
+                if visits[h, s] > 0.0:
+                    total += visits[h, s] / all_visits * gaps.gap[h, s, a]
+            out.gap[0, s, a] = total
+            if math.isfinite(total) and (best < 0 or total < out.gap[0, s, best] - TIE):
                 best = a
         if best < 0:
             continue
@@ -210,9 +245,11 @@ def _average(dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, out: Gaps
             out.gap[0, s, a] = apart if apart > TIE else 0.0
             total = 0.0
             for h in range(outcomes.horizon if a != best else 0):
-                passed = _passed(outcomes, dynamics.probability, h, s, best, a, gaps.deviation[h + 1], scratch)
-                total += math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
-            out.spread[0, s, a] = share * total
+                if visits[h, s] > 0.0:
+                    passed = _passed(outcomes, dynamics.probability, h, s, best, a, gaps.deviation[h + 1], scratch)
+                    spread = math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
+                    total += visits[h, s] / all_visits * spread
+            out.spread[0, s, a] = total
 
 
 def value_spread(dynamics: Dynamics) -> float:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.gaps import HIDDEN, Gaps, average_gaps
+from reprl.canonical.gaps import Gaps, average_gaps
 from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 
@@ -98,9 +98,8 @@ def visit_weight(visits: float) -> float:
 
 @njit(cache=True, nogil=True)
 def weight_spread(visits: float) -> float:
-    """Return the spread of the weight of a cell, for one sample in every cell, HIDDEN included."""
-    slope = 2.0 / (1.0 + visits) ** 2
-    return slope * math.sqrt(HIDDEN + visits * (1.0 - visits))
+    """Return the spread of the weight of a cell, if one episode says whether it is visited."""
+    return 2.0 / (1.0 + visits) ** 2 * math.sqrt(visits * (1.0 - visits))
 
 
 def decided_cells(visits: NDArray[np.float64], kind: str) -> NDArray[np.bool_]:
@@ -120,14 +119,16 @@ def _pick(
 ) -> bool:
     """Fill actions, (H, S), with the most preferred ones that are good enough; return whether any is not as before.
 
-    An action is good enough if its gap, weighed by visits, is within the tolerance. One that nobody has tried never is; where none was, the default
-    is taken.
+    An action is good enough if its gap, weighed by visits, is within the tolerance; one that nobody has tried never is.
+    The default is taken where the policy never comes, and where nothing was tried.
     """
     moved = False
     for h in range(actions.shape[0]):
         for s in range(actions.shape[1]):
             action, weight = gaps.best[h, s], visit_weight(visits[h, s])
-            for i in range(order.size):
+            if visits[h, s] <= 0.0:
+                action = gaps.default[h, s]
+            for i in range(order.size if visits[h, s] > 0.0 else 0):
                 gap = gaps.gap[h, s, order[i]]
                 if math.isfinite(gap) and weight * gap <= tolerance:
                     action = order[i]
@@ -155,6 +156,8 @@ def _margin(
     tightest[:] = -1
     for h in range(visits.shape[0]):
         for s in range(visits.shape[1]):
+            if visits[h, s] <= 0.0:  # margins of cells that are hardly visited grow without bound: nothing jumps here
+                continue
             weight, unsure = visit_weight(visits[h, s]), weight_spread(visits[h, s])
             chosen = actions[h, s]
             passed = False
