@@ -185,6 +185,18 @@ def test_verdicts_come_within_a_tenth_of_what_any_valid_test_needs_and_the_price
     assert poor.samples <= 3
 
 
+def test_progress_rises_to_the_verdict():
+    test = MeanTest.checked(0.0, 1.0, 0.9, Levels(0.01, 0.01))
+    bets, shown = test.begin(), [0.0]
+    assert test.progress(bets) == 0.0
+    while bets.verdict == "undecided":
+        bets = test.bet(bets, [1.0])
+        shown.append(test.progress(bets))
+    assert shown == sorted(shown)
+    assert shown[-1] == 1.0
+    assert shown[-2] < 1.0
+
+
 def test_levels_sum_to_the_risk():
     risk = 0.07
     levels = [scan_levels(risk, j) for j in range(20_000)]

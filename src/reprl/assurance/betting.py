@@ -128,6 +128,12 @@ class MeanTest(NamedTuple):
         total = float(_accumulate(np.array([[bets.total]]), x[None, : last + 1])[0, -1])
         return Bets(above[:, last], below[:, last], bets.samples + last + 1, total, verdict)
 
+    def progress(self, bets: Bets) -> float:
+        """Return how near the nearer verdict is, from 0 to 1: its log wealth over what it needs."""
+        needed = (-math.log(level) for level in self.levels)
+        parts = [wealth / most for wealth, most in zip(bets.log_wealth, needed, strict=True)]
+        return min(max(0.0, *parts), 1.0)
+
     def mean(self, bets: Bets) -> float:
         """Return the mean of the samples so far, in their own units."""
         return self.low + (self.high - self.low) * bets.total / max(bets.samples, 1)
