@@ -216,6 +216,32 @@ def test_fingerprint_of_fixed_seeds(result: Any) -> None:
     assert (result.samples, int(result.counts.hits.sum())) == (1_796_540, 23_978)
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_pairs_of_scaled_runs_by_episodes_agree_and_are_near_optimal() -> None:
+    """The algorithm of Theorem 6.1 itself, ρ = 0.1 over 60 pairs, false alarm 1e-6, fresh shared and data seeds.
+
+    Control: the same algorithm with one run of 40 episodes for each size, which is rejected at ρ.
+    """
+    mdp = small()
+    asked = Settings(**SCALED, scale=0.03, coupling="joint", mechanism="exponential", rounding="vector")
+    best, apart, missed, parted = mdp.evaluate(mdp.solve().policy), 0, 0, 0
+    direct = replace(asked, shape="direct")
+    few = {"partition_runs": 1, "data_runs": (1, 1), "episodes": (40, 40)}
+    starved = replace(direct.paper.constants_for(2, 2, 2), **few)
+    for i in range(60):
+        key, models = reprl.SharedKey(7000 + i), [reprl.EpisodicModel(mdp, 9000 + 2 * i + half) for half in (0, 1)]
+        one, two = (run_full_algorithm(model, key, asked) for model in models)
+        assert min(len(one.ballots), len(two.ballots)) == 4
+        apart += one.policy != two.policy
+        missed += sum(mdp.evaluate(run.policy) < best - 0.5 for run in (one, two))
+        one, two = (run_full_algorithm(model, key, direct, constants=starved) for model in models)
+        parted += one.policy != two.policy
+    assert exceeds(parted, 60, 0.1) < FALSE_ALARM, parted
+    assert keeps(apart, 60, 0.1, power=0.01, finds=0.45), apart
+    assert keeps(missed, 120, 0.1, power=0.05, finds=0.4), missed
+
+
 # Both shapes of parallel sampling, where sizes are small enough to repeat.
 
 
