@@ -86,7 +86,7 @@ def test_every_algorithm_runs_in_a_learner_at_scaled_sizes() -> None:
 def test_every_numbered_statement_of_the_paper_has_a_row() -> None:
     named: set[str] = set()
     for row in rows():
-        for first, last in re.findall(r"([1-7AB]\.\d+)(?![\d.])(?:–[1-7AB]\.(\d+))?", row["paper"]):
+        for first, last in re.findall(r"(?<![\d.])([1-7AB]\.\d+)(?![\d.])(?:–[1-7AB]\.(\d+))?", row["paper"]):
             section, number = first.split(".")
             named |= {f"{section}.{n}" for n in range(int(number), int(last or number) + 1)}
     everything = {f"{section}.{n}" for section, last in LAST.items() for n in range(1, last + 1) if len(section) == 1}
