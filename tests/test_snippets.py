@@ -75,9 +75,9 @@ class Paid(Shop):
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Trade, and rescale."""
-        state, reward, *rest = super().step(action)
+        state, reward, terminated, truncated, about = super().step(action)
         low, high = self.REWARDS
-        return state, (reward - low) / (high - low), *rest
+        return state, (reward - low) / (high - low), terminated, truncated, about
 
 
 def environments(names: dict[str, Any]) -> None:
