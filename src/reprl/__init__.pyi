@@ -57,6 +57,7 @@ from .randomness import SharedKey as SharedKey
 from .report.write import write_report as write_report
 from .sources.environment import make as make
 from .sources.episodes import EpisodicModel as EpisodicModel
+from .sources.gymnasium.cells import discretize as discretize
 from .sources.gymnasium.model import GymnasiumModel as GymnasiumModel
 from .sources.gymnasium.model import from_gymnasium as from_gymnasium
 from .sources.gymnasium.model import to_gymnasium as to_gymnasium
