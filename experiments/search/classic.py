@@ -232,6 +232,7 @@ class ClassicModel(ReturnModel):
 
     def play(self, act: Any, rows: Any, words: Any, after_episode: Any = None) -> Any:
         """Play an episode for every seed and return what each earned."""
+        act = getattr(act, "__self__", act)
         if not isinstance(act, NetworkAct) or not isinstance(act.network, Linear):
             return super().play(act, rows, words, after_episode)
         starts = [_start(self._name, word) for word in words]

@@ -6,12 +6,10 @@ that is printed. A user's own needs ``size``, ``from_vector(weights)`` and, on w
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from reprl.errors import InputError, ReprlError, check_array, check_int, quote
 from reprl.mdp.interface import Interface
@@ -20,12 +18,12 @@ from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
 from reprl.search.heads import Head, Pick, head_of
 from reprl.search.networks import Inputs, Network
-from reprl.search.policies import VectorPolicy
+from reprl.search.policies import OwnPolicy, VectorPolicy
 from reprl.search.proposals import propose_normal, propose_table
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Act = Callable[[Floats, Any], Any]
-"""From observations, flat rows (n, d), and the number of each row's policy, to actions as the environment takes them."""
+"""From observations, flat rows (n, d), and the number of each row's policy, to actions of the environment."""
 
 
 class Family(Protocol):
@@ -64,7 +62,7 @@ class NetworkAct(NamedTuple):
     """(policies, size)."""
 
     def __call__(self, seen: Floats, rows: Any) -> Any:
-        """Return the actions."""
+        """Return the actions for observations, (n, d), each by the policy in its row."""
         x = (seen - self.offset) / self.scale
         return self.head.choose(self.network.scores(x, rows, self.weights, self.head.scores))
 
@@ -93,12 +91,14 @@ class Networks(NamedTuple):
 
     def propose(self, key: SharedKey, centre: Floats | None) -> Floats:
         """Return the weights of the candidate at an address."""
-        return propose_normal(key, self.network.sizes(self.inputs.size, self.head.scores), centre)
+        shape = self.inputs.size, self.head.scores
+        return propose_normal(key, self.network.sizes(*shape), self.network.owners(*shape), centre)
 
     def acting(self, weights: Sequence[Floats]) -> Act:
         """Return how policies with these weights act."""
         inputs = np.array(self.inputs.offset), np.array(self.inputs.scale)
-        return NetworkAct(self.network, *inputs, self.head, np.stack(list(weights)))
+        found: Act = NetworkAct(self.network, *inputs, self.head, np.stack(list(weights))).__call__
+        return found
 
     def policy(self, weights: Floats) -> Policy:
         """Return the policy with these weights."""
@@ -153,67 +153,6 @@ class OwnFamily(Protocol):
         """Return something with ``act(observation)``."""
 
 
-class OwnPolicy(Policy):
-    """A policy of a user's own family: known by the family's name and its weights, acting through the user's code."""
-
-    __slots__ = ("_acting", "_weights", "family")
-
-    def __init__(self, family: str, weights: ArrayLike, acting: Any = None) -> None:
-        """Take the weights, and what acts; None where only a document is known."""
-        self._weights = check_array("weights", weights, 1).copy()
-        self._weights.setflags(write=False)
-        self.family, self._acting = family, acting
-
-    @property
-    def weights(self) -> Floats:
-        """(size,)."""
-        return self._weights
-
-    @property
-    def ignores_step(self) -> bool:
-        """It is asked without the step."""
-        return True
-
-    def act(self, observation: Any, step: int | None = None) -> Any:
-        """Return what the user's policy does."""
-        if self._acting is None:
-            raise InputError(f"policy of {self.family} must be bound to its family to act (bind), got its weights alone")
-        return self._acting.act(observation)
-
-    def bind(self, family: OwnFamily) -> OwnPolicy:
-        """Return the same policy, acting by the family whose name it has."""
-        own = Own.of(family)
-        if own.name != self.family or own.size != self._weights.size:
-            raise InputError(f"family must be {self.family} with {self._weights.size} weights, got {quote(family)}")
-        return OwnPolicy(self.family, self._weights, family.from_vector(self._weights))
-
-    def disagreement(self, other: Policy, weights: ArrayLike | None = None) -> float:
-        """Return the share of weights in which two policies of one family differ."""
-        if not isinstance(other, OwnPolicy) or (other.family, other.weights.size) != (self.family, self.weights.size):
-            raise InputError(f"policies must be of one family to be compared, got {self!r} and {other!r}")
-        return float((self.weights != other.weights).mean())
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256, in 64 hexadecimal digits, of the family's name and the weights, little-endian."""
-        head = f"reprl-own-policy 1 {self.family}\n".encode()
-        return hashlib.sha256(head + self._weights.astype("<f8").tobytes()).hexdigest()
-
-    def __repr__(self) -> str:
-        """Show the family and the short fingerprint."""
-        return f"Policy({self.family}, {self._weights.size} weights, fingerprint={self.short_fingerprint})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it is made of."""
-        return OwnPolicy, (self.family, self._weights, self._acting)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document of this policy; the user's code is no part of it."""
-        from reprl.search.documents import OWN
-
-        return OWN.write(self)
-
-
 class Own(NamedTuple):
     """A user's own family, as a search needs it."""
 
@@ -247,7 +186,7 @@ class Own(NamedTuple):
 
     def propose(self, key: SharedKey, centre: Floats | None) -> Floats:
         """Return the weights of the candidate at an address."""
-        return propose_normal(key, self.scale, centre)
+        return propose_normal(key, self.scale, np.full(self.size, -1), centre)
 
     def acting(self, weights: Sequence[Floats]) -> Act:
         """Return how policies with these weights act."""
@@ -264,7 +203,9 @@ class Own(NamedTuple):
         except ReprlError:
             raise
         except Exception as error:
-            raise InputError(f"from_vector must take {self.size} weights, got {type(error).__name__}: {error}") from None
+            raise InputError(
+                f"from_vector must take {self.size} weights, got {type(error).__name__}: {error}"
+            ) from None
         if not callable(getattr(made, "act", None)):
             raise InputError(f"from_vector must return something with act(observation), got {quote(made)}")
         return made

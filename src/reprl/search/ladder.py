@@ -67,6 +67,7 @@ def climb(
     judge: Callable[[int, float], Judge],
     *,
     candidates: int,
+    near: int,
     rungs: int,
     most: int,
     tell: Callable[[int, int], None] | None = None,
@@ -79,7 +80,8 @@ def climb(
         family: what is proposed.
         aim: where to.
         judge: from a rung and its threshold to the tests of its candidates.
-        candidates: of each rung, at most.
+        candidates: of a rung without a centre, at most.
+        near: of a rung near one.
         rungs: at most.
         most: episodes of a candidate.
         tell: called with the rung and the candidate that is judged.
@@ -95,7 +97,7 @@ def climb(
         width = aim.room if level == aim.level else aim.width * (level - floor)
         threshold = level + width * float(key.derive("search", "threshold", number).uniforms(1)[0])
         before = returns.model.ledger.samples, returns.model.ledger.episodes
-        rung = Rung(key, number, family, centre, candidates, most)
+        rung = Rung(key, number, family, centre, candidates if centre is None else near, most)
         say = None if tell is None else (lambda j, k=number: tell(k, j))
         found = scan(rung, returns, judge(number, threshold), say)
         after = returns.model.ledger.samples, returns.model.ledger.episodes

@@ -39,6 +39,11 @@ class Linear(NamedTuple):
         """(size,) powers of two: how large a proposed weight is."""
         return np.ones(self.size(inputs, scores))
 
+    def owners(self, inputs: int, scores: int) -> Wholes:
+        """(size,) the number of the input, or product of two, that a weight belongs to; −1 for the constant."""
+        features = np.arange(self.features(inputs))
+        return np.tile(np.where(features == inputs, -1, features - (features > inputs)), scores)
+
     def scores(self, x: Floats, rows: Wholes, weights: Floats, n: int) -> Floats:
         """Return the scores, (len(x), n), of inputs (·, d) by the weights (policies, size) of the policy in `rows`."""
         out = np.empty((len(x), n))
@@ -64,6 +69,11 @@ class Tanh(NamedTuple):
         """(size,) powers of two: how large a proposed weight is; that of the scores shrinks as units are added."""
         last = 0.5 ** ((self.hidden.bit_length() - 1) // 2)
         return np.concatenate((np.ones(self.hidden * (inputs + 1)), np.full(scores * (self.hidden + 1), last)))
+
+    def owners(self, inputs: int, scores: int) -> Wholes:
+        """(size,) the number of the input that a weight belongs to; −1 for constants and the last layer."""
+        first = np.tile(np.append(np.arange(inputs), -1), self.hidden)
+        return np.append(first, np.full(scores * (self.hidden + 1), -1))
 
     def scores(self, x: Floats, rows: Wholes, weights: Floats, n: int) -> Floats:
         """Return the scores, (len(x), n), as ``Linear.scores`` does."""

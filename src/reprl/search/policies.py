@@ -1,4 +1,4 @@
-"""VectorPolicy: a policy that a vector of weights says, with what turns an observation into an action."""
+"""Policies that a vector of weights says: a VectorPolicy acts by itself, an OwnPolicy through a user's code."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ class VectorPolicy(Policy):
         single = seen.size == self.inputs.size and (seen.ndim < 2 or len(seen) != 1)
         rows = seen.reshape(1 if single or seen.ndim == 0 else len(seen), -1)
         if rows.shape[1] != self.inputs.size or not np.isfinite(rows).all():
-            raise InputError(f"observations must be rows of {self.inputs.size} finite numbers, got {quote(observations)}")
+            raise InputError(
+                f"observations must be rows of {self.inputs.size} finite numbers, got {quote(observations)}"
+            )
         found = self.choose(rows)
         return (found[0] if single else found), None
 
@@ -123,6 +125,76 @@ class VectorPolicy(Policy):
     def from_json(cls, text: str | bytes) -> VectorPolicy:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
         found = _DOCUMENT.read(text)
+        stated = found.pop("fingerprint")
+        policy = cls(**found)
+        if stated != policy.fingerprint:
+            raise DocumentError(
+                f"policy fingerprint must be {policy.fingerprint} for these weights, got {quote(stated)}"
+            )
+        return policy
+
+
+class OwnPolicy(Policy):
+    """A policy of a user's own family: known by the family's name and its weights, acting through the user's code."""
+
+    __slots__ = ("_acting", "_weights", "family")
+
+    def __init__(self, family: str, weights: ArrayLike, acting: Any = None) -> None:
+        """Take the weights, and what acts; None where only a document is known."""
+        self._weights = check_array("weights", weights, 1).copy()
+        self._weights.setflags(write=False)
+        self.family, self._acting = family, acting
+
+    @property
+    def weights(self) -> Floats:
+        """(size,)."""
+        return self._weights
+
+    @property
+    def ignores_step(self) -> bool:
+        """It is asked without the step."""
+        return True
+
+    def act(self, observation: Any, step: int | None = None) -> Any:
+        """Return what the user's policy does."""
+        if self._acting is None:
+            raise InputError(
+                f"policy of {self.family} must be bound to its family to act (bind), got its weights alone"
+            )
+        return self._acting.act(observation)
+
+    def bind(self, family: Any) -> OwnPolicy:
+        """Return the same policy, acting by an object with ``from_vector``."""
+        return OwnPolicy(self.family, self._weights, family.from_vector(self._weights.copy()))
+
+    def disagreement(self, other: Policy, weights: ArrayLike | None = None) -> float:
+        """Return the share of weights in which two policies of one family differ."""
+        if not isinstance(other, OwnPolicy) or (other.family, other.weights.size) != (self.family, self.weights.size):
+            raise InputError(f"policies must be of one family to be compared, got {self!r} and {other!r}")
+        return float((self.weights != other.weights).mean())
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in 64 hexadecimal digits, of the family's name and the weights, little-endian."""
+        head = f"reprl-own-policy 1 {self.family}\n".encode()
+        return hashlib.sha256(head + self._weights.astype("<f8").tobytes()).hexdigest()
+
+    def __repr__(self) -> str:
+        """Show the family and the short fingerprint."""
+        return f"Policy({self.family}, {self._weights.size} weights, fingerprint={self.short_fingerprint})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it is made of."""
+        return OwnPolicy, (self.family, self._weights, self._acting)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON document of this policy; the user's code is no part of it."""
+        return _OWN.write(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> OwnPolicy:
+        """Read what ``to_json`` wrote; ``bind`` makes it act."""
+        found = _OWN.read(text)
         stated = found.pop("fingerprint")
         policy = cls(**found)
         if stated != policy.fingerprint:
@@ -202,6 +274,9 @@ def _read_inputs(where: str, value: Any, at: Any) -> Inputs:
     return found
 
 
+_WEIGHTS = f.many(f.real(-math.inf), make=lambda items: np.array(items, dtype=np.float64))._replace(
+    write=lambda weights, version: weights.tolist()
+)
 _DOCUMENT = Document(
     "policy",
     FORMAT,
@@ -217,9 +292,14 @@ _DOCUMENT = Document(
             _read_inputs, lambda x, version: {name: list(row) for name, row in cast(Any, x)._asdict().items()}
         ),
         "head": Kind(_read_head, _write_head),
-        "weights": f.many(f.real(-math.inf), make=lambda items: np.array(items, dtype=np.float64))._replace(
-            write=lambda weights, version: weights.tolist()
-        ),
+        "weights": _WEIGHTS,
     },
 )
 """Numbers are written so that they are read as the same bits."""
+_OWN = Document(
+    "policy",
+    "reprl-own-policy",
+    (1,),
+    OwnPolicy,
+    {"fingerprint": f.ANYTHING, "family": f.printable(), "weights": _WEIGHTS},
+)

@@ -14,6 +14,7 @@ from reprl.errors import check_int
 from reprl.randomness import SharedKey
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Wholes = np.ndarray[Any, np.dtype[np.int64]]
 
 _TERMS = 12
 """Uniforms that are added up: their variance is then 1."""
@@ -22,6 +23,8 @@ KEPT = 0.4
 """Share of the weights that a masked proposal changes."""
 SIZES = 3
 """Steps away from the centre have the size 1, 1/2 or 1/4; smaller ones gather at the centre's own return."""
+SPREAD = 7
+"""The weights of one input are multiplied by 1, 2, …, 64: which inputs matter, and in which units, nobody knows yet."""
 
 
 def near_normals(key: SharedKey, n: int) -> Floats:
@@ -39,20 +42,25 @@ def near_normals(key: SharedKey, n: int) -> Floats:
     return draws
 
 
-def propose_normal(key: SharedKey, scale: Floats, centre: Floats | None) -> Floats:
+def propose_normal(key: SharedKey, scale: Floats, inputs: Wholes, centre: Floats | None) -> Floats:
     """Return the weights of one candidate.
 
     Args:
         key: the address of the candidate.
         scale: (size,) powers of two: how large each weight is.
+        inputs: (size,) the input that each weight belongs to; −1 for none.
         centre: what to propose near; None for a proposal out of nothing.
 
     Randomness:
-        Shared: the key's own draws, and with a centre those at "size" and "mask".
+        Shared: the key's own draws; those at "spread" without a centre; those at "size" and "mask" with one.
     """
-    step = scale * near_normals(key, scale.size)
+    normals = near_normals(key, scale.size)
     if centre is None:
-        return step
+        powers = np.append(np.floor(SPREAD * key.derive("spread").uniforms(int(inputs.max()) + 1)), 0.0)
+        first: Floats = np.ldexp(scale * normals, powers[inputs].astype(np.int64))
+        return first
+    own = np.ldexp(1.0, np.frexp(centre)[1] - 1)  # the power of two below a weight's own size
+    step = np.where(centre == 0.0, scale, np.maximum(own, 0.25 * scale)) * normals
     size = 0.5 ** int(key.derive("size").uniforms(1)[0] * SIZES)
     mask = key.derive("mask").uniforms(scale.size + 1)
     if mask[0] < 0.5:

@@ -31,7 +31,7 @@ class State(Protocol):
 
     @property
     def verdict(self) -> str:
-        """"above", "below" or "undecided"."""
+        """One of "above", "below" and "undecided"."""
 
     @property
     def samples(self) -> int:
@@ -162,7 +162,9 @@ def scan(rung: Rung, returns: Returns, judge: Judge, tell: Callable[[int], None]
 
 def _play(rung: Rung, returns: Returns, arms: Sequence[_Arm]) -> bool:
     """Play the candidate whose turn it is, the first, and with it others that are still early; False if none can be."""
-    wanted = [arm.wants(rung.most) if i == 0 else min(arm.wants(rung.most), EARLY - arm.played) for i, arm in enumerate(arms)]
+    wanted = [
+        arm.wants(rung.most) if i == 0 else min(arm.wants(rung.most), EARLY - arm.played) for i, arm in enumerate(arms)
+    ]
     afford = returns.affordable()
     plays = []
     for arm, count in zip(arms, wanted, strict=True):

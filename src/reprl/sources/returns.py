@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -27,6 +27,8 @@ from reprl.storage.checkpoints import Content, Kept
 from reprl.storage.fields import read_fields, whole
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+POWERS = np.arange(-30, 31)
+"""Exponents of the powers of two that sizes of observations are compared with."""
 WIDTH = 8
 """Copies of an environment that one process steps side by side, so that policies act in batches."""
 
@@ -45,7 +47,7 @@ class Play(NamedTuple):
     purpose: str
     """Of the data stream that seeds them."""
     first: int
-    count: int
+    episodes: int
 
 
 class ReturnModel:
@@ -127,9 +129,7 @@ class ReturnModel:
     def for_run(self, data_seed: int) -> ReturnModel:
         """Return the same environment with other samples and an empty ledger."""
         source, horizon, rewards, returns, options = self._given
-        model = ReturnModel(
-            source, horizon, reward_range=rewards, return_range=returns, data_seed=data_seed, **options
-        )
+        model = ReturnModel(source, horizon, reward_range=rewards, return_range=returns, data_seed=data_seed, **options)
         model.timeout = self.timeout
         return model
 
@@ -166,25 +166,58 @@ class ReturnModel:
             words: the seed of each.
             after_episode: called after every episode.
         """
+        returns = np.zeros(len(words))
+        for numbers, paid, _ in self._episodes(act, rows, words, after_episode):
+            returns[numbers] += paid
+        return returns
+
+    def magnitudes(
+        self, act: Callable[[Floats, Any], Any], offset: Floats, words: Sequence[int], after: Any = None
+    ) -> Floats:
+        """Play an episode for every seed and return how large the numbers of an observation are.
+
+        Args:
+            act: the policy.
+            offset: (d,) what each number is measured from.
+            words: the seed of each episode.
+            after: called after every episode.
+
+        Returns:
+            (n, d, POWERS.size): the share of an episode's steps at which |x − offset| ≥ 2^POWERS[k].
+        """
+        counts = np.zeros((len(words), self._size, POWERS.size + 1), dtype=np.int64)
+        columns = np.arange(self._size)
+        for numbers, _, seen in self._episodes(act, [0] * len(words), words, after):
+            distance = np.abs(seen - offset)
+            power = np.where(distance > 0.0, np.frexp(distance)[1] - 1, POWERS[0] - 1)  # 2^power ≤ distance
+            place = np.clip(power - POWERS[0] + 1, 0, POWERS.size)
+            counts[numbers[:, None], columns, place] += 1  # each episode is in one lane
+        above = counts[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
+        shares: Floats = above[:, :, 1:] / above[:, :, :1]
+        return shares
+
+    def _episodes(
+        self,
+        act: Callable[[Floats, Any], Any],
+        rows: Sequence[int],
+        words: Sequence[int],
+        after_episode: Callable[[], None] | None,
+    ) -> Iterator[tuple[Any, Floats, Floats]]:
+        """Play episodes in all lanes; yield, step by step, their numbers, the rewards and what is then seen."""
         lanes, n = self._lanes, len(words)
-        returns, width, begun = np.zeros(n), min(self._lanes.width, n), min(self._lanes.width, n)
-        playing = list(range(width))
-        """Lanes in use, and in `number` the episode that each plays."""
-        number, steps = np.arange(width), np.zeros(width, dtype=np.int64)
-        which = np.asarray(rows, dtype=np.int64)
-        lanes.start(playing, words[:width])
+        begun = min(lanes.width, n)
+        playing, number = list(range(begun)), np.arange(lanes.width)  # lanes in use, and the episode that each plays
+        steps, which = np.zeros(lanes.width, dtype=np.int64), np.asarray(rows, dtype=np.int64)
+        lanes.start(playing, words[:begun])
         self._check_seen(playing)
         while playing:
             where = np.array(playing)
             paid, ended = lanes.step(playing, act(lanes.seen[where], which[number[where]]))
             self._check(paid, playing)
-            returns[number[where]] += paid
             steps[where] += 1
-            done = where[ended | (steps[where] >= self.horizon)]
-            if done.size == 0:
-                continue
+            yield number[where], paid, lanes.seen[where]
             fresh = []
-            for lane in done.tolist():
+            for lane in where[ended | (steps[where] >= self.horizon)].tolist():
                 self.ledger.episodes += 1
                 self.ledger.samples += int(steps[lane])
                 if after_episode is not None:
@@ -198,7 +231,6 @@ class ReturnModel:
             if fresh:
                 lanes.start(fresh, [words[int(number[lane])] for lane in fresh])
                 self._check_seen(fresh)
-        return returns
 
     def _check(self, paid: Floats, playing: list[int]) -> None:
         low, high = self.reward_range or Range(-1e300, 1e300)
@@ -209,7 +241,9 @@ class ReturnModel:
 
     def _check_seen(self, playing: list[int]) -> None:
         if not np.isfinite(self._lanes.seen.sum()) and not np.isfinite(seen := self._lanes.seen[playing]).all():
-            raise InputError(f"observation must be finite numbers, got {seen[~np.isfinite(seen).all(axis=1)][0].tolist()}")
+            raise InputError(
+                f"observation must be finite numbers, got {seen[~np.isfinite(seen).all(axis=1)][0].tolist()}"
+            )
 
     def bounded(self, returns: Floats) -> Floats:
         """Return returns clipped to the range that the user gave, and count those that were outside."""
@@ -235,7 +269,7 @@ class Returns:
 
     def play(self, plays: Sequence[Play]) -> list[Floats]:
         """Return the returns of every play, in the order of its episodes."""
-        total = sum(play.count for play in plays)
+        total = sum(play.episodes for play in plays)
         key = f"{plays[0].purpose}/{plays[0].first}+{total} of {len(plays)}"
         store = None if self._pool.checkpoint is None else Kept(self._pool.checkpoint, "", _write, _read)
         found = None if store is None else store.get(key)
@@ -246,13 +280,23 @@ class Returns:
         else:
             self.model.ledger.episodes += total
             self.model.ledger.samples += found.samples
-        ends = list(accumulate((play.count for play in plays), initial=0))
+        ends = list(accumulate((play.episodes for play in plays), initial=0))
         return [self.model.bounded(found.returns[low:high]) for low, high in pairwise(ends)]
+
+    def magnitudes(self, act: Any, offset: Floats, purpose: str, first: int, count: int) -> Floats:
+        """Return ``ReturnModel.magnitudes`` of so many episodes of one policy."""
+        shares = [first + count * w // self._pool.workers for w in range(self._pool.workers + 1)]
+        parts = [
+            (act, offset, purpose, range(*ends), self.model.data_seed) for ends in pairwise(shares) if ends[0] < ends[1]
+        ]
+        return np.concatenate(self._pool.work(magnitude_part, parts, count))
 
     def _played(self, plays: Sequence[Play], total: int) -> _Played:
         before = self.model.ledger.samples
         shares = [total * w // self._pool.workers for w in range(self._pool.workers + 1)]
-        parts = [(self._acting, _cut(plays, low, high), self.model.data_seed) for low, high in pairwise(shares) if low < high]
+        parts = [
+            (self._acting, _cut(plays, low, high), self.model.data_seed) for low, high in pairwise(shares) if low < high
+        ]
         returns = np.concatenate(self._pool.work(play_part, parts, total))
         return _Played(returns, self.model.ledger.samples - before)
 
@@ -277,10 +321,10 @@ def _cut(plays: Sequence[Play], low: int, high: int) -> list[Play]:
     """The plays of episodes low, …, high − 1 of all together."""
     found, place = [], 0
     for play in plays:
-        first, last = max(low - place, 0), min(high - place, play.count)
+        first, last = max(low - place, 0), min(high - place, play.episodes)
         if first < last:
-            found.append(play._replace(first=play.first + first, count=last - first))
-        place += play.count
+            found.append(play._replace(first=play.first + first, episodes=last - first))
+        place += play.episodes
     return found
 
 
@@ -288,13 +332,26 @@ def play_part(
     model: ReturnModel, acting: Any, plays: Sequence[Play], data_seed: int, after_episode: Callable[[], None] | None
 ) -> Floats:
     """Play some episodes on one model; a job of a worker pool."""
-    rows = [row for row, play in enumerate(plays) for _ in range(play.count)]
+    rows = [row for row, play in enumerate(plays) for _ in range(play.episodes)]
     words = [
         word
         for play in plays
-        for word in seeds(DataStream(data_seed, play.purpose).key, 0, range(play.first, play.first + play.count))
+        for word in seeds(DataStream(data_seed, play.purpose).key, 0, range(play.first, play.first + play.episodes))
     ]
     return model.play(acting([play.weights for play in plays]), rows, words, after_episode)
+
+
+def magnitude_part(
+    model: ReturnModel,
+    act: Any,
+    offset: Floats,
+    purpose: str,
+    numbers: range,
+    data_seed: int,
+    after_episode: Callable[[], None] | None,
+) -> Floats:
+    """Play some episodes of one policy and return how large observations are; a job of a worker pool."""
+    return model.magnitudes(act, offset, list(seeds(DataStream(data_seed, purpose).key, 0, numbers)), after_episode)
 
 
 def _rebuild(

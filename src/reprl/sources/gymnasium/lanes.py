@@ -67,7 +67,9 @@ class EnvLanes:
         row = self._encode(observation)
         if np.shape(row) != self.seen.shape[1:]:
             size = self.seen.shape[1]
-            raise InputError(f"observation must always have {size} numbers, as its space says, got {quote(observation)}")
+            raise InputError(
+                f"observation must always have {size} numbers, as its space says, got {quote(observation)}"
+            )
         self.seen[lane] = row
 
     def close(self) -> None:
@@ -86,7 +88,7 @@ class VectorLanes:
         mode = env.metadata.get("autoreset_mode")
         if mode != AutoresetMode.DISABLED:
             raise InputError(
-                f"a vector environment must have AutoresetMode.DISABLED, so that every episode has its own seed, got {mode}"
+                f"autoreset_mode of a vector environment must be DISABLED, so that episodes have seeds, got {mode}"
             )
         self.width, self._env = int(env.num_envs), env
         self.seen = np.zeros((self.width, size))
