@@ -15,6 +15,8 @@ from . import report as report
 from . import search as search
 from . import sources as sources
 from . import storage as storage
+from .artifacts.confirm import confirm as confirm
+from .artifacts.confirmation import Confirmation as Confirmation
 from .artifacts.folder import load_run as load_run
 from .artifacts.receipt import Receipt as Receipt
 from .artifacts.recipe import Recipe as Recipe

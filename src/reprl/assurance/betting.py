@@ -128,6 +128,13 @@ class MeanTest(NamedTuple):
         total = float(_accumulate(np.array([[bets.total]]), x[None, : last + 1])[0, -1])
         return Bets(above[:, last], below[:, last], bets.samples + last + 1, total, verdict)
 
+    def log_wealth(self, samples: Any, counts: Any) -> tuple[float, float]:
+        """Return the log wealth of both sides after samples that came so often each: their order is of no effect."""
+        x, many = scale(samples, self.low, self.high), np.asarray(counts, dtype=np.float64)
+        sides = (x / self._price, (1.0 - x) / (1.0 - self._price))
+        above, below = ((_log_factors(tickets) * many).sum(axis=1) for tickets in sides)
+        return Bets(above, below).log_wealth
+
     def progress(self, bets: Bets) -> float:
         """Return how near the nearer verdict is, from 0 to 1: its log wealth over what it needs."""
         needed = (-math.log(level) for level in self.levels)
@@ -139,8 +146,15 @@ class MeanTest(NamedTuple):
         return self.low + (self.high - self.low) * bets.total / max(bets.samples, 1)
 
 
-def mean_interval(samples: Any, low: float, high: float, delta: float) -> tuple[float, float]:
+def mean_interval(samples: Any, low: float, high: float, delta: float, counts: Any = None) -> tuple[float, float]:
     """Return the interval of the means against which no bet has won 2/δ, in the units of the samples.
+
+    Args:
+        samples: in any order.
+        low: of a sample, at least.
+        high: the same, at most.
+        delta: chance that the mean is ever outside.
+        counts: how often each of the samples came; None for once.
 
     Guarantee:
         Computed after every sample, all the intervals together contain the mean with probability at least 1 − δ. So it
@@ -149,9 +163,10 @@ def mean_interval(samples: Any, low: float, high: float, delta: float) -> tuple[
     low = check_real("low", low, -math.inf, math.inf)
     high = check_real("high", high, low, math.inf)
     needed = math.log(2.0 / check_probability("delta", delta))
-    x, many = np.unique(scale(samples, low, high), return_counts=True)
-    if x.size == 0:
+    scaled = scale(samples, low, high)
+    if scaled.size == 0:
         return low, high
+    x, many = np.unique(scaled, return_counts=True) if counts is None else (scaled, np.asarray(counts))
     left = _least_mean(x, many, needed)
     right = 1.0 - _least_mean(1.0 - x, many, needed)
     return low + (high - low) * left, low + (high - low) * right
