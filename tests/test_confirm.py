@@ -76,6 +76,8 @@ def test_the_answer_does_not_depend_on_workers_nor_on_where_it_stopped(tmp_path)
     again = reprl.confirm(upright, "CartPole-v1", target=450.0, checkpoint=tmp_path / "tasks")
     assert again.verdict == "confirmed"
     assert again.returns == one.returns
+    with pytest.raises(InputError, match="must hold tasks of this work, with policy"):
+        reprl.confirm(lambda seen: 0, "CartPole-v1", target=450.0, checkpoint=tmp_path / "tasks")
     with pytest.raises(InputError, match="must hold tasks of this work, with target 440"):
         reprl.confirm(upright, "CartPole-v1", target=440.0, checkpoint=tmp_path / "tasks")
 

@@ -7,6 +7,7 @@ but the policy and its own environment; of a run it may also take the recipe's.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import os
 import time
@@ -27,6 +28,7 @@ from reprl.assurance.coverage import find_coverage
 from reprl.errors import InputError, check_int, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
+from reprl.execution.tasks import pack
 from reprl.learning.adapters import acts
 from reprl.learning.protocol import name_of
 from reprl.learning.result import LearnResult
@@ -115,12 +117,25 @@ def confirm(
     bounds = None if return_range is None else _range(return_range)
     execution = Execution(workers=workers, timeout=timeout)
     limit = check_int("max_samples", max_samples, 1)
-    work = {"policy": subject.fingerprint or subject.name, "target": target, "delta": delta, "bounds": bounds}
+    name = None if checkpoint is None else _identity(subject)
+    work = {"policy": name, "target": target, "delta": delta, "bounds": bounds}
     with open_trial(subject.source, world, seed, bounds, execution, checkpoint, work) as trial:
         test = _test(trial.bounds, target, delta)
         with progress_bar(progress, "episodes") as tell:
             bets, returns = _play(trial, test, limit, tell)
     return _record(subject, trial, test, bets, returns, seed, began)
+
+
+def _identity(subject: _Subject) -> str:
+    """Return what tells a policy from all others: episodes of two must never be put together."""
+    if subject.fingerprint is not None:
+        return subject.fingerprint
+    try:
+        source = inspect.getsource(subject.source)  # a function of a module is pickled by its name alone
+    except (TypeError, OSError):
+        source = ""
+    packed = pack(subject.source, "checkpoint must be None for a policy that cannot be pickled")
+    return hashlib.sha256(f"{packed.token}\n{source}".encode()).hexdigest()
 
 
 def _range(bounds: Sequence[float]) -> Range:

@@ -21,7 +21,7 @@ def summarize_confirmation(found: Confirmation) -> Summary:
     }
     about = {"policy": found.policy, "fingerprint": found.fingerprint, "data commitment": found.data_commitment}
     drawn = [
-        Figure("returns", "Returns", "Episodes by their return; the mean and its interval above.", "bars", _bars(found))
+        Figure("returns", "Returns", "Episodes by their return; orange: at most the target.", "bars", _bars(found))
     ]
     return Summary(
         kind="confirmation",
@@ -56,7 +56,7 @@ def _lines(found: Confirmation) -> list[Line]:
     }
     lines = [line(Strong(answers[found.verdict]))]
     if found.status == "certified":
-        lines.append(line(f"This answer is wrong with probability at most {found.delta:g}."))
+        lines.append(line(f"A false answer has probability at most {found.delta:g}."))
     return lines
 
 
