@@ -117,8 +117,8 @@ def confirm(
     bounds = None if return_range is None else _range(return_range)
     execution = Execution(workers=workers, timeout=timeout)
     limit = check_int("max_samples", max_samples, 1)
-    name = None if checkpoint is None else _identity(subject)
-    work = {"policy": name, "target": target, "delta": delta, "bounds": bounds}
+    whose = None if checkpoint is None else _identity(subject)
+    work = {"policy": whose, "target": target, "delta": delta, "bounds": bounds}
     with open_trial(subject.source, world, seed, bounds, execution, checkpoint, work) as trial:
         test = _test(trial.bounds, target, delta)
         with progress_bar(progress, "episodes") as tell:
