@@ -162,7 +162,8 @@ def test_a_scaled_run_is_whole_and_promises_nothing(result: Any) -> None:
     assert f"{constants.total:.3g} episodes" in result.guarantee.source
     assert result.tiers.count == constants.tiers == 3
     assert len(result.ballots) == constants.seeds == 4
-    assert all(len(one.policies) == constants.candidates + constants.frequencies for one in result.ballots)
+    assert all(one.candidates.total() == constants.candidates for one in result.ballots)
+    assert all(one.frequencies.total() == constants.frequencies for one in result.ballots)
     assert result.policy.actions.tolist() in [p.actions.tolist() for one in result.ballots for p in one.heavy]
     assert constants.learners * constants.each < result.episodes <= constants.total
     assert result.samples <= constants.total * 3  # the start is random, and counts
@@ -256,7 +257,9 @@ def test_boosting_parts_fewer_pairs_than_what_it_boosts() -> None:
             run_full_algorithm(reprl.GenerativeModel(mdp, 2 * i + half), reprl.SharedKey(i), asked) for half in (0, 1)
         )
         apart += one.policy != two.policy
-        base += sum(a.policies[0] != b.policies[0] for a, b in zip(one.ballots, two.ballots, strict=True))
+        base += sum(
+            next(iter(a.candidates)) != next(iter(b.candidates)) for a, b in zip(one.ballots, two.ballots, strict=True)
+        )
     assert exceeds(base, 160, 0.1) < FALSE_ALARM, base
     assert keeps(apart, 40, 0.1, power=0.002, finds=0.55), apart
 
