@@ -263,12 +263,15 @@ def _world(
             if value not in (None, {}):
                 raise InputError(f"{name} must be left out for an environment that has it, got {quote(value)}")
         return env
+    table = isinstance(env, str) and not env.startswith(PREFIX) and not _registered(env)
+    if table and reward_range is not None:
+        raise InputError(f"reward_range must be left out for {quote(env)}, whose rewards are known")
     if horizon is None and isinstance(subject.source, TablePolicy) and not subject.source.stationary:
         horizon = subject.source.horizon
-    if isinstance(env, str) and not env.startswith(PREFIX) and not _registered(env):
-        if reward_range is not None:
-            raise InputError(f"reward_range must be left out for {quote(env)}, whose rewards are known")
-        return make(env, horizon, **options)
+    if reward_range is None and isinstance(subject.recipe, Recipe):
+        reward_range = subject.recipe.environment.reward_range
+    if table:
+        return make(str(env), horizon, **options)
     source = env.removeprefix(PREFIX) if isinstance(env, str) else env
     return ReturnModel(source, horizon, reward_range=reward_range, **options)
 

@@ -59,6 +59,7 @@ def confirm(
     reprl confirm north --log south.csv --target 3.5
     """
     from reprl.artifacts.confirm import confirm as run
+    from reprl.cli.environment import built
 
     asked: dict[str, Any] = {"target": target, "delta": delta}
     if logged.log is not None:
@@ -69,9 +70,13 @@ def confirm(
     asked |= {"horizon": horizon, "reward_range": reward_range, "return_range": return_range, "allow": allow or ()}
     asked |= {"data_seed": data_seed, "workers": count_workers(work.workers), "progress": progress_wanted()}
     asked |= {name: value for name, value in given(work).items() if name != "workers"}
-    asked |= {"checkpoint": None if out is None else out / TASKS, **read_pairs("--env-option", env_option)}
+    asked["checkpoint"] = None if out is None else out / TASKS
     place = None if env is None else _named("ENV", env)
-    return _answer(out, lambda: run(_named("POLICY", policy), place, **asked))
+    options = read_pairs("--env-option", env_option)
+    if place is not None and not isinstance(place, str):
+        place, options = built(place, horizon, options), {}
+        asked["horizon"] = None if horizon == getattr(place, "horizon", None) else horizon
+    return _answer(out, lambda: run(_named("POLICY", policy), place, **asked, **options))
 
 
 def _named(what: str, name: str) -> Any:
