@@ -307,3 +307,32 @@ def test_ties_are_settled_by_preference() -> None:
     shape = (mdp.horizon, mdp.n_states, mdp.n_actions)
     found = {choose(make_rule(SharedKey(k), shape, epsilon=0.3), true_dynamics(mdp)).policy for k in range(10)}
     assert len(found) == 1
+
+
+# §4, why not never.
+
+
+@pytest.mark.parametrize("shared_seed", range(3))
+def test_for_every_key_some_world_on_the_way_parts_half_of_the_pairs(shared_seed: int) -> None:
+    """Two coins, twelve tosses of each, by enumeration: where the chance of printing action 0 crosses ½, pairs part."""
+    tosses = 12
+    rule = make_rule(SharedKey(shared_seed).derive("rule"), (1, 1, 2), epsilon=0.3)
+
+    def prints_first(heads: int, others: int) -> bool:
+        seen = reprl.TabularMDP(np.ones((1, 2, 1)), np.array([[heads, others]]) / tosses, 0, 1)
+        return int(choose(rule, true_dynamics(seen)).policy.actions[0, 0]) == 0
+
+    printed = np.array([[prints_first(i, j) for j in range(tosses + 1)] for i in range(tosses + 1)])
+    other = stats.binom.pmf(np.arange(tosses + 1), tosses, 0.5)
+
+    def chance(p: float) -> float:
+        return float(stats.binom.pmf(np.arange(tosses + 1), tosses, p) @ printed @ other)
+
+    low, high = 0.01, 0.99
+    assert chance(low) < 0.1  # where action 1 is better by 0.49
+    assert chance(high) > 0.9
+    while high - low > 1e-9:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if chance(middle) < 0.5 else (low, middle)
+    assert 2.0 * chance(low) * (1.0 - chance(low)) == pytest.approx(0.5, abs=1e-6)
+    assert 2.0 * chance(0.01) * (1.0 - chance(0.01)) < 0.2  # the control: far from there they agree

@@ -342,6 +342,29 @@ def test_disagreement_bound_is_above_the_exact_one(pair: tuple[Laws, Laws], meth
     assert exact * (1.0 - 1e-9) - 2e-15 <= bound <= 1.0
 
 
+def chi_square_bound(first: Laws, second: Laws) -> float:
+    """Lemma 2.11: Σ (μ − μ')²/μ where μ > 0, plus Σ (μ − μ')²/(1 − μ) where μ < 1; laws of two outcomes."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(first > 0.0, (first - second) ** 2 / first, 0.0).sum())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(-1.0, 1.0)), min_size=1, max_size=6))
+def test_products_of_coins_are_as_close_as_the_lemma_says_where_impossible_stays_so(pairs: list[Any]) -> None:
+    one = np.array([mean for mean, _ in pairs])
+    two = np.array([mean + step * min(mean, 1.0 - mean) for mean, step in pairs])  # 0 stays 0, and 1 stays 1
+    first, second = (np.stack([1.0 - means, means], axis=1) for means in (one, two))
+    assert naive.total_variation(first, second) ** 2 <= chi_square_bound(first, second) * (1.0 + 1e-9) + 1e-15
+    bound = disagreement_bound(first, second)
+    assert bound <= 2.0 * np.sqrt(chi_square_bound(first, second)) * (1.0 + 1e-9) + 1e-7  # ours is no weaker
+
+
+def test_products_of_coins_are_further_apart_than_the_lemma_says_where_the_impossible_happens() -> None:
+    first, second = np.tile([1.0, 0.0], (4, 1)), np.tile([0.75, 0.25], (4, 1))
+    assert naive.total_variation(first, second) == pytest.approx(1 - 0.75**4)
+    assert naive.total_variation(first, second) ** 2 > 1.8 * chi_square_bound(first, second)
+
+
 @settings(max_examples=200, deadline=None)
 @given(two_products(), st.sampled_from(METHODS), st.integers(1, 5))
 def test_disagreement_bound_of_equal_laws_is_zero(pair: tuple[Laws, Laws], method: str, block: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -189,3 +190,18 @@ def test_bad_settings_are_refused(arguments: dict[str, float], message: str) -> 
 def test_only_a_shared_key_will_do(key: Any) -> None:
     with pytest.raises(ReprlError, match=r"shared key must be a reprl.SharedKey"):
         heavy_hitters(key, sampler([1.0], 7), **LOOSE)
+
+
+def test_outcomes_may_come_counted() -> None:
+    plan = plan_heavy_hitters(threshold=0.5, tolerance=0.1, rho=0.3, delta=0.05)
+
+    def counted(n: int) -> Counter[str]:
+        return Counter({"a": n - n // 4, "b": n // 4})
+
+    def listed(n: int) -> list[str]:
+        return list(counted(n).elements())
+
+    how: dict[str, Any] = {"threshold": 0.5, "tolerance": 0.1, "rho": 0.3, "delta": 0.05, "plan": plan}
+    assert heavy_hitters(SharedKey(1), counted, **how) == heavy_hitters(SharedKey(1), listed, **how) == ["a"]
+    with pytest.raises(ReprlError, match=r"must return \d+ outcomes, got 3$"):
+        heavy_hitters(SharedKey(1), lambda n: Counter("abc"), **how)

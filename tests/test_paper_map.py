@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import pkgutil
 import re
+from math import log
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import reprl
+from reprl.paper.rep_var_bandit import plan_best_arm
 
 ROOT = Path(__file__).parent.parent
 MAP = ROOT / "docs" / "paper-map.md"
@@ -25,6 +29,11 @@ STATEMENT = re.compile(
 )
 LAST = {"1": 6, "2": 14, "3": 6, "4": 13, "5": 14, "6": 1, "7": 2, "A": 5, "B": 9, "algorithms": 7}
 """The last number that the paper gives out in each section, and to algorithms."""
+
+
+TOOLS = {"1.1", "1.2", "1.3", "1.6", "2.3", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10"}
+TOOLS |= {"3.1", "3.2", "3.4", "3.5", "4.12", "5.13"}
+"""Statements without code of their own: informal versions, problems (their solvers have rows), distances of laws."""
 
 
 def rows() -> list[dict[str, str]]:
@@ -74,6 +83,17 @@ def test_every_algorithm_runs_in_a_learner_at_scaled_sizes() -> None:
         assert re.search(r"episodes at (practical, )?scaled", row["runs in"]), row["paper"]
 
 
+def test_every_numbered_statement_of_the_paper_has_a_row() -> None:
+    named: set[str] = set()
+    for row in rows():
+        for first, last in re.findall(r"(?<![\d.])([1-7AB]\.\d+)(?![\d.])(?:–[1-7AB]\.(\d+))?", row["paper"]):
+            section, number = first.split(".")
+            named |= {f"{section}.{n}" for n in range(int(number), int(last or number) + 1)}
+    everything = {f"{section}.{n}" for section, last in LAST.items() for n in range(1, last + 1) if len(section) == 1}
+    assert everything - named == TOOLS
+    assert {n for row in rows() for n in re.findall(r"Algorithm (\d)", row["paper"])} == set("1234567")
+
+
 def test_names_that_do_not_exist_are_found_out() -> None:
     with pytest.raises(AttributeError):
         resolve("paper.rep_var_bandit.best_leg")
@@ -106,3 +126,45 @@ def test_statements_have_numbers_that_the_paper_gives_out() -> None:
         for statement, algorithm in STATEMENT.findall(path.read_text("utf-8")):
             section, number = statement.split(".") if statement else ("algorithms", algorithm)
             assert 1 <= int(number) <= LAST[section], f"{path.name}: {statement or algorithm}"
+
+
+# Rates on the page of evidence.
+
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+RATE = re.compile(r"[OÕΩ]̃?\((.+)\) ")
+
+
+def rate(statement: str, **values: float) -> float:
+    """What a statement's rate on the page of evidence comes to, constants 1."""
+    lines = (ROOT / "docs" / "evidence.md").read_text("utf-8").splitlines()
+    (claim,) = [line.split("|")[2] for line in lines if line.startswith(f"| {statement} |")]
+    found = RATE.search(claim)
+    assert found, claim
+    text = re.sub(r"([⁰¹²³⁴-⁹]+)(\([^()]*\))?", lambda m: (m[2] or "") + "**" + m[1].translate(SUPERSCRIPTS), found[1])
+    text = re.sub(r"(\d)(?=[A-Zρε])", r"\1*", text.replace("·", "*"))
+    return float(eval(text, {"log": log}, values))
+
+
+@pytest.mark.parametrize(
+    ("statement", "row", "access"),
+    [
+        ("Theorem 4.13", "this paper, joint", "parallel"),
+        ("Theorem 6.1", "this paper, joint", "episodic"),
+        ("Theorem A.5", "this paper, efficient", "episodic"),
+        ("Theorem 1.4", "lower bound", "parallel"),
+        ("Theorem 1.5", "lower bound", "episodic"),
+    ],
+)
+def test_rates_on_the_page_of_evidence_are_those_that_plan_prints(statement: str, row: str, access: str) -> None:
+    plan = reprl.plan(n_states=6, n_actions=3, horizon=4, epsilon=0.3, rho=0.1, delta=0.05)
+    (samples,) = [one.samples for one in plan if (one.algorithm, one.access) == (row, access)]
+    assert rate(statement, S=6, A=3, H=4, ρ=0.1, ε=0.3, δ=0.05) == pytest.approx(samples)
+    assert rate(statement, S=6, A=3, H=5, ρ=0.1, ε=0.3, δ=0.05) != pytest.approx(samples)
+
+
+def test_the_rate_of_best_arm_on_the_page_of_evidence_is_that_of_its_sizes() -> None:
+    """A·pulls over the rate of Theorem 3.3 has a constant between 50 and 250, whatever the number of arms."""
+    for arms in (2, 30, 10**4, 10**7):
+        for epsilon, rho, delta in ((0.5, 0.1, 0.01), (0.01, 0.02, 1e-6)):
+            pulls = plan_best_arm(arms, epsilon=epsilon, rho=rho, delta=delta).pulls
+            assert 50 <= arms * pulls / rate("Theorem 3.3", A=arms, ε=epsilon, ρ=rho, δ=delta) <= 250

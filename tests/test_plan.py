@@ -16,7 +16,8 @@ from reprl.coupling.spec import JOINT, CouplingSpec
 from reprl.paper.constants import paper_calls
 
 GOOD: dict[str, Any] = {"n_states": 6, "n_actions": 3, "horizon": 4, "epsilon": 0.3, "rho": 0.1, "delta": 0.05}
-EXACT = ["reprl joint, paper", "reprl product, paper"]
+EXACT = ["reprl joint, paper", "reprl joint, paper, boosted", "reprl product, paper"]
+"""A boosted product asks one learner for more calls than a word can count."""
 
 
 def samples(**change: Any) -> dict[tuple[str, str], float]:
@@ -28,11 +29,9 @@ def test_rows_are_ours_the_rivals_and_the_bounds() -> None:
     assert [row.algorithm for row in plan if row.exact] == EXACT
     orders = [(row.algorithm, row.access) for row in plan if row.kind == "order"]
     assert orders == [
-        *[
-            (f"reprl {grade}, paper, boosted", way)
-            for grade in ("joint", "product")
-            for way in ("parallel", "episodic")
-        ],
+        ("reprl joint, paper, boosted", "episodic"),
+        ("reprl product, paper, boosted", "parallel"),
+        ("reprl product, paper, boosted", "episodic"),
         ("this paper, joint", "parallel"),
         ("this paper, joint", "episodic"),
         ("this paper, efficient", "episodic"),
@@ -59,9 +58,18 @@ def test_rates_are_those_of_the_papers() -> None:
     assert found["Eaton et al., R-max", "episodic"] == 6**7 * 3**7
     assert found["Karbasi et al., joint", "parallel"] == pytest.approx(36 * 9 * tail)
     assert found["Karbasi et al., grid", "parallel"] == pytest.approx(216 * 27 * tail)
-    assert found["lower bound", "parallel"] == pytest.approx(36 * 3 * 16 * tail)
-    assert found["lower bound", "episodic"] == pytest.approx(36 * 16 * tail)
+    assert found["lower bound", "parallel"] == pytest.approx(36 * 3 * 256 * tail)
+    assert found["lower bound", "episodic"] == pytest.approx(36 * 256 * tail)
     assert found["no replicability", "episodic"] == pytest.approx(6 * 3 * 64 / 0.09)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 5, 20])
+def test_lower_bounds_are_the_theorems_at_the_same_accuracy_per_step(horizon: int) -> None:
+    """Theorems 1.4 and 1.5 bound accuracy ε·H by S²A·H²/(ρε)² and S²·H²/(ρε)²: ours is in units of value."""
+    per_step = 0.3
+    found = samples(horizon=horizon, epsilon=per_step * horizon)
+    for access, actions in (("parallel", 3), ("episodic", 1)):
+        assert found["lower bound", access] == pytest.approx(36 * actions * horizon**2 / (0.1 * per_step) ** 2)
 
 
 def test_the_papers_calls_are_the_formula() -> None:
@@ -109,7 +117,7 @@ def test_it_prints_as_a_table_that_says_what_is_exact() -> None:
     assert len(lines) == 19
     column = lines[0].index("kind")
     kinds = [line[column : column + 5].strip() for line in lines[1:]]
-    assert kinds == ["range"] * 2 + ["exact", "order", "order"] * 2 + ["order"] * 10
+    assert kinds == ["range"] * 2 + ["exact", "exact", "order"] + ["exact", "order", "order"] + ["order"] * 10
     assert all(line == line.rstrip() for line in lines)
     for row, line in zip(reprl.plan(**GOOD), lines[1:], strict=True):
         assert line.startswith(row.algorithm)

@@ -55,6 +55,18 @@ def rep_explore(key: SharedKey, one: EpisodicModel, stages: tuple[Stage, ...], *
 # Wiring.
 
 
+@pytest.mark.parametrize("episodes", [150, 300, 600])
+def test_states_that_are_seldom_ignored_have_many_records(episodes: int) -> None:
+    """Lemma 5.12 without logarithms (docs/proofs/whole.md §3): min_a n ≥ quota·N·(1 − μ̂), whatever happens."""
+    quota, runs = 3, 12
+    found = explore(model(), replace(RUNS, episodes=episodes), runs, quotas=(quota,), purpose="x")
+    mu = found.short[0] / runs
+    fewest = found.counts.visits.min(axis=2)
+    assert (fewest >= quota * runs * (1.0 - mu) - 1e-9).all()
+    assert (mu < 1.0).mean() > 0.0
+    assert (fewest < 2 * quota * runs * (1.0 - mu)).any()  # the control: twice as many are not sure
+
+
 @pytest.mark.parametrize("coupling", METHODS)
 def test_parts_of_the_result_are_those_of_its_batches(coupling: str) -> None:
     stages = (stage(), stage(partition_runs=5, quotas=((2, 5, 9),)))

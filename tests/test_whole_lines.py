@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -378,7 +379,7 @@ def ignored(run: Any) -> bool:
 def printed(run: Any) -> bool:
     """2(c), 3. π̂_h(s) = a_s; return π̂."""
     policies = [event.result.policy for event in calls(run, "tiered_induction")]
-    return policies == [policy for ballot in run[1].ballots for policy in ballot.policies]
+    return Counter(policies) == sum((one.candidates + one.frequencies for one in run[1].ballots), Counter())
 
 
 # Algorithm 1, RepVarBandit.

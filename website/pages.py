@@ -15,7 +15,7 @@ import reprl
 ROOT = Path(__file__).parent.parent
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start": ("overview", "tutorial", "examples"),
-    "How to": ("environments", "logs", "audit", "report", "notebook", "scale", "security", "certificates"),
+    "How to": ("environments", "logs", "audit", "report", "notebook", "scale", "security", "certificates", "confirm"),
     "How it works": ("canonical", "rehearsal", "sampled", "randomness", "lower-bounds"),
     "Measured": ("evidence", "head-to-head", "peers", "eaton", "gallery"),
 }

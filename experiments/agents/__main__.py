@@ -1,6 +1,6 @@
 """python -m experiments.agents [--quick] [--only TEXT]: audit agents; write figure and table of docs/agents.md.
 
-Three audits, some ten minutes each on one core. Needs the extra `agents`; a measurement that is stored needs nothing.
+Seven audits, some ten minutes each on one core. Needs the extra `agents`; a measurement that is stored needs nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ def jobs(quick: bool) -> dict[str, Job]:
         "PPO, shared randomness": partial(measure.agents, measure.shared_ppo, pairs, episodes, steps),
         "PPO, seeds of its own": partial(measure.agents, measure.private_ppo, pairs, episodes, steps),
         "canonical table": partial(measure.tables, pairs, episodes),
+        **{
+            name: partial(
+                measure.baseline, learner, min(pairs, plan.BASELINE_PAIRS), episodes, 4_000 if quick else most
+            )
+            for name, (learner, most) in plan.BASELINES.items()
+        },
     }
 
 

@@ -45,6 +45,12 @@ def agents(train: Any, pairs: int, episodes: int, steps: int) -> dict[str, Any]:
     return reprl.audit_agents("gym:CartPole-v1", train, steps=steps, **how).to_dict()
 
 
+def baseline(learner: str, pairs: int, episodes: int, samples: int) -> dict[str, Any]:
+    """Audit a baseline for a Box, by its name."""
+    how: dict[str, Any] = {"pairs": pairs, "episodes": episodes, "seed": plan.SEED, "samples": samples}
+    return reprl.audit_agents("gym:CartPole-v1", learner, **how).to_dict()
+
+
 def tables(pairs: int, episodes: int) -> dict[str, Any]:
     """Audit the canonical rule on the cells, with the ruler for agents."""
     how: dict[str, Any] = {"pairs": pairs, "episodes": episodes, "seed": plan.SEED}

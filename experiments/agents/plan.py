@@ -12,3 +12,11 @@ BINS = (1, 1, 4, 3)
 LIMITS = (2.4, 2.0, 0.21, 2.5)
 """Where the cells end; what lies beyond falls into the last ones."""
 SEED = 1
+BASELINES = {
+    "ARS": ("ars", 100_000),
+    "CEM": ("cem", 100_000),
+    "replicable ARS": ("replicable-ars", 2_000_000),
+    "rounded FQI": ("rounded-fqi", 100_000),
+}
+"""Baselines of reprl.lab for observations from a Box, and the samples of a training, at most."""
+BASELINE_PAIRS = 5

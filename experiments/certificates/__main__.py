@@ -30,6 +30,10 @@ def jobs(quick: bool) -> dict[str, Job]:
         for first in range(0, effort.alone_runs, 4 * CHUNK):
             numbers = range(first, min(first + 4 * CHUNK, effort.alone_runs))
             out[f"alone/{strength}#{first}"] = partial(measure.validity, strength, numbers, alone=True)
+    for way in plan.COVERAGE_WAYS:
+        for strength in plan.COVERAGE_STRENGTHS:
+            numbers = range(5 if quick else plan.COVERAGE_RUNS)
+            out[f"coverage/{way}/{strength}"] = partial(measure.coverage, way, strength, numbers)
     for world in plan.QUICK_WORLDS if quick else plan.WORLDS:
         out[f"cost/{world}"] = partial(measure.cost, world, range(effort.keys))
     for world in () if quick else plan.BY_EPISODES:

@@ -8,14 +8,24 @@ import numpy as np
 
 from experiments.certificates import plan
 from reprl.assurance.certificate import HALFWAY, certificate_data_of, make_certificate
+from reprl.assurance.concentration import levels
+from reprl.assurance.confidence import Sample
+from reprl.assurance.deviation_bounds import bound_deviations
+from reprl.assurance.occupancy_bounds import bound_occupancy
+from reprl.assurance.value_bounds import bound_best, bound_policy
 from reprl.assurance.verdict import judge, prepare
 from reprl.canonical.choice import Rule, choose, follow, make_rule
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.preferred import weigh_tolerances
 from reprl.learning.learner import learn
-from reprl.mdp.dynamics import true_dynamics
+from reprl.mdp.dynamics import Data, true_dynamics
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.exploration import cover, play
 from reprl.sources.parallel import GenerativeModel, call
+from reprl.sources.protocol import no_data
 from reprl.sources.source import doubling
 
 
@@ -118,3 +128,58 @@ def validity(strength: float, numbers: range, *, alone: bool = False) -> dict[st
             certified += verdict.proven
             false += verdict.proven and verdict.policy != truth
     return {"runs": len(numbers), "certified": int(certified), "false": int(false)}
+
+
+def misses(mdp: TabularMDP, sample: Sample, rule: Rule, delta: float, *, shrink: float) -> bool:
+    """Whether any interval that a certificate rests on misses the truth: values, gaps, variances, spreads, visits."""
+    level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
+    values = bound_best(sample, level.compare, level.cell, level.spread)
+    deviations = bound_deviations(sample, values, level.law)
+    truth = true_dynamics(mdp)
+    gaps = find_gaps(truth, rule.order)
+    counts = gaps.spread > 0.0
+    actions = weigh_tolerances(truth, gaps, rule.order, rule.tolerances[:1], 0.0).actions[0]
+    chosen = np.arange(mdp.n_actions) == actions[:, :, None]
+    visits = bound_occupancy(sample, chosen, level)
+    occupancy = truth.occupancy(actions)
+    worth = bound_policy(sample, chosen, level.policy, level.worth)
+    value = mdp.evaluate(Policy(actions))
+    tiny = 1e-9
+    return bool(
+        (gaps.value < values.low - tiny).any()
+        or (gaps.value > values.high + tiny).any()
+        or (gaps.gap < values.gap_low - tiny).any()
+        or (gaps.gap > values.gap_high + tiny).any()
+        or (gaps.own < values.own_low - tiny).any()
+        or (gaps.own > values.own_high + tiny).any()
+        or (gaps.spread < deviations.low - tiny)[counts].any()
+        or (gaps.spread > deviations.high + tiny)[counts].any()
+        or (occupancy < visits.low - tiny).any()
+        or (occupancy > visits.high + tiny).any()
+        or not worth[0] - tiny <= value <= worth[1] + tiny
+    )
+
+
+def _gather(way: str, mdp: TabularMDP, number: int) -> Data:
+    """Data of a run: calls, episodes of eight policies drawn beforehand, or of an explorer that adapts."""
+    if way == "calls":
+        return call(GenerativeModel(mdp, number), 400)
+    model = EpisodicModel(mdp, number)
+    if way == "adaptive":
+        return cover(model, no_data(model, pooled=False), 2400)
+    rng = np.random.default_rng(DataStream(plan.SEED, f"policies/{number}").key)
+    policies = rng.integers(mdp.n_actions, size=(8, mdp.horizon, mdp.n_states))
+    data = [play(model, actions, 300) for actions in policies]
+    return sum(data[1:], data[0])
+
+
+def coverage(way: str, strength: float, numbers: range) -> dict[str, Any]:
+    """Data sets of small random worlds: in how many some interval misses the truth, radii times the strength."""
+    missed = 0
+    for number in numbers:
+        rng = np.random.default_rng(DataStream(plan.SEED, f"coverage/{number % 30}").key)
+        transition = rng.dirichlet(np.ones(3), (3, 2))
+        mdp = TabularMDP(transition, rng.uniform(0.0, 1.0, (3, 2)), 0, 2)
+        sample = prepare(_gather(way, mdp, number), by_steps=way != "adaptive", fixed_start=True)
+        missed += misses(mdp, sample, _rule(mdp, plan.SEED + number), plan.DELTA, shrink=strength)
+    return {"runs": len(numbers), "missed": int(missed)}

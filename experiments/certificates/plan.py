@@ -62,3 +62,12 @@ SMALL_DELTA = 1e-4
 """δ there: what a single comparison misses at halved radii, about one run in 400, is far above it."""
 STRENGTHS = (1.0, 0.5, 0.25, 0.125)
 """What radii are multiplied by: 1 as they are, the others are controls."""
+
+COVERAGE_RUNS = 300
+"""Data sets whose intervals are held against the truth, for every way and strength."""
+COVERAGE_STRENGTHS = (1.0, 0.5, 0.25, 0.125)
+COVERAGE_WAYS = {
+    "calls": "parallel calls, by steps",
+    "planned": "episodes of policies fixed beforehand, by steps",
+    "adaptive": "episodes of an explorer that adapts, by cells",
+}

@@ -64,7 +64,7 @@ def paper_calls(shape: list[int]) -> float:
 
 def tables(data: Data) -> str:
     """Return the tables of the page as Markdown."""
-    return "\n".join([_validity(data), _costs(data), _episodes(data)])
+    return "\n".join([_validity(data), _coverage(data), _costs(data), _episodes(data)])
 
 
 def _validity(data: Data) -> str:
@@ -86,6 +86,22 @@ def _validity(data: Data) -> str:
             verdict = f"rejected, p = {p:.1e}" if p < 1e-6 else "holds"
             name = "as proven" if float(strength) == 1 else f"about × {float(strength):g}"
             lines.append(f"| {what} | {name} | {delta:g} | {runs:,} | {certified:,} | {false:,} | {verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+def _coverage(data: Data) -> str:
+    lines = [
+        "| data | radii | δ | data sets | some interval misses | exact test of “at most δ” |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, one in part(data, "coverage").items():
+        way, _, strength = name.partition("/")
+        p = binomtest(one["missed"], one["runs"], plan.DELTA, alternative="greater").pvalue
+        verdict = "holds" if p >= 1e-6 else f"rejected, p = {p:.1e}" if p > 1e-300 else "rejected, p < 1e-300"
+        radii = "all as proven" if float(strength) == 1 else f"× {float(strength):g}"
+        lines.append(
+            f"| {plan.COVERAGE_WAYS[way]} | {radii} | {plan.DELTA:g} | {one['runs']} | {one['missed']} | {verdict} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -8,6 +8,8 @@ docs/evidence.md.
 
 from __future__ import annotations
 
+import itertools
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +34,12 @@ from tests.test_qexplore import dependence, fork, kernel_hits, naive_hits, small
 
 START, END = "<!-- tables: python -m experiments.evidence -->\n", "<!-- end of tables -->\n"
 SEED, DELTA, NEAR = 20261116, 0.1, 0.8
-"""NEAR: the gap of the worse arms over the mechanism's window ε/2, where noise moves the law most."""
+"""NEAR: the gap of the worse arms over the window ε/2 of `compact`, where noise moves its law most."""
 PAIRS, DRAWS, DRAWN = 400, 4096, 600
 """Pairs behind each size, points behind each integral, pairs that draw for real."""
 METHODS = ("joint", "product")
+MECHANISMS = ("exponential", "compact")
+"""The paper's (Algorithm 1), and ours."""
 SWEEPS: dict[str, tuple[str, tuple[float, ...]]] = {
     "states": ("S", (4, 8, 16, 32, 64, 128, 256, 512, 1024)),
     "actions": ("A", (2, 4, 8, 16, 32, 64, 128, 256)),
@@ -45,6 +49,8 @@ SWEEPS: dict[str, tuple[str, tuple[float, ...]]] = {
 BOUND = {"states": {"joint": 2, "product": 3}, "actions": 1, "epsilon": 2, "rho": 2}
 LATE = {"states": 64, "actions": 32, "epsilon": 5, "rho": 10}
 """From where a slope is fitted once more, by itself: few coordinates make the race milder than its bound."""
+MOST = {"states": 256, "actions": 64}
+"""Up to where the exponential mechanism is measured; with the logarithm taken out nothing bends beyond."""
 REAL = {"states": (4, 8, 16, 32), "actions": (4, 8)}
 """Where pairs draw for real as well: the joint search ends there."""
 PHANTOM = {"fork": fork, "random": small}
@@ -58,11 +64,22 @@ class Point(NamedTuple):
     actions: int = 2
     epsilon: float = 0.4
     rho: float = 0.1
+    mechanism: str = "compact"
+
+    @property
+    def logarithm(self) -> float:
+        """log(3SA/δ): ε/2 times the temperature of the paper's mechanism."""
+        return math.log(3.0 * self.states * self.actions / DELTA)
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """One arm at a half, the others a little worse."""
-        found = np.full((self.states, self.actions), 0.5 - NEAR * self.epsilon / 2)
+        """One arm at a half, the others a little worse: where noise moves the mechanism's law most.
+
+        For the exponential mechanism that is where the best arm has probability ½: a gap of log(A − 1)/t.
+        """
+        steep = math.log(max(1, self.actions - 1)) / (2.0 * self.logarithm)
+        gap = (NEAR / 2.0 if self.mechanism == "compact" else steep) * self.epsilon
+        found = np.full((self.states, self.actions), 0.5 - gap)
         found[:, 0] = 0.5
         return found
 
@@ -73,7 +90,8 @@ def parting(point: Point, method: str, m: int, pairs: range) -> NDArray[np.float
     for j, i in enumerate(pairs):
         rng = np.random.default_rng([SEED, i, m])
         one, two = (
-            select("compact", rng.binomial(m, point.means) / m, point.epsilon, DELTA).probabilities for _ in range(2)
+            select(point.mechanism, rng.binomial(m, point.means) / m, point.epsilon, DELTA).probabilities
+            for _ in range(2)
         )
         out[j] = race_disagreement(one, two, DataStream(i, f"integral/{m}"), coupling=CouplingSpec(method), draws=DRAWS)
     return out
@@ -81,7 +99,7 @@ def parting(point: Point, method: str, m: int, pairs: range) -> NDArray[np.float
 
 def drawn_apart(point: Point, method: str, m: int, pairs: int) -> int:
     """Count the pairs of decisions, from m fresh coins an arm each and a fresh key, whose arms differ anywhere."""
-    decision = Decision(mechanism="compact", coupling=method, rounding="none")
+    decision = Decision(mechanism=point.mechanism, coupling=method, rounding="none")
     count = 0
     for i in range(pairs):
         rng = np.random.default_rng([SEED, 1, i, m])
@@ -100,14 +118,19 @@ def drawn_apart(point: Point, method: str, m: int, pairs: int) -> int:
     return count
 
 
-def measure(sweep: str, value: float, method: str, quick: bool) -> Data:
+def measure(mechanism: str, sweep: str, value: float, method: str, quick: bool) -> Data:
     """Find where pairs part with probability ρ, in coins of all arms together."""
     varied: Data = {sweep: value if sweep in ("epsilon", "rho") else int(value)}
-    point = Point()._replace(**varied)
+    point = Point(mechanism=mechanism)._replace(**varied)
     effort = Effort(pairs=10, scouts=5) if quick else Effort(pairs=PAIRS, scouts=40)
     found = where_parted(lambda m, pairs: parting(point, method, m, pairs), point.rho, 256, effort)
     arms, m = point.states * point.actions, round(found["samples"])
-    row = {"sweep": sweep, "method": method, "x": 1.0 / value if sweep in ("epsilon", "rho") else value}
+    row = {
+        "mechanism": mechanism,
+        "sweep": sweep,
+        "method": method,
+        "x": 1.0 / value if sweep in ("epsilon", "rho") else value,
+    }
     row |= {"samples": arms * found["samples"], "interval": [arms * end for end in found["interval"]], "m": m}
     if value in REAL.get(sweep, ()):
         pairs = 20 if quick else DRAWN
@@ -129,10 +152,12 @@ def phantom(world: str, runs: int, slow: int) -> Data:
 def jobs(quick: bool) -> dict[str, Job]:
     """Return every measurement."""
     points = {
-        f"{sweep}/{value:g}/{method}": partial(measure, sweep, value, method, quick)
+        f"{mechanism}/{sweep}/{value:g}/{method}": partial(measure, mechanism, sweep, value, method, quick)
+        for mechanism in MECHANISMS
         for sweep, (_, values) in SWEEPS.items()
         for method in METHODS
         for value in (values[:2] if quick else values)
+        if mechanism == "compact" or value <= MOST.get(sweep, math.inf)
     }
     runs = (200, 50) if quick else (20_000, 400)
     return {**{f"phantom/{world}": partial(phantom, world, *runs) for world in PHANTOM}, **points}
@@ -143,19 +168,33 @@ def head(quick: bool) -> Data:
     return {"seed": SEED, "near": NEAR, "quick": quick, "pairs": PAIRS, "draws": DRAWS, "drawn": DRAWN}
 
 
+def points_of(data: Data, mechanism: str, sweep: str, method: str) -> list[Data]:
+    """Return what was measured along a sweep."""
+    _, values = SWEEPS[sweep]
+    rows = [data["measured"].get(f"{mechanism}/{sweep}/{value:g}/{method}") for value in values]
+    return [row for row in rows if row is not None]
+
+
 def slopes(data: Data) -> list[Data]:
-    """Fit every sweep, and once more from LATE on, where the bend is behind."""
+    """Fit every sweep; once more from LATE on, where the bend is behind; and with the logarithm taken out.
+
+    The sizes of the exponential mechanism have a factor log²(3SA/δ), which grows along S and A and bends a power law.
+    """
     out = []
-    for sweep, (_, values) in SWEEPS.items():
-        for method in METHODS:
-            rows = [data["measured"].get(f"{sweep}/{value:g}/{method}") for value in values]
-            found = [row for row in rows if row is not None]
-            for least in (0, LATE[sweep]):
-                chosen = [row for row in found if row["x"] >= least]
-                if len(chosen) >= 3:
-                    spread = [np.log(row["interval"][1] / row["interval"][0]) / 3.92 for row in chosen]
-                    fit = slope([row["x"] for row in chosen], [row["samples"] for row in chosen], spread)
-                    out.append({"sweep": sweep, "method": method, "least": least, "points": len(chosen), **fit})
+    for mechanism, sweep, method in itertools.product(MECHANISMS, SWEEPS, METHODS):
+        found = points_of(data, mechanism, sweep, method)
+        logs = [Point(**{sweep: int(row["x"])}).logarithm for row in found] if sweep in ("states", "actions") else []
+        for least, over in ((0, 0), (LATE[sweep], 0), (0, 2), (LATE[sweep], 2)):
+            if over and (mechanism == "compact" or not logs):
+                continue
+            chosen = [i for i, row in enumerate(found) if row["x"] >= least]
+            if len(chosen) < 3:
+                continue
+            spread = [np.log(found[i]["interval"][1] / found[i]["interval"][0]) / 3.92 for i in chosen]
+            size = [found[i]["samples"] / (logs[i] ** over if over else 1.0) for i in chosen]
+            fit = slope([found[i]["x"] for i in chosen], size, spread)
+            name = {"mechanism": mechanism, "sweep": sweep, "method": method, "least": least, "over": over}
+            out.append({**name, "points": len(chosen), **fit})
     return out
 
 
@@ -163,20 +202,22 @@ def draw(data: Data, folder: Path) -> None:
     """Draw the four sweeps."""
     mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
     folder.mkdir(parents=True, exist_ok=True)
-    fits = {(fit["sweep"], fit["method"]): fit for fit in slopes(data) if fit["least"]}
+    fits = {
+        (fit["mechanism"], fit["sweep"], fit["method"]): fit for fit in slopes(data) if fit["least"] and not fit["over"]
+    }
+    lines = list(itertools.product(MECHANISMS, METHODS))
+    colours = ("#b5541c", "#e8a87c", "#0b6e99", "#4fb0d6")
     figure, axes = plt.subplots(2, 2, figsize=(8.5, 6.6), layout="constrained")
     for axis, (sweep, (label, _)) in zip(axes.flat, SWEEPS.items(), strict=True):
-        for method, colour in zip(METHODS, ("#0b6e99", "#4fb0d6"), strict=True):
-            rows = [
-                row for row in data["measured"].values() if (row.get("sweep"), row.get("method")) == (sweep, method)
-            ]
+        for (mechanism, method), colour in zip(lines, colours, strict=True):
+            rows = points_of(data, mechanism, sweep, method)
             if rows:
                 y = [row["samples"] for row in rows]
                 error = np.abs(
                     np.array([[m - row["interval"][0], row["interval"][1] - m] for m, row in zip(y, rows, strict=True)])
                 )
-                fit = fits.get((sweep, method))
-                text = f"{method}: {fit['slope']:.2f}" if fit else method
+                fit = fits.get((mechanism, sweep, method))
+                text = f"{mechanism}, {method}" + (f": {fit['slope']:.2f}" if fit else "")
                 axis.errorbar(
                     [row["x"] for row in rows], y, yerr=error.T, color=colour, marker="o", markersize=4, label=text
                 )
@@ -194,20 +235,29 @@ def draw(data: Data, folder: Path) -> None:
 
 def tables(data: Data) -> str:
     """Return slopes, and what phantom actions do."""
-    lines = ["| coins against | coupling | slope | 95 % interval | points | exponent of the bound |", "|---" * 6 + "|"]
+    lines = [
+        "| mechanism | coins against | coupling | slope | 95 % interval | points | exponent of the bound |",
+        "|---" * 7 + "|",
+    ]
     for fit in slopes(data):
         bound = BOUND[fit["sweep"]]
         exponent = bound[fit["method"]] if isinstance(bound, dict) else bound
         name = SWEEPS[fit["sweep"]][0] + (f", from {fit['least']}" if fit["least"] else "")
-        cells = [name, fit["method"], f"{fit['slope']:.2f}", f"{fit['low']:.2f} … {fit['high']:.2f}"]
+        name += ", over log²(3SA/δ)" if fit["over"] else ""
+        cells = [fit["mechanism"], name, fit["method"], f"{fit['slope']:.2f}", f"{fit['low']:.2f} … {fit['high']:.2f}"]
         lines.append(f"| {' | '.join(cells)} | {fit['points']} | {exponent} |")
-    lines += ["", "| S | A | coupling | coins an arm | ρ | pairs that drew for real and parted |", "|---" * 6 + "|"]
+    lines += [
+        "",
+        "| mechanism | S | A | coupling | coins an arm | ρ | pairs that drew for real and parted |",
+        "|---" * 7 + "|",
+    ]
     for row in data["measured"].values():
         if "drawn" in row:
             apart, pairs = row["drawn"]
             low, high = exact_interval(apart, pairs)
             point = Point()._replace(**{row["sweep"]: row["x"]})
-            cells = [f"{point.states:g}", f"{point.actions:g}", row["method"], f"{row['m']:,}", f"{point.rho}"]
+            cells = [row["mechanism"], f"{point.states:g}", f"{point.actions:g}", row["method"], f"{row['m']:,}"]
+            cells.append(f"{point.rho}")
             lines.append(f"| {' | '.join(cells)} | {apart / pairs:.3f} ({low:.3f} … {high:.3f}) |")
     lines += [
         "",

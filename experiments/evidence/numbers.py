@@ -21,15 +21,12 @@ from experiments.stored import (
 from experiments.whole.numbers import apart_whole, boosted, grade_slopes, learners_apart, nicer, pessimism, upper, whole
 
 
-def decision(sweep: str, method: str, least: int = 0) -> str:
-    """Return a fitted slope of experiments.evidence."""
+def decision(sweep: str, method: str, least: int = 0, mechanism: str = "compact", over: int = 0) -> str:
+    """Return a fitted slope of experiments.evidence, `over` logarithms taken out."""
     from experiments.evidence.__main__ import slopes
 
-    (fit,) = [
-        fit
-        for fit in slopes(stored("evidence"))
-        if (fit["sweep"], fit["method"], fit["least"]) == (sweep, method, least)
-    ]
+    wanted = {"mechanism": mechanism, "sweep": sweep, "method": method, "least": least, "over": over}
+    (fit,) = [fit for fit in slopes(stored("evidence")) if wanted.items() <= fit.items()]
     return fitted(fit)
 
 
@@ -40,7 +37,7 @@ def late() -> list[int]:
 
 def swept(sweep: str) -> list[float]:
     """Return where a sweep of experiments.evidence was measured."""
-    return [one["x"] for one in measured("evidence", f"{sweep}/").values()]
+    return [one["x"] for one in measured("evidence", f"compact/{sweep}/").values()]
 
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
@@ -93,6 +90,12 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "key-known-sizes": lambda: [
             str(stored("evidence")["pairs"]),
             WORDS[len(code("experiments.lower_bounds.measure.STEPS"))],
+        ],
+        "papers-mechanism": lambda: [
+            decision(sweep, method, mechanism="exponential", over=over)
+            for over in (2, 0)
+            for sweep in ("states", "actions")
+            for method in ("joint", "product")
         ],
         "state-state-states": lambda: [
             str(late()[0]),

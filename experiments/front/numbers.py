@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.canonical.numbers import traps, untuned
 from experiments.head_to_head.numbers import own, ratios, rival
-from experiments.stored import LookUp, measured, phrases, short, span
+from experiments.stored import LookUp, measured, phrases, row, short, span
 
 
 def front(field: str) -> list[Any]:
@@ -35,6 +35,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
                 worlds=lambda world: world != "combination-lock",
             )
         ),
+        "papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]],
         "untuned": lambda: [*untuned(), short(float(np.median([one[1:3] for one in traps()])))],
     },
     "website/index.md": {

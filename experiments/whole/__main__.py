@@ -29,6 +29,9 @@ def jobs(quick: bool) -> dict[str, Job]:
         for scale in plan.BOOSTING_SCALES[: 1 if quick else None]:
             pairs = 1 if quick else plan.BOOSTING_PAIRS
             out[f"boosting/{world}/{scale}"] = partial(measure.boosting, world, scale, pairs)
+    for name, one in plan.THEOREM.items():
+        for number in range(0 if quick else one.pairs):
+            out[f"theorem/{name}#{number}"] = partial(measure.theorem, name, number)
     for n_states in effort.states:
         for grade in plan.GRADES:
             numbers = range(effort.slope_pairs)

@@ -152,6 +152,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ),
         "proven-begins-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[3]],
     },
+    "docs/overview.md": {"papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]]},
     "docs/proofs/whole.md": {
         "steps-needs-usual": lambda: [
             tens(sharp(0.5, 0.1), 1),

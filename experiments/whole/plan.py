@@ -92,6 +92,29 @@ BOOSTING_WORLDS: dict[str, Build] = {
 GRADES = ("joint", "product")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Theorem:
+    """Theorem 4.13 at the paper's own constants, boosting included, on one world."""
+
+    build: Build
+    epsilon: float
+    rho: float
+    """And δ."""
+    pairs: int
+
+
+THEOREM = {
+    "hard-instance(2,2,1), ρ = 0.4": Theorem(
+        build=partial(make, "hard-instance-v0", 1, n_states=2, bias=0.1), epsilon=0.5, rho=0.4, pairs=20
+    ),
+    "gridworld(4,4,2), ρ = 0.4": Theorem(build=partial(make, "gridworld-v0", 2, size=2), epsilon=0.5, rho=0.4, pairs=3),
+    "hard-instance(2,2,1), ρ = 0.1": Theorem(
+        build=partial(make, "hard-instance-v0", 1, n_states=2, bias=0.1), epsilon=0.5, rho=0.1, pairs=1
+    ),
+}
+"""ε may be any: parallel samples are drawn as counts. What takes time is the number of learners, k³/ρ²."""
+
+
 def slope_world(n_states: int) -> TabularMDP:
     """The hard instance with so many states, H = 2."""
     return make("hard-instance-v0", 2, n_states=n_states, bias=0.15)

@@ -39,7 +39,9 @@ def rows_of(data: Data) -> dict[str, list[Data]]:
 
 def tables(data: Data) -> str:
     """Return the tables of the page as Markdown."""
-    return "\n".join([_pairs(data), _boosting(data), _grown(data), _tiers(data), _slopes(data), _proven()])
+    return "\n".join(
+        [_pairs(data), _boosting(data), _grown(data), _theorem(data), _tiers(data), _slopes(data), _proven()]
+    )
 
 
 def share(hits: int, trials: int) -> str:
@@ -92,6 +94,25 @@ def _grown(data: Data) -> str:
         lines.append(
             f"| {world} | {one['calls']} | {base:.3f} | {scale} | {runs} | {one['pulls']} | "
             f"{one['sets']}/{one['pairs'] - one['failed']} | {share(one['apart'], one['pairs'])} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _theorem(data: Data) -> str:
+    lines = [
+        "| Theorem 4.13 at the paper's constants | learners a run | samples a run | seconds a run | status | "
+        "learners under one seed apart, at most | loss, largest | pairs apart |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    found: dict[str, list[Data]] = {}
+    for name, one in part(data, "theorem").items():
+        found.setdefault(name.partition("#")[0], []).append(one)
+    for name, rows in found.items():
+        samples, seconds = np.mean([x for row in rows for x in row["samples"]]), np.median([x["seconds"] for x in rows])
+        lines.append(
+            f"| {name} | {rows[0]['learners']:,} | {samples:.2g} | {seconds:.0f} | {rows[0]['status']} | "
+            f"{max(row['base'] for row in rows):.2g} | {max(x for row in rows for x in row['losses']):.3g} | "
+            f"{share(sum(row['apart'] for row in rows), len(rows))} |"
         )
     return "\n".join(lines) + "\n"
 

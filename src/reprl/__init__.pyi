@@ -12,11 +12,16 @@ from . import learning as learning
 from . import mdp as mdp
 from . import paper as paper
 from . import report as report
+from . import search as search
 from . import sources as sources
 from . import storage as storage
+from .artifacts.confirm import confirm as confirm
+from .artifacts.confirmation import Confirmation as Confirmation
 from .artifacts.folder import load_run as load_run
 from .artifacts.receipt import Receipt as Receipt
 from .artifacts.recipe import Recipe as Recipe
+from .artifacts.search import SearchReceipt as SearchReceipt
+from .artifacts.search import SearchRecipe as SearchRecipe
 from .artifacts.verify import Verification as Verification
 from .artifacts.verify import verify as verify
 from .assurance.certificate import Certificate as Certificate
@@ -45,6 +50,7 @@ from .learning.learner import learn as learn
 from .learning.learner import learner as learner
 from .learning.logged import learn_log as learn_log
 from .learning.result import LearnResult as LearnResult
+from .learning.search_result import SearchResult as SearchResult
 from .learning.settings import Settings as Settings
 from .mdp.catalogue import catalogue as catalogue
 from .mdp.counts import Counts as Counts
@@ -55,8 +61,11 @@ from .paper.rep_var_bandit import best_arm as best_arm
 from .paper.rep_var_bandit import multi_best_arm as multi_best_arm
 from .randomness import SharedKey as SharedKey
 from .report.write import write_report as write_report
+from .search.policies import VectorPolicy as VectorPolicy
+from .search.settings import SearchSettings as SearchSettings
 from .sources.environment import make as make
 from .sources.episodes import EpisodicModel as EpisodicModel
+from .sources.gymnasium.cells import discretize as discretize
 from .sources.gymnasium.model import GymnasiumModel as GymnasiumModel
 from .sources.gymnasium.model import from_gymnasium as from_gymnasium
 from .sources.gymnasium.model import to_gymnasium as to_gymnasium

@@ -25,11 +25,14 @@ from reprl.execution.terminal import open_card, visible
 from reprl.learning.result import LearnResult
 from reprl.mdp.policy import Policy, check_policy
 from reprl.sources.environment import Environment
-from reprl.storage.documents import naming
-from reprl.storage.files import check_replaceable, fill, made_folder, refusing, sync_folder, try_lock
+from reprl.storage.documents import decode, naming, stated_format
+from reprl.storage.files import check_replaceable, fill, made_folder, read_bounded, refusing, sync_folder, try_lock
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from reprl.artifacts.search import SearchRecipe
+    from reprl.learning.search_result import SearchResult
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 TASKS = "tasks"
@@ -37,6 +40,8 @@ TASKS = "tasks"
 COUNTS = "counts.bin"
 """Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
 _FILES = (RECIPE, RECEIPT, POLICY, COUNTS)
+SEARCH = "reprl-search-recipe"
+"""Format of the recipe of a search, whose parts are of a kind of their own."""
 _COMMITTED = ".committed"
 _STAGING = ".reprl-staging-"
 _OURS = re.compile(re.escape(_STAGING) + r"[a-z0-9_]{8}")
@@ -95,7 +100,7 @@ class StoredRun(NamedTuple):
         return self
 
 
-def save_run(result: LearnResult, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
+def save_run(result: LearnResult | SearchResult, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
     """Write recipe, receipt and policy of a run to a folder, whole or not at all.
 
     Args:
@@ -108,8 +113,8 @@ def save_run(result: LearnResult, directory: str | os.PathLike[str], *, force: b
     return Path(directory)
 
 
-def load_run(directory: str | os.PathLike[str]) -> StoredRun:
-    """Read a run folder and check that its three files belong together."""
+def load_run(directory: str | os.PathLike[str]) -> StoredRun | Any:
+    """Read a run folder and check that its three files belong together; of a search, a ``StoredSearch``."""
     folder = Path(directory)
     if not folder.is_dir():
         raise InputError(f"a run folder must be a folder with {RECIPE}, {RECEIPT} and {POLICY}, got {folder}")
@@ -165,12 +170,24 @@ def find_finished(
     return None if certify and (proof is None or not proof.certificate.proven) else run
 
 
-def _read_run(folder: Path) -> StoredRun:
-    run = StoredRun(
-        Recipe.load(find_file(folder, RECIPE)),
-        Receipt.load(find_file(folder, RECEIPT)),
-        Policy.load(find_file(folder, POLICY)),
-    )
+def load_recipe(path: str | os.PathLike[str]) -> Recipe | Any:
+    """Read a recipe; of a search, a ``SearchRecipe``."""
+    if stated_format(decode(read_bounded(Path(path)), str(path))) != SEARCH:
+        return Recipe.load(path)
+    from reprl.artifacts.search import SearchRecipe
+
+    return SearchRecipe.load(path)
+
+
+def _read_run(folder: Path) -> Any:
+    recipe, policy = load_recipe(find_file(folder, RECIPE)), Policy.load(find_file(folder, POLICY))
+    run: Any
+    if isinstance(recipe, Recipe):
+        run = StoredRun(recipe, Receipt.load(find_file(folder, RECEIPT)), policy)
+    else:
+        from reprl.artifacts.search import SearchReceipt, StoredSearch
+
+        run = StoredSearch(recipe, SearchReceipt.load(find_file(folder, RECEIPT)), policy)
     with naming(f"{folder} must hold the files of one run, got a mixture: "):
         return run.check()
 
@@ -202,12 +219,11 @@ class FolderWriter:
         self.directory = directory
         self._staging = staging
 
-    def write(self, result: LearnResult) -> StoredRun:
+    def write(self, result: LearnResult | SearchResult) -> None:
         """Put a run in the folder, whole or not at all."""
-        run = StoredRun(result.recipe, result.receipt, result.policy)
-        texts = (run.recipe.to_json(), run.receipt.to_json(), run.policy.to_json())
+        texts = (result.recipe.to_json(), result.receipt.to_json(), result.policy.to_json())
         contents = dict(zip(_FILES, (text.encode() for text in texts), strict=False))
-        if result.certificate_data is not None:
+        if isinstance(result, LearnResult) and result.certificate_data is not None:
             contents[COUNTS] = result.certificate_data.data.sealed()
         with refusing(f"to {self.directory}"):
             for name, content in contents.items():
@@ -223,11 +239,12 @@ class FolderWriter:
         with suppress(OSError):  # the run is there; the next one moves it up if this one cannot
             sync_folder(self.directory)
             _settle(self.directory)
-        return run
 
 
 @contextmanager
-def open_folder(directory: str | os.PathLike[str], recipe: Recipe, *, force: bool = False) -> Iterator[FolderWriter]:
+def open_folder(
+    directory: str | os.PathLike[str], recipe: Recipe | SearchRecipe, *, force: bool = False
+) -> Iterator[FolderWriter]:
     """Lock a folder for a run of a recipe; make it if need be.
 
     A folder that holds another recipe is refused unless force says to overwrite it, and so is one that another run has
@@ -278,12 +295,12 @@ def _clear(staging: Path) -> None:
                 staging.rmdir()
 
 
-def _check_vacant(folder: Path, recipe: Recipe) -> None:
+def _check_vacant(folder: Path, recipe: Recipe | SearchRecipe) -> None:
     path = folder / RECIPE
     if not path.exists():
         return
     try:
-        held = Recipe.load(path).digest
+        held = load_recipe(path).digest
     except ReprlError as error:
         raise InputError(f"{folder} must be empty or hold this recipe, got one that is refused: {error}") from None
     if held != recipe.digest:

@@ -43,7 +43,7 @@ def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
     return hashlib.sha256(f"reprl-data-seed 1\n{recipe_digest}\n{data_seed}\n".encode()).hexdigest()
 
 
-def _write_guarantee(guarantee: Guarantee, version: int) -> dict[str, str | float | None]:
+def write_guarantee(guarantee: Guarantee, version: int) -> dict[str, str | float | None]:
     """Return a promise in JSON's types; where nothing is promised, there are no figures."""
     none = guarantee.status == "none"
     return {
@@ -52,11 +52,12 @@ def _write_guarantee(guarantee: Guarantee, version: int) -> dict[str, str | floa
     }
 
 
-def _read_guarantee(where: str, value: Any, at: Fields) -> Guarantee:
+def read_guarantee(where: str, value: Any, worst: float) -> Guarantee:
+    """Read what ``write_guarantee`` wrote; where nothing is promised, the accuracy is the worst there is."""
     table = {**dict.fromkeys(Guarantee.__dataclass_fields__, f.ANYTHING), "source": f.printable()}
     promised = read_fields(where, value, table)
     if promised["status"] == "none":
-        for name, trivial in (("rho", 1.0), ("delta", 1.0), ("epsilon", float(shape_of(at)[0]))):
+        for name, trivial in (("rho", 1.0), ("delta", 1.0), ("epsilon", worst)):
             if promised[name] is not None:
                 found = quote(promised[name])
                 raise DocumentError(f"{where}.{name} must be null where nothing is promised, got {found}")
@@ -119,7 +120,9 @@ class Receipt(JsonDocument):
     """Of the policy."""
     samples: int
     episodes: int
-    guarantee: Annotated[Guarantee, Kind(_read_guarantee, _write_guarantee)]
+    guarantee: Annotated[
+        Guarantee, Kind(lambda where, value, at: read_guarantee(where, value, float(shape_of(at)[0])), write_guarantee)
+    ]
     """Of status "none" the document has no figures; read again, they are the trivial ones (ρ = δ = 1, ε = H)."""
     rule: Annotated[str, f.choice(RULES)]
     choice: Annotated[Chosen | None, _canonical(f.record(Chosen))]

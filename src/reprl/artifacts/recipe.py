@@ -227,7 +227,7 @@ class Recipe(JsonDocument):
                     "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
                     "env (--env file.py:name)"
                 )
-            _check_allowed(str(wanted.id), allow)
+            check_allowed(str(wanted.id), allow)
             env = _make(wanted)
         found = describe(env)
         for name in (*SIZES, *(() if wanted.reward_range is None else ("reward_range",)), "discount", "digest"):
@@ -347,7 +347,7 @@ def _portable(environment: Environment) -> Environment:
     return environment._replace(options=options)
 
 
-def _check_allowed(id: str, allow: Sequence[str]) -> None:
+def check_allowed(id: str, allow: Sequence[str]) -> None:
     """Refuse an id whose opening would import what nobody has allowed."""
     if isinstance(allow, str) or not all(isinstance(name, str) for name in allow):
         raise InputError(f"allow must be a list of names of modules, got {quote(allow)}")

@@ -58,6 +58,7 @@ def find_coverage(
     *,
     unknown: float,
     stream: DataStream,
+    level: float = LEVEL,
 ) -> Coverage:
     """Measure a policy by a log.
 
@@ -68,6 +69,7 @@ def find_coverage(
         decide: the rule, from data to a policy.
         unknown: as ``weigh_unknown_states`` says.
         stream: private.
+        level: of the intervals.
 
     Guarantee:
         The estimator is the plug-in: V^π in the model of relative frequencies. Among estimators for tabular models none
@@ -88,7 +90,7 @@ def find_coverage(
     plain = empirical_dynamics(log.data)
     value, practice = _worth(log.data, actions)
     errors = np.array([_errors(log, decide, practice, stream, number) for number in range(REDRAWN)])
-    (value, gain), wide = np.array([value, value - practice]) - errors.mean(axis=0), _half_width(errors)
+    (value, gain), wide = np.array([value, value - practice]) - errors.mean(axis=0), _half_width(errors, level)
     return Coverage(
         rows=log.rows,
         beyond=log.beyond,
@@ -117,10 +119,10 @@ def _errors(
     return error, error - (theirs - practice)
 
 
-def _half_width(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _half_width(errors: NDArray[np.float64], level: float) -> NDArray[np.float64]:
     """Of Student's intervals for what errors, (n, 2), are redrawn from."""
     n = len(errors)
-    quantile = float(stdtrit(n - 1, 0.5 * (1.0 + LEVEL)))
+    quantile = float(stdtrit(n - 1, 0.5 * (1.0 + level)))
     wide: NDArray[np.float64] = quantile * errors.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / n)
     return wide
 

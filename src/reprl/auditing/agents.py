@@ -18,6 +18,7 @@ from reprl.auditing.pairs import resolve_learner
 from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
+from reprl.lab.baselines.boxes import box_learner, is_box_learner
 from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_of
 from reprl.learning.protocol import name_of
 from reprl.mdp.interface import Interface
@@ -54,7 +55,8 @@ def audit_agents(
     Args:
         env: a Gymnasium id, a factory, a gymnasium.Env, a TabularMDP or a GymnasiumModel; observations of any kind.
         learner: a function train(env, **options) (``reprl.env_learner``) that returns a model with ``predict`` or a
-            function of an observation; in an environment of finite spaces also any learner of ``reprl.audit``.
+            function of an observation; the name of a baseline in ``reprl.lab.baselines.box_learners()``; in an
+            environment of finite spaces also any learner of ``reprl.audit``.
         pairs: shared keys, two trainings each.
         horizon: steps of an episode, at most; None for the environment's own time limit.
         reward_range: (low, high), for a learner of ``reprl.audit`` in an environment that does not publish it.
@@ -152,7 +154,7 @@ def _bench(
 ) -> _Bench:
     from reprl.sources.gymnasium.learner_env import EnvironmentFactory, LearnerEnv
 
-    trainer = as_learner(learner)
+    trainer = box_learner(learner, **options) if is_box_learner(learner) else as_learner(learner)
     if isinstance(trainer, EnvLearner):
         if bounds is not None:
             raise InputError(f"reward_range must be left out for a function of an environment, got {quote(bounds)}")

@@ -28,6 +28,7 @@ from reprl.cli.audit import audit
 from reprl.cli.audit_agents import audit_agents
 from reprl.cli.certify import certify
 from reprl.cli.compare import compare
+from reprl.cli.confirm import confirm
 from reprl.cli.docs import docs
 from reprl.cli.envs import envs
 from reprl.cli.learn import learn
@@ -104,7 +105,7 @@ def _root(
 
 
 _AUDITS = (audit, audit_agents, compare)
-for _command in (twice, learn, replicate, verify, certify, play, *_AUDITS, plan, report, envs, learners, docs):
+for _command in (twice, learn, replicate, verify, certify, confirm, play, *_AUDITS, plan, report, envs, learners, docs):
     app.command(cls=_Command, help=_paragraphs(_command.__doc__))(as_typer(_command))
 
 

@@ -85,7 +85,7 @@ def _open_object(
 ) -> TabularMDP | GymnasiumModel:
     """Open the environment of file.py:name; to repeat the horizon or the discount that it has is no error."""
     discount = options.pop("discount", None)
-    env = _built(read_object("ENV", name), horizon, options)
+    env = built(read_object("ENV", name), horizon, options)
     fits = recorded is not None and recorded[0] <= 0.0 <= recorded[1]  # as the range of a black box does
     if reward_range is None and fits and not isinstance(env, TabularMDP | GymnasiumModel):
         reward_range = recorded
@@ -93,7 +93,7 @@ def _open_object(
     return open_environment(env, steps, reward_range, None if getattr(env, "discount", None) == discount else discount)
 
 
-def _built(source: Any, horizon: int | None, options: dict[str, Any]) -> Any:
+def built(source: Any, horizon: int | None, options: dict[str, Any]) -> Any:
     """Return an environment, or a factory to which the options are bound and, where it takes one, the horizon."""
     if isinstance(source, TabularMDP | GymnasiumModel) or not callable(source):
         if options:

@@ -16,10 +16,13 @@ def learners() -> Answer:
     """List the learners that an audit or a comparison can name, with their options and defaults.
 
     reprl audit gridworld-v0 --learner ucbvi -o samples=100000
+
+    Those with the access "box" are for audit-agents, where observations are a Box.
     """
+    from reprl.lab.baselines.boxes import box_learners
     from reprl.lab.baselines.registry import learners as every
 
-    entries = every()
+    entries = [*every(), *box_learners()]
     document = {
         "learners": [
             {**entry._asdict(), "access": list(entry.access), "options": dict(entry.options)} for entry in entries

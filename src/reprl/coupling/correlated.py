@@ -93,7 +93,7 @@ def _draw(key: SharedKey, laws: NDArray[np.float64], coupling: CouplingSpec, fir
         return Draw(check_choices(function_of("coupling", coupling.method)(key, laws), laws, coupling.name), 0)
     choice = np.zeros(n, dtype=np.int64)
     if coupling.method == "product":
-        _draw_rows(words[0], words[1], np.uint64(first), laws, choice)
+        draw_rows(words[0], words[1], np.uint64(first), laws, choice)
         return Draw(choice, 0)
     if coupling.method == "joint" and first:
         raise InputError(f"first must be 0 for method='joint', got {first}")
@@ -169,7 +169,7 @@ def _normalise(laws: NDArray[np.float64], rounding: float, out: NDArray[np.float
 
 
 @njit(cache=True)
-def _draw_rows(
+def draw_rows(
     key: np.uint64, lane: np.uint64, first: np.uint64, laws: NDArray[np.float64], out: NDArray[np.int64]
 ) -> None:
     """Couple each row by itself: a shared uniform for two outcomes, a shared exponential race for more."""

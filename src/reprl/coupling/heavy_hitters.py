@@ -63,7 +63,7 @@ def heavy_hitters(
 
     Args:
         key: shared randomness; the same key in both runs.
-        draw: draw(n) returns n fresh, independent outcomes (hashable) of the distribution.
+        draw: draw(n) returns n fresh, independent outcomes (hashable) of the distribution, or a Counter of them.
         threshold: ν in (0, 1).
         tolerance: τ in (0, ν).
         rho: allowed probability that two runs return different sets.
@@ -93,6 +93,10 @@ def heavy_hitters(
 
 def _count(draw: Callable[[int], Iterable[Outcome]], n: int) -> Counter[Outcome]:
     outcomes = draw(n)
+    if isinstance(outcomes, Counter):
+        if outcomes.total() != n:
+            raise InputError(f"draw({n}) must return {n} outcomes, got {outcomes.total()}")
+        return outcomes
     if not isinstance(outcomes, Iterable):
         raise InputError(f"draw({n}) must return {n} outcomes, got {quote(outcomes)}")
     items = list(islice(outcomes, n + 1))

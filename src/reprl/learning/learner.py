@@ -22,6 +22,7 @@ from reprl.learning.practical_episodic import practical_run, run_episodic
 from reprl.learning.practical_parallel import run_generative
 from reprl.learning.protocol import number_within
 from reprl.learning.result import LearnResult, Run
+from reprl.learning.search_opening import learn_by_search, wants_search
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
@@ -49,13 +50,15 @@ def learn(
     timeout: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Progress = False,
+    learner: str | None = None,
     **options: Unpack[LearnOptions],
-) -> LearnResult:
+) -> LearnResult | Any:
     """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
 
     Args:
         env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one: a black
-            box, for access="episodic" alone, unless it publishes its dynamics.
+            box, for access="episodic" alone, unless it publishes its dynamics. Where observations are a Box, the policy
+            is found by a search (docs/search.md), and the result is a ``SearchResult``.
         horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
         discount: γ of a world without an end, for a stationary policy (docs/discounting.md).
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
@@ -68,8 +71,10 @@ def learn(
         timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
         checkpoint: a folder for batches of episodes and rehearsals; a run that was stopped goes on with them.
         progress: True for a bar on standard error, or a function told (phase, done, total).
+        learner: "search" for a search in any environment; None for what its observations need.
         options: fields of ``Settings``, such as epsilon=0.3, rho=0.1, delta=0.1, access, rule, preference, stationary;
             and epsilon_units="rescaled", "original" or "spread", what epsilon is given in (docs/environments.md).
+            For a search, fields of ``SearchSettings``, such as target=475.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -78,6 +83,23 @@ def learn(
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     began, workers = time.perf_counter(), _checked_workers(workers, certify, progress)
+    if wants_search(env, learner, options):
+        if candidate is not None:
+            raise InputError(f"candidate must be left out for a search, got {quote(candidate)}")
+        return learn_by_search(
+            env,
+            horizon=horizon,
+            discount=discount,
+            reward_range=reward_range,
+            shared_seed=fresh_seed() if shared_seed is None else shared_seed,
+            data_seed=_private_seed(data_seed, checkpoint),
+            options=options,
+            max_samples=max_samples,
+            workers=workers,
+            timeout=timeout,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
     check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)

@@ -24,6 +24,7 @@ from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Preset, Shape, Task
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import ROUNDINGS, Decision, Rounding
+from reprl.search.settings import SearchOptions
 from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.documents import naming
 
@@ -57,8 +58,8 @@ class LearnerOptions(TypedDict, total=False):
     runs: int | None
 
 
-class LearnOptions(LearnerOptions, total=False):
-    """Every field of ``Settings`` as a keyword; what each means, and its default, is written there."""
+class LearnOptions(LearnerOptions, SearchOptions, total=False):
+    """Every field of ``Settings``, and of a search, as a keyword; what each means is written there."""
 
     rho: float
     access: Access

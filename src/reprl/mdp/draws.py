@@ -250,7 +250,7 @@ def _binomial_low(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, 
     alpha = (2.83 + 5.1 / b) * spread
     squeeze = 0.92 - 4.2 / b
     whole = np.floor(mean)  # kept apart from the jump, so that no digit of it is lost beside a mean near 2⁵²
-    peak = _log_binomial(np.floor((n + 1) * p), float(n), p)
+    peak = math.nan  # it takes as long as the rest, and the squeeze mostly spares it
     while True:
         first, second = philox(key, lane, position)
         position += np.uint64(1)
@@ -262,6 +262,8 @@ def _binomial_low(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, 
             continue
         if edge >= 0.07 and v <= squeeze:
             return int(k), position
+        if math.isnan(peak):
+            peak = _log_binomial(np.floor((n + 1) * p), float(n), p)
         if math.log(v * alpha / (a / (edge * edge) + b)) <= _log_binomial(k, float(n), p) - peak:
             return int(k), position
 

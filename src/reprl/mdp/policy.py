@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from reprl.errors import DocumentError, InputError, check_array, check_int, quot
 from reprl.execution.terminal import open_card
 from reprl.mdp.criterion import Sized, criterion_of
 from reprl.mdp.interface import Interface
-from reprl.storage.documents import JsonDocument
+from reprl.storage.documents import JsonDocument, decode, stated_format
 from reprl.storage.fields import ANYTHING, Document, many
 from reprl.storage.frames import cell_columns, frame
 
@@ -160,8 +161,21 @@ class Policy(JsonDocument):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Policy:
-        """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        return TablePolicy.from_json(text)
+        """Read what ``to_json`` wrote, a policy of any kind; anything else is a ReprlError."""
+        module, _, name = KINDS.get(str(stated_format(decode(text, "policy"))), "").partition(":")
+        kind: Any = TablePolicy if not module else getattr(import_module(module), name)
+        found: Policy = kind.from_json(text)
+        return found
+
+
+KINDS = {
+    "reprl-vector-policy": "reprl.search.policies:VectorPolicy",
+    "reprl-own-policy": "reprl.search.policies:OwnPolicy",
+}
+"""Formats of policies that are no tables, and the class that reads each: they stand above this module, so they are
+opened by name. A kind of one's own is read if its format and "module:class" are put here."""
+FORMATS = ("reprl-policy", *KINDS)
+"""Formats of all documents that are policies."""
 
 
 class TablePolicy(Policy):

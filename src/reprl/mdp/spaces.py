@@ -19,7 +19,10 @@ from reprl.storage.fields import ANYTHING, TEXT, choice, many, read_fields, whol
 MAX_SIZE = 2**31 - 1
 """The largest number of states or actions."""
 
-_WRAPPERS = {"observation": "DiscretizeObservation", "action": "DiscretizeAction"}
+_CUTS = {
+    "observation": "reprl.discretize(env, bins, low=…, high=…)",
+    "action": "gymnasium.wrappers.DiscretizeAction",
+}
 
 
 class Codec:
@@ -163,7 +166,7 @@ def _radices(space: spaces.Space[Any], role: str) -> list[int]:
     allowed = f"{role} space must be Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict of these"
     hint = ""
     if isinstance(space, spaces.Box):
-        hint = f": cut a Box into cells with gymnasium.wrappers.{_WRAPPERS[role]}"
+        hint = f": cut a Box into cells with {_CUTS[role]}"
     raise InputError(f"{allowed}, got {quote(space)}{hint}")
 
 

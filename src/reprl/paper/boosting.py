@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -19,10 +20,18 @@ from reprl.sources.protocol import Model
 class Ballot(NamedTuple):
     """What the learners under one of boosting's seeds output."""
 
-    policies: tuple[Policy, ...]
-    """One for each learner: first those that name heavy hitters, then those that measure how often they come."""
+    candidates: Counter[Policy]
+    """What those learners output that name heavy hitters,"""
+    frequencies: Counter[Policy]
+    """and those that measure how often they come."""
     heavy: tuple[Policy, ...]
     """The heavy hitters, at most one."""
+
+    def parts_from(self, other: Ballot) -> float:
+        """Return how often a learner of this ballot outputs another policy than one of the other, over all pairs."""
+        mine, theirs = (one.candidates + one.frequencies for one in (self, other))
+        same = sum(count * theirs[policy] for policy, count in mine.items())
+        return 1.0 - same / (mine.total() * theirs.total())
 
 
 class Elected(NamedTuple):
@@ -65,6 +74,8 @@ class Boosted:
     """Episodes of each candidate that compare them; None for the proven number."""
     candidates: int | None = None
     """Learner runs per seed that name heavy hitters; None for the proven number, and no more than `runs`."""
+    many: Callable[[SharedKey, int], Counter[Policy]] | None = None
+    """Makes so many learners under a key at once and counts their policies; None to call `learner` one by one."""
     read: Callable[[Any, Any], Policy] = check_policy
     """(output, model) → the policy that an output of the learner stands for."""
 
@@ -127,13 +138,15 @@ class Boosted:
 
     def _vote(self, model: PolicyTester, key: SharedKey, i: int, options: dict[str, Any]) -> Ballot:
         """The policies that seed i leads to, and the one, if any, that it leads to most of the time."""
-        seed, seen = key.derive("seed", i), list[Policy]()
+        seed, drawn = key.derive("seed", i), list[Counter[Policy]]()
         rho, delta = self.rho / (2 * self.seeds), self.delta / (3 * self.seeds)
 
-        def draw(n: int) -> list[Policy]:
-            drawn = [self.read(self.learner(model, seed, **options), model) for _ in range(n)]
-            seen.extend(drawn)
-            return drawn
+        def draw(n: int) -> Counter[Policy]:
+            if self.many is not None:
+                drawn.append(self.many(seed, n))
+            else:
+                drawn.append(Counter(self.read(self.learner(model, seed, **options), model) for _ in range(n)))
+            return drawn[-1]
 
         heavy = heavy_hitters(
             key.derive("heavy", i),
@@ -144,7 +157,8 @@ class Boosted:
             delta=delta,
             plan=self._heavy_plan(rho, delta),
         )
-        return Ballot(tuple(seen), tuple(heavy))
+        candidates, frequencies = drawn
+        return Ballot(candidates, frequencies, tuple(heavy))
 
     def _heavy_plan(self, rho: float, delta: float) -> HeavyHittersPlan:
         plan = plan_heavy_hitters(threshold=THRESHOLD, tolerance=TOLERANCE, rho=rho, delta=delta)

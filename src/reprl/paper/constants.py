@@ -38,10 +38,12 @@ TOLERANCE = 0.05
 BASE_RHO = 0.01
 """ρ of each half of the learner that is boosted: exploration, and induction (Theorems 4.5 and 6.1)."""
 BASE_DELTA = 0.1
-"""δ of the learner by episodes that is boosted (Lemma 4.1); from parallel samples it is 0.01."""
+"""δ of the learner by episodes that is boosted (Lemma 4.1), exploration and induction together; from parallel samples,
+which need no exploration, it is 0.01 (Theorem 4.13)."""
 LEAST_TIERS = 3
 """Tiers of a scaled run, at least: two that are decided, and what is ignored."""
 MOST = 2**62
+"""Samples of one cell that one word can count; what all learners draw together is an integer of any length."""
 
 
 class Task(NamedTuple):
@@ -82,7 +84,7 @@ class Constants:
     epsilon: float
     """Accuracy of one learner: ε, or ε/2 where learners are boosted."""
     delta: float
-    """Failure probability of one induction."""
+    """Failure probability of one induction; exploration has its own share."""
     zeta: float = 0.0
     """ζ: how nice the data shall be (Definition 4.4); 0 for parallel sampling."""
     tiers: int = 1
@@ -140,8 +142,9 @@ class Constants:
     def _at(cls, scale: float, task: Task, least_tiers: int = LEAST_TIERS) -> Constants:
         base = BASE_RHO if task.parallel else BASE_DELTA  # the proofs of Theorems 4.13 and 6.1
         epsilon, delta = (task.epsilon / 2.0, base) if task.boosted else (task.epsilon, task.delta)
-        part = cls(scale=scale, epsilon=epsilon, delta=delta)
-        part = _parallel(part, task) if task.parallel else _episodic(part, task, least_tiers)
+        explored = 0.0 if task.parallel else BASE_RHO if task.boosted else min(task.rho, task.delta) / 2.0
+        part = cls(scale=scale, epsilon=epsilon, delta=delta - explored)
+        part = _parallel(part, task) if task.parallel else _episodic(part, task, explored, least_tiers)
         part = replace(part, by_tier=_shares(part, task.horizon))
         return _boosting(part, task) if task.boosted else part
 
@@ -179,18 +182,29 @@ class Constants:
             for length, more, bonus in zip(self.episodes, self.data_runs, self.bonus, strict=True)
         )
 
+    @property
+    def countable(self) -> bool:
+        """Whether a machine could count what the constants ask for.
+
+        Parallel samples are drawn as counts, in time that does not depend on their number: only those of one learner,
+        or one candidate's pulls, must fit into a word. Episodes are played one by one, and are counted all together.
+        """
+        if self.episodes:
+            return self.total <= MOST and max((self.partition_runs, *self.data_runs)) < 2**31
+        return max(self.calls, self.pulls) <= MOST
+
     def check(self) -> Constants:
-        """Return the constants if a machine could count what they ask for."""
-        whose = "the paper's constants" if self.scale == 1.0 else f"constants at scale={self.scale:g}"
-        if self.total <= MOST and max((self.partition_runs, *self.data_runs)) < 2**31:
+        """Return the constants if they are countable."""
+        if self.countable:
             return self
-        unit, one = "parallel calls", ""
+        whose = "the paper's constants" if self.scale == 1.0 else f"constants at scale={self.scale:g}"
+        asked = f"{max(self.calls, self.pulls):.3g} parallel calls of one learner or candidate"
         if self.episodes:
             first = (self.partition_runs + self.data_runs[0]) * self.episodes[0]
-            unit, one = "episodes", f"{first:.3g} episodes in tier 1 alone, "
+            asked = f"{first:.3g} episodes in tier 1 alone, {self.total:.3g} episodes in all"
         raise InputError(
-            f"{whose} ask for {one}{self.total:.3g} {unit} in all; at most 2**62 can be counted: use "
-            f"constants='practical' or 'scaled' with a smaller scale"
+            f"{whose} ask for {asked}; at most 2**62 can be counted: use constants='practical' or 'scaled' with a "
+            f"smaller scale"
         )
 
 
@@ -209,25 +223,26 @@ def _parallel(part: Constants, task: Task) -> Constants:
     return replace(part, calls=_scaled(calls, core, part.scale))
 
 
-def _episodic(part: Constants, task: Task, least_tiers: int) -> Constants:
+def _episodic(part: Constants, task: Task, explored: float, least_tiers: int) -> Constants:
     """ζ, κ, ι and the sizes m, M, K of RepLevelExplore (Algorithms 5 and 6).
 
-    κ and ζ are the paper's for a learner of two halves with ρ = 0.01 each, and in proportion where ρ is asked directly.
-    ι is κ/m², an inverse polynomial. The number of blocks multiplies m and M: by S·H for "product" (Lemma A.1).
+    κ and ζ are the paper's for a learner whose exploration fails with probability `explored` = 0.01, and in proportion
+    where ρ is asked directly. ι is κ/Σ(m + M) over the tiers, an inverse polynomial: no run of any tier misses its
+    accuracy but with probability κ (the proof of Lemma 5.14 asks mι ≪ κ and Mι ≪ κ). The number of blocks multiplies m
+    and M: by S·H for "product" (Lemma A.1).
     """
     s, a, h, f = task.n_states, task.n_actions, task.horizon, part.scale
-    asked = 1.0 if task.boosted else task.rho / (2.0 * BASE_RHO)
+    asked = explored / BASE_RHO
     zeta = asked * part.epsilon / (h**2 * math.log(s * a * h / (part.epsilon * part.delta)) ** 5)
     if zeta > 0.5:
         raise InputError(f"epsilon must be small enough for two tiers (ζ ≤ 1/2) at these sizes, got ζ = {zeta:.3g}")
     kappa = asked * BASE_RHO / math.log2(1.0 / zeta)
     log = math.log(max(3.0, s * h / kappa))
     cells = s * task.partition.count(s * h)
-    iota = kappa / (cells * h * log / kappa**2) ** 2
+    iota = kappa / sum(map(sum, _runs(cells, h, log, kappa, zeta, 1.0)))
     nice = zeta if f == 1.0 else min(2.0**-least_tiers, zeta**f)
-    tiers = max(2, math.ceil(math.log2(1.0 / nice)))
-    runs = math.ceil(cells * (h * log / kappa**2) ** f)
-    spread = cells * (h * log / kappa**4) ** f / nice**2
+    found = _runs(cells, h, log, kappa, nice, f)
+    tiers = len(found) + 1
     length = s * 2 * a * h * (h**4 * math.log(s * a * h / iota) / kappa**2) ** f
     episodes = tuple(math.ceil(length * 4.0**tier) for tier in range(1, tiers))
     bonuses = [math.sqrt(h**3 * math.log(2.0 * s * a * count * h / iota**f)) for count in episodes]
@@ -236,13 +251,22 @@ def _episodic(part: Constants, task: Task, least_tiers: int) -> Constants:
         zeta=nice,
         tiers=tiers,
         kappa=kappa**f,
-        partition_runs=runs,
-        data_runs=tuple(math.ceil(log ** (2.0 * f) * runs + spread / 4.0**tier) for tier in range(1, tiers)),
+        partition_runs=found[0][0],
+        data_runs=tuple(more for _, more in found),
         episodes=episodes,
         failure=iota**f,
         bonus=tuple((2.0 * size) ** f / size for size in bonuses),
         quota=h,
     )
+
+
+def _runs(cells: int, horizon: int, log: float, kappa: float, zeta: float, scale: float) -> list[tuple[int, int]]:
+    """(m, M) of tiers 1 … L−1: m = cells·H·log/κ², M = log²·m + cells·H·log/(κ⁴·(2^ℓζ)²), slacks to the power scale."""
+    tiers = max(2, math.ceil(math.log2(1.0 / zeta)))
+    runs = math.ceil(cells * (horizon * log / kappa**2) ** scale)
+    spread = cells * (horizon * log / kappa**4) ** scale / zeta**2
+    again = log ** (2.0 * scale) * runs
+    return [(runs, math.ceil(again + spread / 4.0**tier)) for tier in range(1, tiers)]
 
 
 def _boosting(part: Constants, task: Task) -> Constants:

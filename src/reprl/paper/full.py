@@ -19,6 +19,7 @@ from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.paper.boosting import Ballot, Boosted
 from reprl.paper.constants import Constants, Task
+from reprl.paper.learners import ParallelLearners
 from reprl.paper.rep_level_explore import ALONE, Explored, rep_level_explore
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
 from reprl.paper.rep_var_bandit import Decision
@@ -81,8 +82,12 @@ def run_full(
 
     if not task.boosted:
         return FullRun(first[learn(model, key)], ())
+    batch = None
+    if task.parallel and ParallelLearners.ready(model, decision):
+        batch = ParallelLearners(model, constants, decision)
     boosted = Boosted(
         learner=learn,
+        many=None if batch is None else batch.many,
         rho=task.rho,
         delta=task.delta,
         epsilon=task.epsilon,
@@ -91,7 +96,11 @@ def run_full(
         candidates=constants.candidates,
     )
     elected = boosted.elect(model, key)
-    return FullRun(first[elected.policy], elected.ballots)
+    if batch is None:
+        return FullRun(first[elected.policy], elected.ballots)
+    induction, counts = batch.replay(elected.policy)
+    data = Data(counts, model.draw_starts(constants.calls))
+    return FullRun(Learned(induction, Tiers.single(model.horizon, model.n_states), data, None), elected.ballots)
 
 
 def learn_once(

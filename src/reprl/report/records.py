@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from reprl.artifacts.confirmation import Confirmation
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.verify import Verification
 from reprl.auditing.agent_record import AgentReport
@@ -16,6 +17,7 @@ from reprl.mdp.policy import Policy
 from reprl.report.agents import summarize_agents
 from reprl.report.audit import summarize_audit
 from reprl.report.comparison import summarize_comparison
+from reprl.report.confirmation import summarize_confirmation
 from reprl.report.pair import summarize_verification
 from reprl.report.run import Run, summarize_run
 from reprl.report.sketch import Sketch
@@ -43,5 +45,6 @@ _SUMMARIES: dict[type, Callable[[Any], Summary]] = {
     AuditReport: summarize_audit,
     AgentReport: summarize_agents,
     Comparison: summarize_comparison,
+    Confirmation: summarize_confirmation,
     Verification: summarize_verification,
 }

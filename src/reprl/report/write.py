@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reprl.artifacts.confirmation import FORMAT as CONFIRMED
+from reprl.artifacts.confirmation import Confirmation
 from reprl.artifacts.folder import StoredRun, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
@@ -28,7 +30,7 @@ from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.documents import decode, load, plain, stated_format
 from reprl.storage.files import open_output
 
-Source = StoredRun | AuditReport | AgentReport | Comparison
+Source = StoredRun | AuditReport | AgentReport | Comparison | Confirmation
 
 
 def write_report(
@@ -69,7 +71,7 @@ def write_report(
 
 def _read(source: object) -> Source:
     """Tell what a source is and read it."""
-    if isinstance(source, AuditReport | AgentReport | Comparison):
+    if isinstance(source, AuditReport | AgentReport | Comparison | Confirmation):
         return source
     if isinstance(source, str | os.PathLike):
         return load_run(source) if Path(source).is_dir() else load(source, _from_json)
@@ -93,7 +95,7 @@ def _part(kind: Any, value: Any) -> Any:
     return value if isinstance(value, kind) else kind.from_json(_to_json(value))
 
 
-def _from_json(data: bytes | str) -> AuditReport | AgentReport | Comparison:
+def _from_json(data: bytes | str) -> AuditReport | AgentReport | Comparison | Confirmation:
     format = stated_format(decode(data, "report source"))
     if format == "reprl-audit":
         return AuditReport.from_json(data)
@@ -101,6 +103,8 @@ def _from_json(data: bytes | str) -> AuditReport | AgentReport | Comparison:
         return AgentReport.from_json(data)
     if format == "reprl-comparison":
         return Comparison.from_json(data)
+    if format == CONFIRMED:
+        return Confirmation.from_json(data)
     if format in [f"reprl-{name}" for name in StoredRun._fields]:
         raise DocumentError("report source is one file of a run: give the folder that holds recipe, receipt and policy")
     raise DocumentError(f"report source must say format 'reprl-audit' or 'reprl-comparison', got {quote(format)}")

@@ -118,6 +118,19 @@ class EpisodicModel:
         self.ledger.samples += n * self.samples_per_episode
         return mean
 
+    def returns(self, policy: Policy, first: int, n: int) -> NDArray[np.float64]:
+        """Return what a policy earns in each of the episodes named first, …, first + n − 1, rescaled; see ``reset``."""
+        table = check_policy(policy, self).table
+        actions = np.repeat(table, self.horizon // len(table), axis=0)  # one row is for all steps
+        out = np.empty(check_int("n", n, 0, 2**30))
+        key = DataStream(self.data_seed, "episodic/named").words[0]
+        _fill_returns(
+            self.arrays, actions, key, np.uint64(check_int("first", first, 0, 2**62)), self.criterion.factor, out
+        )
+        self.ledger.episodes += n
+        self.ledger.samples += n * self.samples_per_episode
+        return out
+
     def fresh_stream(self, purpose: str) -> DataStream:
         """Return a data stream that no earlier batch of this model has read."""
         self._batches += 1
@@ -127,6 +140,33 @@ class EpisodicModel:
         """The word that decides the start (0) or step number − 1 of the current episode."""
         first, second = philox(*self._words, np.uint64(number >> 1))
         return np.uint64(second if number & 1 else first)
+
+
+@njit(cache=True)
+def _fill_returns(
+    world: EpisodeArrays,
+    actions: NDArray[np.int64],
+    key: np.uint64,
+    first: np.uint64,
+    factor: float,
+    out: NDArray[np.float64],
+) -> None:
+    """Fill out with the returns of successive episodes, which read their lanes as ``EpisodicModel`` does."""
+    outcomes = world.outcomes
+    for i in range(out.size):
+        lane = first + np.uint64(i)
+        even, odd = philox(key, lane, np.uint64(0))
+        state = world.start_state[draw_outcome(world.start, 0, even)]
+        total, counts = 0.0, 1.0
+        for h in range(outcomes.horizon):
+            if h & 1:
+                even, odd = philox(key, lane, np.uint64((h + 1) >> 1))
+            row = h * outcomes.row_shift + state * outcomes.n_actions + actions[h, state]
+            e = draw_outcome(world.table, row, even if h & 1 else odd)
+            total += counts * outcomes.reward[e]
+            counts *= factor
+            state = outcomes.next_state[e]
+        out[i] = total
 
 
 def walk(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_int, quote
-from reprl.kernels import njit
+from reprl.kernels import njit, read_only
 from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.draws import cumulate, multinomial
@@ -20,6 +21,18 @@ from reprl.randomness import DataStream
 from reprl.sources.episodes import mean_return
 from reprl.sources.protocol import Ledger, Parallel, has_fixed_start, mask_of, no_data
 from reprl.sources.source import FIRST, LIMITS, RAN_OUT, TableSamples, Wanted, doubling, most_samples
+
+
+class LearnerData(NamedTuple):
+    """What kernels draw the samples of many learners from."""
+
+    outcomes: Outcomes
+    law: NDArray[np.float64]
+    cumulative: NDArray[np.float64]
+    key: np.uint64
+    """Of the data stream; lanes are the caller's."""
+    calls: int
+    """Of one learner."""
 
 
 class GenerativeModel:
@@ -75,6 +88,13 @@ class GenerativeModel:
         """
         n = check_int("n", n, 1, 2**62)
         return self._draw(n, self.mdp.outcomes, self._spend(n))
+
+    def for_learners(self, calls: int, learners: int) -> LearnerData:
+        """Charge the calls of many learners, and return what kernels draw them from: one batch, lanes for each."""
+        calls = check_int("calls", calls, 1, 2**62)
+        stream = self._spend(calls * check_int("learners", learners, 1, 2**62))
+        law, cumulative = read_only(self.mdp.probability), read_only(self._cumulative)
+        return LearnerData(self.mdp.outcomes, law, cumulative, np.uint64(stream.key), calls)
 
     def draw_starts(self, n: int) -> NDArray[np.int64]:
         """Return the starts, (S,), that n calls of the last batch showed, one each: their step 0, paid for with them.

@@ -1,5 +1,7 @@
 """Baselines that reprl is compared with: callables from (model, shared key) to a policy."""
 
+from reprl.lab.baselines.boxes import box_learner as box_learner
+from reprl.lab.baselines.boxes import box_learners as box_learners
 from reprl.lab.baselines.registry import Baseline as Baseline
 from reprl.lab.baselines.registry import LearnerEntry as LearnerEntry
 from reprl.lab.baselines.registry import learners as learners

@@ -215,7 +215,9 @@ class GymnasiumModel:
         name = name if self.origin is None else self.origin.id
         if max(self.n_states, self.n_actions) > _MAX_NAMES:
             return Labels(name=name)
-        states = (*(str(self.observations.decode(s)) for s in range(self.ended)), "ended")
+        named = self.env.get_wrapper_attr("cell_name") if self.env.has_wrapper_attr("cell_name") else None
+        name_of = (lambda s: str(self.observations.decode(s))) if named is None else named
+        states = (*(name_of(s) for s in range(self.ended)), "ended")
         actions = tuple(str(self.actions.decode(a)) for a in range(self.n_actions))
         return Labels(name=name, states=states, actions=actions)
 

@@ -1,0 +1,1 @@
+"""Search beyond tables, measured: pairs of runs on classic control, and single runs elsewhere."""

@@ -1,0 +1,188 @@
+"""SearchResult: a policy that a search found, with the ladder that led to it and what is certified."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from reprl.execution.terminal import open_card, visible
+from reprl.guarantee import Guarantee
+from reprl.mdp.labels import Origin
+from reprl.mdp.policy import Policy
+from reprl.search.scan import Undecided
+from reprl.search.settings import SearchSettings
+from reprl.sources.returns import Range
+
+if TYPE_CHECKING:
+    from reprl import SearchReceipt, SearchRecipe
+
+
+class Estimate(NamedTuple):
+    """A mean return with a 95 % interval, in reward units."""
+
+    mean: float
+    low: float
+    high: float
+    episodes: int
+
+
+class RungRecord(NamedTuple):
+    """One scan of a ladder."""
+
+    rung: int
+    level: float
+    """What was aimed at."""
+    threshold: float
+    """The level and a shared draw: what a candidate's mean return must exceed."""
+    candidate: int | None
+    """The first that does; None if none of all tried does, or one is undecided."""
+    tried: int
+    episodes: int
+    samples: int
+    earned: Estimate | None
+    """What the winner earned in the rung's own episodes."""
+
+
+class SearchDetails(NamedTuple):
+    """The way of a search to its policy."""
+
+    ladder: tuple[RungRecord, ...]
+    reached: bool
+    """Whether the target, or the highest level there is, was passed."""
+    undecided: Undecided | None
+    """The candidate that samples ran out on, in the last rung."""
+    scales: tuple[float, ...]
+    """Of the numbers in an observation; empty where the policy needs none."""
+    estimated: tuple[int, ...]
+    """Numbers whose scale the run has decided."""
+    unscaled: int | None
+    """The number whose scale samples ran out on."""
+    baseline: Estimate | None
+    """What the policy earns that is there before the search: always the first action, or the family's own centre."""
+    clipped: int
+    """Returns outside the return range that the user gave."""
+
+    @property
+    def winner(self) -> RungRecord | None:
+        """The rung whose winner is printed; None where nothing passed."""
+        return next((rung for rung in reversed(self.ladder) if rung.candidate is not None), None)
+
+
+class SearchRecord(NamedTuple):
+    """What a run was made with, and what it cost."""
+
+    environment: str
+    origin: Origin | None
+    horizon: int
+    reward_range: Range | None
+    return_range: Range | None
+    digest: str
+    shared_seed: int
+    data_seed: int
+    samples: int
+    episodes: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SearchResult:
+    """What one run of a search produced."""
+
+    policy: Policy
+    guarantee: Guarantee
+    settings: SearchSettings
+    details: SearchDetails
+    record: SearchRecord
+
+    @property
+    def samples(self) -> int:
+        """Steps of the environment, every one counted."""
+        return self.record.samples
+
+    @property
+    def episodes(self) -> int:
+        """Episodes that were played to their end."""
+        return self.record.episodes
+
+    @property
+    def shared_seed(self) -> int:
+        """ξ, to be published."""
+        return self.record.shared_seed
+
+    @property
+    def data_seed(self) -> int:
+        """Private: publish the shared seed, not this one."""
+        return self.record.data_seed
+
+    @property
+    def environment(self) -> str:
+        """What was learned in, by name."""
+        return self.record.environment
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took: the one figure that the seeds do not fix."""
+        return self.record.seconds
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """What the printed policy earns, with an interval; None where no policy passed and none was played."""
+        winner = self.details.winner
+        return self.details.baseline if winner is None else winner.earned
+
+    @property
+    def value(self) -> float | None:
+        """What the printed policy earns on average, in reward units."""
+        return None if self.estimate is None else self.estimate.mean
+
+    @property
+    def best_value(self) -> float | None:
+        """Not known of a search: None. ``record.return_range`` bounds it."""
+        return None
+
+    @property
+    def baseline_value(self) -> float | None:
+        """What the policy earns that is there before the search, in reward units."""
+        return None if self.details.baseline is None else self.details.baseline.mean
+
+    @property
+    def certified_return(self) -> float | None:
+        """What the printed policy's mean return is certified to exceed; None where nothing is."""
+        winner = self.details.winner
+        return None if winner is None or self.record.return_range is None else winner.threshold
+
+    @property
+    def recipe(self) -> SearchRecipe:
+        """Everything a second team needs to repeat this run on fresh data."""
+        from reprl import SearchRecipe
+
+        return SearchRecipe.of(self)
+
+    @property
+    def receipt(self) -> SearchReceipt:
+        """What this run produced, for the record."""
+        from reprl import SearchReceipt
+
+        return SearchReceipt.of(self)
+
+    def __repr__(self) -> str:
+        """The outcome on one line."""
+        above = "" if self.certified_return is None else f", return > {self.certified_return:.4g}"
+        words = f"{self.guarantee.status}{above}, {self.samples:,} samples, policy {self.policy.short_fingerprint}"
+        return f"SearchResult({visible(self.environment)}: {words})"
+
+    def _repr_html_(self) -> str:
+        """Show promise, ladder and fingerprint in a notebook."""
+        return open_card(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the three documents of this run."""
+        return {"recipe": self.recipe.to_dict(), "receipt": self.receipt.to_dict(), "policy": self.policy.to_dict()}
+
+    def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them."""
+        saved: Path = import_module("reprl.artifacts.folder").save_run(self, directory, force=force)
+        return saved

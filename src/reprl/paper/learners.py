@@ -1,0 +1,260 @@
+"""Many learners of Theorem 4.13 at once: what boosting draws from parallel samples, in one kernel.
+
+A learner makes parallel calls and decides by Algorithm 2 with one tier. Learners under one seed differ in their data
+alone: independent multinomials, which the kernel draws, and the same shared draws, which it looks up. So boosting at
+the paper's own sizes, a million learners and more, takes seconds. `ParallelLearners.replay` makes one of them again by
+`tiered_induction`, which tests compare with the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.coupling.correlated import draw_rows
+from reprl.coupling.gumbel_field import Search, find_winners, make_search
+from reprl.errors import InputError
+from reprl.kernels import njit
+from reprl.mdp.counts import Counts
+from reprl.mdp.draws import multinomial
+from reprl.mdp.outcomes import expected_return
+from reprl.mdp.policy import Policy
+from reprl.mdp.tiers import Tiers
+from reprl.paper.constants import Constants
+from reprl.paper.rep_rl_bandit import Induction, tiered_induction
+from reprl.paper.rep_var_bandit import Decision
+from reprl.randomness import SharedKey, philox, unit
+from reprl.sources.parallel import GenerativeModel, LearnerData
+
+CHUNK = 1 << 17
+"""Learners between two looks at the world outside."""
+
+
+class Choice(NamedTuple):
+    """How every step decides: shared addresses and the numbers of the mechanism, the coupling and the rounding."""
+
+    arms: NDArray[np.uint64]
+    """(H, 2): shared address of a step's arms,"""
+    rounding: NDArray[np.uint64]
+    """(H, 2): and of its rounding."""
+    epsilon: float
+    temperature: float
+    """Of the exponential mechanism; 0 for the compact one, whose window is ε/2."""
+    width: float
+    """Of the rounding; 0 for none."""
+    grid: bool
+    """Whether values are rounded by coordinates on shifted grids."""
+    subtracted: float
+    """Pessimism: what every value loses."""
+    block: int
+    """States that are coupled together; 0 for each by itself."""
+    max_nodes: int
+
+
+class ParallelLearners:
+    """Learners of one size under seeds of one shared key, from one model.
+
+    Args:
+        model: parallel samples of an MDP in memory.
+        constants: calls, accuracy and failure probability of a learner.
+        decision: mechanism, coupling and rounding; a custom one is not for kernels (`ready`).
+
+    Randomness:
+        Shared, as ``tiered_induction`` at key.derive("decide"). Data: one batch of the model for every call of `many`;
+        learner i of a batch reads lanes i·HSA to (i + 1)·HSA − 1.
+    """
+
+    def __init__(self, model: GenerativeModel, constants: Constants, decision: Decision) -> None:
+        self._model, self._constants, self._decision = model, constants, decision
+        self._first: dict[Policy, tuple[SharedKey, LearnerData, int]] = {}
+
+    @staticmethod
+    def ready(model: object, decision: Decision) -> bool:
+        """Whether kernels can make these learners; it depends on the configuration alone."""
+        named = decision.mechanism in ("compact", "exponential") and not decision.spec.custom
+        return named and isinstance(model, GenerativeModel) and model.allowed is None
+
+    def many(self, key: SharedKey, n: int) -> Counter[Policy]:
+        """Make n learners under one seed and count the policies that they output.
+
+        Guarantee:
+            Exactly the law of n calls of ``learn_once``: independent data, one key.
+        """
+        data = self._model.for_learners(self._constants.calls, n)
+        choice = self._choice(key)
+        shape = (self._model.horizon, self._model.n_states)
+        found: Counter[Policy] = Counter()
+        for begin in range(0, n, CHUNK):
+            actions = np.empty((min(CHUNK, n - begin), *shape), dtype=np.uint16)
+            if not _decide(data, choice, begin, *self._searches(), actions):
+                raise InputError(
+                    f"coupling of the states of a step passed max_nodes={choice.max_nodes}: choose coupling='blocked' "
+                    "or 'product'"
+                )
+            rows = actions.reshape(len(actions), -1)
+            whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))
+            _, index, times = np.unique(whole.ravel(), return_index=True, return_counts=True)
+            for i, count in sorted(zip(index.tolist(), times.tolist(), strict=True)):
+                policy = Policy(actions[i].astype(np.int64))
+                found[policy] += count
+                self._first.setdefault(policy, (key, data, begin + i))
+        return found
+
+    def replay(self, policy: Policy) -> tuple[Induction, Counts]:
+        """Return how the first learner that output a policy came to it."""
+        key, data, number = self._first[policy]
+        hits = np.zeros(data.outcomes.n_slots, dtype=np.int64)
+        draw_learner(data, number, hits)
+        counts, tiers = Counts(data.outcomes, hits), Tiers.single(self._model.horizon, self._model.n_states)
+        induction = tiered_induction(
+            key.derive("decide"),
+            counts,
+            tiers,
+            accuracy=self._constants.accuracy,
+            delta=self._constants.delta,
+            decision=self._decision,
+        )
+        return induction, counts
+
+    def _choice(self, key: SharedKey) -> Choice:
+        horizon, n_states, n_actions = self._model.horizon, self._model.n_states, self._model.n_actions
+        (epsilon,), decision = self._constants.by_tier, self._decision
+        steps = [key.derive("decide", "induction", h, 1) for h in range(horizon)]
+        log = math.log(3.0 * n_states * n_actions / (self._constants.delta / horizon))
+        width = {"none": 0.0, "grid": epsilon}.get(decision.rounding, epsilon / 2.0)
+        return Choice(
+            arms=np.array([step.derive("arms").words for step in steps]),
+            rounding=np.array([step.derive("rounding").words for step in steps]),
+            epsilon=epsilon,
+            temperature=2.0 * log / epsilon if decision.mechanism == "exponential" else 0.0,
+            width=width,
+            grid=decision.rounding == "grid",
+            subtracted=self._constants.pessimism * epsilon,
+            block=0 if decision.coupling == "product" else decision.spec.size(n_states),
+            max_nodes=decision.max_nodes,
+        )
+
+    def _searches(self) -> tuple[Search, Search]:
+        size = self._decision.spec.size(self._model.n_states)
+        return make_search(size, self._model.n_actions), make_search(size, 2)
+
+
+@njit(cache=True, nogil=True)
+def draw_learner(data: LearnerData, number: int, hits: NDArray[np.int64]) -> None:
+    """Fill hits, one number for each step and outcome, with the samples of one learner."""
+    outcomes = data.outcomes
+    cells = outcomes.n_states * outcomes.n_actions
+    for cell in range(outcomes.horizon * cells):
+        h = cell // cells
+        row = h * outcomes.row_shift + cell - h * cells
+        low, high, shift = outcomes.first[row], outcomes.first[row + 1], h * outcomes.slot_shift
+        lane = np.uint64(number) * np.uint64(outcomes.horizon * cells) + np.uint64(cell)
+        part = hits[low + shift : high + shift]
+        multinomial(data.key, lane, data.calls, data.law[low:high], data.cumulative[low:high], part)
+
+
+@njit(cache=True, nogil=True)
+def _decide(
+    data: LearnerData, choice: Choice, begin: int, search: Search, coins: Search, actions: NDArray[np.uint16]
+) -> bool:
+    """Fill actions, (n, H, S), with the policies of learners begin, begin + 1, …; False if a search takes too long."""
+    horizon, n_states, n_actions = data.outcomes.horizon, data.outcomes.n_states, data.outcomes.n_actions
+    hits = np.zeros(data.outcomes.next_state.size + (horizon - 1) * data.outcomes.slot_shift, np.int64)
+    scores, laws, pair = np.empty((n_states, n_actions)), np.empty((n_states, n_actions)), np.empty((n_states, 2))
+    values, chosen = np.empty(n_states), np.empty(n_states, np.int64)
+    for i in range(actions.shape[0]):
+        draw_learner(data, begin + i, hits)
+        values[:] = 0.0
+        for h in range(horizon - 1, -1, -1):
+            expected_return(data.outcomes, hits, data.outcomes.slot_shift, h, values, scores)
+            scores /= data.calls
+            _weigh(scores, choice, laws)
+            if not _couple(choice.arms[h], laws, choice, search, chosen):
+                return False
+            for s in range(n_states):
+                actions[i, h, s] = chosen[s]
+                values[s] = scores[s, chosen[s]]
+            if h > 0:  # values of the first step enter nothing
+                if choice.width > 0.0 and not _round(choice.rounding[h], values, choice, coins, pair, chosen):
+                    return False
+                for s in range(n_states):
+                    values[s] = min(max(values[s] - choice.subtracted, 0.0), float(horizon - h))
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _weigh(scores: NDArray[np.float64], choice: Choice, laws: NDArray[np.float64]) -> None:
+    """Turn scores into laws, as `exponential` and `compact` do."""
+    n, k = scores.shape
+    for s in range(n):
+        best = scores[s].max()
+        total = 0.0
+        for a in range(k):
+            if choice.temperature > 0.0:
+                laws[s, a] = math.exp(choice.temperature * (scores[s, a] - best))
+            else:
+                close = min(max(1.0 - (best - scores[s, a]) / (choice.epsilon / 2.0), 0.0), 1.0)
+                laws[s, a] = math.sin(0.5 * math.pi * close) ** 2
+            total += laws[s, a]
+        for a in range(k):
+            laws[s, a] /= total
+
+
+@njit(cache=True, nogil=True)
+def _couple(
+    words: NDArray[np.uint64], laws: NDArray[np.float64], choice: Choice, search: Search, out: NDArray[np.int64]
+) -> bool:
+    """Draw an outcome for each row, as `correlated_sample` does."""
+    n, k = laws.shape
+    for i in range(n):  # once more, as a caller's laws are
+        laws[i] /= laws[i].sum()
+    if choice.block == 0:
+        draw_rows(words[0], words[1], np.uint64(0), laws, out)
+        return True
+    for i in range(n):
+        best = np.log(laws[i].max())
+        for j in range(k):
+            laws[i, j] = best - np.log(laws[i, j])
+    nodes = np.full(-(-n // choice.block), -1, np.int64)
+    while nodes[-1] < 0:
+        find_winners(words[0], words[1], 0, choice.block, laws, search, out, nodes)
+        for taken in nodes:
+            if max(taken, -1 - taken) > choice.max_nodes:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _round(
+    words: NDArray[np.uint64],
+    values: NDArray[np.float64],
+    choice: Choice,
+    coins: Search,
+    pair: NDArray[np.float64],
+    parity: NDArray[np.int64],
+) -> bool:
+    """Round values in place, as `round_vector` does."""
+    width = choice.width
+    for i in range(values.size):
+        cell = values[i] / width
+        if choice.grid:
+            block = philox(words[0], words[1], np.uint64(i >> 1))
+            shift = unit(block[i & 1])
+            values[i] = width * (math.floor(cell - shift) + 0.5 + shift)
+            continue
+        below = math.floor(cell)
+        up = math.sin(0.5 * math.pi * (cell - below)) ** 2
+        odd = 1.0 - up if below % 2 == 1 else up
+        pair[i, 0], pair[i, 1] = 1.0 - odd, odd
+    if choice.grid:
+        return True
+    if not _couple(words, pair, choice, coins, parity):
+        return False
+    for i in range(values.size):
+        below = math.floor(values[i] / width)
+        values[i] = width * (below + (parity[i] != below % 2))
+    return True
