@@ -22,6 +22,8 @@ from reprl.randomness import SharedKey
 from reprl.storage import fields as f
 from reprl.storage.fields import Fields, Kind, declared, read_fields, write_fields
 
+STORED_KINDS = (*KINDS, "sampled")
+"""Kinds of candidates that documents may speak of; the last one has none any more."""
 MOST = 2**16
 """Candidates of a kind, and teams of a rehearsal, that a document may speak of."""
 
@@ -35,7 +37,7 @@ def shape_of(at: Fields) -> tuple[int, int]:
 class Candidate(NamedTuple):
     """One candidate of the rule, which a second team may follow."""
 
-    kind: Annotated[str, f.choice(KINDS)]
+    kind: Annotated[str, f.choice(STORED_KINDS)]
     number: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
     """u, or the width of the laws."""
@@ -53,7 +55,7 @@ class Candidate(NamedTuple):
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
         steady = settings.pooled
-        rule = make_rule(key, sizes, epsilon=settings.epsilon, stationary=steady, criterion=criterion)
+        rule = make_rule(key, sizes, goal=settings.goal, stationary=steady, criterion=criterion)
         known = candidates_of(rule, self.kind)
         if self.number >= known.size:
             raise DocumentError(
@@ -69,7 +71,7 @@ class Candidate(NamedTuple):
 class Chosen(NamedTuple):
     """What a run chose among the candidates, and how firmly, in the fields of ``reprl.canonical.choice.Choice``."""
 
-    kind: Annotated[str, f.choice(KINDS)]
+    kind: Annotated[str, f.choice(STORED_KINDS)]
     candidate: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
     margin: float
@@ -176,7 +178,10 @@ class Certified(NamedTuple):
                 f"counts must be those of the receipt, with SHA-256 {self.data[:12]}…, got {data.digest[:12]}…"
             )
         told = self.certificate
-        rule = rule_of(data.counts.outcomes.shape, told.shared_seed, told.epsilon, told.preference, told.followed)
+        asked = Settings(
+            epsilon=told.epsilon, quality=told.quality, baseline=told.baseline, preference=told.preference
+        )
+        rule = rule_of(data.counts.outcomes.shape, told.shared_seed, asked, told.followed)
         certificate_data = CertificateData(data, told.source, told.round, told.fixed_start)
         return make_certificate(rule, certificate_data, told.shared_seed, told.delta)[0]
 
@@ -190,6 +195,11 @@ def _or_infinite(sign: Callable[[Any], float]) -> Kind:
     )
 
 
+_BASELINE = f.also(
+    f.many(f.many(f.whole(0, MOST))),
+    lambda rows, at: len(rows) in (1, shape_of(at)[0]) and all(len(row) == shape_of(at)[1] for row in rows),
+    lambda at: f"one row of actions, or {shape_of(at)[0]}, by {shape_of(at)[1]} states",
+)
 _CERTIFICATE = {
     **declared(Certificate),
     "delta": f.real(0.0, 1.0, open_low=True),
@@ -197,15 +207,19 @@ _CERTIFICATE = {
     "source": f.choice(tuple(SOURCES)),
     "round": f.whole(1, MOST),
     "shared_seed": f.SEED,
-    "epsilon": f.real(open_low=True),
+    "epsilon": f.optional(f.real(open_low=True)),
     "preference": Kind(lambda where, value, at: tuple(value) if isinstance(value, list) else value),
-    "followed": f.optional(f.row("null or [kind, number]", f.choice(KINDS), f.whole())),
+    "followed": f.optional(f.row("null or [kind, number]", f.choice(STORED_KINDS), f.whole())),
     "fingerprint": f.optional(f.SHA256),
     "loss": _or_infinite(lambda at: 1.0),
     "lead": _or_infinite(lambda at: 1.0 if at.proven else -1.0),
     "candidate": f.whole(-1, MOST),
     "tightest": f.optional(f.many(f.whole(), 3)),
     "undecided": f.many(f.many(f.whole(0, MOST - 1), 2)),
+    "quality": f.real(0.0, 1.0, open_low=True)._replace(later=True),
+    "baseline": _BASELINE._replace(later=True),
+    "share": f.real(-math.inf, 1.0)._replace(later=True),
+    "gain": f.many(f.real(), 2)._replace(later=True),
 }
 
 

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reprl.assurance.concentration import GRID
 from reprl.assurance.verdict import Verdict, judge, no_proof, prepare
@@ -114,7 +115,8 @@ class Certificate(NamedTuple):
     round: int
     fixed_start: bool
     shared_seed: int
-    epsilon: float
+    epsilon: float | None
+    """Asked for, where no quality is."""
     preference: str | tuple[int | str, ...] | None
     followed: tuple[str, int] | None
     """The candidate of a recipe, if the rule was that one candidate."""
@@ -138,11 +140,22 @@ class Certificate(NamedTuple):
     more: int | None
     """About how many more samples it would take, if frequencies stay; 0 if proven, None if no forecast was made or
     FURTHEST doublings would not do."""
+    quality: float | None = None
+    """Asked for, where no ε is."""
+    baseline: tuple[tuple[int, ...], ...] | None = None
+    """What a quality is measured from: actions by states, of every step, or one row for all; None for the most
+    preferred action everywhere."""
+    share: float | None = None
+    """For a quality: the policy earns at least this share of what the best policy earns more than the baseline; None
+    where the data do not prove that this is anything."""
+    gain: tuple[float, float] | None = None
+    """For a quality: between what V* less the value of the baseline lies."""
 
     def __str__(self) -> str:
         """One line for people."""
         if self.proven:
-            return f"loses at most {self.loss:.3g}, the world's own policy with probability ≥ {1 - self.delta:g}"
+            share = "" if self.share is None else f"earns at least {self.share:.1%} of the gain, "
+            return f"{share}loses at most {self.loss:.3g}, the world's own policy with probability ≥ {1 - self.delta:g}"
         more = "" if self.more is None else f"; about {self.more:.2g} more samples would do"
         return f"not proven: {self.reason}{more}"
 
@@ -153,7 +166,7 @@ def make_certificate(
     """Say what data prove, and of which policy.
 
     Args:
-        rule: f(ξ, ·), without steady candidates.
+        rule: f(ξ, ·), without stationary candidates.
         given: the data.
         shared_seed: ξ, for the record.
         delta: probability of a false certificate, all interim analyses together.
@@ -175,7 +188,7 @@ def make_certificate(
         round=given.round,
         fixed_start=given.fixed_start,
         shared_seed=shared_seed,
-        epsilon=rule.epsilon,
+        epsilon=rule.goal.epsilon,
         preference=rule.preference,
         followed=followed_by(rule),
         fingerprint=verdict.policy.fingerprint if verdict.policy is not None else None,
@@ -188,8 +201,20 @@ def make_certificate(
         reason=verdict.reason,
         undecided=tuple(verdict.undecided),
         more=more,
+        quality=rule.goal.quality,
+        baseline=_rows(rule.baseline),
+        share=verdict.share,
+        gain=verdict.gain,
     )
     return certificate, verdict.policy
+
+
+def _rows(table: NDArray[np.int64] | None) -> tuple[tuple[int, ...], ...] | None:
+    """Return a table of actions, (H, S), row by row, or one row if all are alike."""
+    if table is None:
+        return None
+    rows = table[:1] if (table == table[:1]).all() else table
+    return tuple(tuple(int(a) for a in row) for row in rows)
 
 
 def followed_by(rule: Rule) -> tuple[str, int] | None:

@@ -34,8 +34,6 @@ SHARES = {
     "reach_cell": 0.01,
 }
 """How δ is shared out over the kinds of statements."""
-LESS = 10.0
-"""How many times less of it the visits of a printed policy have than those of the tolerance's own."""
 
 
 class Levels(NamedTuple):
@@ -50,25 +48,18 @@ class Levels(NamedTuple):
     law: float
     """Probabilities of successors."""
     policy: float
-    """Values of the candidates' policies, in every cell."""
+    """Values of the policies that tolerances print and of the baseline, in every cell."""
     worth: float
     """The same, from the start: twice, for two sets of λ, and the mean of the starts."""
     unseen: float
-    """Visits of the candidates' policies, one martingale each, for the largest λ and from above: it says that what is
-    never seen is rare."""
+    """Visits of the tolerances' plain policies, one martingale each, for the largest λ and from above: it says that
+    what is never seen is rare."""
     onward: float
     """The same as `unseen`, from every state on."""
     reach: float
     """The same, for every other λ and both sides."""
     reach_cell: float
     """The same, cell by cell."""
-    printed: float
-    """By how much the levels of visits are higher for what tolerances print than for their own policies."""
-
-    def of_printed(self) -> Levels:
-        """Those for the policies that tolerances print."""
-        raised = {name: getattr(self, name) + self.printed for name in ("unseen", "onward", "reach", "reach_cell")}
-        return self._replace(**raised)
 
 
 def levels(shape: tuple[int, int, int], candidates: int, delta: float, *, shrink: float = 1.0) -> Levels:
@@ -82,23 +73,21 @@ def levels(shape: tuple[int, int, int], candidates: int, delta: float, *, shrink
     """
     horizon, n_states, n_actions = shape
     states = horizon * n_states
-    cells, policies = states * n_actions, max(candidates, 1)
-    both = 2 * GRID
-    visited = (1.0 + 1.0 / LESS) * policies  # two policies for each: its own, and what it prints with a smaller share
+    cells, both = states * n_actions, 2 * GRID
+    visited, valued = candidates, candidates + 1  # plain policies; printed ones and the baseline
     many = {
         "compare": both * (cells * (n_actions - 1) // 2 + states + 3),
         "cell": both * cells,
         "spread": both * cells,
         "law": both * (cells + 1) * n_states,
-        "policy": both * policies * 2 * states,
-        "worth": both * policies * 6,
+        "policy": both * valued * 2 * states,
+        "worth": both * valued * 6,
         "unseen": visited * states,
         "onward": visited * states * states,
         "reach": both * visited * states,
         "reach_cell": both * visited * states * (cells + 1),
     }
     logs = {name: math.log(number / (SHARES[name] * delta)) for name, number in many.items()}
-    logs["printed"] = math.log(LESS)
     return Levels(**{name: shrink**2 * log for name, log in logs.items()})
 
 

@@ -65,7 +65,7 @@ class Values(NamedTuple):
     gap_high: Floats
     """(H, S, A)."""
     own_low: Floats
-    """(H, S, A): variance of reward plus next value."""
+    """(H, S, A): variance of reward plus next value, and HIDDEN."""
     own_high: Floats
     """(H, S, A)."""
     start: Floats

@@ -15,7 +15,7 @@ from reprl.assurance.concentration import GRID, ROUND, TOP, mean_radius, psi
 from reprl.assurance.confidence import Floats, Sample, Values
 from reprl.assurance.error_propagation import divert, follow, pair_norms, pour, radius_of, rate_of
 from reprl.assurance.start import begin
-from reprl.canonical.gaps import TIE
+from reprl.canonical.gaps import HIDDEN
 from reprl.kernels import njit
 
 
@@ -86,7 +86,8 @@ def _cell(
     n = sample.number[h, s, a]
     if n == 0.0:
         hat[0], hat[1], hat[2] = 0.0, most, 0.0
-        out.error[h, s, a], out.own_high[h, s, a] = span, 0.25 * span * span
+        out.error[h, s, a] = span
+        out.own_low[h, s, a], out.own_high[h, s, a] = HIDDEN * most * most, 0.25 * span * span + HIDDEN * most * most
         return
     row, shift = h * outcomes.row_shift + s * outcomes.n_actions + a, h * outcomes.slot_shift
     first, last = outcomes.first[row], outcomes.first[row + 1]
@@ -116,6 +117,8 @@ def _cell(
             out.rate[k, h, s, a] = psi(rate * c) / (rate * c * c) * out.square[h, s, a] / n
     if best:
         _own(sample, out, h, s, a, span, mean, half, spread)
+        out.own_low[h, s, a] += HIDDEN * most * most
+        out.own_high[h, s, a] += HIDDEN * most * most
 
 
 @njit(cache=True, nogil=True)
@@ -140,7 +143,7 @@ def _own(
     noise = (math.sqrt(max(0.0, fourth - variance * variance)) + math.sqrt(stretch)) ** 2
     apart = mean_radius(n, span * span, min(noise, 0.25 * span**4), spread)
     least = max(0.0, math.sqrt(variance) - math.sqrt(blur)) ** 2
-    out.own_low[h, s, a] = least - apart if least - apart > TIE else 0.0
+    out.own_low[h, s, a] = max(0.0, least - apart)
     out.own_high[h, s, a] = min(largest + error * error + apart, 0.25 * span * span)
 
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from reprl.assurance.concentration import ROUND, Levels, levels
 from reprl.assurance.confidence import Sample, Values
 from reprl.assurance.deviation_bounds import DeviationBounds, bound_deviations
+from reprl.assurance.loss_bounds import Interval, LossBounds
 from reprl.assurance.margin_ratios import Side, compare_margins
 from reprl.assurance.occupancy_bounds import OccupancyBounds, bound_occupancy
-from reprl.assurance.tolerances import Margin, bound_margin, open_actions
+from reprl.assurance.tolerances import Margin, bound_margin, everywhere, open_actions
 from reprl.assurance.value_bounds import bound_best, bound_policy
 from reprl.canonical.choice import LEAST_MARGIN, NOISE, POOL, Rule, noise_of
 from reprl.canonical.preferred import CLEAR
@@ -32,18 +33,25 @@ class Candidate(NamedTuple):
     """What is proven of one tolerance."""
 
     policy: Policy | None
-    """None while some comparison, or some visit against the floor, is open."""
-    low: float
-    """Of its weight."""
-    high: float
-    loss: float
-    """Upper bound."""
+    """None while some comparison is open."""
     margin: Margin
+    keep: Interval
+    """What its loss leaves of its weight."""
+    value: Interval
+    """Of what it prints."""
     cells: NDArray[np.int64]
     """(n, 2): the open cells (h, s)."""
-    chosen: NDArray[np.bool_]
-    """(H, S, A): open actions."""
-    visits: OccupancyBounds
+    side: Side
+
+    @property
+    def low(self) -> float:
+        """Of its weight; 0 while it is undecided."""
+        return min(max(self.margin.low, LEAST_MARGIN), CLEAR) * self.keep[0] if self.policy is not None else 0.0
+
+    @property
+    def high(self) -> float:
+        """Of its weight."""
+        return min(max(self.margin.high, LEAST_MARGIN), CLEAR) * self.keep[1]
 
 
 class Verdict(NamedTuple):
@@ -60,6 +68,10 @@ class Verdict(NamedTuple):
     """That least score."""
     loss: float
     """Upper bound on V* − V^π."""
+    share: float | None
+    """Lower bound on the share of the gain that it earns; None where ε is absolute or no gain is proven."""
+    gain: Interval | None
+    """Bounds on the gain; None where ε is absolute."""
     tolerance: int
     """Number of the tolerance with the widest proven margin; −1 without a policy."""
     margin: float
@@ -97,65 +109,76 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
         raise InputError(f"rule must be one for steps apart, got one with {rule.stationary.size} stationary candidates")
     level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
-    deviations = bound_deviations(sample, values, level.law)
-    visits: dict[bytes, OccupancyBounds] = {}
-    worth: dict[bytes, tuple[float, float]] = {}
-    found = []
-    for tolerance in rule.tolerances:
-        chosen = open_actions(values, rule.order, float(tolerance))
-        if chosen.tobytes() not in visits:
-            visits[chosen.tobytes()] = bound_occupancy(sample, chosen, level)
-        seen = visits[chosen.tobytes()]
-        margin = bound_margin(values, deviations, seen, chosen, rule.order, float(tolerance), rule.floor)
-        found.append(_candidate(rule, sample, level, values, chosen, seen, margin, worth))
-    state = _State(sample, values, deviations, level, found)
-    return _weigh(rule, state)
+    state = _State(rule, sample, values, bound_deviations(sample, values, level.law), level, {}, {})
+    limits = _limits(state)
+    return _weigh(state, limits, [_candidate(state, limits, float(tolerance)) for tolerance in rule.tolerances])
 
 
 class _State(NamedTuple):
-    """The confidence state: the sample, and all bounds made from it."""
+    """The confidence state: the sample, and bounds made from it."""
 
+    rule: Rule
     sample: Sample
     values: Values
     deviations: DeviationBounds
     level: Levels
-    found: list[Candidate]
+    visits: dict[bytes, OccupancyBounds]
+    """Of plain policies, by their open actions."""
+    worth: dict[bytes, Interval]
+    """Of policies, by their open actions."""
+
+    def value(self, possible: NDArray[np.bool_]) -> Interval:
+        """Return bounds on the value of a policy of which the possible actions are known."""
+        name = possible.tobytes()
+        if name not in self.worth:
+            self.worth[name] = bound_policy(self.sample, possible, self.level.policy, self.level.worth)
+        return self.worth[name]
+
+    def visited(self, possible: NDArray[np.bool_]) -> OccupancyBounds:
+        """Return bounds on the visits of such a policy."""
+        name = possible.tobytes()
+        if name not in self.visits:
+            self.visits[name] = bound_occupancy(self.sample, possible, self.level)
+        return self.visits[name]
 
 
-def _candidate(
-    rule: Rule,
-    sample: Sample,
-    level: Levels,
-    values: Values,
-    chosen: NDArray[np.bool_],
-    visits: OccupancyBounds,
-    margin: Margin,
-    worth: dict[bytes, tuple[float, float]],
-) -> Candidate:
-    """Put together what is proven of a tolerance; worth remembers policies that have been valued."""
-    printed = chosen.copy()
-    below = visits.high < rule.floor - ROUND
-    printed[below] = False
-    printed[visits.low < rule.floor + ROUND, rule.order[0]] = True
-    cells = np.argwhere(printed.sum(axis=2) != 1)
-    if printed.tobytes() not in worth:
-        worth[printed.tobytes()] = bound_policy(sample, printed, level.policy, level.worth)
-    value = worth[printed.tobytes()]
-    least, most = max(0.0, float(values.start[0]) - value[1]), float(values.start[1]) - value[0]
-    high = min(max(margin.high, LEAST_MARGIN), CLEAR) * _keep(rule, least)
-    if cells.size:
-        return Candidate(None, 0.0, high, most, margin, cells, chosen, visits)
-    low = min(max(margin.low, LEAST_MARGIN), CLEAR) * _keep(rule, most)
-    return Candidate(Policy(printed.argmax(axis=2)), low, high, most, margin, cells, chosen, visits)
+def _limits(state: _State) -> LossBounds:
+    """Bound what ε(M) hangs on."""
+    rule, start = state.rule, state.values.start
+    baseline = None
+    if rule.goal.quality is not None:
+        table = np.full(rule.shape[:2], rule.order[0]) if rule.baseline is None else rule.baseline
+        baseline = state.value(np.arange(rule.shape[2]) == table[:, :, None])
+    return LossBounds(rule.goal, rule.criterion.effective_horizon, (float(start[0]), float(start[1])), baseline)
 
 
-def _keep(rule: Rule, loss: float) -> float:
-    return math.sqrt(max(0.0, 1.0 - loss / rule.room))
+def _candidate(state: _State, limits: LossBounds, tolerance: float) -> Candidate:
+    """Put together what is proven of a tolerance."""
+    rule, values = state.rule, state.values
+    plain = open_actions(values, everywhere(values), rule.order, tolerance)
+    visits = state.visited(plain)
+    chosen = open_actions(values, visits, rule.order, tolerance)
+    cells = np.argwhere(chosen.sum(axis=2) != 1)
+    margin = bound_margin(values, state.deviations, visits, chosen, rule.order, tolerance)
+    value = state.value(chosen)
+    least, most = limits.used(value)
+    return Candidate(
+        policy=None if cells.size else Policy(chosen.argmax(axis=2)),
+        margin=margin,
+        keep=(_keep(most / rule.room), _keep(least / rule.room)),
+        value=value,
+        cells=cells,
+        side=Side(tolerance, plain, visits, chosen, max(margin.high, LEAST_MARGIN)),
+    )
 
 
-def _weigh(rule: Rule, state: _State) -> Verdict:
+def _keep(used: float) -> float:
+    return math.sqrt(max(0.0, 1.0 - used))
+
+
+def _weigh(state: _State, limits: LossBounds, found: list[Candidate]) -> Verdict:
     """Compare the policies: the least score of one against the largest of any other."""
-    found = state.found
+    rule = state.rule
     printed: dict[Policy, list[int]] = {}
     for number, candidate in enumerate(found):
         if candidate.policy is not None:
@@ -167,11 +190,12 @@ def _weigh(rule: Rule, state: _State) -> Verdict:
     if not least or max(least.values()) == -math.inf:
         return _nothing(found, [found[j] for j in open_ones])
     first = max(least, key=lambda policy: least[policy])
-    share = [_share(rule, state, printed[first], j) if found[j].policy != first else 0.0 for j in range(len(found))]
+    group = [found[j] for j in printed[first]]
+    share = [_share(state, group, other) if other.policy != first else 0.0 for other in found]
     rivals = {"an undecided tolerance": _log(_pooled(share[j] for j in open_ones)) + NOISE}
-    for policy, group in printed.items():
+    for policy, numbers in printed.items():
         if policy != first:
-            high = _log(_pooled(share[j] for j in (*group, *open_ones))) + noise_of(rule, policy)
+            high = _log(_pooled(share[j] for j in (*numbers, *open_ones))) + noise_of(rule, policy)
             rivals["another policy"] = max(rivals.get("another policy", -math.inf), high)
     worst = max(rivals, key=lambda name: rivals[name])
     lead = noise_of(rule, first) - rivals[worst]
@@ -183,7 +207,9 @@ def _weigh(rule: Rule, state: _State) -> Verdict:
         reason="" if lead > ROUND else f"{worst} may still weigh more",
         lead=lead,
         score=least[first],
-        loss=max(found[j].loss for j in printed[first]),
+        loss=limits.loss(group[0].value)[1],
+        share=limits.share(group[0].value),
+        gain=limits.gain,
         tolerance=widest,
         margin=found[widest].margin.low,
         tightest=None if h < 0 else (h, s, a),
@@ -191,21 +217,16 @@ def _weigh(rule: Rule, state: _State) -> Verdict:
     )
 
 
-def _share(rule: Rule, state: _State, group: list[int], j: int) -> float:
+def _share(state: _State, group: list[Candidate], other: Candidate) -> float:
     """Return what share of the weight of a group of decided tolerances another one's can be, at most."""
-    found = state.found
-    other = found[j]
     if other.high == 0.0:
         return 0.0
-    weight = _pooled(found[i].low for i in group) / other.high
-    most = max(other.margin.high, LEAST_MARGIN)
-    its = Side(float(rule.tolerances[j]), other.chosen, other.visits, most)
+    weight = _pooled(mine.low for mine in group) / other.high
     shares = []
-    for i in group:
-        mine = Side(float(rule.tolerances[i]), found[i].chosen, found[i].visits, found[i].margin.high)
-        ratio = compare_margins(state.values, state.deviations, rule.order, rule.floor, mine, its)
-        ratio = min(ratio, max(1.0, found[i].margin.low / LEAST_MARGIN))  # for clipped ones
-        shares.append(ratio * _keep(rule, found[i].loss))
+    for mine in group:
+        ratio = compare_margins(state.values, state.deviations, state.rule.order, mine.side, other.side)
+        ratio = min(ratio, max(1.0, mine.margin.low / LEAST_MARGIN))  # for clipped ones
+        shares.append(ratio * mine.keep[0] / other.keep[1])
     least = max(weight, _pooled(shares))
     return 1.0 / least if least > 0.0 else math.inf
 
@@ -226,7 +247,7 @@ def _nothing(found: list[Candidate], open_ones: list[Candidate]) -> Verdict:
 
 def no_proof(reason: str, undecided: Sequence[tuple[int, int]] = ()) -> Verdict:
     """Return the verdict on data that prove nothing of any policy."""
-    return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, -1, 0.0, None, [*undecided])
+    return Verdict(None, False, reason, -math.inf, -math.inf, math.inf, None, None, -1, 0.0, None, [*undecided])
 
 
 def _pooled(weights: Iterable[float]) -> float:

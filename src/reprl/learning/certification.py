@@ -12,21 +12,26 @@ from reprl.randomness import SharedKey
 
 
 def rule_of(
-    shape: tuple[int, int, int],
-    shared_seed: int,
-    epsilon: float,
-    preference: str | tuple[int | str, ...] | None,
-    followed: tuple[str, int] | None = None,
+    shape: tuple[int, int, int], shared_seed: int, settings: Settings, followed: tuple[str, int] | None = None
 ) -> Rule:
-    """Return f(ξ, ·), or the one candidate of it that a run has followed."""
-    settings = Settings(epsilon=epsilon, preference=preference).resolve_actions((), shape[2])
-    Criterion(shape[0]).check_epsilon(settings.epsilon)
-    rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=epsilon, preference=settings.preference)
+    """Return f(ξ, ·) of settings, whose baseline is a table, or the one candidate of it that a run has followed."""
+    settings = settings.resolve_actions((), shape[2])
+    settings.check_accuracy(Criterion(shape[0]))
+    baseline = settings.baseline_actions(shape)
+    if baseline is not None and baseline.max() >= shape[2]:
+        raise InputError(f"baseline must name actions from 0 to {shape[2] - 1}, got {baseline.max()}")
+    rule = make_rule(
+        SharedKey(shared_seed).derive("rule"),
+        shape,
+        goal=settings.goal,
+        baseline=baseline,
+        preference=settings.preference,
+    )
     return rule if followed is None else follow(rule, *followed)
 
 
 def check_apart(settings: Settings, name: str) -> None:
-    """Refuse a run that pooled its steps: its rule has steady candidates, which no certificate covers."""
+    """Refuse a run that pooled its steps: its rule has stationary candidates, which no certificate covers."""
     if settings.pooled:
         raise InputError(
             f"{name} must have kept its steps apart to be certified (certify=True, or stationary=False), got a run "
@@ -56,7 +61,7 @@ def certify_run(
         samples: what the data cost.
     """
     delta = settings.asked.certified_delta if delta is None else check_probability("delta", delta)
-    rule = rule_of(given.data.counts.outcomes.shape, shared_seed, settings.epsilon, settings.preference, followed)
+    rule = rule_of(given.data.counts.outcomes.shape, shared_seed, settings, followed)
     certificate, proven = make_certificate(rule, given, shared_seed, delta, samples=samples)
     if certificate.proven and proven != policy:
         return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
