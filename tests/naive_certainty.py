@@ -1,4 +1,7 @@
-"""Certainty in plain loops, for a policy that is known: slow, obvious, and what kernels are held against."""
+"""Certainty in plain loops, for what is known: slow, obvious, and what kernels are held against.
+
+Beside radii it has what they are about, the tolerances of the rule, written from their definition.
+"""
 
 from __future__ import annotations
 
@@ -189,3 +192,47 @@ def naive_visits(data, actions, fixed_start, level, steep=0.98, grid=14, firm=32
                 above, below = [0.0], [0.0]
             low[t, z], high[t, z] = max(0.0, flow[z] - min(below)), min(1.0, flow[z] + min(above))
     return low, high
+
+
+def naive_weight(visits):
+    """How much a gap counts where a policy comes with a probability."""
+    return 2.0 * visits / (1.0 + visits)
+
+
+def naive_weight_spread(visits, hidden=0.02):
+    """Spread of that weight: its slope times the deviation of one visit, more or less."""
+    return 2.0 / (1.0 + visits) ** 2 * math.sqrt(hidden + visits * (1.0 - visits))
+
+
+def naive_print(gap, visits, order, tolerance):
+    """In every cell the first action in order whose weighed gap is within the tolerance."""
+    horizon, n_states, _ = gap.shape
+    return np.array(
+        [
+            [next(a for a in order if naive_weight(visits[h][s]) * gap[h, s, a] <= tolerance) for s in range(n_states)]
+            for h in range(horizon)
+        ]
+    )
+
+
+def naive_distance(gap, spread, visits, tolerance, way):
+    """How far one comparison is from changing: of an action passed over, chosen, or beyond a chosen best one."""
+    weight, unsure = naive_weight(visits), naive_weight_spread(visits)
+    if way == "beyond":
+        return (weight * gap + tolerance) / (weight * spread) if weight * spread else math.inf
+    distance = weight * gap - tolerance if way == "passed" else tolerance - weight * gap
+    return distance / math.sqrt((weight * spread) ** 2 + (unsure * gap) ** 2)
+
+
+def naive_margin(gap, spread, visits, order, tolerance, clear=1e3):
+    """The smallest distance over all cells and all comparisons that can change what is printed."""
+    printed, found = naive_print(gap, visits, order, tolerance), [clear]
+    for (h, s), chosen in np.ndenumerate(printed):
+        place = list(order).index(chosen)
+        ways = {int(a): "passed" for a in order[:place]}
+        if gap[h, s, chosen] > 0.0:
+            ways[int(chosen)] = "chosen"
+        else:
+            ways |= {int(a): "beyond" for a in order[place + 1 :]}
+        found += [naive_distance(gap[h, s, a], spread[h, s, a], visits[h][s], tolerance, ways[a]) for a in ways]
+    return min(found)

@@ -35,7 +35,8 @@ def jobs(quick: bool) -> dict[str, Job]:
             numbers = range(5 if quick else plan.COVERAGE_RUNS)
             out[f"coverage/{way}/{strength}"] = partial(measure.coverage, way, strength, numbers)
     for world in plan.QUICK_WORLDS if quick else plan.WORLDS:
-        out[f"cost/{world}"] = partial(measure.cost, world, range(effort.keys))
+        out[f"cost/{world}"] = partial(measure.cost, world, range(effort.keys), plan.EPSILON)
+        out[f"quality/{world}"] = partial(measure.cost, world, range(effort.keys), plan.QUALITY)
     for world in () if quick else plan.BY_EPISODES:
         for number in range(effort.episodic_keys):
             out[f"episodes/{world}#{number}"] = partial(measure.episodes, world, number)
@@ -45,7 +46,8 @@ def jobs(quick: bool) -> dict[str, Job]:
 def head(quick: bool) -> dict[str, Any]:
     """Return what the data are measured with."""
     effort = asdict(plan.QUICK if quick else plan.FULL)
-    return {"effort": effort, "epsilon": plan.EPSILON, "delta": plan.DELTA, "seed": plan.SEED}
+    asked = {"epsilon": plan.EPSILON.epsilon, "quality": plan.QUALITY.quality, "delta": plan.DELTA}
+    return {"effort": effort, **asked, "seed": plan.SEED}
 
 
 EXPERIMENT = Experiment(

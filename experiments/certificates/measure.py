@@ -16,6 +16,7 @@ from reprl.assurance.value_bounds import bound_best, bound_policy
 from reprl.assurance.verdict import judge, prepare
 from reprl.canonical.choice import Rule, choose, follow, make_rule
 from reprl.canonical.gaps import find_gaps
+from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.learning.learner import learn
 from reprl.mdp.dynamics import Data, true_dynamics
@@ -29,14 +30,14 @@ from reprl.sources.protocol import no_data
 from reprl.sources.source import doubling
 
 
-def _rule(mdp: TabularMDP, shared_seed: int) -> Rule:
+def _rule(mdp: TabularMDP, shared_seed: int, goal: Goal) -> Rule:
     shape = (mdp.horizon, mdp.n_states, mdp.n_actions)
-    return make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=plan.EPSILON)
+    return make_rule(SharedKey(shared_seed).derive("rule"), shape, goal=goal)
 
 
-def _certify(mdp: TabularMDP, shared_seed: int, data_seed: int) -> tuple[int, Policy | None, float]:
+def _certify(mdp: TabularMDP, rule: Rule, shared_seed: int, data_seed: int) -> tuple[int, Policy | None, float]:
     """As learn(access="generative", certify=True) looks at its data: calls, the proven policy, its loss bound."""
-    rule, model = _rule(mdp, shared_seed), GenerativeModel(mdp, data_seed)
+    model = GenerativeModel(mdp, data_seed)
     data = None
     for size in doubling(HALFWAY, plan.MOST, HALFWAY):
         data = call(model, size) if data is None else data + call(model, size - int(data.starts.sum()))
@@ -47,13 +48,14 @@ def _certify(mdp: TabularMDP, shared_seed: int, data_seed: int) -> tuple[int, Po
     return 0, None, 0.0
 
 
-def cost(world: str, numbers: range) -> dict[str, Any]:
+def cost(world: str, numbers: range, goal: Goal) -> dict[str, Any]:
     """Two certified runs of every shared seed: rows [seed, calls, calls, right, right, same, largest loss bound]."""
     mdp = plan.WORLDS[world]()
     rows = []
     for number in numbers:
-        truth = choose(_rule(mdp, plan.SEED + number), true_dynamics(mdp))
-        runs = [_certify(mdp, plan.SEED + number, 2 * number + i) for i in range(2)]
+        rule = _rule(mdp, plan.SEED + number, goal)
+        truth = choose(rule, true_dynamics(mdp))
+        runs = [_certify(mdp, rule, plan.SEED + number, 2 * number + i) for i in range(2)]
         right = [int(policy == truth.policy) for _, policy, _ in runs]
         same = int(runs[0][1] is not None and runs[0][1] == runs[1][1])
         rows.append([number, runs[0][0], runs[1][0], *right, same, round(max(runs[0][2], runs[1][2]), 6), truth.kind])
@@ -64,8 +66,9 @@ def episodes(world: str, number: int) -> dict[str, Any]:
     """A certified run by episodes, held against the truth."""
     build, most = plan.BY_EPISODES[world]
     mdp, seed = build(), plan.SEED + number
-    result = learn(mdp, shared_seed=seed, data_seed=number, epsilon=plan.EPSILON, certify=True, max_samples=most)
-    truth = choose(_rule(mdp, seed), true_dynamics(mdp))
+    epsilon = plan.EPSILON.epsilon
+    result = learn(mdp, shared_seed=seed, data_seed=number, epsilon=epsilon, certify=True, max_samples=most)
+    truth = choose(_rule(mdp, seed, plan.EPSILON), true_dynamics(mdp))
     return {
         "samples": result.samples,
         "episodes": result.episodes,
@@ -83,7 +86,7 @@ def boundary_world(number: int, *, alone: bool) -> tuple[TabularMDP, Rule, Polic
     rng = np.random.default_rng(DataStream(plan.SEED, f"{'alone' if alone else 'tiny'}/{number}").key)
     while True:
         shared_seed = int(rng.integers(2**32))
-        candidate = int(rng.integers(8, 18)) if alone else None
+        candidate = int(rng.integers(1, 12)) if alone else None
         transition = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
         reward = rng.uniform(0.1, 0.9, (n_states, n_actions))
 
@@ -92,7 +95,7 @@ def boundary_world(number: int, *, alone: bool) -> tuple[TabularMDP, Rule, Polic
             changed[0, 0] = x
             return TabularMDP(transition, changed, 0, horizon)
 
-        rule = _rule(world(0.5), shared_seed)
+        rule = _rule(world(0.5), shared_seed, plan.ANY if alone else plan.EPSILON)
         rule = rule if candidate is None else follow(rule, "preferred", candidate)
 
         def policy(x: float, world: Any = world, rule: Rule = rule) -> Policy:
@@ -138,7 +141,7 @@ def misses(mdp: TabularMDP, sample: Sample, rule: Rule, delta: float, *, shrink:
     truth = true_dynamics(mdp)
     gaps = find_gaps(truth, rule.order)
     counts = gaps.spread > 0.0
-    actions = weigh_tolerances(truth, gaps, rule.order, rule.tolerances[:1], 0.0).actions[0]
+    actions = weigh_tolerances(truth, gaps, rule.order, rule.tolerances[:1]).actions[0]
     chosen = np.arange(mdp.n_actions) == actions[:, :, None]
     visits = bound_occupancy(sample, chosen, level)
     occupancy = truth.occupancy(actions)
@@ -181,5 +184,5 @@ def coverage(way: str, strength: float, numbers: range) -> dict[str, Any]:
         transition = rng.dirichlet(np.ones(3), (3, 2))
         mdp = TabularMDP(transition, rng.uniform(0.0, 1.0, (3, 2)), 0, 2)
         sample = prepare(_gather(way, mdp, number), by_steps=way != "adaptive", fixed_start=True)
-        missed += misses(mdp, sample, _rule(mdp, plan.SEED + number), plan.DELTA, shrink=strength)
+        missed += misses(mdp, sample, _rule(mdp, plan.SEED + number, plan.EPSILON), plan.DELTA, shrink=strength)
     return {"runs": len(numbers), "missed": int(missed)}

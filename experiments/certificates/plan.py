@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from reprl.canonical.goal import Goal
 from reprl.mdp.catalogue import catalogue
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import make
 
-EPSILON, DELTA = 0.3, 0.05
+EPSILON, QUALITY, DELTA = Goal(epsilon=0.3), Goal(quality=0.9), 0.05
+ANY = Goal(epsilon=1.0)
+"""So large that the loss of a single candidate hardly ever leaves it without weight."""
 SEED = 20261115
 MOST = 2**23
 """Calls per cell at which a run gives up."""

@@ -139,16 +139,22 @@ def _shared_ratio(mine: Box, its: Box, tolerances: tuple[float, float], way: int
     if way == BEYOND:
         if rare <= 0.0:
             return 0.0
-        scaled = tolerances[0] / most, tolerances[1] / rare
+        scaled = divide(tolerances[0], most), tolerances[1] / rare
         return min(_distances(1.0, 1.0, mine.low, scaled, way), _distances(1.0, 1.0, mine.high, scaled, way))
     worst, ratio = least if way == PASSED else most, math.inf
     for gap in (mine.low, mine.high):
         for weight in (rare, often):
             ratio = min(ratio, _distances(worst, weight, gap, tolerances, way))
-    unsure = weight_spreads(mine.seldom, mine.often)[1], weight_spreads(its.seldom, its.often)[0]
-    wide = divide(math.hypot(rare * mine.narrow, unsure[1] * mine.high), math.hypot(most * mine.narrow, unsure[0] * mine.high))
-    thin = divide(math.hypot(rare * mine.broad, unsure[1] * mine.low), math.hypot(most * mine.broad, unsure[0] * mine.low))
-    return ratio * min(wide, thin)
+    thick = _spreads_ratio(mine, its, mine.narrow, mine.high)  # its spread over mine, at both ends of spread/gap
+    return ratio * min(thick, _spreads_ratio(mine, its, mine.broad, mine.low))
+
+
+@njit(cache=True, nogil=True)
+def _spreads_ratio(mine: Box, its: Box, spread: float, gap: float) -> float:
+    """Return how many times mine the other's spread of a weighed gap is, at least."""
+    least = math.hypot(visit_weight(its.seldom) * spread, weight_spreads(its.seldom, its.often)[0] * gap)
+    most = math.hypot(visit_weight(mine.often) * spread, weight_spreads(mine.seldom, mine.often)[1] * gap)
+    return divide(least, most)
 
 
 @njit(cache=True, nogil=True)

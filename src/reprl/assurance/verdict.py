@@ -8,13 +8,13 @@ counted for the other (docs/proofs/certificate.md §6).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.concentration import ROUND, Levels, levels
+from reprl.assurance.concentration import ROUND, levels
 from reprl.assurance.confidence import Sample, Values
 from reprl.assurance.deviation_bounds import DeviationBounds, bound_deviations
 from reprl.assurance.loss_bounds import Interval, LossBounds
@@ -109,58 +109,63 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
         raise InputError(f"rule must be one for steps apart, got one with {rule.stationary.size} stationary candidates")
     level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
-    state = _State(rule, sample, values, bound_deviations(sample, values, level.law), level, {}, {})
-    limits = _limits(state)
-    return _weigh(state, limits, [_candidate(state, limits, float(tolerance)) for tolerance in rule.tolerances])
+    visits = _kept(lambda possible: bound_occupancy(sample, possible, level))
+    worth = _kept(lambda possible: bound_policy(sample, possible, level.policy, level.worth))
+    return conclude(rule, Bounds(values, bound_deviations(sample, values, level.law), visits, worth))
 
 
-class _State(NamedTuple):
-    """The confidence state: the sample, and bounds made from it."""
+class Bounds(NamedTuple):
+    """Bounds on all that the rule reads of a world."""
 
-    rule: Rule
-    sample: Sample
     values: Values
     deviations: DeviationBounds
-    level: Levels
-    visits: dict[bytes, OccupancyBounds]
-    """Of plain policies, by their open actions."""
-    worth: dict[bytes, Interval]
-    """Of policies, by their open actions."""
+    visits: Callable[[NDArray[np.bool_]], OccupancyBounds]
+    """Of a tolerance's plain policy, of which the possible actions, (H, S, A), are known."""
+    worth: Callable[[NDArray[np.bool_]], Interval]
+    """The value, from the start, of what a tolerance prints, or of the baseline."""
 
-    def value(self, possible: NDArray[np.bool_]) -> Interval:
-        """Return bounds on the value of a policy of which the possible actions are known."""
+
+_T = TypeVar("_T")
+
+
+def _kept(find: Callable[[NDArray[np.bool_]], _T]) -> Callable[[NDArray[np.bool_]], _T]:
+    """Return a function of possible actions that remembers what it has found."""
+    found: dict[bytes, _T] = {}
+
+    def remember(possible: NDArray[np.bool_]) -> _T:
         name = possible.tobytes()
-        if name not in self.worth:
-            self.worth[name] = bound_policy(self.sample, possible, self.level.policy, self.level.worth)
-        return self.worth[name]
+        if name not in found:
+            found[name] = find(possible)
+        return found[name]
 
-    def visited(self, possible: NDArray[np.bool_]) -> OccupancyBounds:
-        """Return bounds on the visits of such a policy."""
-        name = possible.tobytes()
-        if name not in self.visits:
-            self.visits[name] = bound_occupancy(self.sample, possible, self.level)
-        return self.visits[name]
+    return remember
 
 
-def _limits(state: _State) -> LossBounds:
+def conclude(rule: Rule, bounds: Bounds) -> Verdict:
+    """Say what bounds prove of the rule's policy, in every world that they hold in."""
+    limits = _limits(rule, bounds)
+    found = [_candidate(rule, bounds, limits, float(tolerance)) for tolerance in rule.tolerances]
+    return _weigh(rule, bounds, limits, found)
+
+
+def _limits(rule: Rule, bounds: Bounds) -> LossBounds:
     """Bound what ε(M) hangs on."""
-    rule, start = state.rule, state.values.start
-    baseline = None
+    baseline, start = None, bounds.values.start
     if rule.goal.quality is not None:
         table = np.full(rule.shape[:2], rule.order[0]) if rule.baseline is None else rule.baseline
-        baseline = state.value(np.arange(rule.shape[2]) == table[:, :, None])
+        baseline = bounds.worth(np.arange(rule.shape[2]) == table[:, :, None])
     return LossBounds(rule.goal, rule.criterion.effective_horizon, (float(start[0]), float(start[1])), baseline)
 
 
-def _candidate(state: _State, limits: LossBounds, tolerance: float) -> Candidate:
+def _candidate(rule: Rule, bounds: Bounds, limits: LossBounds, tolerance: float) -> Candidate:
     """Put together what is proven of a tolerance."""
-    rule, values = state.rule, state.values
+    values = bounds.values
     plain = open_actions(values, everywhere(values), rule.order, tolerance)
-    visits = state.visited(plain)
+    visits = bounds.visits(plain)
     chosen = open_actions(values, visits, rule.order, tolerance)
     cells = np.argwhere(chosen.sum(axis=2) != 1)
-    margin = bound_margin(values, state.deviations, visits, chosen, rule.order, tolerance)
-    value = state.value(chosen)
+    margin = bound_margin(values, bounds.deviations, visits, chosen, rule.order, tolerance)
+    value = bounds.worth(chosen)
     least, most = limits.used(value)
     return Candidate(
         policy=None if cells.size else Policy(chosen.argmax(axis=2)),
@@ -176,9 +181,8 @@ def _keep(used: float) -> float:
     return math.sqrt(max(0.0, 1.0 - used))
 
 
-def _weigh(state: _State, limits: LossBounds, found: list[Candidate]) -> Verdict:
+def _weigh(rule: Rule, bounds: Bounds, limits: LossBounds, found: list[Candidate]) -> Verdict:
     """Compare the policies: the least score of one against the largest of any other."""
-    rule = state.rule
     printed: dict[Policy, list[int]] = {}
     for number, candidate in enumerate(found):
         if candidate.policy is not None:
@@ -191,7 +195,7 @@ def _weigh(state: _State, limits: LossBounds, found: list[Candidate]) -> Verdict
         return _nothing(found, [found[j] for j in open_ones])
     first = max(least, key=lambda policy: least[policy])
     group = [found[j] for j in printed[first]]
-    share = [_share(state, group, other) if other.policy != first else 0.0 for other in found]
+    share = [_share(rule, bounds, group, other) if other.policy != first else 0.0 for other in found]
     rivals = {"an undecided tolerance": _log(_pooled(share[j] for j in open_ones)) + NOISE}
     for policy, numbers in printed.items():
         if policy != first:
@@ -217,14 +221,14 @@ def _weigh(state: _State, limits: LossBounds, found: list[Candidate]) -> Verdict
     )
 
 
-def _share(state: _State, group: list[Candidate], other: Candidate) -> float:
+def _share(rule: Rule, bounds: Bounds, group: list[Candidate], other: Candidate) -> float:
     """Return what share of the weight of a group of decided tolerances another one's can be, at most."""
     if other.high == 0.0:
         return 0.0
     weight = _pooled(mine.low for mine in group) / other.high
     shares = []
     for mine in group:
-        ratio = compare_margins(state.values, state.deviations, state.rule.order, mine.side, other.side)
+        ratio = compare_margins(bounds.values, bounds.deviations, rule.order, mine.side, other.side)
         ratio = min(ratio, max(1.0, mine.margin.low / LEAST_MARGIN))  # for clipped ones
         shares.append(ratio * mine.keep[0] / other.keep[1])
     least = max(weight, _pooled(shares))
