@@ -37,15 +37,6 @@ def asked_calls() -> dict[str, float]:
     return {world: 1.05 * most for world, most in code("experiments.certificates.present.TARGETS").items()}
 
 
-def unseen_calls() -> list[str]:
-    """Return 16/τ on the gridworld, for both ends of the random floor τ."""
-    from experiments.certificates import plan
-
-    mdp = plan.WORLDS["gridworld-v0"]()
-    floor = code("reprl.canonical.choice.FLOOR") * plan.EPSILON / (mdp.horizon * mdp.n_states)
-    return [power(16 / floor), power(32 / floor)]
-
-
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/certificates.md": {
         "certificate-looked-later": lambda: phrases(
@@ -81,16 +72,16 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             "{}",
             "{}: {}",
         ),
-        "else-easy-gridworld": lambda: phrases(unseen_calls(), "{} to {}"),
         "much-even-calls": lambda: [power(code("experiments.certificates.plan.MOST"))],
-        "statement-alone-calls": lambda: phrases(unseen_calls(), "{} to {}"),
         "were-certified-calls": lambda: [
             *{certified(world)[0] for world in ("river-swim-v0", "inventory-v0")},
             power(code("experiments.certificates.plan.MOST"), 1),
         ],
     },
     "docs/proofs/certificate.md": {
-        "fixed-unknown-tolerances": lambda: constants("canonical.choice", "TOLERANCES"),
+        "fixed-unknown-tolerances": lambda: [
+            str(code("reprl.canonical.choice.OCTAVES") * code("reprl.canonical.choice.STEPS"))
+        ],
         "computes-round-can": lambda: [
             power(code("reprl.assurance.concentration.ROUND")),
             power(code("reprl.canonical.gaps.TIE")),
@@ -134,7 +125,10 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             *constants("assurance.concentration", "STEEP"),
         ],
         "ever-seen-way": lambda: constants("assurance.concentration", *["STEEP"] * 3),
-        "may-fail-share": lambda: [f"{code('reprl.assurance.concentration.LESS') + more:g}" for more in (0, 1)],
+        "variance-adds-hidden": lambda: constants("canonical.gaps", "HIDDEN"),
+        "samples-keeps-margin": lambda: [f"{0.5 / code('reprl.canonical.gaps.HIDDEN') ** 0.5:.1f}"],
+        "distances-gap-rises": lambda: [f"{code('reprl.assurance.tolerances.WIDEST'):.3g}"],
+        "interval-cut-pieces": lambda: constants("assurance.margin_ratios", "PIECES"),
         "being-norm-pools": lambda: constants("canonical.choice", "POOL"),
         "shares-says-together": lambda: [
             ", ".join(f"{kind} {share}" for kind, share in code("reprl.assurance.concentration.SHARES").items())
