@@ -165,6 +165,37 @@ def bound_margin(
 
 
 @njit(cache=True, nogil=True)
+def margin_of_other(
+    values: Values,
+    deviations: DeviationBounds,
+    visits: OccupancyBounds,
+    chosen: NDArray[np.bool_],
+    order: NDArray[np.int64],
+    tolerance: float,
+    actions: NDArray[np.int64],
+) -> float:
+    """Bound the margin of a tolerance from above, if it prints another policy than actions, (H, S).
+
+    Then it takes another action in some cell; where the first open action is the policy's, it passes that over.
+    """
+    high = 0.0
+    for h in range(chosen.shape[0]):
+        for s in range(chosen.shape[1]):
+            if not chosen[h, s, actions[h, s]]:
+                return CLEAR
+            if chosen[h, s].sum() > 1:
+                most = _cell_margin(values, deviations, visits, chosen, order, tolerance, h, s)[1]
+                for i in range(order.size):
+                    if chosen[h, s, order[i]]:
+                        if order[i] == actions[h, s]:
+                            box = box_of(values, deviations, visits, h, s, order[i])
+                            most = min(most, most_passed(box, tolerance))
+                        break
+                high = max(high, most)
+    return high
+
+
+@njit(cache=True, nogil=True)
 def _cell_margin(
     values: Values,
     deviations: DeviationBounds,

@@ -20,7 +20,7 @@ from reprl.assurance.deviation_bounds import DeviationBounds, bound_deviations
 from reprl.assurance.loss_bounds import Interval, LossBounds
 from reprl.assurance.margin_ratios import Side, compare_margins
 from reprl.assurance.occupancy_bounds import OccupancyBounds, bound_occupancy
-from reprl.assurance.tolerances import Margin, bound_margin, everywhere, open_actions
+from reprl.assurance.tolerances import Margin, bound_margin, everywhere, margin_of_other, open_actions
 from reprl.assurance.value_bounds import bound_best, bound_policy
 from reprl.canonical.choice import LEAST_MARGIN, NOISE, POOL, Rule, noise_of
 from reprl.canonical.preferred import CLEAR
@@ -195,7 +195,8 @@ def _weigh(rule: Rule, bounds: Bounds, limits: LossBounds, found: list[Candidate
         return _nothing(found, [found[j] for j in open_ones])
     first = max(least, key=lambda policy: least[policy])
     group = [found[j] for j in printed[first]]
-    share = [_share(rule, bounds, group, other) if other.policy != first else 0.0 for other in found]
+    rivals_of = [_rival(rule, bounds, other, first) if other.policy is None else other for other in found]
+    share = [_share(rule, bounds, group, other) if other.policy != first else 0.0 for other in rivals_of]
     rivals = {"an undecided tolerance": _log(_pooled(share[j] for j in open_ones)) + NOISE}
     for policy, numbers in printed.items():
         if policy != first:
@@ -219,6 +220,14 @@ def _weigh(rule: Rule, bounds: Bounds, limits: LossBounds, found: list[Candidate
         tightest=None if h < 0 else (h, s, a),
         undecided=_open_cells([found[j] for j in open_ones]),
     )
+
+
+def _rival(rule: Rule, bounds: Bounds, open_one: Candidate, first: Policy) -> Candidate:
+    """Return an undecided tolerance with what its margin can be if it prints another policy than the first."""
+    side, margin = open_one.side, open_one.margin
+    sides = bounds.values, bounds.deviations, side.visits, side.chosen, rule.order
+    high = min(margin.high, margin_of_other(*sides, side.tolerance, first.table))
+    return open_one._replace(margin=margin._replace(high=high), side=side._replace(high=max(high, LEAST_MARGIN)))
 
 
 def _share(rule: Rule, bounds: Bounds, group: list[Candidate], other: Candidate) -> float:
