@@ -199,9 +199,9 @@ def naive_weight(visits):
     return 2.0 * visits / (1.0 + visits)
 
 
-def naive_weight_spread(visits, hidden=0.02):
-    """Spread of that weight: its slope times the deviation of one visit, more or less."""
-    return 2.0 / (1.0 + visits) ** 2 * math.sqrt(hidden + visits * (1.0 - visits))
+def naive_weight_spread(visits):
+    """Spread of that weight: its slope times the deviation of one visit."""
+    return 2.0 / (1.0 + visits) ** 2 * math.sqrt(visits * (1.0 - visits))
 
 
 def naive_print(gap, visits, order, tolerance):
@@ -221,13 +221,16 @@ def naive_distance(gap, spread, visits, tolerance, way):
     if way == "beyond":
         return (weight * gap + tolerance) / (weight * spread) if weight * spread else math.inf
     distance = weight * gap - tolerance if way == "passed" else tolerance - weight * gap
-    return distance / math.sqrt((weight * spread) ** 2 + (unsure * gap) ** 2)
+    spread = math.sqrt((weight * spread) ** 2 + (unsure * gap) ** 2)
+    return distance / spread if spread else math.inf
 
 
 def naive_margin(gap, spread, visits, order, tolerance, clear=1e3):
-    """The smallest distance over all cells and all comparisons that can change what is printed."""
+    """The smallest distance over all cells that are visited and all comparisons that can change what is printed."""
     printed, found = naive_print(gap, visits, order, tolerance), [clear]
     for (h, s), chosen in np.ndenumerate(printed):
+        if visits[h][s] <= 0.0:
+            continue
         place = list(order).index(chosen)
         ways = {int(a): "passed" for a in order[:place]}
         if gap[h, s, chosen] > 0.0:

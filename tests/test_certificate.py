@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from experiments import certificates as experiment
 from experiments.certificates import measure, present
 from reprl import ReprlError
 from reprl.artifacts.certify import certify_folder, check_certificate
+from reprl.artifacts.choices import CERTIFIED, Certified
 from reprl.artifacts.receipt import Receipt
 from reprl.assurance.certificate import CertificateData, certificate_data_of, make_certificate
 from reprl.assurance.concentration import GRID, SHARES, TOP, levels, mean_radius, psi
@@ -31,6 +33,8 @@ from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.cli.app import main
+from reprl.learning.certification import rule_of
+from reprl.learning.settings import Settings
 from reprl.mdp.dynamics import Data, true_dynamics
 from reprl.sources import exploration as cover_module
 from reprl.sources.episodes import EpisodicModel
@@ -253,6 +257,51 @@ def test_runs_of_one_seed_agree_whatever_their_source_and_size(certified, access
     assert other.certificate.source == {"generative": "calls", "episodic": "rounds"}[access]
 
 
+@pytest.mark.parametrize("access", ["generative", "episodic"])
+@pytest.mark.parametrize("baseline", [None, ((1,), (0,))])
+def test_a_certificate_of_a_quality_says_which_share_of_the_gain_is_proven(access, baseline):
+    mdp = easy_world()
+    asked: dict[str, Any] = {"access": access, "shared_seed": 3, "certify": True, "quality": 0.8, "baseline": baseline}
+    result = reprl.learn(mdp, data_seed=1, **asked)
+    found = result.certificate
+    assert found is not None
+    assert found.proven
+    assert found.quality == 0.8
+    assert found.epsilon is None
+    assert found.baseline == baseline
+    gain = 1.6 if baseline is None else 0.8
+    assert found.gain is not None
+    assert found.gain[0] <= gain <= found.gain[1]
+    rule = rule_of((2, 1, 2), 3, Settings(quality=0.8, baseline=baseline))
+    truth = choose(rule, true_dynamics(mdp))
+    assert result.policy == truth.policy
+    assert found.share is not None
+    assert 0.5 < found.share <= 1.0 - truth.loss / gain
+    assert f"earns at least {found.share:.1%} of the gain" in str(found)
+    assert reprl.certify(result) == found
+    stored = Certified(found, result.certificate_data.data.digest)
+    document = CERTIFIED.write(stored, 0)
+    at = SimpleNamespace(tiers=SimpleNamespace(level=np.zeros((2, 1))), proven=True)
+    assert CERTIFIED.read("certificate", json.loads(json.dumps(document)), at) == stored
+    assert stored.check(result.certificate_data.data)._replace(more=found.more) == found
+    with pytest.raises(ReprlError, match=r"certificate.baseline must be one row of actions, or 2, by 1 states"):
+        CERTIFIED.read("certificate", {**document, "baseline": [[0, 1]]}, at)
+    wrong = Certified(found._replace(baseline=((7,),)), stored.data)
+    with pytest.raises(ReprlError, match="baseline must name actions from 0 to 1, got 7"):
+        wrong.check(result.certificate_data.data)
+
+
+def test_certificates_of_former_releases_are_read():
+    path = Path(__file__).parent / "data" / "release-0.1" / "certified" / "receipt.json"
+    document = json.loads(path.read_text())["certificate"]
+    assert "quality" not in document
+    at = SimpleNamespace(tiers=SimpleNamespace(level=np.zeros((6, 16))))
+    found = CERTIFIED.read("certificate", document, at)
+    assert found.certificate.quality is None
+    assert found.certificate.epsilon == document["epsilon"]
+    assert CERTIFIED.write(found, 0) == document
+
+
 def test_a_certified_run_that_follows_a_recipe_says_so(certified):
     candidate = (certified.choice.kind, certified.choice.candidate)
     asked: dict[str, Any] = {"access": "generative", "shared_seed": 3, "data_seed": 9, "certify": True, "epsilon": 0.3}
@@ -429,7 +478,9 @@ def test_samples_that_count_at_several_steps_are_judged_by_cells():
 def test_a_rule_with_steady_candidates_is_refused():
     """A proof that ignored them was false for 11 of 40 worlds of this kind."""
     rule = make_rule(reprl.SharedKey(11).derive("rule"), (2, 3, 2), goal=Goal(epsilon=0.3), stationary=True)
-    with pytest.raises(ReprlError, match=f"rule must be one for steps apart, got one with {OCTAVES * STEPS} stationary candidates"):
+    with pytest.raises(
+        ReprlError, match=f"rule must be one for steps apart, got one with {OCTAVES * STEPS} stationary candidates"
+    ):
         judge(rule, sample_of(random_world(1), 100), 0.05)
 
 

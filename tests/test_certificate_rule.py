@@ -223,7 +223,7 @@ def test_the_plain_loops_are_the_rule():
 
 def test_what_is_said_of_a_tolerance_holds_for_any_intervals_around_the_truth():
     decided = 0
-    for number in range(120):
+    for number in range(50):
         world = World(number)
         bounds, order = world.bounds(), world.rule.order
         limits = _limits(world.rule, bounds)
@@ -245,12 +245,12 @@ def test_what_is_said_of_a_tolerance_holds_for_any_intervals_around_the_truth():
                 if i != j:
                     ratio = compare_margins(bounds.values, bounds.deviations, order, candidate.side, other.side)
                     assert ratio * margins[i] <= margins[j] * (1 + 1e-9)
-    assert decided > 1000
+    assert decided > 400
 
 
 def test_any_intervals_around_the_truth_prove_nothing_false_and_shifted_ones_do():
     proven = false = 0
-    for number in range(250):
+    for number in range(150):
         world = World(number)
         found, truth = conclude(world.rule, world.bounds()), choose(world.rule, world.truth)
         if found.proven:
@@ -263,8 +263,8 @@ def test_any_intervals_around_the_truth_prove_nothing_false_and_shifted_ones_do(
         wrong = World(number, shift=1.3)
         found = conclude(wrong.rule, wrong.bounds())
         false += found.proven and (found.policy != truth.policy or found.lead > truth.lead)
-    assert proven > 60
-    assert false > 10
+    assert proven > 30
+    assert false > 5
 
 
 def test_a_statement_that_has_failed_proves_nothing():

@@ -244,15 +244,9 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
         "goes-clear-margin": lambda: [power(code("reprl.canonical.preferred.CLEAR"))],
         "room-pool-argmax": lambda: constants("canonical.choice", "POOL"),
-        "shared-uniform-less": lambda: phrases(
-            [*(f"{x}" for x in code("reprl.canonical.choice.HANDICAP")), *constants("canonical.choice", "DRAWN")],
-            "{}, {}",
-            "{}",
-        ),
-        "factor-turn-fitted": lambda: [
-            f"{math.pi / 4 / code('reprl.canonical.plateau.TURN'):.0f}",
-            *constants("canonical.plateau", "TURN"),
-        ],
+        "shared-uniform-less": lambda: phrases([f"{x}" for x in code("reprl.canonical.choice.HANDICAP")], "{}, {}"),
+        "variance-reward-hidden": lambda: constants("canonical.gaps", "HIDDEN"),
+        "loss-room-care": lambda: constants("canonical.choice", "CARE"),
         "luck-probability-world": lambda: phrases(
             [
                 f"{by_luck(*FORMER):.3f}",

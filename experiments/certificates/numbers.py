@@ -126,8 +126,8 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
         "ever-seen-way": lambda: constants("assurance.concentration", *["STEEP"] * 3),
         "variance-adds-hidden": lambda: constants("canonical.gaps", "HIDDEN"),
-        "samples-keeps-margin": lambda: [f"{0.5 / code('reprl.canonical.gaps.HIDDEN') ** 0.5:.1f}"],
         "distances-gap-rises": lambda: [f"{code('reprl.assurance.tolerances.WIDEST'):.3g}"],
+        "margin-used-room": lambda: constants("canonical.choice", "CARE"),
         "interval-cut-pieces": lambda: constants("assurance.margin_ratios", "PIECES"),
         "being-norm-pools": lambda: constants("canonical.choice", "POOL"),
         "shares-says-together": lambda: [

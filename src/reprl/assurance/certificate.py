@@ -147,7 +147,7 @@ class Certificate(NamedTuple):
     preferred action everywhere."""
     share: float | None = None
     """For a quality: the policy earns at least this share of what the best policy earns more than the baseline; None
-    where the data do not prove that this is anything."""
+    where the data do not exclude that this is next to nothing, LEAST_GAIN·H."""
     gain: tuple[float, float] | None = None
     """For a quality: between what V* less the value of the baseline lies."""
 

@@ -59,7 +59,7 @@ class LossBounds(NamedTuple):
         return max(0.0, best - value) / self.goal.allowed_loss(gain, self.horizon)
 
     def share(self, value: Interval) -> float | None:
-        """Return the proven share of the gain that a policy earns; None where no gain is proven."""
-        if self.baseline is None or self.best[0] <= self.baseline[1]:
+        """Return the proven share of the gain that a policy earns; None where the gain may count as the least."""
+        if self.baseline is None or self.best[0] - self.baseline[1] < LEAST_GAIN * self.horizon:
             return None
         return 1.0 - max(max(0.0, best - value[0]) / (best - self.baseline[1]) for best in self.best)

@@ -242,6 +242,7 @@ class Certified:
                 status="certified",
                 source="docs/proofs/certificate.md, for any two certified runs of this shared seed"
                 + _follows(now.rule),
+                quality=certificate.share,
             )
             found = _proven(now.rule, now.found, certificate, policy)
             return Judgement(True, found, guarantee, certificate=certificate)

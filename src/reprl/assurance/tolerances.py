@@ -17,11 +17,10 @@ from reprl.assurance.concentration import ROUND
 from reprl.assurance.confidence import Values
 from reprl.assurance.deviation_bounds import DeviationBounds
 from reprl.assurance.occupancy_bounds import OccupancyBounds
-from reprl.canonical.gaps import HIDDEN
 from reprl.canonical.preferred import CLEAR, visit_weight, weight_spread
 from reprl.kernels import njit
 
-WIDEST = (5.0 - math.sqrt(17.0 + 32.0 * HIDDEN)) / 4.0
+WIDEST = (5.0 - math.sqrt(17.0)) / 4.0
 """Visits at which the spread of a weight is largest: it rises up to there, and falls beyond."""
 
 
@@ -62,8 +61,7 @@ def box_of(values: Values, deviations: DeviationBounds, visits: OccupancyBounds,
 def _too_far(visits: float, gap: float, spread: float, tolerance: float) -> float:
     """Distance of an action that is passed over; it rises with visits and gap, and falls with the spread."""
     weight = visit_weight(visits)
-    distance = weight * gap - tolerance
-    return distance / math.hypot(weight * spread, weight_spread(visits) * gap) if distance > 0.0 else 0.0
+    return divide(weight * gap - tolerance, math.hypot(weight * spread, weight_spread(visits) * gap))
 
 
 @njit(cache=True, nogil=True)

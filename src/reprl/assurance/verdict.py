@@ -22,7 +22,7 @@ from reprl.assurance.margin_ratios import Side, compare_margins
 from reprl.assurance.occupancy_bounds import OccupancyBounds, bound_occupancy
 from reprl.assurance.tolerances import Margin, bound_margin, everywhere, margin_of_other, open_actions
 from reprl.assurance.value_bounds import bound_best, bound_policy
-from reprl.canonical.choice import LEAST_MARGIN, NOISE, POOL, Rule, noise_of
+from reprl.canonical.choice import CARE, LEAST_MARGIN, NOISE, POOL, Rule, noise_of
 from reprl.canonical.preferred import CLEAR
 from reprl.errors import InputError
 from reprl.mdp.dynamics import Data, empirical_dynamics
@@ -69,7 +69,8 @@ class Verdict(NamedTuple):
     loss: float
     """Upper bound on V* − V^π."""
     share: float | None
-    """Lower bound on the share of the gain that it earns; None where ε is absolute or no gain is proven."""
+    """Lower bound on the share of the gain that it earns; None where ε is absolute or the gain may count
+    as the least."""
     gain: Interval | None
     """Bounds on the gain; None where ε is absolute."""
     tolerance: int
@@ -178,7 +179,7 @@ def _candidate(rule: Rule, bounds: Bounds, limits: LossBounds, tolerance: float)
 
 
 def _keep(used: float) -> float:
-    return math.sqrt(max(0.0, 1.0 - used))
+    return math.pow(max(0.0, 1.0 - used), CARE)
 
 
 def _weigh(rule: Rule, bounds: Bounds, limits: LossBounds, found: list[Candidate]) -> Verdict:
