@@ -196,8 +196,8 @@ def _weigh(rule: Rule, bounds: Bounds, limits: LossBounds, found: list[Candidate
         return _nothing(found, [found[j] for j in open_ones])
     first = max(least, key=lambda policy: least[policy])
     group = [found[j] for j in printed[first]]
-    rivals_of = [_rival(rule, bounds, other, first) if other.policy is None else other for other in found]
-    share = [_share(rule, bounds, group, other) if other.policy != first else 0.0 for other in rivals_of]
+    others = [_rival(rule, bounds, other, first) if other.policy is None else other for other in found]
+    share = [_share(rule, bounds, group, other) if other.policy != first else 0.0 for other in others]
     rivals = {"an undecided tolerance": _log(_pooled(share[j] for j in open_ones)) + NOISE}
     for policy, numbers in printed.items():
         if policy != first:
