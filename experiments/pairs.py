@@ -104,7 +104,12 @@ def measure_pairs(case: Case, numbers: range) -> dict[str, Any]:
     """Run pairs with fresh shared seeds."""
     mdp = case.build()
     best = best_value(mdp)
-    found = {"allowed": case.asked.allowed(mdp), "best": best, "baseline": mdp.evaluate(baseline(mdp))}
+    found = {
+        "horizon": mdp.horizon,
+        "allowed": case.asked.allowed(mdp),
+        "best": best,
+        "baseline": mdp.evaluate(baseline(mdp)),
+    }
     return {**found, "rows": [_pair(case, mdp, best, number) for number in numbers]}
 
 
