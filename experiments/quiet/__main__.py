@@ -16,7 +16,7 @@ from experiments.pairs import by_case, chunks, count, measure_jobs, read_options
 from experiments.quiet import plan
 from experiments.runner import Job
 
-SECONDS = {"parallel": 0.8, "patient": 1.0, "mixed": 0.8, "episodes": 1.0, "box": 8.0, "log": 1.0}
+SECONDS = {"parallel": 0.8, "patient": 2.5, "mixed": 0.8, "episodes": 1.0, "box": 4.0, "blind": 8.0, "log": 1.0}
 """Of a run, roughly."""
 
 

@@ -63,6 +63,40 @@ def rare_start(chance: float = 0.035) -> TabularMDP:
     return TabularMDP(transition, reward, [1.0 - chance, chance, 0.0], 2, "deterministic")
 
 
+def no_gain(noise: bool = True) -> TabularMDP:
+    """The first action is the best everywhere, by 0.02: the baseline cannot be improved on."""
+    transition = np.full((4, 3, 4), 0.25) if noise else np.repeat(np.eye(4)[[1, 2, 3, 0]][:, None], 3, axis=1)
+    reward = np.repeat([[0.5, 0.48, 0.48]], 4, axis=0)
+    return TabularMDP(transition, reward, 0, 4, "bernoulli" if noise else "deterministic")
+
+
+def little_gain(gain: float = 0.004) -> TabularMDP:
+    """The second action is a little better than the first in one of four states, the others are alike or worse."""
+    reward = np.repeat([[0.5, 0.5, 0.45]], 4, axis=0)
+    reward[2, 1] += gain
+    return TabularMDP(np.full((4, 3, 4), 0.25), reward, 0, 4, "deterministic")
+
+
+def at_the_limit() -> TabularMDP:
+    """Four certain choices, one of which is worth exactly a tenth of the gain, and a rare event that moves the gain."""
+    transition, reward = np.zeros((6, 3, 6)), np.zeros((6, 3))
+    transition[:, :, 5] = 1.0
+    for s in range(4):
+        transition[s] = np.eye(6)[s + 1]
+    transition[0, 1:, 1], transition[0, 1:, 4] = 0.98, 0.02
+    reward[:4] = (0.0, 0.3, 0.3), (0.0, 0.3, 0.3), (0.0, 0.21, 0.3), (0.0, 0.0, 0.0)
+    return TabularMDP(transition, reward, 0, 4, "deterministic")
+
+
+def late_change(chance: float = 0.02, horizon: int = 8) -> TabularMDP:
+    """All steps are alike but one, at which the first action seldom loses everything."""
+    transition = np.zeros((horizon, 3, 2, 3))
+    transition[:, 0, :, 0] = transition[:, 1, :, 1] = transition[:, 2, :, 2] = 1.0
+    transition[horizon // 2, 0, 0] = 1.0 - chance, chance, 0.0
+    reward = np.broadcast_to([[0.5, 0.48], [0.0, 0.0], [0.5, 0.5]], (horizon, 3, 2))
+    return TabularMDP(transition, reward, 0, None, "deterministic")
+
+
 def with_idle(mdp: TabularMDP) -> TabularMDP:
     """Return an MDP with one more action before the others, which ends everything and pays nothing.
 
@@ -133,10 +167,18 @@ NAMED: dict[str, Callable[[], TabularMDP]] = {
     "rare start": rare_start,
     "two arms, rarer": partial(two_arms, 0.2, 0.01),
     "rare start, rarer": partial(rare_start, 0.01),
+    "no gain": no_gain,
+    "no gain, quiet": partial(no_gain, False),
+    "little gain": little_gain,
+    "at the limit": at_the_limit,
     "two arms, idle": lambda: with_idle(two_arms(0.03)),
     "hidden door, idle": lambda: with_idle(hidden_door()),
     "rare start, idle": lambda: with_idle(rare_start()),
 }
+
+
+CHANGING: dict[str, Callable[[], TabularMDP]] = {"late change": late_change}
+"""Black boxes whose steps are not quite alike."""
 
 
 def drawn(first: int, number: int) -> dict[str, Callable[[], TabularMDP]]:
@@ -145,23 +187,24 @@ def drawn(first: int, number: int) -> dict[str, Callable[[], TabularMDP]]:
 
 
 class Box(gymnasium.Env[Any, Any]):
-    """A time-homogeneous MDP as a Gymnasium environment that publishes nothing; rewards lie in [0, 1]."""
+    """An MDP as a Gymnasium environment that publishes nothing; rewards lie in [0, 1]."""
 
     def __init__(self, mdp: TabularMDP) -> None:
         self.observation_space, self.action_space = spaces.Discrete(mdp.n_states), spaces.Discrete(mdp.n_actions)
-        self._initial, self._next = np.cumsum(mdp.initial), np.cumsum(mdp.transition[0], axis=2)
-        self._reward, self._coins, self._state = np.array(mdp.reward[0]), mdp.reward_kind == "bernoulli", 0
+        self._initial, self._next = np.cumsum(mdp.initial), np.cumsum(mdp.transition, axis=3)
+        self._reward, self._coins, self._at = np.array(mdp.reward), mdp.reward_kind == "bernoulli", (0, 0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         super().reset(seed=seed)
-        self._state = self._draw(self._initial)
-        return self._state, {}
+        self._at = 0, self._draw(self._initial)
+        return self._at[1], {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        paid = float(self._reward[self._state, action])
+        cell = (*self._at, int(action))
+        paid = float(self._reward[cell])
         paid = float(self.np_random.random() < paid) if self._coins else paid
-        self._state = self._draw(self._next[self._state, action])
-        return self._state, paid, False, False, {}
+        self._at = self._at[0] + 1, self._draw(self._next[cell])
+        return self._at[1], paid, False, False, {}
 
     def _draw(self, law: Array) -> int:
         return int(np.searchsorted(law, self.np_random.random() * law[-1], side="right"))
