@@ -23,6 +23,8 @@ from experiments.runner import Job, collect, load, selected
 FALSE_ALARM = 1e-6
 """A claim is rejected if its exact binomial test has a smaller p-value."""
 RHO = DELTA = 0.1
+LEAST_GAIN = 1e-3
+"""A gain below this share of the horizon counts as this one, as in ``reprl.canonical.goal``."""
 WITH_QUALITY = any(field.name == "quality" for field in fields(reprl.Settings))
 """Whether this version of reprl has the keyword."""
 
@@ -42,13 +44,13 @@ class Asked(NamedTuple):
         if self.epsilon is not None:
             return self.epsilon
         assert self.quality is not None
-        return (1.0 - self.quality) * gain(mdp)
+        return (1.0 - self.quality) * max(gain(mdp), LEAST_GAIN * mdp.horizon)
 
     def options(self, mdp: reprl.TabularMDP) -> dict[str, Any]:
         """Return the keywords. Versions without quality get ε from the true MDP, which a user could not do."""
         if self.epsilon is not None:
             return {"epsilon": self.epsilon}
-        return {"quality": self.quality} if WITH_QUALITY else {"epsilon": max(self.allowed(mdp), 1e-9)}
+        return {"quality": self.quality} if WITH_QUALITY else {"epsilon": self.allowed(mdp)}
 
 
 DEFAULT, COARSE = Asked(quality=0.9), Asked(epsilon=0.3)
