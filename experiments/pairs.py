@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 import reprl
@@ -39,18 +38,18 @@ class Asked(NamedTuple):
     def name(self) -> str:
         return f"q={self.quality:g}" if self.quality is not None else f"ε={self.epsilon:g}"
 
-    def allowed(self, mdp: reprl.TabularMDP) -> float:
-        """Return the loss that is allowed in the true MDP."""
+    def allowed(self, mdp: reprl.TabularMDP, baseline: float) -> float:
+        """Return the loss that is allowed in the true MDP, from the value of the baseline."""
         if self.epsilon is not None:
             return self.epsilon
         assert self.quality is not None
-        return (1.0 - self.quality) * max(gain(mdp), LEAST_GAIN * mdp.horizon)
+        return (1.0 - self.quality) * max(best_value(mdp) - baseline, LEAST_GAIN * mdp.horizon)
 
-    def options(self, mdp: reprl.TabularMDP) -> dict[str, Any]:
+    def options(self, mdp: reprl.TabularMDP, baseline: float) -> dict[str, Any]:
         """Return the keywords. Versions without quality get ε from the true MDP, which a user could not do."""
         if self.epsilon is not None:
             return {"epsilon": self.epsilon}
-        return {"quality": self.quality} if WITH_QUALITY else {"epsilon": self.allowed(mdp)}
+        return {"quality": self.quality} if WITH_QUALITY else {"epsilon": self.allowed(mdp, baseline)}
 
 
 DEFAULT, COARSE = Asked(quality=0.9), Asked(epsilon=0.3)
@@ -60,16 +59,11 @@ def best_value(mdp: reprl.TabularMDP) -> float:
     return float(mdp.initial @ mdp.solve().values[0])
 
 
-def baseline(mdp: reprl.TabularMDP) -> NDArray[np.int64]:
-    """Return always the most preferred action that is allowed, by index, (H, S)."""
+def first_action_value(mdp: reprl.TabularMDP) -> float:
+    """Return what always the first action that is allowed earns: the baseline where there is no log."""
     allowed = getattr(mdp, "allowed", None)
     first = np.zeros((mdp.horizon, mdp.n_states), dtype=np.int64) if allowed is None else np.argmax(allowed, axis=-1)
-    return np.ascontiguousarray(np.broadcast_to(first, (mdp.horizon, mdp.n_states)))
-
-
-def gain(mdp: reprl.TabularMDP) -> float:
-    """Return what the best policy earns more than the baseline."""
-    return best_value(mdp) - mdp.evaluate(baseline(mdp))
+    return mdp.evaluate(np.ascontiguousarray(np.broadcast_to(first, (mdp.horizon, mdp.n_states))))
 
 
 class Case(Protocol):
@@ -85,6 +79,9 @@ class Case(Protocol):
 
     def build(self) -> reprl.TabularMDP:
         """Return the true MDP."""
+
+    def baseline(self, mdp: reprl.TabularMDP) -> float:
+        """Return the value of the baseline in the true MDP."""
 
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
         """Return what one team learns."""
@@ -105,13 +102,9 @@ def seed_of(name: str, number: int) -> int:
 def measure_pairs(case: Case, numbers: range) -> dict[str, Any]:
     """Run pairs with fresh shared seeds."""
     mdp = case.build()
-    best = best_value(mdp)
-    found = {
-        "horizon": mdp.horizon,
-        "allowed": case.asked.allowed(mdp),
-        "best": best,
-        "baseline": mdp.evaluate(baseline(mdp)),
-    }
+    best, baseline = best_value(mdp), case.baseline(mdp)
+    allowed = case.asked.allowed(mdp, baseline)
+    found = {"horizon": mdp.horizon, "allowed": allowed, "best": best, "baseline": baseline}
     return {**found, "rows": [_pair(case, mdp, best, number) for number in numbers]}
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import reprl
 from experiments.defaults.worlds import WORLDS, World
-from experiments.pairs import DEFAULT, RHO, Asked
+from experiments.pairs import DEFAULT, RHO, Asked, first_action_value
 
 BOX_PAIRS, SLOW_PAIRS = 10, 4
 """Pairs at most, for black boxes and where a run takes more than a minute or two."""
@@ -30,6 +30,9 @@ class Case(NamedTuple):
     def build(self) -> reprl.TabularMDP:
         return self.environment.build()
 
+    def baseline(self, mdp: reprl.TabularMDP) -> float:
+        return first_action_value(mdp)
+
     def pairs(self, most: int) -> int:
         most = most if self.environment.box is None else min(most, BOX_PAIRS)
         return most if self.environment.seconds < SLOW else min(most, SLOW_PAIRS)
@@ -37,7 +40,7 @@ class Case(NamedTuple):
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
         world = self.environment
         options: dict[str, Any] = {
-            **self.asked.options(mdp),
+            **self.asked.options(mdp, self.baseline(mdp)),
             "rho": RHO,
             "shared_seed": shared_seed,
             "data_seed": data_seed,

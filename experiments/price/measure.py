@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import reprl
-from experiments.pairs import DEFAULT, RHO, Asked, best_value, seed_of
+from experiments.pairs import DEFAULT, RHO, Asked, best_value, first_action_value, seed_of
 
 RUNS, ENOUGH, MOST = 20, 18, 2**22
 """Runs of greedy planning at each size, how many must be accurate, and the most calls that are tried."""
@@ -29,15 +29,18 @@ class Case(NamedTuple):
     def name(self) -> str:
         return f"{self.group}/{self.world}"
 
+    def baseline(self, mdp: reprl.TabularMDP) -> float:
+        return first_action_value(mdp)
+
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
-        options: dict[str, Any] = {**self.asked.options(mdp), "shared_seed": shared_seed, "data_seed": data_seed}
-        return reprl.learn(mdp, access="generative", rho=RHO, max_samples=LIMIT, **options)
+        options: dict[str, Any] = {**self.asked.options(mdp, self.baseline(mdp)), "rho": RHO, "max_samples": LIMIT}
+        return reprl.learn(mdp, access="generative", shared_seed=shared_seed, data_seed=data_seed, **options)
 
 
 def greedy_samples(case: Case) -> dict[str, Any]:
     """Double the calls until greedy planning loses no more than asked in 18 of 20 runs."""
     mdp = case.build()
-    best, allowed = best_value(mdp), case.asked.allowed(mdp)
+    best, allowed = best_value(mdp), case.asked.allowed(mdp, case.baseline(mdp))
     calls, tried = 1, []
     while calls <= MOST:
         seeds = [seed_of(f"{case.name}/greedy/{calls}", number) for number in range(RUNS)]

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 import reprl
-from experiments.pairs import gain
+from experiments.pairs import best_value, first_action_value
 from experiments.quiet.worlds import random_quiet
 from reprl import TabularMDP
 
@@ -117,7 +117,7 @@ def generate(kind: str, seed: int) -> TabularMDP:
     """Return a world of a kind; a seed always gives the same one."""
     for attempt in range(100):
         mdp = KINDS[kind](np.random.default_rng([528, seed, attempt, *kind.encode()]))
-        if gain(mdp) >= USEFUL:
+        if best_value(mdp) - first_action_value(mdp) >= USEFUL:
             return mdp
     raise AssertionError(f"no useful world of kind {kind} with seed {seed}")
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import reprl
-from experiments.pairs import COARSE, DEFAULT, RHO, Asked
-from experiments.quiet.worlds import CHANGING, NAMED, Box, drawn, make_log
+from experiments.pairs import COARSE, DEFAULT, RHO, Asked, first_action_value
+from experiments.quiet.worlds import CHANGING, NAMED, Box, drawn, make_log, uniform_value
 
 SEED = 28
 DATA = ("parallel", "episodes", "mixed", "patient", "box", "blind", "log")
@@ -35,8 +35,16 @@ class Case(NamedTuple):
     def name(self) -> str:
         return f"{self.data}/{self.asked.name}/{self.world}"
 
+    def baseline(self, mdp: reprl.TabularMDP) -> float:
+        """Return what a quality is measured from: always the first action, or on logs what they show."""
+        return uniform_value(mdp) if self.data == "log" else first_action_value(mdp)
+
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
-        options: dict[str, Any] = {**self.asked.options(mdp), "shared_seed": shared_seed, "rho": RHO}
+        options: dict[str, Any] = {
+            **self.asked.options(mdp, self.baseline(mdp)),
+            "shared_seed": shared_seed,
+            "rho": RHO,
+        }
         if self.data == "log":
             labels = {"states": range(mdp.n_states), "actions": range(mdp.n_actions), "stationary": True}
             log = make_log(mdp, min(LOGS[team], ROWS // mdp.horizon), data_seed)

@@ -227,6 +227,14 @@ def make_log(mdp: TabularMDP, episodes: int, seed: int) -> dict[str, NDArray[Any
     return {"episode": np.repeat(np.arange(episodes), mdp.horizon), **log}
 
 
+def uniform_value(mdp: TabularMDP) -> float:
+    """Return what that behaviour earns."""
+    value = np.zeros(mdp.n_states)
+    for h in reversed(range(mdp.horizon)):
+        value = (mdp.reward[h] + mdp.transition[h] @ value).mean(axis=1)
+    return float(mdp.initial @ value)
+
+
 def _draw_rows(laws: Array, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw from laws, (n, S), one for each row."""
     cumulated = np.cumsum(laws, axis=1)
