@@ -54,27 +54,12 @@ class Experiment:
 
     def load(self, file: Path, quick: bool) -> dict[str, Any]:
         """Return what is stored, or an empty store; a store of another plan is refused."""
-        head = {**self.head(quick), "stream_version": STREAM_VERSION}
-        if not file.exists():
-            return {**head, "measured": {}}
-        data: dict[str, Any] = json.loads(file.read_text())
-        different = [name for name, value in head.items() if data.get(name) != value]
-        if different:
-            raise ReprlError(f"{file} was measured with another {', '.join(different)}: move it away to start again")
-        return data
+        return load(file, self.head(quick))
 
     def collect(self, file: Path, quick: bool, only: list[str], workers: int = 1) -> dict[str, Any]:
         """Measure what is missing and store it, one measurement at a time."""
-        data, todo = self.load(file, quick), self.jobs(quick)
-        wanted = {
-            name: job
-            for name, job in todo.items()
-            if name not in data["measured"] and (not only or any(text in name for text in only))
-        }
-        stored = _Stored(file, data, [*todo])
-        for _ in run_tasks(_measure, wanted, [*wanted], workers=workers, store=stored):
-            pass
-        return data
+        jobs = self.jobs(quick)
+        return collect(file, self.head(quick), jobs, [name for name in jobs if selected(name, only)], workers)
 
     def main(self, argv: list[str] | None, about: str | None) -> None:
         """Measure, store, draw."""
@@ -109,6 +94,33 @@ class Experiment:
         else:
             (options.out / "tables.md").write_text(self.tables(data))
         print(f"wrote {file}, figures and tables")
+
+
+def load(file: Path, head: dict[str, Any]) -> dict[str, Any]:
+    """Return what is stored, or an empty store; a store of another plan is refused."""
+    head = {**head, "stream_version": STREAM_VERSION}
+    if not file.exists():
+        return {**head, "measured": {}}
+    data: dict[str, Any] = json.loads(file.read_text())
+    different = [name for name, value in head.items() if data.get(name) != value]
+    if different:
+        raise ReprlError(f"{file} was measured with another {', '.join(different)}: move it away to start again")
+    return data
+
+
+def collect(file: Path, head: dict[str, Any], jobs: Mapping[str, Job], todo: list[str], workers: int) -> dict[str, Any]:
+    """Measure what is missing of what is to do, in that order, and store each measurement as it is done."""
+    data = load(file, head)
+    wanted = {name: jobs[name] for name in todo if name not in data["measured"]}
+    order = [*jobs, *(name for name in data["measured"] if name not in jobs)]
+    for _ in run_tasks(_measure, wanted, [*wanted], workers=workers, store=_Stored(file, data, order)):
+        pass
+    return data
+
+
+def selected(name: str, only: list[str]) -> bool:
+    """Say whether a measurement is among those asked for: all, or those whose names hold one of the texts."""
+    return not only or any(text in name for text in only)
 
 
 class _Stored:

@@ -1,0 +1,1 @@
+"""What a new user gets: the default accuracy on well-known environments."""

@@ -1,0 +1,59 @@
+"""python -m experiments.quiet --jobs N --out FILE: does a promise hold where much is never seen?
+
+Pairs of runs on quiet worlds, with one shared seed and independent data. A break of ρ is a pair in which both runs
+promise and the policies differ, a break of δ a run that promises and loses more than was asked. Each is tested by an
+exact binomial test at a false-alarm rate of 1e-6. A run that was stopped goes on where it was. The same command on the
+code before the repair is the negative control.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from experiments.pairs import by_case, chunks, count, measure_jobs, read_options
+from experiments.quiet import plan
+from experiments.runner import Job
+
+SECONDS = {"parallel": 0.8, "patient": 2.5, "mixed": 0.8, "episodes": 1.0, "box": 4.0, "blind": 8.0, "log": 1.0}
+"""Of a run, roughly."""
+
+
+def main() -> None:
+    """Measure, store, print."""
+    options = read_options("quiet", __doc__, pairs=20, chunk=10, more=_own_options)
+    jobs: dict[str, Job] = {}
+    cases = plan.cases(options.given.first, options.given.random)
+    for case in cases:
+        jobs |= chunks(case, options.pairs, options.chunk)
+    head = {"experiment": "quiet", "seed": plan.SEED, "logs": list(plan.LOGS)}
+    data = measure_jobs(options, head, jobs, lambda name: 2 * options.chunk * SECONDS[name.partition("/")[0]])
+    print(table(data["measured"]))
+
+
+def _own_options(parser: Any) -> None:
+    parser.add_argument("--random", type=int, default=10, help="number of random quiet worlds")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first of them")
+
+
+def table(measured: dict[str, Any]) -> str:
+    """Return a row for each case."""
+    lines = [
+        "| data | asked | world | pairs | apart | ε missed | interval misses | no promise | samples | s a run |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, found in by_case(measured).items():
+        data, asked, world = name.split("/")
+        seen = count(found)
+        lines.append(
+            f"| {data} | {asked} | {world} | {seen.pairs} | {seen.apart} | {seen.missed} | "
+            f"{seen.uncovered if seen.uncovered.trials else '–'} | {seen.unpromised} | "
+            f"{np.median(seen.samples):.2g} | {seen.seconds:.2f} |"
+        )
+    broken = [name for name, found in by_case(measured).items() if count(found).rejected]
+    return "\n".join([*lines, "", f"rejected at 1e-6: {len(broken)} of {len(by_case(measured))}: {', '.join(broken)}"])
+
+
+if __name__ == "__main__":
+    main()
