@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from reprl.assurance.certificate import SOURCES, Certificate, CertificateData, make_certificate
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import KINDS, candidates_of, make_rule
-from reprl.errors import DocumentError, quote
+from reprl.errors import DocumentError, InputError, quote
 from reprl.learning.certification import rule_of
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data
-from reprl.randomness import SharedKey
+from reprl.randomness import STREAM_VERSION, SharedKey
 from reprl.storage import fields as f
 from reprl.storage.fields import Fields, Kind, declared, read_fields, write_fields
 
@@ -32,17 +32,48 @@ def shape_of(at: Fields) -> tuple[int, int]:
     return shape
 
 
+STREAMS = f.checked(
+    f"{STREAM_VERSION} for this release of reprl, or {STREAM_VERSION - 1} to be read only",
+    lambda x: type(x) is int and STREAM_VERSION - 1 <= x <= STREAM_VERSION,
+)
+"""Stream versions that documents may have."""
+
+
+def check_version(name: str, version: int, release: str) -> None:
+    """Refuse what was written for another rule where this release would have to apply its own.
+
+    Args:
+        name: what it is called in the message.
+        version: its stream version.
+        release: of the package that wrote it.
+    """
+    if version != STREAM_VERSION:
+        raise InputError(
+            f"{name} must have stream_version {STREAM_VERSION}, got {version}: its rule is another one than this "
+            f"release's; use the release that wrote it, {release}"
+        )
+
+
+PLATEAU = "sampled"
+"""A kind of candidates that only rules before version 3 had: laws with a plateau, from which the shared seed draws."""
+_KIND = f.also(
+    f.choice((*KINDS, PLATEAU)),
+    lambda kind, at: kind != PLATEAU or at.stream_version < STREAM_VERSION,
+    lambda at: f"one of {', '.join(KINDS)}",
+)
+
+
 class Candidate(NamedTuple):
     """One candidate of the rule, which a second team may follow."""
 
-    kind: Annotated[str, f.choice(KINDS)]
+    kind: Annotated[str, _KIND]
     number: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
     """u, or the width of the laws."""
 
     def __str__(self) -> str:
         """For people."""
-        return f"{self.kind} {self.number}, {'width' if self.kind == 'sampled' else 'tolerance'} {self.tolerance:.3g}"
+        return f"{self.kind} {self.number}, {'width' if self.kind == PLATEAU else 'tolerance'} {self.tolerance:.3g}"
 
     def check(
         self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, criterion: Criterion
@@ -52,8 +83,7 @@ class Candidate(NamedTuple):
             raise DocumentError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
-        steady = settings.pooled
-        rule = make_rule(key, sizes, epsilon=settings.epsilon, stationary=steady, criterion=criterion)
+        rule = make_rule(key, sizes, goal=settings.goal, stationary=settings.pooled, criterion=criterion)
         known = candidates_of(rule, self.kind)
         if self.number >= known.size:
             raise DocumentError(
@@ -66,10 +96,13 @@ class Candidate(NamedTuple):
         return self
 
 
+_LATER = f.real(-math.inf)._replace(later=True)
+
+
 class Chosen(NamedTuple):
     """What a run chose among the candidates, and how firmly, in the fields of ``reprl.canonical.choice.Choice``."""
 
-    kind: Annotated[str, f.choice(KINDS)]
+    kind: Annotated[str, _KIND]
     candidate: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
     margin: float
@@ -87,6 +120,9 @@ class Chosen(NamedTuple):
     ]
     followed: bool
     """Whether it took the candidate that its recipe had published, instead of choosing afresh."""
+    baseline: Annotated[float | None, _LATER] = None
+    """None in receipts before version 3; so is the next."""
+    epsilon: Annotated[float | None, _LATER] = None
 
     @staticmethod
     def of(run: Run) -> Chosen | None:
@@ -104,7 +140,14 @@ class Chosen(NamedTuple):
             value=float(found.value),
             tightest=found.tightest,
             followed=run.followed,
+            baseline=float(found.baseline),
+            epsilon=float(found.epsilon),
         )
+
+    @property
+    def best(self) -> float:
+        """V* from the start, in the run's own model."""
+        return self.value + self.loss
 
     @property
     def published(self) -> Candidate:
@@ -113,7 +156,7 @@ class Chosen(NamedTuple):
 
     def words(self, preference: str | tuple[int | str, ...] | None) -> str:
         """Say what the rule did, in a sentence that a person can repeat."""
-        if self.kind == "sampled":
+        if self.kind == PLATEAU:
             near, far = f"{self.tolerance / 2:.3g}", f"{self.tolerance:.3g}"
             return f"actions within {near} of the best count as equal, less so up to {far}; the shared seed draws one"
         order = "your order"
@@ -176,7 +219,8 @@ class Certified(NamedTuple):
                 f"counts must be those of the receipt, with SHA-256 {self.data[:12]}…, got {data.digest[:12]}…"
             )
         told = self.certificate
-        rule = rule_of(data.counts.outcomes.shape, told.shared_seed, told.epsilon, told.preference, told.followed)
+        asked = Settings(epsilon=told.epsilon, preference=told.preference)
+        rule = rule_of(data.counts.outcomes.shape, told.shared_seed, asked, told.followed)
         certificate_data = CertificateData(data, told.source, told.round, told.fixed_start)
         return make_certificate(rule, certificate_data, told.shared_seed, told.delta)[0]
 
@@ -199,7 +243,7 @@ _CERTIFICATE = {
     "shared_seed": f.SEED,
     "epsilon": f.real(open_low=True),
     "preference": Kind(lambda where, value, at: tuple(value) if isinstance(value, list) else value),
-    "followed": f.optional(f.row("null or [kind, number]", f.choice(KINDS), f.whole())),
+    "followed": f.optional(f.row("null or [kind, number]", _KIND, f.whole())),
     "fingerprint": f.optional(f.SHA256),
     "loss": _or_infinite(lambda at: 1.0),
     "lead": _or_infinite(lambda at: 1.0 if at.proven else -1.0),

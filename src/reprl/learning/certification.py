@@ -14,14 +14,19 @@ from reprl.randomness import SharedKey
 def rule_of(
     shape: tuple[int, int, int],
     shared_seed: int,
-    epsilon: float,
-    preference: str | tuple[int | str, ...] | None,
+    settings: Settings,
     followed: tuple[str, int] | None = None,
 ) -> Rule:
-    """Return f(ξ, ·), or the one candidate of it that a run has followed."""
-    settings = Settings(epsilon=epsilon, preference=preference).resolve_actions((), shape[2])
-    Criterion(shape[0]).check_epsilon(settings.epsilon)
-    rule = make_rule(SharedKey(shared_seed).derive("rule"), shape, epsilon=epsilon, preference=settings.preference)
+    """Return f(ξ, ·) of what is asked for, or the one candidate of it that a run has followed."""
+    settings = settings.resolve_actions((), shape[2])
+    settings.check_accuracy(Criterion(shape[0]))
+    rule = make_rule(
+        SharedKey(shared_seed).derive("rule"),
+        shape,
+        goal=settings.goal,
+        baseline=settings.baseline_actions(shape),
+        preference=settings.preference,
+    )
     return rule if followed is None else follow(rule, *followed)
 
 
@@ -56,7 +61,7 @@ def certify_run(
         samples: what the data cost.
     """
     delta = settings.asked.certified_delta if delta is None else check_probability("delta", delta)
-    rule = rule_of(given.data.counts.outcomes.shape, shared_seed, settings.epsilon, settings.preference, followed)
+    rule = rule_of(given.data.counts.outcomes.shape, shared_seed, settings, followed)
     certificate, proven = make_certificate(rule, given, shared_seed, delta, samples=samples)
     if certificate.proven and proven != policy:
         return certificate._replace(proven=False, reason="the data prove another policy than the one this run printed")
