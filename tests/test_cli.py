@@ -426,7 +426,8 @@ def test_a_recipe_that_cannot_be_honoured_is_refused(call, folder, tmp_path):
     text = (folder / "recipe.json").read_text()
     path = tmp_path / "recipe.json"
     for old, new, field in (
-        ('"stream_version": 2', '"stream_version": 1', "stream_version"),
+        ('"stream_version": 3', '"stream_version": 1', "stream_version"),
+        ('"stream_version": 3', '"stream_version": 2', "its rule is another one than this release's"),
         ('"shared_seed": 7', '"shared_seed": "7"', "shared_seed"),
         ('"size": 2', '"size": 3', "environment.n_states"),
         ('"id": "gridworld-v0"', '"id": "gridworld-v7"', "environment"),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from reprl.assurance.certificate import SOURCES, Certificate, CertificateData, make_certificate
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import KINDS, candidates_of, make_rule
+from reprl.canonical.preferred import STATIONARY
 from reprl.errors import DocumentError, InputError, quote
 from reprl.learning.certification import rule_of
 from reprl.learning.protocol import Run
@@ -162,8 +163,11 @@ class Chosen(NamedTuple):
         order = "your order"
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
-        on, when = (", on average over the steps", " at every step") if self.kind == "steady" else ("", "")
+        on, when = (", on average over the steps", " at every step") if self.kind == STATIONARY else ("", "")
         equal = f"actions within {self.tolerance:.3g} of the best count as equal{on}"
+        if self.epsilon is not None:  # since version 3 a loss counts by how often it is met
+            what = f"what they lose{on}, times how often the policy comes there"
+            equal = f"actions count as equal where {what}, is at most {self.tolerance:.3g}"
         return f"{equal}; of those the first in {order} is taken{when}"
 
 

@@ -36,6 +36,7 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "tolerance": result.tolerance,
         "tolerance_words": None if receipt.choice is None else receipt.choice.words(result.settings.preference),
         "followed": result.followed,
+        "steps_kept_apart": result.apart or None,
         "rehearsal": document["rehearsal"],
         "certificate": document.get("certificate"),
         "undecided": [

@@ -174,6 +174,11 @@ class LearnResult:
         return self.details.drift if isinstance(self.details, CanonicalDetails | LogDetails) else ""
 
     @property
+    def apart(self) -> str:
+        """What showed that the steps of a black box are not alike, after which they were kept apart; or empty."""
+        return self.details.apart if isinstance(self.details, CanonicalDetails) else ""
+
+    @property
     def certificate(self) -> Certificate | None:
         """What the run's own data prove; None where nobody asked for a proof."""
         return self.details.certificate if isinstance(self.details, CanonicalDetails) else None

@@ -5,6 +5,7 @@ A goal that is met too easily says nothing of the policy: the words then say so,
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -80,7 +81,7 @@ class Worth(NamedTuple):
         found = f"the best policy {self.best:.4g}"
         if self.baseline is not None:
             found += f", {self.name} {self.baseline:.4g}"
-        return found if self.share is None else f"{found}: {100.0 * self.share:.3g} % of the gain"
+        return found if self.share is None else f"{found}: {_percent(self.share)} of the gain"
 
     @property
     def brief(self) -> str:
@@ -90,6 +91,11 @@ class Worth(NamedTuple):
             found.append(f"baseline {self.baseline:.4g}")
         note = "" if self.note is None else f": {self.note.short}"
         return f"earns {self.value:.4g} ({', '.join(found)}{note})"
+
+
+def _percent(share: float) -> str:
+    """A share in per cent, rounded down, so that nothing but the best is 100 %."""
+    return f"{math.floor(1000.0 * share + 1e-9) / 10.0:g} %"
 
 
 def find_worth(

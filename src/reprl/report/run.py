@@ -50,13 +50,15 @@ class Run(NamedTuple):
     """How much the best policy is worth more than the worst, in the run's model, as far as it is known."""
     drift: str = ""
     """What shows that steps are not alike; no folder says so but through its promise."""
+    apart: str = ""
+    """What showed that the steps of a black box are not alike, so that they were kept apart; no folder says so."""
 
     @classmethod
     def of(cls, run: LearnResult | StoredRun) -> Run:
         """Read a run once: a result makes its receipt anew whenever it is asked."""
         found = StoredRun(run.recipe, run.receipt, run.policy)
         if isinstance(run, LearnResult):
-            return cls(*found, run.environment, run.spread, run.drift)
+            return cls(*found, run.environment, run.spread, run.drift, run.apart)
         return cls(*found, found.environment, found.receipt.spread)
 
     @property
@@ -218,6 +220,8 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
         facts += certificate_facts(receipt.certified.certificate, receipt.labels)
     if receipt.choice is not None:
         facts.append(Fact("ties", run.ties, on=both, prose=True))
+    if run.apart:
+        facts.append(Fact("steps", f"kept apart, since they are not alike: {run.apart}", on=both, prose=True))
     if receipt.choice is not None and receipt.choice.followed:
         words = f"the recipe's candidate, {receipt.choice.published}; ρ speaks of choosing --afresh"
         facts.append(Fact("followed", words, on=both, prose=True))
