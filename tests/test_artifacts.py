@@ -83,7 +83,8 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["options"] == {"size": 2, "slip": 0.1}
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
     settings = Settings(**OPTIONS).to_dict()
-    for later in ("stationary", "scale", "shape", "quality", "baseline"):  # said only where they say something else than older recipes mean
+    # Some are said only where they say something else than older recipes mean.
+    for later in ("stationary", "scale", "shape", "quality", "baseline"):
         del settings[later]
     assert document["settings"] == settings
     assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
@@ -205,8 +206,8 @@ CANONICAL_EDITS = [
     (("settings", "quality"), "0.9", "recipe settings.quality must lie in \\(0, 1\\), got '0.9'"),
     (("settings", "quality"), None, "recipe settings.epsilon must be a number where there is no quality, got None"),
     (("settings", "epsilon"), 0.3, "recipe settings.quality must be left out where epsilon is given"),
-    (("settings", "baseline"), [0, 1], "recipe settings.baseline must have shape \\(H, S\\) = \\(3, 4\\) or .*\\(1, 2\\)"),
-    (("settings", "baseline"), [[0, 1, 2, 3]], "recipe settings.baseline \\[0, 3\\] must be an action from 0 to 2, got 3"),
+    (("settings", "baseline"), [0, 1], "recipe settings.baseline must have shape .* = \\(3, 4\\) or .*\\(1, 2\\)"),
+    (("settings", "baseline"), [[0, 1, 2, 3]], "recipe settings.baseline .* must be an action from 0 to 2, got 3"),
     (("settings", "baseline"), {"a": 1}, "recipe settings.baseline: must be a policy, an .* got {'a': 1}"),
     (("settings", "baseline"), [[0, 1, 2, 0.5]], "recipe settings.baseline: actions.* must be an action index"),
     (("candidate", "kind"), "sampled", "recipe candidate.kind must be one of preferred, steady, got 'sampled'"),

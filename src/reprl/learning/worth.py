@@ -152,20 +152,23 @@ def _note(
     found: Found, settings: Settings, place: Environment, policy: Policy, shared_seed: int, spread: float | None
 ) -> Note | None:
     name, units = baseline_name(settings, place), place.units[1] - place.units[0]
+    gain = 0.0 if found.baseline is None else found.best - found.baseline
+    if gain < -TIE:
+        among = " that the log supports" if place.id == ID else ""
+        text = f"{name} earns more than any policy{among}: there is nothing to gain"
+        return Note("the baseline earns more than any policy", text)
     if spread is not None and spread <= TIE:
         return Note("all policies earn the same", "all policies earn the same here: there is nothing to choose")
     if found.baseline is None or found.epsilon is None:  # an older receipt
         return _every_policy(spread, settings.epsilon, None, units)
-    gain, least = found.best - found.baseline, LEAST_GAIN * place.criterion.effective_horizon
+    least = LEAST_GAIN * place.criterion.effective_horizon
     useful = DEFAULT_QUALITY if settings.quality is None and gain > least else None
     every = _every_policy(spread, found.epsilon, useful, units)
     if every is not None:
         return every
     if gain <= TIE:
-        among = " that the log supports" if place.id == ID else ""
-        better = "more than" if gain < -TIE else "as much as"
-        text = f"{name} earns {better} any policy{among}: there is nothing to gain"
-        return Note(f"the baseline earns {better} any policy", text)
+        text = f"{name} earns as much as any policy: there is nothing to gain"
+        return Note("the baseline earns as much as any policy", text)
     ask = _ask(gain, useful)
     same = _is_baseline(settings, place, policy, shared_seed)
     if same or found.value <= found.baseline + TIE:
