@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 # Exit code 1 says that the policies differ (probability at most rho) or that a run was undecided: an answer, no failure.
 demo: venv  ## train twice on independent data and compare the two policies
-	$(BIN)/reprl twice gridworld-v0 --horizon 6 --epsilon 0.3 --rho 0.1 --shared-seed 7 || [ $$? -eq 1 ]
+	$(BIN)/reprl twice gridworld-v0 --horizon 6 --rho 0.1 --shared-seed 7 || [ $$? -eq 1 ]
 
 docs: venv  ## build the site in out/site/html; every warning and every dead link is an error
 	$(BIN)/python -m website

@@ -11,15 +11,16 @@ from pathlib import Path
 import reprl
 
 mdp = reprl.make("gridworld-v0", size=4, horizon=6)
-first = reprl.learn(mdp, epsilon=0.3, rho=0.1, shared_seed=7, data_seed=1)
-second = reprl.learn(mdp, epsilon=0.3, rho=0.1, shared_seed=7, data_seed=2)
+first = reprl.learn(mdp, rho=0.1, shared_seed=7, data_seed=1)
+second = reprl.learn(mdp, rho=0.1, shared_seed=7, data_seed=2)
 
 print("team 1", first.policy.short_fingerprint, f"{first.samples:,} samples")
 print("team 2", second.policy.short_fingerprint, f"{second.samples:,} samples")
 print("the same policy:", first.policy == second.policy)
 print("promised:", first.guarantee)
 print("rehearsal:", first.rehearsal)
-print(f"worth {mdp.evaluate(first.policy):.3f}, the best possible is {mdp.evaluate(mdp.solve().policy):.3f}")
+print("earns", first.worth.words)  # estimated by its own data
+print(f"exactly {mdp.evaluate(first.policy):.3f}, the best possible is {mdp.evaluate(mdp.solve().policy):.3f}")
 
 with tempfile.TemporaryDirectory() as folder:
     saved = first.save(Path(folder) / "team-1")  # recipe, receipt, policy: what a paper would publish

@@ -83,7 +83,8 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["options"] == {"size": 2, "slip": 0.1}
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
     settings = Settings(**OPTIONS).to_dict()
-    for later in ("stationary", "scale", "shape"):  # said only where they say something else than older recipes mean
+    # Some are said only where they say something else than older recipes mean.
+    for later in ("stationary", "scale", "shape", "quality", "baseline"):
         del settings[later]
     assert document["settings"] == settings
     assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
@@ -138,15 +139,18 @@ EDITS = [
     (("version",), 1, "recipe version must be 2 for this release of reprl, got 1$"),
     (("version",), True, "recipe version must be 2 .* got True"),
     (("version",), "2", "recipe version must be 2 .* got '2'"),
-    (("stream_version",), 1, "recipe stream_version must be 2 for this release of reprl, got 1$"),
-    (("stream_version",), 3, "recipe stream_version must be 2 .* got 3"),
-    (("stream_version",), 2.0, "recipe stream_version must be 2 .* got 2.0"),
+    (("stream_version",), 1, "recipe stream_version must be 3 for this release of reprl, or 2 to be read only, got 1$"),
+    (("stream_version",), 4, "recipe stream_version must be 3 .* got 4"),
+    (("stream_version",), 3.0, "recipe stream_version must be 3 .* got 3.0"),
     (("shared_seed",), "7", "recipe shared_seed must be a whole number .* got '7'"),
     (("shared_seed",), -1, "recipe shared_seed .* got -1"),
     (("shared_seed",), 2**64, "recipe shared_seed .* got 18446744073709551616"),
     (("shared_seed",), 7.5, "recipe shared_seed .* got 7.5"),
     (("package_version",), 1, "recipe package_version must be a printable text .* got 1"),
     (("settings", "epsilon"), "0.3", "recipe settings.epsilon must lie in \\(0, inf\\), got '0.3'"),
+    (("settings", "epsilon"), None, "recipe settings.epsilon must be a number where there is no quality, got None"),
+    (("settings", "quality"), 0.9, "recipe settings.quality must be left out unless rule='canonical', got 0.9"),
+    (("settings", "baseline"), [[0, 0, 0, 0]], "recipe settings.baseline must be left out unless rule='canonical'"),
     (("settings", "epsilon"), 4, "recipe settings.epsilon must lie in \\(0, 3\\].* got 4"),
     (("settings", "rho"), 0, "recipe settings.rho must lie in \\(0, 1\\), got 0"),
     (("settings", "coupling"), "best", "recipe settings.coupling must be one of auto, .* got 'best'"),
@@ -198,8 +202,17 @@ CANONICAL_EDITS = [
     (("settings", "preference"), {}, "recipe settings.preference must be null, 'shared' or a list"),
     (("settings", "preference"), "best", "recipe settings.preference must be None, 'shared' or a list"),
     (("settings", "runs"), 4, "recipe settings.runs must be left out unless rule='sampled', got 4"),
+    (("settings", "quality"), 1.0, "recipe settings.quality must lie in \\(0, 1\\), got 1"),
+    (("settings", "quality"), "0.9", "recipe settings.quality must lie in \\(0, 1\\), got '0.9'"),
+    (("settings", "quality"), None, "recipe settings.epsilon must be a number where there is no quality, got None"),
+    (("settings", "epsilon"), 0.3, "recipe settings.quality must be left out where epsilon is given"),
+    (("settings", "baseline"), [0, 1], "recipe settings.baseline must have shape .* = \\(3, 4\\) or .*\\(1, 2\\)"),
+    (("settings", "baseline"), [[0, 1, 2, 3]], "recipe settings.baseline .* must be an action from 0 to 2, got 3"),
+    (("settings", "baseline"), {"a": 1}, "recipe settings.baseline: must be a policy, an .* got {'a': 1}"),
+    (("settings", "baseline"), [[0, 1, 2, 0.5]], "recipe settings.baseline: actions.* must be an action index"),
+    (("candidate", "kind"), "sampled", "recipe candidate.kind must be one of preferred, steady, got 'sampled'"),
     (("candidate", "kind"), "best", "recipe candidate.kind must be one of preferred, steady, sampled; got 'best'"),
-    (("candidate", "number"), 24, "recipe candidate.number must be a whole number from 0 to"),
+    (("candidate", "number"), 40, "recipe candidate.number must be a whole number from 0 to"),
     (("candidate", "number"), -1, "recipe candidate.number must be a whole number"),
     (("candidate", "tolerance"), 0.5, "recipe candidate.tolerance must be .* for number .*, got 0.5"),
     (("candidate", "tolerance"), 0, "recipe candidate.tolerance must lie in"),
@@ -322,11 +335,11 @@ def mutate(document, data):
     return changed
 
 
-LATER = {"stationary": False, "scale": 0.1, "shape": "auto"}
+LATER = {"stationary": False, "scale": 0.1, "shape": "auto", "baseline": None}
 
 
 def test_a_later_field_may_be_written_out(canonical_run):
-    document = canonical_run.recipe.to_dict()
+    document = {**canonical_run.recipe.to_dict(), "candidate": None}  # which may need a law that is alike at all steps
     for name, value in LATER.items():
         changed = {**document, "settings": {**document["settings"], name: value}}
         shorter = {**document, "settings": {k: v for k, v in document["settings"].items() if k != name}}
@@ -591,7 +604,7 @@ RECEIPT_EDITS = [
     (("labels", "actions"), [1], r"receipt labels.actions\[0\] must be a printable text .* got 1"),
     (("labels", "grid"), [2], r"receipt labels.grid must be \[rows, columns\] or null, got \[2\]"),
     (("labels", "grid"), [2, 0], "receipt labels.grid must be a whole number of at least 1, got 0"),
-    (("stream_version",), 1, "receipt stream_version must be 2"),
+    (("stream_version",), 1, "receipt stream_version must be 3 for this release of reprl, or 2 to be read only, got 1"),
     (("choice",), {}, "receipt choice must be null exactly for the rule 'sampled'"),
     (("rule",), "canonical", "receipt choice must be null exactly for the rule 'sampled', got None"),
     (("undecided",), [[0, 0, 0.5]], "receipt undecided must be empty where rehearsal is null"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from reprl.canonical.plateau import TURN, plateau_laws
 from scipy import stats
 
 import reprl
@@ -15,7 +16,6 @@ from reprl import SharedKey
 from reprl.canonical import choice
 from reprl.canonical.choice import NOISE, choose, follow, make_rule
 from reprl.canonical.gaps import Gaps, find_gaps
-from reprl.canonical.plateau import TURN, plateau_laws
 from reprl.canonical.preferred import CLEAR, weigh_tolerances
 from reprl.learning.learner import ReprlLearner
 from reprl.learning.settings import Settings

@@ -588,7 +588,7 @@ def test_extreme_settings_that_are_allowed() -> None:
 
 
 def test_keys_of_another_stream_version_are_refused() -> None:
-    with pytest.raises(ReprlError, match="stream version must be 2 for this release of reprl, got 1"):
+    with pytest.raises(ReprlError, match="stream version must be 3 for this release of reprl, got 1"):
         SharedKey(7, stream_version=1)
     key = SharedKey(7).derive("a", 3)
     rebuild, (seed, labels, version) = key.__reduce__()
@@ -596,7 +596,7 @@ def test_keys_of_another_stream_version_are_refused() -> None:
         correlated_sample(pickle.loads(pickle.dumps(key)), np.full((30, 3), 1 / 3)),
         correlated_sample(key, np.full((30, 3), 1 / 3)),
     )
-    with pytest.raises(ReprlError, match="got 3"):
+    with pytest.raises(ReprlError, match="got 4"):
         rebuild(seed, labels, version + 1)
 
 

@@ -87,15 +87,18 @@ def test_there_are_documents_of_both_kinds() -> None:
 def test_documents_of_an_earlier_stream_version_are_refused_by_name(path: Path) -> None:
     """Their seeds mean other draws now. The control is above: documents that hold no seeds are still read."""
     kind = kind_of(path.name)
-    with pytest.raises(ReprlError, match=rf"{kind} (stream_)?version must be 2 for this release of reprl, got 1$"):
+    allowed = "must be 3 for this release of reprl, or 2 to be read only"
+    with pytest.raises(
+        ReprlError, match=rf"{kind} (version must be 2 for this release of reprl|stream_version {allowed}), got 1$"
+    ):
         KINDS[kind].load(path)
 
 
 @pytest.mark.parametrize("name", [name for name in FRESH if kind_of(name) in STAMPED])
-@pytest.mark.parametrize("version", [0, 1, 3, "2", None, True, 2.0])
-def test_only_the_stream_version_of_this_release_is_read(name: str, version: Any, written: Path) -> None:
+@pytest.mark.parametrize("version", [0, 1, 4, "3", None, True, 3.0])
+def test_only_the_last_two_stream_versions_are_read(name: str, version: Any, written: Path) -> None:
     document = {**json.loads((written / name).read_text()), "stream_version": version}
-    line = rf"^{kind_of(name)} stream_version must be 2 for this release of reprl, got "
+    line = rf"^{kind_of(name)} stream_version must be 3 for this release of reprl, or 2 to be read only, got "
     with pytest.raises(ReprlError, match=line):
         KINDS[kind_of(name)].from_json(json.dumps(document))
 

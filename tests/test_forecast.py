@@ -45,13 +45,14 @@ def test_samples_that_were_not_enough_move_the_range_up() -> None:
     ranges = [stored_range(settings, 100, beyond) for beyond in (0.0, 1e4, 1e6, 1e8)]
     assert all(one[i] <= two[i] for one, two in pairwise(ranges) for i in range(3))
     assert stored_range(settings, 100, 1e12) == (1e12, 2e12, math.inf)
-    finer = stored_range(Settings(epsilon=0.03), 100)
+    finer = stored_range(Settings(quality=0.99), 100)
     assert finer[1] == pytest.approx(100 * stored_range(settings, 100)[1])
+    assert stored_range(Settings(epsilon=0.03), 100) == stored_range(settings, 100)  # its share of the gain: unknown
 
 
 def test_a_pilot_that_is_sure_gives_a_narrow_range() -> None:
     mdp = reprl.make("combination-lock-v0", 3, n_states=3, n_actions=2)
-    found = forecast(mdp, access="generative")
+    found = forecast(mdp, access="generative", seconds=10.0)
     low, typical, high = found.samples
     assert high == APART * typical == APART**2 * low
     assert found.basis.startswith("a pilot was sure after")
@@ -96,8 +97,8 @@ def test_what_nothing_bounds_is_said_so() -> None:
 def test_plan_has_rows_for_the_default_learner() -> None:
     rows = [row for row in reprl.plan(n_states=16, n_actions=4, horizon=6, epsilon=0.3) if row.kind == "range"]
     assert [(row.algorithm, row.access) for row in rows] == [
-        ("reprl canonical, the default", "parallel"),
-        ("reprl canonical, the default", "episodic"),
+        ("reprl canonical, quality 0.9", "parallel"),
+        ("reprl canonical, quality 0.9", "episodic"),
     ]
     for row in rows:
         assert row.low is not None

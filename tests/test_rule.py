@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reprl.canonical.plateau import plateau_laws
 
 import reprl
 from reprl.canonical.allocation import allocate_samples
 from reprl.canonical.choice import WIDTHS, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import average_gaps, find_gaps, value_spread
-from reprl.canonical.plateau import plateau_laws
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.errors import ReprlError
 from reprl.mdp.counts import Counts, tally

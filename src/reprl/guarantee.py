@@ -38,6 +38,8 @@ class Guarantee:
         check_real("guarantee rho", self.rho, 0.0, float("inf"), open_low=False)
         check_real("guarantee delta", self.delta, 0.0, float("inf"), open_low=False)
         check_real("guarantee epsilon", self.epsilon, 0.0, float("inf"), open_low=False)
+        if self.quality is not None:
+            check_real("guarantee quality", self.quality, 0.0, 1.0)
         check_choice("guarantee status", self.status, STATUSES)
 
     def __str__(self) -> str:

@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 from reprl.assurance.certificate import SOURCES, Certificate, CertificateData, make_certificate
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import KINDS, candidates_of, make_rule
-from reprl.errors import DocumentError, quote
+from reprl.canonical.preferred import STATIONARY
+from reprl.errors import DocumentError, InputError, quote
 from reprl.learning.certification import rule_of
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data
-from reprl.randomness import SharedKey
+from reprl.randomness import STREAM_VERSION, SharedKey
 from reprl.storage import fields as f
 from reprl.storage.fields import Fields, Kind, declared, read_fields, write_fields
 
-STORED_KINDS = (*KINDS, "sampled")
-"""Kinds of candidates that documents may speak of; the last one has none any more."""
 MOST = 2**16
 """Candidates of a kind, and teams of a rehearsal, that a document may speak of."""
 
@@ -34,17 +33,48 @@ def shape_of(at: Fields) -> tuple[int, int]:
     return shape
 
 
+STREAMS = f.checked(
+    f"{STREAM_VERSION} for this release of reprl, or {STREAM_VERSION - 1} to be read only",
+    lambda x: type(x) is int and STREAM_VERSION - 1 <= x <= STREAM_VERSION,
+)
+"""Stream versions that documents may have."""
+
+
+def check_version(name: str, version: int, release: str) -> None:
+    """Refuse what was written for another rule where this release would have to apply its own.
+
+    Args:
+        name: what it is called in the message.
+        version: its stream version.
+        release: of the package that wrote it.
+    """
+    if version != STREAM_VERSION:
+        raise InputError(
+            f"{name} must have stream_version {STREAM_VERSION}, got {version}: its rule is another one than this "
+            f"release's; use the release that wrote it, {release}"
+        )
+
+
+PLATEAU = "sampled"
+"""A kind of candidates that only rules before version 3 had: laws with a plateau, from which the shared seed draws."""
+_KIND = f.also(
+    f.choice((*KINDS, PLATEAU)),
+    lambda kind, at: kind != PLATEAU or at.stream_version < STREAM_VERSION,
+    lambda at: f"one of {', '.join(KINDS)}",
+)
+
+
 class Candidate(NamedTuple):
     """One candidate of the rule, which a second team may follow."""
 
-    kind: Annotated[str, f.choice(STORED_KINDS)]
+    kind: Annotated[str, _KIND]
     number: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
     """u, or the width of the laws."""
 
     def __str__(self) -> str:
         """For people."""
-        return f"{self.kind} {self.number}, {'width' if self.kind == 'sampled' else 'tolerance'} {self.tolerance:.3g}"
+        return f"{self.kind} {self.number}, {'width' if self.kind == PLATEAU else 'tolerance'} {self.tolerance:.3g}"
 
     def check(
         self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, criterion: Criterion
@@ -54,8 +84,7 @@ class Candidate(NamedTuple):
             raise DocumentError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
-        steady = settings.pooled
-        rule = make_rule(key, sizes, goal=settings.goal, stationary=steady, criterion=criterion)
+        rule = make_rule(key, sizes, goal=settings.goal, stationary=settings.pooled, criterion=criterion)
         known = candidates_of(rule, self.kind)
         if self.number >= known.size:
             raise DocumentError(
@@ -68,10 +97,13 @@ class Candidate(NamedTuple):
         return self
 
 
+_LATER = f.real(-math.inf)._replace(later=True)
+
+
 class Chosen(NamedTuple):
     """What a run chose among the candidates, and how firmly, in the fields of ``reprl.canonical.choice.Choice``."""
 
-    kind: Annotated[str, f.choice(STORED_KINDS)]
+    kind: Annotated[str, _KIND]
     candidate: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
     margin: float
@@ -89,6 +121,9 @@ class Chosen(NamedTuple):
     ]
     followed: bool
     """Whether it took the candidate that its recipe had published, instead of choosing afresh."""
+    baseline: Annotated[float | None, _LATER] = None
+    """None in receipts before version 3; so is the next."""
+    epsilon: Annotated[float | None, _LATER] = None
 
     @staticmethod
     def of(run: Run) -> Chosen | None:
@@ -106,7 +141,14 @@ class Chosen(NamedTuple):
             value=float(found.value),
             tightest=found.tightest,
             followed=run.followed,
+            baseline=float(found.baseline),
+            epsilon=float(found.epsilon),
         )
+
+    @property
+    def best(self) -> float:
+        """V* from the start, in the run's own model."""
+        return self.value + self.loss
 
     @property
     def published(self) -> Candidate:
@@ -115,14 +157,17 @@ class Chosen(NamedTuple):
 
     def words(self, preference: str | tuple[int | str, ...] | None) -> str:
         """Say what the rule did, in a sentence that a person can repeat."""
-        if self.kind == "sampled":
+        if self.kind == PLATEAU:
             near, far = f"{self.tolerance / 2:.3g}", f"{self.tolerance:.3g}"
             return f"actions within {near} of the best count as equal, less so up to {far}; the shared seed draws one"
         order = "your order"
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
-        on, when = (", on average over the steps", " at every step") if self.kind == "steady" else ("", "")
+        on, when = (", on average over the steps", " at every step") if self.kind == STATIONARY else ("", "")
         equal = f"actions within {self.tolerance:.3g} of the best count as equal{on}"
+        if self.epsilon is not None:  # since version 3 a loss counts by how often it is met
+            what = f"what they lose{on}, times how often the policy comes there"
+            equal = f"actions count as equal where {what}, is at most {self.tolerance:.3g}"
         return f"{equal}; of those the first in {order} is taken{when}"
 
 
@@ -209,7 +254,7 @@ _CERTIFICATE = {
     "shared_seed": f.SEED,
     "epsilon": f.optional(f.real(open_low=True)),
     "preference": Kind(lambda where, value, at: tuple(value) if isinstance(value, list) else value),
-    "followed": f.optional(f.row("null or [kind, number]", f.choice(STORED_KINDS), f.whole())),
+    "followed": f.optional(f.row("null or [kind, number]", _KIND, f.whole())),
     "fingerprint": f.optional(f.SHA256),
     "loss": _or_infinite(lambda at: 1.0),
     "lead": _or_infinite(lambda at: 1.0 if at.proven else -1.0),

@@ -90,6 +90,9 @@ class StoredRun(NamedTuple):
         if len(names) not in (0, n_actions):
             raise DocumentError(f"receipt labels.actions must be {n_actions} texts or none, got {len(names)}")
         check_policy(policy, recipe.environment)
+        if receipt.stream_version != recipe.stream_version:
+            wanted, stated = recipe.stream_version, receipt.stream_version
+            raise DocumentError(f"receipt stream_version must be its recipe's {wanted}, got {stated}")
         if receipt.rule != recipe.settings.rule:
             raise DocumentError(f"receipt rule must be its recipe's {recipe.settings.rule!r}, got {receipt.rule!r}")
         chosen = None if receipt.choice is None else receipt.choice.published

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.artifacts.choices import CERTIFIED, REHEARSAL, UNDECIDED, Certified, Chosen, shape_of
-from reprl.artifacts.recipe import RELEASE, package_version
+from reprl.artifacts.choices import CERTIFIED, REHEARSAL, STREAMS, UNDECIDED, Certified, Chosen, shape_of
+from reprl.artifacts.recipe import package_version
 from reprl.assurance.coverage import Coverage
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.errors import DocumentError, quote
@@ -49,14 +49,20 @@ def write_guarantee(guarantee: Guarantee, version: int) -> dict[str, str | float
     return {
         name: value if isinstance(value, str) else None if none else float(value)
         for name, value in asdict(guarantee).items()
+        if name != "quality" or not (none or value is None)
     }
 
 
 def read_guarantee(where: str, value: Any, worst: float) -> Guarantee:
     """Read what ``write_guarantee`` wrote; where nothing is promised, the accuracy is the worst there is."""
     table = {**dict.fromkeys(Guarantee.__dataclass_fields__, f.ANYTHING), "source": f.printable()}
+    table["quality"] = f.real(0.0, 1.0)._replace(later=True)
     promised = read_fields(where, value, table)
     if promised["status"] == "none":
+        if "quality" in promised:
+            raise DocumentError(
+                f"{where}.quality must be left out where nothing is promised, got {quote(promised['quality'])}"
+            )
         for name, trivial in (("rho", 1.0), ("delta", 1.0), ("epsilon", worst)):
             if promised[name] is not None:
                 found = quote(promised[name])
@@ -147,6 +153,8 @@ class Receipt(JsonDocument):
     data_commitment: Annotated[str, f.SHA256]
     """Hash of the recipe and the data seed, which for a log is a hash of the log; never the seed itself."""
     package_version: Annotated[str, f.printable()]
+    stream_version: Annotated[int, STREAMS] = STREAM_VERSION
+    """As in its recipe."""
     coverage: Annotated[Coverage | None, f.record(Coverage, _COVERAGE)._replace(later=True)] = None
     """How far a log speaks of the policy; None, and not in the document, where samples were drawn."""
     seconds: Annotated[float, _TIMINGS]
@@ -228,7 +236,6 @@ class Receipt(JsonDocument):
         """Read what ``to_json`` wrote; a receipt that was edited no longer matches its digest and is refused."""
         fields = _DOCUMENT.read(text)
         undecided, stated = (fields.pop(name) for name in ("undecided", "digest"))
-        del fields["stream_version"]
         receipt = cls(**fields)
         if receipt.rehearsal is None and undecided.any():
             cells = int((undecided > 0).sum())
@@ -254,7 +261,6 @@ _DOCUMENT = Document(
     with_fields(
         Receipt,
         rehearsal={"undecided": UNDECIDED},
-        package_version={"stream_version": f.constant(STREAM_VERSION, RELEASE)},
         coverage={"digest": f.SHA256},
     ),
 )

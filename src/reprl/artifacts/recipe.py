@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from reprl.artifacts.choices import Candidate, Chosen
+from reprl.artifacts.choices import STREAMS, Candidate, Chosen, check_version
 from reprl.coupling.custom import custom_name
 from reprl.coupling.spec import CouplingSpec
 from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
 from reprl.execution.settings import Progress
+from reprl.learning.baseline import resolve_baseline
 from reprl.learning.learner import learn
 from reprl.learning.logged import learn_spec
 from reprl.learning.result import LearnResult
@@ -38,7 +39,13 @@ if TYPE_CHECKING:
 
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
-_LATER: dict[str, Any] = {"stationary": False, "scale": DEFAULT_SCALE, "shape": "auto"}
+_LATER: dict[str, Any] = {
+    "stationary": False,
+    "scale": DEFAULT_SCALE,
+    "shape": "auto",
+    "quality": None,
+    "baseline": None,
+}
 """Fields of the settings that recipes did not always have, and what one without them means: they are written only where
 they say something else, so that older recipes keep their meaning and their digests."""
 _RESERVED = ("id", "horizon", "data_seed")
@@ -53,7 +60,7 @@ def package_version() -> str:
 
 def _write_settings(settings: Settings, version: int) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
-    kinds = {field.name: float if field.type == "float" else int for field in dataclasses.fields(Settings)}
+    kinds = {field.name: float if "float" in str(field.type) else int for field in dataclasses.fields(Settings)}
     return {
         name: custom_name(value)
         if callable(value)
@@ -75,9 +82,11 @@ def _read_settings(where: str, value: Any, at: Fields) -> Settings:
             raise DocumentError(
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
+        if given["epsilon"] is None and given.get("quality") is None:
+            raise DocumentError("epsilon must be a number where there is no quality, got None")
         settings = Settings(**given, **later).resolve_actions((), at.environment.n_actions)
-        at.environment.criterion.check_epsilon(settings.epsilon)
-        return settings
+        settings.check_accuracy(at.environment.criterion)
+        return resolve_baseline(settings, at.environment)
 
 
 def _read_resolved(where: str, value: Any, at: Fields) -> None:
@@ -144,6 +153,8 @@ class Recipe(JsonDocument):
     candidate: Candidate | None = None
     """What a canonical run has chosen, for a second team to follow; not hashed, as two runs of one recipe may choose
     different ones. None beforehand, and for the rule "sampled"."""
+    stream_version: Annotated[int, STREAMS] = STREAM_VERSION
+    """Of the streams and the rule that it was written for; one of another version can be read but not run."""
     package_version: Annotated[str, f.printable()]
     """The release that wrote the recipe: for people, neither checked nor hashed."""
 
@@ -154,7 +165,7 @@ class Recipe(JsonDocument):
         if not isinstance(self.environment, Environment):
             raise InputError(f"recipe environment must be an Environment, got {quote(self.environment)}")
         check_int("recipe shared_seed", self.shared_seed, 0, 2**64 - 1)
-        if self.candidate is not None:
+        if self.candidate is not None and self.stream_version == STREAM_VERSION:
             place = self.environment
             with naming("recipe "):
                 shape = (place.horizon, place.n_states, place.n_actions)
@@ -173,13 +184,18 @@ class Recipe(JsonDocument):
         settings = settings.resolve_actions(environment.labels.actions, environment.n_actions).resolve_stationarity(
             environment
         )
-        environment.criterion.check_epsilon(settings.epsilon)
+        settings = resolve_baseline(settings, environment)
+        settings.check_accuracy(environment.criterion)
         return cls(
             environment=_portable(environment),
             settings=settings,
             shared_seed=check_int("shared_seed", shared_seed, 0, 2**64 - 1),
             package_version=package_version(),
         )
+
+    def check_version(self) -> None:
+        """Refuse to run a recipe of another version: its rule gives another policy for the same seeds."""
+        check_version("a recipe that is run", self.stream_version, self.package_version)
 
     @cached_property
     def digest(self) -> str:
@@ -263,6 +279,7 @@ class Recipe(JsonDocument):
         Randomness:
             Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
         """
+        self.check_version()
         options: dict[str, Any] = self.settings.to_dict()
         return learn(
             self.make(env, allow=allow),
@@ -298,6 +315,7 @@ class Recipe(JsonDocument):
         Randomness:
             Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
         """
+        self.check_version()
         if not self.of_log:
             raise InputError(f"recipe environment.id must be {ID!r} to learn from a log, got {self.environment.id!r}")
         with naming("recipe environment: "):
@@ -370,7 +388,6 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise InputError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-RELEASE = f"{STREAM_VERSION} for this release of reprl"
 _RESOLVED = Kind(_read_resolved)
 _DOCUMENT = Document(
     "recipe",
@@ -380,6 +397,5 @@ _DOCUMENT = Document(
     with_fields(
         Recipe,
         settings={"resolved": _RESOLVED},
-        candidate={"stream_version": f.constant(STREAM_VERSION, RELEASE)},
     ),
 )

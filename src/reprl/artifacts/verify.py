@@ -188,7 +188,7 @@ class Verification:
     first: tuple[CellDifference, ...]
     """The first of them, in order of step and state."""
     values: tuple[float, float] | None
-    """Expected returns, where the dynamics are known."""
+    """Expected returns in the rewards' own units, where the dynamics are known."""
     labels: Labels
     """Names for people, as far as they are known."""
 
@@ -269,7 +269,8 @@ def compare_policies(
                 CellDifference(int(h), int(s), (int(a.table[h, s]), int(b.table[h, s]))) for h, s in where[:FIRST]
             )
         if isinstance(env, TabularMDP) and all(_fits(policy, env) for policy in (a, b)):
-            values = (env.evaluate(a), env.evaluate(b))
+            place = describe(env)
+            values = (place.original_return(env.evaluate(a)), place.original_return(env.evaluate(b)))
     return Verification(
         fingerprints=(prints[0], prints[1]),
         shapes=shapes,

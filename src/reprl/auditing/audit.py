@@ -8,19 +8,24 @@ from contextlib import closing
 from types import MethodType
 from typing import Any, NamedTuple, Unpack
 
+import numpy as np
+
 from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
 from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
 from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys
-from reprl.auditing.record import AuditReport
+from reprl.auditing.record import AuditReport, Earned
 from reprl.auditing.totals import Totals, loss_of, spread_of
+from reprl.canonical.choice import preference_order
 from reprl.errors import InputError, check_int, check_probability, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
 from reprl.learning.accuracy import with_rescaled_epsilon
+from reprl.learning.baseline import exact_baseline
 from reprl.learning.learner import ReprlLearner, truncate_if_needed
 from reprl.learning.settings import LearnerOptions, Settings
+from reprl.learning.worth import baseline_name
 from reprl.mdp.tabular import TabularMDP
-from reprl.randomness import fresh_seed
+from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import describe, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import Access
@@ -103,12 +108,14 @@ def audit(
 
 def _ended(place: TabularMDP | GymnasiumModel, subject: Subject) -> TabularMDP | GymnasiumModel:
     """Return the world as reprl's own rule can learn in it; any other learner takes it as it is."""
-    ours = subject.call.__self__ if isinstance(subject.call, MethodType) else None
-    return (
-        truncate_if_needed(place, ours.settings.rule, ours.settings.epsilon)
-        if isinstance(ours, ReprlLearner)
-        else place
-    )
+    ours = _ours(subject)
+    return place if ours is None else truncate_if_needed(place, ours.settings.rule, ours.settings.epsilon)
+
+
+def _ours(subject: Subject) -> ReprlLearner | None:
+    """The learner under audit, if it is reprl's own."""
+    found = subject.call.__self__ if isinstance(subject.call, MethodType) else None
+    return found if isinstance(found, ReprlLearner) else None
 
 
 class _Asked(NamedTuple):
@@ -229,11 +236,25 @@ def _report(asked: _Asked, trial: Trial, totals: Totals, verdict: str) -> AuditR
         by_cell_weighted=None if weights is None else by_cell * weights,
         value_gap=None if mdp is None else spread_of(totals.gaps),
         suboptimality=None if mdp is None else loss_of(mdp, totals.values),
+        earned=None if mdp is None else _earned(mdp, trial, totals.values),
         first_divergence=tuple(totals.divergences),
         samples=totals.samples / (keys * runs),
         cells=totals.cells(by_cell, weights, policies.reached),
         policies=policies,
     )
+
+
+def _earned(mdp: TabularMDP, trial: Trial, values: list[float]) -> Earned:
+    """What the policies earn on average, beside the best one and the baseline of reprl's settings, or its default."""
+    ours = _ours(trial.subject)
+    asked = Settings() if ours is None or ours.settings.rule != "canonical" else ours.settings
+    baseline = None
+    if asked.preference != "shared" or asked.baseline is not None:
+        order = preference_order(SharedKey(0), mdp.n_actions, asked.preference)
+        baseline = trial.world.original_return(exact_baseline(mdp, asked, order))
+    best = float(mdp.initial @ mdp.solve().values[0])
+    value, most = (trial.world.original_return(x) for x in (float(np.mean(values)), best))
+    return Earned(value, most, baseline, baseline_name(asked, trial.world))
 
 
 class CurvePoint(NamedTuple):

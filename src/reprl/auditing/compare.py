@@ -15,7 +15,9 @@ from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
 from reprl.learning.accuracy import EpsilonUnits, rescale_epsilon
 from reprl.learning.adapters import EnvLearner, as_learner, takes
+from reprl.learning.baseline import exact_loss, resolve_baseline
 from reprl.learning.protocol import Learner, access_of, minimum_budget, name_of
+from reprl.learning.settings import PAPER_EPSILON, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
 from reprl.sources.environment import check_access, describe, fresh_model, open_environment
@@ -75,10 +77,13 @@ def contenders(
     learners: Sequence[str | Callable[..., Any]] | None = None,
     *,
     access: Access | None = None,
-    epsilon: float = 0.3,
+    epsilon: float | None = None,
     rho: float = 0.1,
 ) -> list[Contender]:
-    """Return who takes part: the named learners and one's own, under every access they have (or the one asked for)."""
+    """Return who takes part: the named learners and one's own, under every access they have (or the one asked for).
+
+    They are asked for ε, or, if that is None, for what they aim at by default.
+    """
     from reprl.lab.baselines import learners as list_learners
 
     known = {entry.name: entry for entry in list_learners()}
@@ -97,7 +102,8 @@ def contenders(
             entry = known[name]
             if way not in entry.access:
                 continue
-            aims = {key: value for key, value in (("epsilon", epsilon), ("rho", rho)) if key in entry.options}
+            asked = {"rho": rho} if epsilon is None else {"epsilon": epsilon, "rho": rho}
+            aims = {key: value for key, value in asked.items() if key in entry.options}
             for label, options in VARIANTS.get((name, way), {name: {}}).items():
                 out.append(Contender(label, name, way, {**aims, **options}))
     if not out:
@@ -121,7 +127,9 @@ def compare(
     *,
     horizon: int | None = None,
     reward_range: tuple[float, float] | None = None,
-    epsilon: float = 0.3,
+    quality: float | None = None,
+    baseline: Any = None,
+    epsilon: float | None = None,
     epsilon_units: EpsilonUnits = "rescaled",
     rho: float = 0.1,
     access: Access | None = None,
@@ -139,7 +147,11 @@ def compare(
         learners: names in ``reprl.learners()``, or your own, which are given `samples`; None for all with a name.
         horizon: as in ``reprl.learn``.
         reward_range: as in ``reprl.learn``.
-        epsilon: accepted mean suboptimality; also what the learners are asked for.
+        quality: accepted mean share of the gain, as for ``reprl.learn``; None for 0.9. It fixes an ε where the dynamics
+            are known, which is also what the learners are asked for; in a black box it must be left out, and learners
+            are asked for what they aim at by default.
+        baseline: what the gain is measured from, as for ``reprl.learn``.
+        epsilon: accepted mean suboptimality, and what the learners are asked for, instead of a quality.
         epsilon_units: what it is given in, as for ``reprl.learn``; the comparison holds it rescaled.
         rho: accepted disagreement; also what the learners are asked for.
         access: "generative", "episodic", or None for both.
@@ -164,17 +176,35 @@ def compare(
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
     rho = check_probability("rho", rho)
-    epsilon = check_real("epsilon", rescale_epsilon(epsilon, epsilon_units, world), 0.0, math.inf)
+    accuracy = _accuracy(world, quality, baseline, epsilon, epsilon_units)
     check_progress(progress)
     limits = LIMITS if limit is None else dict.fromkeys(ACCESSES, check_int("limit", limit, 1, 2**62))
-    place, aims = describe(world), {"epsilon": epsilon, "rho": rho}
+    place, aims = describe(world), {"epsilon": accuracy, "rho": rho}
+    goal = None if isinstance(world, GymnasiumModel) and epsilon is None else accuracy
     work = {"kind": "compare", "environment": {"id": place.id, "digest": place.digest}, **aims, "seed": seed}
     rows = []
     with open_checkpoint(checkpoint, work) as kept, progress_bar(progress, "samples") as tell:
-        for one in contenders(learners, access=access, **aims):
+        for one in contenders(learners, access=access, epsilon=goal, rho=rho):
             how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": tell, **aims}
             rows.append(run_row(world, one, pairs=pairs, limit=limits[one.access], seed=seed, **how))
     return Comparison(environment=place, pairs=pairs, seed=seed, rows=tuple(rows), **aims)
+
+
+def _accuracy(
+    world: TabularMDP | GymnasiumModel, quality: float | None, baseline: Any, epsilon: float | None, units: EpsilonUnits
+) -> float:
+    """Return ε as it was given, or what a quality comes to."""
+    if epsilon is not None:
+        Settings(quality=quality, epsilon=epsilon, baseline=baseline)
+        return check_real("epsilon", rescale_epsilon(epsilon, units, world), 0.0, math.inf)
+    if units != "rescaled":
+        raise InputError(f"epsilon must be given with epsilon_units={quote(units)}, got none")
+    if isinstance(world, TabularMDP):
+        return exact_loss(world, resolve_baseline(Settings(quality=quality, baseline=baseline), world))
+    for name, value in (("quality", quality), ("baseline", baseline)):
+        if value is not None:
+            raise InputError(f"{name} must be left out of a comparison in a black box, got {quote(value)}")
+    return PAPER_EPSILON
 
 
 def run_row(

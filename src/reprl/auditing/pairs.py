@@ -18,8 +18,10 @@ from reprl.auditing.divergence import Divergence, first_divergence, policy_diver
 from reprl.errors import InputError, ReprlError, check_choice, quote
 from reprl.execution.tasks import count_workers, run_tasks
 from reprl.learning.adapters import as_learner, policy_of
+from reprl.learning.baseline import resolve_baseline
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import Learner, Run, access_of, name_of
+from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
@@ -53,7 +55,7 @@ def resolve_learner(
         if options:
             raise InputError(f"options must be left out for a learner with its settings bound, got {quote(options)}")
         settings = learner.settings if access is None else replace(learner.settings, access=access)
-        settings = settings.resolve_actions(describe(env).labels.actions, env.n_actions)
+        settings = _resolved(settings, env)
         sizes = {"samples": learner.samples, "max_samples": learner.max_samples}
         given = {name: number for name, number in sizes.items() if number is not None}
         return _ours(replace(learner, settings=settings), given)
@@ -82,8 +84,12 @@ def _named(env: TabularMDP | GymnasiumModel, rho: float, access: Access | None, 
     limit = {name: options[name] for name in ("max_samples",) if name in options}
     given = {name: value for name, value in options.items() if name not in limit}
     settings = make_settings({"rho": rho, **given, **({} if access is None else {"access": access})})
-    settings = settings.resolve_actions(describe(env).labels.actions, env.n_actions)
-    return _ours(ReprlLearner(settings, **limit), limit)
+    return _ours(ReprlLearner(_resolved(settings, env), **limit), limit)
+
+
+def _resolved(settings: Settings, env: TabularMDP | GymnasiumModel) -> Settings:
+    """The settings with the actions of preference and baseline by their numbers."""
+    return resolve_baseline(settings.resolve_actions(describe(env).labels.actions, env.n_actions), env)
 
 
 def _rival(

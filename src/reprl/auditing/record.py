@@ -36,6 +36,18 @@ class Spread(NamedTuple):
     max: Annotated[float, f.real(-math.inf)]
 
 
+class Earned(NamedTuple):
+    """What policies earn exactly, in the environment's own reward units."""
+
+    value: Annotated[float, f.real(-math.inf)]
+    """On average over all runs."""
+    best: Annotated[float, f.real(-math.inf)]
+    baseline: Annotated[float | None, f.real(-math.inf)]
+    """None where it depends on the shared seed."""
+    name: Annotated[str, f.printable()]
+    """What the baseline is."""
+
+
 class Cell(NamedTuple):
     """A cell in which runs under one key chose differently."""
 
@@ -98,6 +110,8 @@ class AuditReport(JsonDocument, Shown):
     """|difference| of the exact values of a pair's policies; None for a black box."""
     suboptimality: Spread | None
     """Optimal value less a policy's, over all runs; None for a black box."""
+    earned: Annotated[Earned | None, f.record(Earned)._replace(later=True)] = None
+    """What that is beside a baseline; None for a black box, and in documents that do not say."""
     first_divergence: tuple[Divergence, ...]
     """One for every designated pair that disagrees."""
     samples: float

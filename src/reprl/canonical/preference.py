@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from reprl.errors import InputError, check_int, hint, quote
 
@@ -30,8 +30,7 @@ def resolve_preference(preference: Preference, actions: Sequence[str], n_actions
     """
     if preference is None or isinstance(preference, str):
         return preference
-    known = {name: number for number, name in reversed([*enumerate(actions)])}
-    numbers = [_number(item, known, n_actions) for item in preference]
+    numbers = [action_number("preference", item, actions, n_actions) for item in preference]
     given = Counter(numbers)
     for a in range(n_actions):  # ends at the first that is missing, however many a recipe claims
         if given[a] != 1:
@@ -41,11 +40,11 @@ def resolve_preference(preference: Preference, actions: Sequence[str], n_actions
     return tuple(numbers)
 
 
-def _number(item: int | str, names: Mapping[str, int], n_actions: int) -> int:
-    """The number of an action that is given by number or name."""
-    if isinstance(item, str):
-        if item not in names:
-            known = ", ".join(map(quote, names)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
-            raise InputError(f"preference must name actions among {known}; got {quote(item)}{hint(item, names)}")
-        return names[item]
-    return check_int("preference", item, 0, n_actions - 1)
+def action_number(noun: str, item: int | str, actions: Sequence[str], n_actions: int) -> int:
+    """Return the number of an action that is given by number or name; noun is what it is called in messages."""
+    if not isinstance(item, str):
+        return check_int(noun, item, 0, n_actions - 1)
+    if item not in actions:
+        known = ", ".join(map(quote, actions)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
+        raise InputError(f"{noun} must name actions among {known}; got {quote(item)}{hint(item, actions)}")
+    return list(actions).index(item)

@@ -6,6 +6,7 @@ from typing import Any
 
 from reprl.cli.answer import Answer, evidence_answer, progress_wanted
 from reprl.cli.options import (
+    BASELINE,
     DASK,
     ENV,
     EPSILON_UNITS,
@@ -16,6 +17,7 @@ from reprl.cli.options import (
     complete_learner,
     count_workers,
     option,
+    read_baseline,
 )
 
 
@@ -26,6 +28,8 @@ def compare(
         "A name of 'reprl learners', or file.py:name; may be repeated. Default: all.", complete=complete_learner
     ),
     world: World,
+    quality: float | None = SETTING,
+    baseline: str | None = BASELINE,
     epsilon: float | None = SETTING,
     epsilon_units: str | None = EPSILON_UNITS,
     rho: float | None = SETTING,
@@ -46,7 +50,8 @@ def compare(
     from reprl.cli.environment import named_learner
     from reprl.execution.tasks import cluster
 
-    asked = {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "access": access}
+    asked = {"quality": quality, "baseline": None if baseline is None else read_baseline(baseline)}
+    asked |= {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "access": access}
     asked |= {"pairs": pairs, "limit": limit, "seed": evidence.seed}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     opened = world.open(env)

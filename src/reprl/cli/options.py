@@ -25,6 +25,7 @@ from reprl.cli.answer import Answer
 from reprl.errors import InputError, ReprlError, quote
 
 if TYPE_CHECKING:
+    from reprl.mdp.policy import Policy
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.environment import Environment
     from reprl.sources.gymnasium.model import GymnasiumModel
@@ -128,7 +129,8 @@ def settings_help() -> dict[str, str]:
     texts = {}
     for line, doc in pairwise(body):
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(doc, ast.Expr):
-            default = f" Default {line.value.value!s}." if isinstance(line.value, ast.Constant) else ""
+            value = line.value.value if isinstance(line.value, ast.Constant) else None
+            default = "" if value is None else f" Default {value!s}."
             texts[line.target.id] = f"{ast.literal_eval(doc.value)}{default}"
     return texts
 
@@ -175,6 +177,11 @@ SETTING = option()
 EPSILON_UNITS = option(
     'Units of --epsilon: "rescaled" (rewards in [0, 1]), "original" (the rewards\' own) or "spread" '
     "(a share of the way from the worst policy to the best). Default rescaled."
+)
+BASELINE = option(
+    "What --quality is measured from: always this action, by name or number, or a policy (FILE.json). "
+    "Default: always the most preferred action; of a log, current practice.",
+    metavar="ACTION|FILE.json",
 )
 PREFERENCE = option("Actions, best first, by name or number; or 'shared'. For ties.", metavar="A,B,…")
 OPTION = option("Any other option of the learner, such as coupling=joint.", "-o", metavar="KEY=VALUE")
@@ -233,6 +240,8 @@ class OtherWorld:
 class Asked:
     """What is asked, and the rule."""
 
+    quality: float | None = SETTING
+    baseline: str | None = BASELINE
     epsilon: float | None = SETTING
     epsilon_units: str | None = EPSILON_UNITS
     rho: float | None = SETTING
@@ -250,6 +259,8 @@ class Asked:
         pairs = read_pairs("--option", found.pop("option", None))
         if "preference" in found:
             found["preference"] = _read_preference(found["preference"])
+        if "baseline" in found:
+            found["baseline"] = read_baseline(found["baseline"])
         for name, value in pairs.items():
             if name in found:
                 raise InputError(f"--option must not repeat {_flag(name)}, got {name}={value}")
@@ -361,7 +372,20 @@ def _read_preference(text: str) -> str | tuple[int | str, ...]:
     items = [item.strip() for item in text.split(",")]
     if not all(items):
         raise InputError(f"--preference must be actions between commas, or 'shared', got {quote(text)}")
-    return tuple(int(item) if item.isascii() and item.isdigit() and len(item) < 10 else item for item in items)
+    return tuple(_read_action(item) for item in items)
+
+
+def read_baseline(text: str) -> int | str | Policy:
+    """Read a policy from a file that ends in .json, or an action, in digits as a number."""
+    if text.endswith(".json"):
+        from reprl.mdp.policy import Policy
+
+        return Policy.load(text)
+    return _read_action(text)
+
+
+def _read_action(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
 
 
 def read_labels(name: str, text: str | None) -> list[str] | None:

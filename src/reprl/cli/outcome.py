@@ -29,21 +29,29 @@ def exit_code(*results: LearnResult) -> int:
 def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
     """Return the same as a JSON document; where nothing is promised, the guarantee has no figures."""
     receipt = result.receipt
-    document = receipt.to_dict()
+    document, worth = receipt.to_dict(), result.worth
     return {
         "guarantee": document["guarantee"],
         "decided": not is_undecided(result),
         "tolerance": result.tolerance,
         "tolerance_words": None if receipt.choice is None else receipt.choice.words(result.settings.preference),
         "followed": result.followed,
+        "steps_kept_apart": result.apart or None,
         "rehearsal": document["rehearsal"],
         "certificate": document.get("certificate"),
         "undecided": [
             {"step": h, "state": s, "state_name": names.labels.state(s), "share": share}
             for h, s, share in document["undecided"]
         ],
-        "epsilon": result.settings.epsilon,
-        "epsilon_in_original_units": names.original(result.settings.epsilon),
+        "value": result.value,
+        "best_value": result.best_value,
+        "baseline_value": result.baseline_value,
+        "baseline": None if worth is None else worth.name,
+        "share_of_gain": None if worth is None else worth.share,
+        "note": None if worth is None or worth.note is None else worth.note.text,
+        "quality": result.settings.quality,
+        "epsilon": result.epsilon,
+        "epsilon_in_original_units": names.original(result.epsilon),
         "epsilon_share_of_spread": _share(result),
         "reward_range": None if names.reward_range is None else list(names.reward_range),
         "coverage": None if result.coverage is None else result.coverage._asdict(),
@@ -54,4 +62,4 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
 
 def _share(result: LearnResult) -> float | None:
     """What part of the way from the worst policy to the best one ε is; None where all are worth the same."""
-    return result.settings.epsilon / result.spread if result.spread else None
+    return result.epsilon / result.spread if result.spread else None

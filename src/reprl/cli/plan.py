@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import Answer
-from reprl.cli.options import EPSILON_UNITS, PLAN_ENV, SETTING, WORKERS, World, count_workers, option, refuse
+from reprl.cli.options import (
+    BASELINE,
+    EPSILON_UNITS,
+    PLAN_ENV,
+    SETTING,
+    WORKERS,
+    World,
+    count_workers,
+    option,
+    read_baseline,
+    refuse,
+)
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +34,8 @@ def plan(
     states: int | None = option("S.", "-S"),
     actions: int | None = option("A.", "-A"),
     world: World,
+    quality: float | None = SETTING,
+    baseline: str | None = BASELINE,
     epsilon: float | None = SETTING,
     epsilon_units: str | None = EPSILON_UNITS,
     rho: float | None = SETTING,
@@ -33,18 +46,19 @@ def plan(
 
     Rows marked exact are what reprl draws; range: what its default learner needed on other worlds; the others are
     orders of magnitude. With an environment, the default learner makes its first rounds there, for some seconds, and
-    what a run would cost on this machine is forecast.
+    what a run would cost on this machine is forecast. The default learner is asked for a quality, the others for ε:
+    where the dynamics are known, what the quality comes to, and otherwise 0.3.
 
-    reprl plan --states 16 --actions 4 --horizon 6 --epsilon 0.3 --rho 0.1
+    reprl plan --states 16 --actions 4 --horizon 6 --rho 0.1
 
     reprl plan gridworld-v0 --horizon 6
     """
     from reprl.lab.planner import plan as tabulate
-    from reprl.learning.accuracy import with_rescaled_epsilon
-    from reprl.learning.settings import Settings
+    from reprl.learning.settings import PAPER_EPSILON, Settings
 
-    asked = {name: value for name, value in (("epsilon", epsilon), ("rho", rho), ("delta", delta)) if value is not None}
-    figures: dict[str, Any] = {"epsilon": Settings.epsilon, "rho": Settings.rho, "delta": Settings.delta, **asked}
+    given = {"quality": quality, "epsilon": epsilon, "rho": rho, "delta": delta}
+    asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    settings = Settings(**asked)
     forecasts: list[Forecast] = []
     if env is None:
         sizes = {"n_states": states, "n_actions": actions, "horizon": world.horizon}
@@ -52,35 +66,45 @@ def plan(
             if size is None:
                 raise InputError(f"{name} must be given where there is no ENV, got none")
         alone = {"env_option": world.env_option, "reward_range": world.reward_range, "discount": world.discount}
-        refuse("come with ENV", epsilon_units=epsilon_units, **alone)
+        refuse("come with ENV", epsilon_units=epsilon_units, baseline=baseline, **alone)
+        accuracy = PAPER_EPSILON if settings.epsilon is None else settings.epsilon
     else:
         if states is not None or actions is not None:
             raise InputError(f"--states and --actions must be left out with ENV, got {states or actions}")
         opened = world.open(env)
-        figures |= with_rescaled_epsilon(
-            asked if epsilon_units is None else {**asked, "epsilon_units": epsilon_units}, opened
-        )
+        more = {"epsilon_units": epsilon_units, "baseline": None if baseline is None else read_baseline(baseline)}
+        asked |= {name: value for name, value in more.items() if value is not None}
+        accuracy, forecasts = _accuracy(opened, asked), _forecasts(opened, count_workers(workers), asked)
         sizes = {"n_states": opened.n_states, "n_actions": opened.n_actions, "horizon": opened.horizon}
-        forecasts = _forecasts(opened, count_workers(workers), figures)
+    figures = {"epsilon": accuracy, "rho": settings.rho, "delta": settings.delta}
+    figures |= {} if settings.quality is None else {"quality": settings.quality}
     table = tabulate(**sizes, **figures)  # type: ignore[arg-type]
     document: dict[str, Any] = {**sizes, **figures, "rows": [row._asdict() for row in table]}
     document["forecasts"] = [found.to_dict() for found in forecasts]
     return Answer(document, lambda console: _show(console, table, forecasts))
 
 
-def _forecasts(world: TabularMDP | GymnasiumModel, workers: int, figures: dict[str, float]) -> list[Forecast]:
+def _accuracy(world: TabularMDP | GymnasiumModel, asked: dict[str, Any]) -> float:
+    """ε for those who need one: as given, what the quality comes to, or, where nobody knows that, the paper's."""
+    from reprl.learning.baseline import exact_loss, resolve_baseline
+    from reprl.learning.learner import make_settings
+    from reprl.learning.settings import PAPER_EPSILON
+    from reprl.mdp.tabular import TabularMDP
+
+    settings = resolve_baseline(make_settings(asked, world), world)
+    if settings.epsilon is None and not isinstance(world, TabularMDP):
+        return PAPER_EPSILON
+    return exact_loss(world, settings) if isinstance(world, TabularMDP) else settings.asked.epsilon
+
+
+def _forecasts(world: TabularMDP | GymnasiumModel, workers: int, asked: dict[str, Any]) -> list[Forecast]:
     """Forecast a run by every access that the environment has."""
     from reprl.lab.forecast import forecast
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.protocol import ACCESSES, Access
 
     ways: tuple[Access, ...] = ACCESSES if isinstance(world, TabularMDP) else ("episodic",)
-    return [
-        forecast(
-            world, access=way, workers=workers, epsilon=figures["epsilon"], rho=figures["rho"], delta=figures["delta"]
-        )
-        for way in ways
-    ]
+    return [forecast(world, access=way, workers=workers, **asked) for way in ways]
 
 
 def _show(console: Console, plan: Plan, forecasts: list[Forecast]) -> None:

@@ -81,13 +81,12 @@ def _show(
     from reprl.report.run import Run
     from reprl.report.summary import Fact
     from reprl.report.terminal import render
-    from reprl.report.worth import Worth
+    from reprl.report.worth import exact_worth
 
     one, two = (Run.of(run) for run in runs)
     worth = None
     if isinstance(world, TabularMDP) and comparison.values is not None:
-        best = float(world.initial @ world.solve().values[0])
-        worth = [Worth(value, best, runs[0].settings.epsilon) for value in comparison.values]
+        worth = [exact_worth(run.recipe, world, run.policy) for run in (one, two)]
     cells = runs[0].policy.table.size
     plain = f"greedy planning on these two data sets differs in {greedy} of {cells} cells: it shares no randomness"
     idle = idle_cells(runs[0], world) & idle_cells(runs[1], world)

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from reprl.canonical.goal import DEFAULT_QUALITY
 from reprl.errors import check_real
+from reprl.learning.baseline import resolve_baseline
 from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, truncate_if_needed
 from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import LearnOptions, Settings
@@ -36,12 +38,13 @@ STORED = {
         *(8.2e3, 1.64e4, 1.77e4, 3.29e4, 6.55e4, 1.31e5, 1.49e5, 5.24e5, 1.05e6, 2.08e9),
     ),
 }
-"""Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), brought to ε = 0.3: twenty
+"""Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), at STORED_QUALITY: twenty
 quantiles over the worlds in experiments/canonical, each of which weighs the same (``present.per_cell`` there)."""
 WORLDS: dict[Access, int] = {"generative": 52, "episodic": 31}
 """How many worlds those are."""
-STORED_EPSILON = 0.3
-"""What the stored runs asked for; samples grow with 1/ε², as comparisons at a tolerance do."""
+STORED_QUALITY = DEFAULT_QUALITY
+"""What the stored runs asked for; samples grow with 1/(1 − q)², as comparisons at a tolerance do. How an ε compares to
+the gain of a world is not known beforehand: for one, stored runs are taken as they are."""
 SHARES = (0.1, 0.5, 0.9)
 """Quantiles that a range states: eight of ten runs lie between its ends."""
 APART = 4.0
@@ -112,7 +115,7 @@ def forecast(
     """
     check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
-    settings = make_settings(options, world)
+    settings = resolve_baseline(make_settings(options, world), world)
     world = truncate_if_needed(world, settings.rule, settings.epsilon)
     check_access(world, settings.access, "a forecast")
     seconds = check_real("seconds", seconds, 0.0, 3600.0, open_low=False, open_high=False)
@@ -130,11 +133,12 @@ def forecast(
 
 
 def stored_range(settings: Settings, cells: int, beyond: float = 0.0) -> tuple[float, float, float]:
-    """Return what stored runs of the canonical learner needed, for so many cells and the settings' access and ε.
+    """Return what stored runs of the canonical learner needed, for so many cells and the settings' access and quality.
 
     Only stored runs count that needed more than `beyond`, which were not enough.
     """
-    unit = cells * (STORED_EPSILON / settings.epsilon) ** 2
+    quality = STORED_QUALITY if settings.quality is None else settings.quality
+    unit = cells * ((1.0 - STORED_QUALITY) / (1.0 - quality)) ** 2
     table = np.array(STORED[settings.access]) * unit
     left = table[table > beyond]
     if not left.size:
@@ -231,7 +235,8 @@ def _range(
     tried = f"a pilot was not sure after {_count(spent)} samples" if pilot is not None else "no pilot"
     if settings.rule != "canonical":
         return (max(1.0, spent), max(1.0, 2.0 * spent), math.inf), f"{tried}; nothing is stored of this rule"
-    stored = f"stored runs on {WORLDS[settings.access]} worlds, eight of ten of those that needed more"
+    asked = f" that asked for quality {STORED_QUALITY:g}" if settings.quality is None else ""
+    stored = f"stored runs on {WORLDS[settings.access]} worlds{asked}, eight of ten of those that needed more"
     return stored_range(settings, cells, spent), f"{tried}; {stored}"
 
 

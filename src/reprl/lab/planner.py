@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from reprl.canonical.goal import DEFAULT_QUALITY
 from reprl.coupling.spec import JOINT, PRODUCT
 from reprl.errors import InputError, ReprlError, check_int, check_probability, check_real, quote
 from reprl.lab.forecast import WORLDS, stored_range
@@ -67,10 +68,20 @@ class Plan:
         return "\n".join(lines)
 
 
-def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: float = 0.1, delta: float = 0.1) -> Plan:
+def plan(
+    *,
+    n_states: int,
+    n_actions: int,
+    horizon: int,
+    epsilon: float,
+    rho: float = 0.1,
+    delta: float = 0.1,
+    quality: float = DEFAULT_QUALITY,
+) -> Plan:
     """Tabulate the samples that each algorithm needs (Theorems 4.13, 6.1, A.5; comparison of Section 1).
 
-    ε is an accuracy in (0, H], ρ the allowed disagreement, δ the allowed failure.
+    ε is an accuracy in (0, H], ρ the allowed disagreement, δ the allowed failure. The default learner is asked for a
+    quality instead of ε.
 
     Guarantee:
         Rows marked exact equal what reprl's learner draws from an environment with a fixed start; a boosted one that
@@ -88,7 +99,7 @@ def plan(*, n_states: int, n_actions: int, horizon: int, epsilon: float, rho: fl
     rho = check_probability("rho", rho)
     delta = check_probability("delta", delta)
     try:
-        ours = _stored(s * a * h, Settings(epsilon=epsilon, rho=rho, delta=delta))
+        ours = _stored(s * a * h, Settings(quality=quality, rho=rho, delta=delta))
         return Plan((*ours, *_exact(s, a, h, epsilon, rho, delta), *_rates(s, a, h, epsilon, rho, delta)))
     except (OverflowError, ZeroDivisionError):
         raise InputError(
@@ -104,7 +115,8 @@ def _stored(cells: int, settings: Settings) -> list[PlanRow]:
     for access, name in ways.items():
         low, typical, high = stored_range(replace(settings, access=access), cells)
         source = f"stored runs on {WORLDS[access]} worlds"
-        rows.append(PlanRow("reprl canonical, the default", name, typical, False, "poly", source, low, high))
+        label = f"reprl canonical, quality {settings.quality:g}"
+        rows.append(PlanRow(label, name, typical, False, "poly", source, low, high))
     return rows
 
 

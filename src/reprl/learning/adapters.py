@@ -24,6 +24,7 @@ from reprl.mdp.criterion import criterion_of
 from reprl.mdp.policy import Policy, check_policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.gymnasium.model import GymnasiumModel
+from reprl.sources.logs.spec import ENDED, ID
 from reprl.sources.protocol import Model, mask_of
 
 _OFFERED = ("shared_key", "seed", "samples")
@@ -183,7 +184,7 @@ def _tabulate(agent: Agent, model: Model) -> NDArray[np.int64]:
     """Ask an agent in every state, at every step if it looks at it."""
     box = model if isinstance(model, GymnasiumModel) else None
     table = np.zeros((model.horizon, model.n_states), dtype=np.int64)
-    asked = range(model.n_states - 1 if _adds_end(model) else model.n_states)
+    asked = range(model.n_states - 1 if adds_end(model) else model.n_states)
     for h in range(model.horizon):
         for s in asked:
             if h and not agent.stepwise:
@@ -214,7 +215,7 @@ def _table(output: Any, model: Model) -> NDArray[Any]:
         raise InputError(f"a learner must return {_ALLOWED}, got {quote(output)}")
     criterion, S, A = criterion_of(model), model.n_states, model.n_actions
     H = criterion.rows
-    rows = (S, S - 1) if _adds_end(model) else (S,)
+    rows = (S, S - 1) if adds_end(model) else (S,)
     actions = table.shape in [shape for s in rows for shape in ((H, s), (s,))]
     scored = table.dtype.kind == "f"  # whole numbers are actions: a table laid the wrong way round is no Q table
     values = scored and table.shape in [shape for s in rows for shape in ((H, s, A), (s, A))]
@@ -244,12 +245,12 @@ def _best(scores: NDArray[Any], model: Model) -> NDArray[np.int64]:
     return best
 
 
-def _adds_end(model: Model) -> bool:
-    """Whether the last state is one that no environment shows: where an episode of Gymnasium has ended."""
+def adds_end(model: object) -> bool:
+    """Whether the last state is one that nobody else knows: where an episode of Gymnasium, or of a log, has ended."""
     if isinstance(model, GymnasiumModel):
         return True
-    labels = getattr(getattr(model, "mdp", None), "labels", None)
-    return labels is not None and labels.name.startswith(PREFIX) and labels.states[-1:] == ("ended",)
+    labels = getattr(getattr(model, "mdp", model), "labels", None)
+    return labels is not None and labels.name.startswith((PREFIX, ID)) and labels.states[-1:] == (ENDED,)
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:

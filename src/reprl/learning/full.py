@@ -52,7 +52,7 @@ def run_full_algorithm(
     if execution.checkpoint is not None:
         raise InputError(f"checkpoint must be None for the full algorithm, got {execution.checkpoint.folder}")
     check_model(model, settings.access, f"access={settings.access!r}")
-    criterion_of(model).check_epsilon(settings.epsilon)
+    criterion_of(model).check_epsilon(settings.asked.epsilon)
     sizes = (model.n_states, model.n_actions, model.horizon)
     planned = settings.paper.constants_for(*sizes)
     constants = (planned if constants is None else constants).check()
@@ -86,7 +86,9 @@ def _promise(settings: Settings, constants: Constants, planned: Constants, induc
         return settings.asked.promise("none", "constants were set by hand")
     if not constants.calls:
         return settings.asked.promise("heuristic", "constants that the paper leaves open")
-    known = max(base.rho, base.delta) <= 0.1 and base.epsilon <= settings.epsilon / 2.0 and base.status == "proven"
+    known = (
+        max(base.rho, base.delta) <= 0.1 and base.epsilon <= settings.asked.epsilon / 2.0 and base.status == "proven"
+    )
     if known:
         return settings.asked.promise("proven", "docs/proofs/decision.md §3 and §4")
     return settings.asked.promise("heuristic", "the paper's rate, whose computed figures miss what boosting asks for")

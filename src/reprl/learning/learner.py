@@ -15,6 +15,7 @@ from reprl.errors import InputError, check_int, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.learning.accuracy import with_rescaled_epsilon
+from reprl.learning.baseline import resolve_baseline
 from reprl.learning.canonical import PROOF, learn_canonical
 from reprl.learning.certification import certify_run, check_apart
 from reprl.learning.full import run_full_algorithm
@@ -72,9 +73,9 @@ def learn(
         checkpoint: a folder for batches of episodes and rehearsals; a run that was stopped goes on with them.
         progress: True for a bar on standard error, or a function told (phase, done, total).
         learner: "search" for a search in any environment; None for what its observations need.
-        options: fields of ``Settings``, such as epsilon=0.3, rho=0.1, delta=0.1, access, rule, preference, stationary;
-            and epsilon_units="rescaled", "original" or "spread", what epsilon is given in (docs/environments.md).
-            For a search, fields of ``SearchSettings``, such as target=475.
+        options: fields of ``Settings``, such as quality=0.9, baseline, rho=0.1, delta=0.1, access, rule, preference;
+            epsilon= instead of a quality, and epsilon_units="rescaled", "original" or "spread", what it is given in
+            (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -104,7 +105,7 @@ def learn(
     world = open_environment(env, horizon, reward_range, discount)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
     settings = make_settings(options, world).resolve_actions(world.labels.actions, world.n_actions)
-    settings = settings.resolve_baseline(world)
+    settings = resolve_baseline(settings, world)
     world = truncate_if_needed(world, settings.rule, settings.epsilon)
     chosen = ReprlLearner(
         settings := settings.resolve_stationarity(world, certify=certify), None, max_samples, candidate, certify
@@ -300,7 +301,7 @@ class ReprlLearner:
         return run_episodic(model, shared_key, settings, **how)
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
-        settings, asked = self.settings, self.settings.asked
+        settings, asked = resolve_baseline(self.settings, model), self.settings.asked
         stop: StopRule = Rehearsed(asked, execution)
         if self.samples is not None:
             check_model(model, self.access, self.name, masked=True)

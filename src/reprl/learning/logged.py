@@ -12,6 +12,7 @@ from reprl.assurance.stopping import Rehearsed
 from reprl.canonical.bound import LogReader
 from reprl.errors import InputError, check_int
 from reprl.execution.settings import Execution
+from reprl.learning.baseline import resolve_baseline
 from reprl.learning.canonical import bind_rule, canonical_run
 from reprl.learning.learner import check_options, make_settings
 from reprl.learning.loop import run_loop
@@ -137,7 +138,9 @@ def learn_spec(
     began = time.perf_counter()
     _check_settings(settings)
     key = SharedKey(shared_seed)
-    settings = settings.resolve_actions(spec.actions, spec.n_actions).resolve_stationarity(spec.environment({}))
+    place = spec.environment({})
+    settings = settings.resolve_actions(spec.actions, spec.n_actions).resolve_stationarity(place)
+    settings = resolve_baseline(settings, place, spec.mask())
     _check_endless(spec, settings)
     table = open_table(log, columns)
     source = LogSource(table, spec, pooled=settings.pooled)

@@ -100,7 +100,7 @@ def run_episodic(
     """
     check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
-    criterion_of(model).check_epsilon(settings.epsilon)
+    criterion_of(model).check_epsilon(settings.asked.epsilon)
     execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
     if settings.runs is None:
         return _run_rounds(model, key, settings, max_samples, execution)
@@ -176,7 +176,7 @@ class _Rule(NamedTuple):
             tiers = stack_tiers(ignored[None])
             cost = ignoring_cost(data, tiers)
             share = low * (high / low) ** float(self.key.derive("enough", length).uniforms(1)[0])
-            if length >= read.last or cost <= share * settings.epsilon:
+            if length >= read.last or cost <= share * settings.asked.epsilon:
                 induction = decide(self.key, data.counts, tiers, settings)
                 return _Found(length, tiers, ignored, cost, induction, best_value(data))
         return _Needs(best_value(data))
@@ -299,7 +299,7 @@ class _Stop:
         found, settings = self.rehearsed.judge(now), self.rehearsed.settings
         if not now.known.spent:
             return found
-        if now.found.cost > IGNORED[1] * settings.epsilon:
+        if now.found.cost > IGNORED[1] * settings.asked.epsilon:
             why = f"{now.source.ran_out}: what was hardly explored could be worth {now.found.cost:.3g}"
             found = found._replace(guarantee=settings.asked.promise("none", why))
         return found._replace(enough=True)

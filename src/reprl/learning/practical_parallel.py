@@ -25,20 +25,20 @@ from reprl.storage.checkpoints import Checkpoint
 
 def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = None) -> int:
     """Return the parallel calls set by hand, or those of the paper, refusing a number that would pass max_samples."""
-    criterion_of(model).check_epsilon(settings.epsilon)
+    criterion_of(model).check_epsilon(settings.asked.epsilon)
     try:
         calls = settings.calls or paper_calls(
             model.n_states,
             model.n_actions,
             model.horizon,
-            epsilon=settings.epsilon,
+            epsilon=settings.asked.epsilon,
             rho=settings.rho,
             delta=settings.delta,
             coupling=settings.paper.coupling_spec(model.n_states, model.n_actions),
         )
     except (OverflowError, ZeroDivisionError):
         raise InputError(
-            f"these settings need more parallel calls than a float can hold: relax epsilon={settings.epsilon:g}, "
+            f"these settings need more parallel calls than a float can hold: relax epsilon={settings.asked.epsilon:g}, "
             f"rho={settings.rho:g} or delta={settings.delta:g}"
         ) from None
     if calls > 2**62:
@@ -83,7 +83,7 @@ def run_generative(
         data = call(model, plan_calls(model, settings, max_samples))
         induction = decide(key, data.counts, tiers, settings)
         return _finish(settings, data, induction, None, promise(settings, induction.guarantee))
-    criterion_of(model).check_epsilon(settings.epsilon)
+    criterion_of(model).check_epsilon(settings.asked.epsilon)
     rule, stop = InductionRule(key, tiers, settings), PracticalRehearsed(settings, Execution(checkpoint=checkpoint))
     outcome = run_loop(ParallelCalls(model), rule, stop, max_samples)
     found = outcome.judgement
@@ -113,7 +113,7 @@ def promise(settings: Settings, computed: Guarantee) -> Guarantee:
         computed.status == "proven"
         and computed.rho <= settings.rho
         and computed.delta <= settings.delta
-        and computed.epsilon <= settings.epsilon
+        and computed.epsilon <= settings.asked.epsilon
     )
     if proven:
         return settings.asked.promise("proven", computed.source)

@@ -19,6 +19,7 @@ from reprl.canonical.choice import Choice
 from reprl.execution.terminal import open_card, visible
 from reprl.guarantee import Guarantee
 from reprl.learning.settings import Settings
+from reprl.learning.worth import Worth, find_worth
 from reprl.mdp.counts import Counts
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
@@ -173,6 +174,11 @@ class LearnResult:
         return self.details.drift if isinstance(self.details, CanonicalDetails | LogDetails) else ""
 
     @property
+    def apart(self) -> str:
+        """What showed that the steps of a black box are not alike, after which they were kept apart; or empty."""
+        return self.details.apart if isinstance(self.details, CanonicalDetails) else ""
+
+    @property
     def certificate(self) -> Certificate | None:
         """What the run's own data prove; None where nobody asked for a proof."""
         return self.details.certificate if isinstance(self.details, CanonicalDetails) else None
@@ -232,6 +238,12 @@ class LearnResult:
         """What the baseline earns, in the same units: always the most preferred action, unless you name another."""
         return self._original(None if self.choice is None else self.choice.baseline)
 
+    @property
+    def worth(self) -> Worth | None:
+        """These three together, in words; None for the paper's rule."""
+        made = self._made
+        return find_worth(self.choice, self.settings, made.environment, self.policy, made.shared_seed, self.spread)
+
     def _original(self, value: float | None) -> float | None:
         return None if value is None or self.record is None else self.environment.original_return(value)
 
@@ -267,9 +279,12 @@ class LearnResult:
         """The outcome on one line."""
         if self.record is None:
             return f"Run(policy {self.policy.short_fingerprint}, {self.guarantee.status})"
-        words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.policy.short_fingerprint}"
+        words, worth = f"{self.guarantee.status}, {self.samples:,} samples", self.worth
         if self.guarantee.status != "none":
             words = f"ρ ≤ {self.guarantee.rho:.3g} {words}"
+        if worth is not None:
+            words += f", {visible(worth.brief)}"
+        words += f", policy {self.policy.short_fingerprint}"
         return f"LearnResult({visible(self.environment.title)}: {words})"
 
     def _repr_html_(self) -> str:

@@ -18,15 +18,13 @@ from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingName, Coupling
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
 from reprl.guarantee import Asked
 from reprl.learning.accuracy import EpsilonUnits
-from reprl.mdp.criterion import Criterion, Sized
-from reprl.mdp.policy import Policy, check_policy
+from reprl.mdp.criterion import Criterion
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Preset, Shape, Task
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import ROUNDINGS, Decision, Rounding
 from reprl.search.settings import SearchOptions
 from reprl.sources.protocol import ACCESSES, Access
-from reprl.storage.documents import naming
 
 Rule = Literal["canonical", "sampled"]
 RULES = get_args(Rule)
@@ -164,8 +162,8 @@ class Settings:
     """What a learner is asked for, and how it shall decide. The same in every run of a recipe."""
 
     epsilon: float | None = None
-    """Accuracy: the policy's value is within ε of the best, in units of value (0 < ε ≤ H). None where a quality is
-    asked for instead; PAPER_EPSILON for "sampled"."""
+    """Accuracy: the policy's value is within ε of the best, in units of value (0 < ε ≤ H). Instead of a quality;
+    "sampled" takes 0.3 if it is left out."""
     rho: float = 0.1
     """Allowed probability that two runs end in different policies."""
     delta: float = 0.1
@@ -201,11 +199,11 @@ class Settings:
     runs: int | None = None
     """Exploration runs, for access "episodic"; None for the preset's; by hand, nothing is rehearsed or promised."""
     quality: float | None = None
-    """Asked for instead of ε, for "canonical": the policy earns at least this share of what the best policy earns more
-    than the baseline. DEFAULT_QUALITY where neither is given."""
+    """For "canonical": the policy earns at least this share of what the best policy earns more than the baseline.
+    Default 0.9, unless ε is given."""
     baseline: Any = None
-    """What a quality is measured from, for "canonical": a policy, or its actions, (H, S) or (S,); None for always the
-    most preferred action, and of a log for what was done in it."""
+    """What a quality is measured from, for "canonical": a policy, its actions, (H, S) or (S,), a function of a state,
+    or one action; None for always the most preferred action, and of a log for what was done in it."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""
@@ -266,21 +264,8 @@ class Settings:
         if self.epsilon is not None:
             criterion.check_epsilon(self.epsilon)
 
-    def resolve_baseline(self, world: Sized) -> Settings:
-        """Return the settings with the baseline, if there is one, as a table of actions."""
-        if self.baseline is None:
-            return self
-        given = self.baseline
-        if not isinstance(given, Policy) and not callable(given):
-            given = np.asarray(given)
-            given = given[0] if given.ndim == 2 and len(given) == 1 else given
-        with naming("baseline: "):
-            table = check_policy(given, world).table
-        rows = table[:1] if (table == table[:1]).all() else table
-        return replace(self, baseline=tuple(tuple(int(a) for a in row) for row in rows))
-
     def baseline_actions(self, shape: tuple[int, int, int]) -> NDArray[np.int64] | None:
-        """Return the baseline, resolved before, as (H, S) actions; None for the rule's own."""
+        """Return the baseline, as ``resolve_baseline`` makes it, as (H, S) actions; None for the rule's own."""
         if self.baseline is None:
             return None
         return np.ascontiguousarray(np.broadcast_to(np.array(self.baseline, dtype=np.int64), shape[:2]))

@@ -9,6 +9,7 @@ import numpy as np
 from reprl.auditing.divergence import STAGES, Divergence
 from reprl.auditing.evidence import fewest_to_reject
 from reprl.auditing.record import AuditReport
+from reprl.learning.worth import Worth
 from reprl.report import charts
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, describe_world, state_name
@@ -116,6 +117,8 @@ def _facts(audit: AuditReport) -> list[Fact]:
     ):
         if both is not None:
             facts.append(Fact(name, number(both.mean), f"on average, {number(both.max)} at most, {note}"))
+    if audit.earned is not None:
+        facts.append(Fact("earns", f"{Worth(*audit.earned).words}, on average over all runs", prose=True))
     played = None if found is None else found.monte_carlo
     if played is not None:
         note = f"by {played.episodes} episodes a policy (Student's interval)"

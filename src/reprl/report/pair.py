@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.verify import Verification, compare_policies, remarks
+from reprl.learning.worth import Worth
 from reprl.mdp.labels import Labels
 from reprl.report.maps import Maps
 from reprl.report.names import describe_world
 from reprl.report.numbers import counted, number
-from reprl.report.run import STATUSES, Run, slack_facts
+from reprl.report.run import STATUSES, Run, note_facts
 from reprl.report.sketch import Sketch
 from reprl.report.summary import Badge, Block, Cell, Fact, Line, Mark, On, Section, Strong, Summary, Table, line
-from reprl.report.worth import Worth
 
 _NAMES = ("first", "second")
 _LISTED = 300
@@ -73,7 +73,7 @@ def summarize_pair(
 
     Args:
         runs: both.
-        worth: what each policy is worth, where somebody knows it.
+        worth: what each policy is worth exactly, where somebody knows it.
         seeds: the data seed of each, for those who may know them.
         idle: (H, S), where neither decided anything; None for what both ignored.
         more: facts that only those know who ran them.
@@ -131,7 +131,7 @@ def _facts(runs: tuple[Run, Run], worth: Sequence[Worth] | None) -> list[Fact]:
         for name, run in zip(_NAMES, runs, strict=True)
         if run.is_undecided
     ]
-    facts += slack_facts(*runs)
+    facts += note_facts(*runs)
     for name, run in zip(_NAMES, runs, strict=True):
         facts.append(Fact(f"samples, {name}", *counted(run.receipt.samples, "observed transitions"), On.PAGE))
     if worth is not None:
@@ -152,7 +152,8 @@ def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[i
         ("status", [Cell(each, look=STATUSES[each][0]) for each in status]),
         ("promised", [run.promise for run in runs]),
         ("rehearsal", [str(run.receipt.rehearsal or "") for run in runs]),
-        ("value", [f"{each.value:.6g}; {each.words}" for each in worth or ()]),
+        ("earns", [run.worth.words for run in runs if run.worth is not None]),
+        ("earns, exactly", [each.words for each in worth or ()]),
         ("samples", [run.effort for run in runs]),
         ("shared seed", [str(run.recipe.shared_seed) for run in runs]),
         ("data seed", [str(seed) for seed in seeds]),

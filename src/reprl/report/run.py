@@ -15,6 +15,7 @@ from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
 from reprl.assurance.coverage import Coverage
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import SAMPLED_ONLY
+from reprl.learning.worth import Worth, baseline_name, find_worth
 from reprl.mdp.labels import Labels
 from reprl.mdp.policy import Policy
 from reprl.report.maps import Maps
@@ -23,7 +24,6 @@ from reprl.report.numbers import counted, number, percent
 from reprl.report.shades import ranks, shade
 from reprl.report.sketch import Sketch
 from reprl.report.summary import Badge, Fact, Figure, Line, Listing, Mark, On, Section, Strong, Summary, line
-from reprl.report.worth import Worth
 from reprl.sources.environment import Environment
 
 NAMED = 5
@@ -50,13 +50,15 @@ class Run(NamedTuple):
     """How much the best policy is worth more than the worst, in the run's model, as far as it is known."""
     drift: str = ""
     """What shows that steps are not alike; no folder says so but through its promise."""
+    apart: str = ""
+    """What showed that the steps of a black box are not alike, so that they were kept apart; no folder says so."""
 
     @classmethod
     def of(cls, run: LearnResult | StoredRun) -> Run:
         """Read a run once: a result makes its receipt anew whenever it is asked."""
         found = StoredRun(run.recipe, run.receipt, run.policy)
         if isinstance(run, LearnResult):
-            return cls(*found, run.environment, run.spread, run.drift)
+            return cls(*found, run.environment, run.spread, run.drift, run.apart)
         return cls(*found, found.environment, found.receipt.spread)
 
     @property
@@ -95,13 +97,14 @@ class Run(NamedTuple):
         if promise.status == "none":
             return [line("Nothing is promised of this policy: a second team may come to another one.", on=On.HTML)]
         same, good = (Strong(percent(max(0.0, 1 - chance))) for chance in (promise.rho, promise.delta))
-        exact, near = Strong("exactly the same policy"), Strong(number(promise.epsilon))
+        exact, probably = Strong("exactly the same policy"), " with probability at least "
         start = "Two runs of this recipe, with the same shared seed and fresh, independent data, end in "
-        end = f" of the best possible{among} with probability at least "
-        return [
-            line(start, exact, " with probability at least ", same, ".", on=On.HTML),
-            line("The policy earns within ", near, end, good, ".", on=On.HTML),
-        ]
+        earns = ["The policy earns within ", Strong(number(promise.epsilon)), f" of the best possible{among}"]
+        if promise.quality is not None:
+            name = baseline_name(self.recipe.settings, self.environment)
+            gain = f" of what the best policy{among} earns more than {name},"
+            earns = ["The policy earns at least ", Strong(percent(promise.quality)), gain]
+        return [line(start, exact, probably, same, ".", on=On.HTML), line(*earns, probably, good, ".", on=On.HTML)]
 
     @property
     def effort(self) -> str:
@@ -111,10 +114,24 @@ class Run(NamedTuple):
         return f"{receipt.samples:,}{episodes}, {receipt.seconds:.1f} s"
 
     @property
+    def epsilon(self) -> float:
+        """What the policy may lose, in units of value: as asked, or what the quality comes to in the run's data."""
+        choice = self.receipt.choice
+        return self.recipe.settings.epsilon or (0.0 if choice is None else choice.epsilon or 0.0)
+
+    @property
+    def worth(self) -> Worth | None:
+        """What the policy earns by the run's own data; None for the rule "sampled"."""
+        recipe, choice = self.recipe, self.receipt.choice
+        return find_worth(choice, recipe.settings, self.environment, self.policy, recipe.shared_seed, self.spread)
+
+    @property
     def accuracy(self) -> str:
         """What ε is: in the units of values, in the rewards' own, and beside what there is to win at all."""
-        world, epsilon = self.environment, self.recipe.settings.epsilon
-        words = f"ε = {epsilon:g} where values go from 0 to {world.criterion.effective_horizon:g}"
+        world, epsilon, quality = self.environment, self.epsilon, self.recipe.settings.quality
+        words = f"ε = {epsilon:.4g} where values go from 0 to {world.criterion.effective_horizon:g}"
+        if quality is not None:
+            words = f"quality {quality:g}: by this run's data {words}"
         original = world.original(epsilon)
         if original is not None:
             low, high = world.units
@@ -146,7 +163,7 @@ def summarize_run(
 
     Args:
         run: what is shown.
-        worth: what the policy is worth, where somebody knows it.
+        worth: what the policy is worth exactly, where somebody knows it.
         idle: (H, S), where a terminal shows no decision; None for what the run ignored.
         more: facts that only those know who ran it.
     """
@@ -180,21 +197,20 @@ def summarize_run(
     )
 
 
-def slack_facts(*runs: Run) -> list[Fact]:
-    """Say that every policy would do, where that is so in all of these runs."""
-    epsilon = runs[0].recipe.settings.epsilon
-    if any(run.spread is None or run.spread > epsilon for run in runs):
+def note_facts(*runs: Run) -> list[Fact]:
+    """Say that the goal is met too easily, where that is so in all of these runs and for one reason."""
+    notes = [None if run.worth is None else run.worth.note for run in runs]
+    if notes[0] is None or any(note is None or note.short != notes[0].short for note in notes):
         return []
-    text = (
-        f"every policy is within ε here: best and worst differ by {runs[0].spread:.3g} in this run's model, and ε is "
-        f"{epsilon:g}, so it says nothing of the policy: ask for less"
-    )
-    return [Fact("note", text, on=On.TERMINAL | On.PAGE, prose=True)]
+    return [Fact("note", notes[0].text, prose=True)]
 
 
 def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     receipt, both = run.receipt, On.TERMINAL | On.PAGE
     facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), *_tiles(run, worth)]
+    if run.worth is not None:
+        facts.append(Fact("earns", f"{run.worth.words}, by this run's data", prose=True))
+    facts += note_facts(run)
     facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
     facts.append(Fact("promised", run.promise, on=On.TERMINAL))
     facts.append(Fact("accuracy", run.accuracy, on=both, prose=True))
@@ -204,6 +220,8 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
         facts += certificate_facts(receipt.certified.certificate, receipt.labels)
     if receipt.choice is not None:
         facts.append(Fact("ties", run.ties, on=both, prose=True))
+    if run.apart:
+        facts.append(Fact("steps", f"kept apart, since they are not alike: {run.apart}", on=both, prose=True))
     if receipt.choice is not None and receipt.choice.followed:
         words = f"the recipe's candidate, {receipt.choice.published}; ρ speaks of choosing --afresh"
         facts.append(Fact("followed", words, on=both, prose=True))
@@ -212,13 +230,13 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     if run.is_undecided:
         facts.append(Fact("undecided", run.disputed, on=On.TERMINAL))
     seed = Fact("shared seed", str(run.recipe.shared_seed), "publish it with the recipe", On.HTML)
-    return [*facts, *slack_facts(run), seed]
+    return [*facts, seed]
 
 
 def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
     """Figures that a page shows at a glance."""
     receipt = run.receipt
-    found = [] if worth is None else [("value of the policy", f"{worth.value:.4g}", worth.words)]
+    found = [] if worth is None else [("exact value", f"{worth.value:.4g}", worth.others)]
     episodes = counted(receipt.episodes, "") if receipt.episodes else ("—", "parallel sampling has none")
     reached = f"{int((receipt.visits > 0).sum()):,} of {receipt.visits.size:,}"
     found += [("samples", *counted(receipt.samples, "observed transitions")), ("episodes", *episodes)]

@@ -1,31 +1,19 @@
-"""Worth: the exact value of a stored policy beside the best one, where the environment can be known."""
+"""Worth where the environment can be known: the exact values of a stored policy, the best one and the baseline."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from reprl.artifacts.folder import StoredRun
+from reprl.artifacts.recipe import Recipe
+from reprl.canonical.choice import preference_order
 from reprl.errors import ReprlError
+from reprl.learning.baseline import exact_baseline
+from reprl.learning.worth import Worth, baseline_name
 from reprl.mdp.catalogue import PREFIX
-from reprl.mdp.policy import check_policy
+from reprl.mdp.environment import describe
+from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import SharedKey
 from reprl.sources.gymnasium.model import GymnasiumModel
-
-
-class Worth(NamedTuple):
-    """What a policy is worth."""
-
-    value: float
-    """Expected return from the start."""
-    best: float
-    """Of the best policy there is."""
-    epsilon: float
-    """What the run was asked for."""
-
-    @property
-    def words(self) -> str:
-        """The same beside the best, and what ε would have allowed."""
-        return f"best {self.best:.4g}, so {self.best - self.value:.3g} is lost; ε = {self.epsilon:g}"
 
 
 def worth_of(run: StoredRun, env: TabularMDP | GymnasiumModel | None = None) -> Worth | None:
@@ -44,8 +32,16 @@ def worth_of(run: StoredRun, env: TabularMDP | GymnasiumModel | None = None) -> 
         if env is not None:
             raise
         return None
-    if not isinstance(world, TabularMDP):
-        return None
-    policy = check_policy(run.policy, world)
-    best = float(world.initial @ world.solve().values[0])
-    return Worth(world.evaluate(policy), best, run.recipe.settings.epsilon)
+    return exact_worth(run.recipe, world, check_policy(run.policy, world)) if isinstance(world, TabularMDP) else None
+
+
+def exact_worth(recipe: Recipe, world: TabularMDP, policy: Policy) -> Worth:
+    """Return what a policy is worth in an MDP that is known, beside the best one and the baseline of a recipe."""
+    place, asked = describe(world), recipe.settings
+    best, baseline = float(world.initial @ world.solve().values[0]), None
+    if asked.rule == "canonical":
+        key = SharedKey(recipe.shared_seed).derive("rule")
+        order = preference_order(key, world.n_actions, asked.preference)
+        baseline = place.original_return(exact_baseline(world, asked, order))
+    value = place.original_return(world.evaluate(policy))
+    return Worth(value, place.original_return(best), baseline, baseline_name(asked, place))
