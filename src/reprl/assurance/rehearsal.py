@@ -70,8 +70,8 @@ class Rehearsal(NamedTuple):
     apart: NDArray[np.float64]
     """(H, S): share of the teams that would do something else there."""
     error: float
-    """Standard deviation, over the teams, of what the policy loses, or, of the paper's rule, of V* from the start; brought
-    to the size of this run's data."""
+    """Standard deviation, over the teams, of what the policy loses, or, of the paper's rule, of V* from the start; for
+    the size of this run's data."""
 
     def __str__(self) -> str:
         """One line for people."""

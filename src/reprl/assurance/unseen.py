@@ -114,7 +114,7 @@ def _discounted_hopes(
     values: NDArray[np.float64],
     pooled: bool,
 ) -> NDArray[np.float64]:
-    """The same where there is no last step: the least fixed point, from below up to a millionth of the largest value."""
+    """The same where there is no last step: the least fixed point, up to a millionth of the largest value."""
     criterion, hopes = dynamics.criterion, values.copy()
     while True:
         found = _hopes(dynamics, number, share, top, hopes, pooled)
