@@ -29,6 +29,7 @@ from experiments.canonical.plan import (
 from reprl.assurance.rehearsal import Answer, Rehearsal, rehearse
 from reprl.auditing.compare import Contender, contenders, run_row
 from reprl.canonical.choice import Choice, Rule, choose, make_rule, with_key
+from reprl.canonical.goal import Goal
 from reprl.canonical.gaps import find_gaps
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw, true_dynamics
 from reprl.mdp.tabular import TabularMDP
@@ -135,7 +136,7 @@ def _rehearse(rule: Rule, data: Data, choice: Choice, data_seed: int) -> Rehears
 
 def _rule(mdp: TabularMDP, shared_seed: int, epsilon: float = EPSILON) -> Rule:
     key, steady = SharedKey(shared_seed).derive("rule"), mdp.stationary
-    return make_rule(key, mdp.outcomes.shape, epsilon=epsilon, stationary=steady)
+    return make_rule(key, mdp.outcomes.shape, goal=Goal(epsilon), stationary=steady)
 
 
 def _source(mdp: TabularMDP, data_seed: int) -> Any:

@@ -2,7 +2,7 @@
 
 A sample of n draws excludes an event of probability q only with probability 1 − (1 − q)^n. So wherever a promise could
 hang on such an event, either the event is bounded (``hidden_loss``), or simulated second teams meet it
-(``add_phantoms``): a bootstrap alone would never redraw it (docs/rehearsal.md, docs/proofs/canonical.md §8).
+(``add_phantoms``): a bootstrap alone would never redraw it (docs/rehearsal.md, docs/proofs/canonical.md §12).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def hidden_loss(
         first order in q the loss is linear in q, hence largest if one row hides all of it. A hidden outcome may lead to
         the best or the worst state there is and pay 1 or 0; a state that nobody has seen may be worth anything. It
         lowers the policy's own value, or raises what another policy is worth, or it is a start (docs/proofs/
-        canonical.md §8). Missing mass, of many events that were not fixed beforehand, is not bounded by this.
+        canonical.md §12). Missing mass, of many events that were not fixed beforehand, is not bounded by this.
     """
     share = math.log(1.0 / delta)
     number = data.counts.visits
