@@ -223,7 +223,7 @@ def test_the_plain_loops_are_the_rule():
 
 def test_what_is_said_of_a_tolerance_holds_for_any_intervals_around_the_truth():
     decided = 0
-    for number in range(50):
+    for number in range(30):
         world = World(number)
         bounds, order = world.bounds(), world.rule.order
         limits = _limits(world.rule, bounds)
@@ -241,11 +241,11 @@ def test_what_is_said_of_a_tolerance_holds_for_any_intervals_around_the_truth():
             if candidate.policy is None:
                 continue
             assert candidate.policy == reprl.Policy(world.printed[j])
-            for i, other in enumerate(found):
+            for i in world.rng.permutation(len(found))[:8]:
                 if i != j:
-                    ratio = compare_margins(bounds.values, bounds.deviations, order, candidate.side, other.side)
+                    ratio = compare_margins(bounds.values, bounds.deviations, order, candidate.side, found[i].side)
                     assert ratio * margins[i] <= margins[j] * (1 + 1e-9)
-    assert decided > 400
+    assert decided > 200
 
 
 def test_any_intervals_around_the_truth_prove_nothing_false_and_shifted_ones_do():
