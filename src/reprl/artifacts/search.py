@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Annotated, Any, NamedTuple, cast
 
 from reprl.artifacts.receipt import commit_data_seed, read_guarantee, write_guarantee
-from reprl.artifacts.recipe import RELEASE, check_allowed, package_version
+from reprl.artifacts.recipe import check_allowed, package_version
 from reprl.errors import DocumentError, InputError, quote
 from reprl.execution.settings import Progress
 from reprl.execution.terminal import open_card, visible
@@ -338,7 +338,7 @@ class StoredSearch(NamedTuple):
         return self
 
 
-_STREAM = {"stream_version": f.constant(STREAM_VERSION, RELEASE)}
+_STREAM = {"stream_version": f.constant(STREAM_VERSION, f"{STREAM_VERSION} for this release of reprl")}
 _RECIPE = Document("recipe", "reprl-search-recipe", (1,), SearchRecipe, with_fields(SearchRecipe, shared_seed=_STREAM))
 _RECEIPT = Document(
     "receipt",
