@@ -103,6 +103,28 @@ def test_a_run_whose_steps_drift_stops_and_promises_nothing(seed: int) -> None:
     assert Run.of(found).ran_out == "its samples told steps apart"
 
 
+def test_a_black_box_of_which_nobody_says_anything_is_taken_to_be_stationary() -> None:
+    found = reprl.learn(Shop, data_seed=2, **OPTIONS)
+    told = reprl.learn(Shop, data_seed=2, stationary=True, **OPTIONS)
+    assert found.settings.stationary is None
+    assert found.recipe().document["settings"]["stationary"] is None
+    assert (found.policy, found.samples) == (told.policy, told.samples)
+    assert found.guarantee.status == "rehearsed"
+    assert found.details.apart == ""
+
+
+def test_a_black_box_that_contradicts_it_is_learned_step_by_step() -> None:
+    """It goes on with the samples that it has, their steps kept apart, and comes to a policy by step."""
+    found = reprl.learn(Season, data_seed=2, max_samples=400_000, **OPTIONS)
+    assert "% of the time at step" in found.details.apart
+    assert found.settings.stationary is None
+    assert not found.counts.outcomes.pooled
+    assert found.samples <= 400_000
+    assert found.guarantee.status == "none" or found.guarantee.status == "rehearsed"
+    assert not found.guarantee.source.startswith("the steps are not alike")
+    assert reprl.learn(Season, data_seed=2, max_samples=400_000, **OPTIONS).policy == found.policy
+
+
 def test_a_run_that_is_not_sure_and_keeps_steps_apart_says_that_they_look_alike() -> None:
     hint = "where you know that they are alike, stationary=True needs fewer"
     few = {**OPTIONS, "max_samples": 20_000, "data_seed": 2}
