@@ -25,10 +25,10 @@ from tests.test_rule import random_data
 SHAPES = ((1, 2, 2), (2, 3, 2), (3, 2, 2), (4, 3, 2))
 
 
-def many(seed: int, *, pooled: bool, strange: bool = False) -> Data:
-    """Data of a made-up world with a hundred thousand samples for every one, so that what is hidden is small."""
+def many(seed: int, *, pooled: bool, strange: bool = False, times: int = 100_000) -> Data:
+    """Data of a made-up world with many samples for every one, so that what is hidden is small."""
     data = random_data(seed, shape=SHAPES[seed % 4], untried=0.1)
-    hits = data.counts.hits * 100_000
+    hits = data.counts.hits * times
     outcomes = data.counts.outcomes
     if strange:  # nobody has been in the last state
         for h, s, a in itertools.product(*map(range, outcomes.shape)):
@@ -58,6 +58,48 @@ def test_what_is_hidden_costs_no_more_than_its_bound(seed: int, pooled: bool, st
         )
         found = hidden_loss(data, dynamics, gaps.value, actions, delta, start=False)
         assert expected <= found * (1 + 1e-3) + 1e-12
+
+
+def solved_for(law: Any, pay: Any, actions: Any, discount: float) -> tuple[Any, Any]:
+    """V* and V^π of a world without an end, by iteration: law (S, A, S), pay (S, A); minus infinity if untried."""
+    best = own = np.zeros(len(law))
+    for _ in range(400):
+        best = np.max(pay + discount * law @ best, axis=1)
+        own = np.maximum(pay[range(len(law)), actions], 0.0) + discount * law[range(len(law)), actions] @ own
+    return best, own
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_hidden_costs_no_more_than_its_bound_where_there_is_no_end(seed: int) -> None:
+    """The bound is iterated to a millionth of the largest value a step, 5e-6 in all; what it bounds is far larger."""
+    discount, delta = 0.8, 0.1
+    data = many(seed, pooled=True, times=500).under(Criterion.of(1, discount))
+    dynamics = empirical_dynamics(data)
+    (_, n_states, n_actions), number = dynamics.outcomes.shape, data.counts.visits[0]
+    law, pay = np.zeros((n_states, n_actions, n_states)), np.full((n_states, n_actions), -math.inf)
+    for s, a in itertools.product(range(n_states), range(n_actions)):
+        rows, slots = dynamics.outcomes.slots(0, s, a)
+        np.add.at(law[s, a], dynamics.outcomes.next_state[rows], dynamics.probability[slots])
+        if dynamics.tried[0, s, a]:
+            pay[s, a] = dynamics.probability[slots] @ dynamics.outcomes.reward[rows]
+    if not dynamics.tried.any(axis=2).all():
+        pytest.skip("a state in which nothing was tried")
+    gaps = find_gaps(dynamics, np.arange(n_actions))
+    for actions in (gaps.best, dynamics.tried.argmax(axis=2)):
+        best, own = solved_for(law, pay, actions[0], discount)
+        np.testing.assert_allclose(best, gaps.value[0], atol=1e-9)
+        worst = 0.0
+        for s, a, y, r in itertools.product(range(n_states), range(n_actions), range(n_states), (0.0, 1.0)):
+            if dynamics.tried[0, s, a]:
+                share, moved, paid = math.log(1 / delta) / number[s, a], law.copy(), pay.copy()
+                moved[s, a] *= 1 - share
+                moved[s, a, y] += share
+                paid[s, a] += share * (r - pay[s, a])
+                new_best, new_own = solved_for(moved, paid, actions[0], discount)
+                worst = max(worst, float(dynamics.initial @ (new_best - new_own - best + own)))
+        found = hidden_loss(data, dynamics, gaps.value, actions, delta, start=False)
+        assert worst <= found * (1 + 1e-2) + 5e-6
+        assert found > 1e-4 or actions is not gaps.best  # a policy that loses all there is can lose no more
 
 
 def test_the_bound_of_what_is_hidden_is_no_larger_than_it_must_be() -> None:
