@@ -12,6 +12,7 @@ from scipy import stats
 import reprl
 from reprl.assurance.fixed_sizes import fixed_size
 from reprl.canonical.choice import Rule, choose, follow, make_rule
+from reprl.canonical.goal import Goal
 from reprl.mdp.dynamics import empirical_dynamics
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.parallel import call
@@ -22,12 +23,12 @@ ACTIONS, NUMBER = 6, 6
 
 def rule_of(key: SharedKey) -> Rule:
     """The canonical rule with the one candidate NUMBER."""
-    return follow(make_rule(key.derive("rule"), (1, 1, ACTIONS), epsilon=0.3), "preferred", NUMBER)
+    return follow(make_rule(key.derive("rule"), (1, 1, ACTIONS), goal=Goal(epsilon=0.3)), "preferred", NUMBER)
 
 
 def ends(key: SharedKey) -> tuple[float, float, float]:
     """The least and the largest tolerance of the candidate over keys, and this key's."""
-    every = make_rule(key.derive("rule"), (1, 1, ACTIONS), epsilon=0.3).tolerances
+    every = make_rule(key.derive("rule"), (1, 1, ACTIONS), goal=Goal(epsilon=0.3)).tolerances
     step = math.log(every[NUMBER + 1] / every[NUMBER])
     begin = every[NUMBER] * math.exp(-step * float(key.derive("rule", "tolerance").uniforms(1)[0]))
     return min(begin, begin * math.exp(step)), max(begin, begin * math.exp(step)), float(every[NUMBER])
