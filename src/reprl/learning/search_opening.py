@@ -49,6 +49,15 @@ def _sees_box(space: Any) -> bool:
     return isinstance(space, spaces.Box)
 
 
+def search_settings(options: Mapping[str, Any]) -> SearchSettings:
+    """Build SearchSettings from keyword options, naming an unknown one."""
+    known = SearchSettings.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise InputError(f"option must be one of {', '.join(known)} for a search; got {quote(name)}")
+    return SearchSettings(**options)
+
+
 def learn_by_search(
     env: Any,
     *,
@@ -67,11 +76,7 @@ def learn_by_search(
         )
     from reprl.learning.search import learn_search, open_returns
 
-    known = SearchSettings.__dataclass_fields__
-    for name in options:
-        if name not in known:
-            raise InputError(f"option must be one of {', '.join(known)} for a search; got {quote(name)}")
-    settings = SearchSettings(**options)
+    settings = search_settings(options)
     model = open_returns(env, horizon, reward_range, settings.return_range, data_seed)
     with closing(model) if model.reopens else nullcontext():
         return learn_search(model, settings, shared_seed, **how)
