@@ -12,7 +12,7 @@ from reprl.learning.search import learn_search
 from reprl.randomness import DataStream, SharedKey
 from reprl.search.settings import SearchSettings
 
-SEED = 20261118
+SEED = 20261119
 RHO = 0.1
 RUNS = 10_000
 STRENGTHS = (1.0, 0.5)
@@ -30,9 +30,9 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "CartPole-v1": Task(475.0, 100, 20_000_000),
-    "MountainCar-v0": Task(-125.0, 20, 30_000_000),
-    "Acrobot-v1": Task(-100.0, 20, 30_000_000),
+    "CartPole-v1": Task(475.0, 100, 200_000_000),
+    "MountainCar-v0": Task(-125.0, 20, 200_000_000),
+    "Acrobot-v1": Task(-100.0, 20, 100_000_000),
     "Pendulum-v1": Task(-250.0, 4, 60_000_000, "quadratic"),
 }
 
@@ -73,7 +73,7 @@ def scans(strength: float, numbers: range) -> dict[str, Any]:
     false = differ = episodes = 0
     for number in numbers:
         key = SharedKey(SEED).derive("bandits", number)
-        gaps = 0.02 + 0.2 * key.uniforms(8)
+        gaps = 0.05 + 0.2 * key.uniforms(8)
         threshold = 0.3 + 0.4 * float(key.derive("threshold").uniforms(1)[0])
         above = key.derive("sides").uniforms(8) < 0.3
         means = np.clip(np.where(above, threshold + gaps, threshold - gaps), 0.01, 0.99)

@@ -204,7 +204,7 @@ def aim_of(settings: SearchSettings, bounds: Range) -> Aim:
     """Return where a ladder leads: to the target, or as high as it can."""
     span = bounds.high - bounds.low
     level = bounds.high - span / STEPS if settings.target is None else settings.target
-    room = min(span / STEPS, 0.5 * (bounds.high - level))
+    room = min(span / (2 * STEPS), 0.5 * (bounds.high - level))
     return Aim(bounds, level, max(level - bounds.low, span / STEPS) / (2 * STEPS), 0.5, room)
 
 
