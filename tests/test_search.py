@@ -67,7 +67,7 @@ class Walk(gymnasium.Env):
     def step(self, action):
         self.place += (0.25 if action == 1 else -0.25) + 0.1 * float(self.np_random.random() - 0.5)
         self.time += 1
-        return np.array([40.0 * self.place]), min(max(self.place, 0.0), 1.0), self.time == 8, False, {}
+        return np.array([50.0 * self.place]), min(max(self.place, 0.0), 1.0), self.time == 8, False, {}
 
 
 def lever(data_seed=1, **options):
@@ -358,7 +358,7 @@ def test_scales_are_found_replicably():
         test = lambda theta, level: MeanTest.checked(0.0, 1.0, theta, Levels(level, level))  # noqa: E731
         found.append(
             find_scales(
-                SharedKey(4), Returns(model, WorkerPool(model), None), inputs, head_of(model.action_space), test, 0.05
+                SharedKey(0), Returns(model, WorkerPool(model), None), inputs, head_of(model.action_space), test, 0.05
             )
         )
     assert found[0].inputs == found[1].inputs

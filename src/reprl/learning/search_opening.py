@@ -27,7 +27,21 @@ def wants_search(env: Any, learner: str | None, options: Mapping[str, Any]) -> b
         return False
     if isinstance(env, str):
         return env.startswith("gym:") and _sees_box(_space_of_id(env))
-    return _sees_box(getattr(env, "single_observation_space", getattr(env, "observation_space", None)))
+    found = _space_of(env)
+    return _sees_box(found if found is not None or not callable(env) else _space_of_factory(env))
+
+
+def _space_of(env: Any) -> Any:
+    return getattr(env, "single_observation_space", getattr(env, "observation_space", None))
+
+
+def _space_of_factory(factory: Any) -> Any:
+    """The observation space of what a factory makes, which is closed again; None where it has none."""
+    try:
+        with closing(factory()) as env:
+            return _space_of(env)
+    except Exception:  # who opens it for good says what is wrong
+        return None
 
 
 def _space_of_id(id: str) -> Any:
