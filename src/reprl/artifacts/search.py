@@ -19,6 +19,7 @@ from reprl.learning.search import learn_search, open_returns, policy_name
 from reprl.learning.search_result import Estimate, RungRecord, SearchDetails, SearchRecord, SearchResult
 from reprl.mdp.policy import Policy
 from reprl.randomness import STREAM_VERSION, fresh_seed
+from reprl.search.families import Named
 from reprl.search.settings import POLICIES, SearchSettings
 from reprl.sources.returns import ReturnModel
 from reprl.storage import fields as f
@@ -60,12 +61,6 @@ def _read_settings(where: str, value: Any, at: Any) -> SearchSettings:
         given[name] = f.optional(kind).read(f"{where}.{name}", given[name], at)
     with naming(f"{where}."):
         return SearchSettings(**{**given, "policy": policy})
-
-
-class Named(NamedTuple):
-    """A user's own family that a recipe names; the user must give it to run the recipe."""
-
-    name: str
 
 
 @dataclass(frozen=True, kw_only=True)
