@@ -66,6 +66,7 @@ def test_the_evidence_has_every_row_of_the_paper() -> None:
 
 
 EXAMPLES = {
+    "beyond_tables": ("same policy",),
     "confirm_a_claim": ("controller: confirmed [certified]", "lazy: refuted [certified]"),
     "five_minutes": ("the same policy: True", "follows the recipe: True"),
     "audit_your_learner": ("q_learning 5 of 5 pairs differ", "reprl 0 of 3 pairs differ"),

@@ -15,8 +15,8 @@ SEED = 1
 BASELINES = {
     "ARS": ("ars", 100_000),
     "CEM": ("cem", 100_000),
-    "replicable ARS": ("replicable-ars", 2_000_000),
+    "replicable ARS": ("replicable-ars", 1_000_000),
     "rounded FQI": ("rounded-fqi", 100_000),
 }
 """Baselines of reprl.lab for observations from a Box, and the samples of a training, at most."""
-BASELINE_PAIRS = 5
+BASELINE_PAIRS = 3

@@ -16,9 +16,10 @@ from reprl.execution.settings import Progress
 from reprl.execution.terminal import open_card, visible
 from reprl.guarantee import Guarantee
 from reprl.learning.search import learn_search, open_returns, policy_name
-from reprl.learning.search_result import Estimate, RungRecord, SearchDetails, SearchResult
+from reprl.learning.search_result import Estimate, RungRecord, SearchDetails, SearchRecord, SearchResult
 from reprl.mdp.policy import Policy
 from reprl.randomness import STREAM_VERSION, fresh_seed
+from reprl.search.families import Named
 from reprl.search.settings import POLICIES, SearchSettings
 from reprl.sources.returns import ReturnModel
 from reprl.storage import fields as f
@@ -62,12 +63,6 @@ def _read_settings(where: str, value: Any, at: Any) -> SearchSettings:
         return SearchSettings(**{**given, "policy": policy})
 
 
-class Named(NamedTuple):
-    """A user's own family that a recipe names; the user must give it to run the recipe."""
-
-    name: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class SearchRecipe(JsonDocument):
     """A search without its data: publish it with the policy, and anyone can check that the policy replicates.
@@ -87,7 +82,17 @@ class SearchRecipe(JsonDocument):
     @classmethod
     def of(cls, result: SearchResult) -> SearchRecipe:
         """Return the recipe that a run followed."""
-        made = result.record
+        return cls._on(result.record, result.record.environment, result.settings, result.shared_seed)
+
+    @classmethod
+    def plan(cls, model: ReturnModel, settings: SearchSettings, shared_seed: int) -> SearchRecipe:
+        """Return the recipe of a run that is still to be made."""
+        return cls._on(model, model.title, settings, shared_seed)
+
+    @classmethod
+    def _on(
+        cls, made: ReturnModel | SearchRecord, name: str, settings: SearchSettings, shared_seed: int
+    ) -> SearchRecipe:
         options: Any = None
         if made.origin is not None:
             try:
@@ -96,20 +101,15 @@ class SearchRecipe(JsonDocument):
                 options = None
         paid, earned = (None if x is None else (x.low, x.high) for x in (made.reward_range, made.return_range))
         place = Place(
-            name=made.environment,
-            id=None if options is None else made.environment,
+            name=name,
+            id=None if options is None else name,
             options=options or {},
             horizon=made.horizon,
             reward_range=paid,
             return_range=earned,
             digest=made.digest,
         )
-        return cls(
-            environment=place,
-            settings=result.settings,
-            shared_seed=result.shared_seed,
-            package_version=package_version(),
-        )
+        return cls(environment=place, settings=settings, shared_seed=shared_seed, package_version=package_version())
 
     @cached_property
     def digest(self) -> str:
@@ -336,6 +336,28 @@ class StoredSearch(NamedTuple):
             found = self.receipt.fingerprint
             raise DocumentError(f"receipt fingerprint must be its policy's {self.policy.fingerprint}, got {found}")
         return self
+
+
+def parted(first: SearchReceipt, second: SearchReceipt) -> list[str]:
+    """Say where two searches first differ, and what to bear in mind."""
+    notes = []
+    if first.recipe != second.recipe:
+        notes.append("the two runs followed different recipes")
+    elif first.data_commitment == second.data_commitment:
+        notes.append("both runs used one data seed: equal policies show determinism, not replicability")
+    for name, receipt in (("first", first), ("second", second)):
+        if receipt.guarantee.status == "none":
+            notes.append(f"nothing is promised of the {name} run: {receipt.guarantee.source}")
+    for one, two in zip(first.details.ladder, second.details.ladder, strict=False):
+        if (one.candidate, one.threshold) != (two.candidate, two.threshold):
+            found = " and ".join("none" if x.candidate is None else f"candidate {x.candidate}" for x in (one, two))
+            notes.append(f"they part at rung {one.rung}, threshold {one.threshold:.5g}: {found}")
+            break
+    statuses = {first.guarantee.status, second.guarantee.status}
+    if statuses == {"certified"} and first.recipe == second.recipe and first.fingerprint != second.fingerprint:
+        risk = first.guarantee.rho
+        notes.append(f"two certified runs differ: a verdict is false, of probability {risk:g} at most")
+    return notes
 
 
 _STREAM = {"stream_version": f.constant(STREAM_VERSION, f"{STREAM_VERSION} for this release of reprl")}

@@ -13,13 +13,16 @@ import numpy as np
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
+from reprl.artifacts.search import SearchReceipt, StoredSearch, parted
 from reprl.errors import DocumentError, InputError, ReprlError, quote
 from reprl.execution.terminal import open_card
 from reprl.learning.result import LearnResult
+from reprl.learning.search_result import SearchResult
 from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.labels import Labels
-from reprl.mdp.policy import Policy, TablePolicy
+from reprl.mdp.policy import FORMATS, Policy, TablePolicy
 from reprl.mdp.tabular import TabularMDP
+from reprl.search.policies import OwnPolicy, VectorPolicy
 from reprl.sources.environment import describe
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.documents import decode, stated_format
@@ -39,6 +42,8 @@ class Evidence(NamedTuple):
     policy: Policy | None
     receipt: Receipt | None
     recipe: Recipe | None
+    search: SearchReceipt | None = None
+    """Of a search, whose receipt is of another kind."""
 
 
 def load_evidence(path: str | os.PathLike[str]) -> Evidence:
@@ -53,7 +58,10 @@ def load_evidence(path: str | os.PathLike[str]) -> Evidence:
         receipt, policy = Receipt.load(source), _beside(source, POLICY, Policy)
         if policy is not None and policy.fingerprint != receipt.fingerprint:
             policy = None
-    elif format == "reprl-policy":
+    elif format == "reprl-search-receipt":
+        found = SearchReceipt.load(source)
+        return Evidence(str(source), found.fingerprint, _matching(source, found.fingerprint), None, None, found)
+    elif format in FORMATS:
         policy, receipt = Policy.load(source), _beside(source, RECEIPT, Receipt)
         if receipt is not None and receipt.fingerprint != policy.fingerprint:
             receipt = None
@@ -67,7 +75,15 @@ def load_evidence(path: str | os.PathLike[str]) -> Evidence:
     return Evidence(str(source), known.fingerprint, policy, receipt, recipe)
 
 
-def _stored(name: str, run: StoredRun | LearnResult) -> Evidence:
+def _matching(source: Path, fingerprint: str) -> Policy | None:
+    """The policy beside a receipt, if it is the receipt's."""
+    policy = _beside(source, POLICY, Policy)
+    return policy if policy is not None and policy.fingerprint == fingerprint else None
+
+
+def _stored(name: str, run: StoredRun | LearnResult | StoredSearch | SearchResult) -> Evidence:
+    if isinstance(run, StoredSearch | SearchResult):
+        return Evidence(name, run.policy.fingerprint, run.policy, None, None, run.receipt)
     return Evidence(name, run.policy.fingerprint, run.policy, run.receipt, run.recipe)
 
 
@@ -75,7 +91,7 @@ def _side(name: str, given: object) -> Evidence:
     """Return what is known of one side of ``verify``."""
     if isinstance(given, str | os.PathLike):
         return load_evidence(given)
-    if isinstance(given, StoredRun | LearnResult):
+    if isinstance(given, StoredRun | LearnResult | StoredSearch | SearchResult):
         return _stored(name, given)
     fingerprint = getattr(given, "fingerprint", None)
     if not isinstance(fingerprint, str):
@@ -129,6 +145,9 @@ def _beside(source: Path, name: str, kind: Any) -> Any:
 
 def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
     """Return what to bear in mind when two runs are compared: promises that were not made, data that were not fresh."""
+    searches = [side.search for side in sides if isinstance(side, Evidence) and side.search is not None]
+    if len(searches) == 2:
+        return parted(*searches)
     receipts = [(_called(side, number), side.receipt) for number, side in enumerate(sides)]
     found = [
         f"{name} was undecided when its {'samples ran out' if receipt.coverage is None else 'log ended'}: "
@@ -191,6 +210,8 @@ class Verification:
     """Expected returns in the rewards' own units, where the dynamics are known."""
     labels: Labels
     """Names for people, as far as they are known."""
+    weights: tuple[int, int] | None = None
+    """How many weights differ, of how many, where policies are vectors of one kind."""
 
     @property
     def same(self) -> bool:
@@ -202,6 +223,8 @@ class Verification:
         if self.same:
             return f"Verification(same policy {self.fingerprints[0][:12]})"
         where = "" if self.different is None else f" in {self.different:,} of {self.cells:,} cells"
+        if self.weights is not None:
+            where = f" in {self.weights[0]:,} of {self.weights[1]:,} weights"
         return f"Verification(different policies{where})"
 
     def _repr_html_(self) -> str:
@@ -235,6 +258,7 @@ class Verification:
             "first": first,
             "values": None if values is None else list(values),
             "value_difference": None if values is None else abs(values[0] - values[1]),
+            **({} if self.weights is None else {"weights": list(self.weights)}),
         }
 
 
@@ -278,7 +302,19 @@ def compare_policies(
         first=first,
         values=values,
         labels=names,
+        weights=_weights(a, b),
     )
+
+
+def _weights(a: Policy | str, b: Policy | str) -> tuple[int, int] | None:
+    """How many weights of two policies differ, where both are vectors of one kind."""
+    if not isinstance(a, VectorPolicy | OwnPolicy) or type(a) is not type(b):
+        return None
+    try:
+        share = a.disagreement(cast(Policy, b))
+    except InputError:
+        return None
+    return round(share * a.weights.size), a.weights.size
 
 
 def _fits(policy: TablePolicy, env: TabularMDP) -> bool:

@@ -29,6 +29,7 @@ from reprl.cli.options import (
     refuse,
 )
 from reprl.cli.outcome import describe_outcome, exit_code
+from reprl.cli.search import Search, is_search, learn_once
 from reprl.errors import InputError, ReprlError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from reprl.artifacts.folder import StoredRun
     from reprl.artifacts.recipe import Recipe
+    from reprl.artifacts.search import SearchRecipe
     from reprl.learning.result import LearnResult
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
@@ -62,6 +64,7 @@ def learn(
     *,
     world: World,
     asked: Asked,
+    search: Search,
     shared_seed: int | None = SHARED_SEED,
     data_seed: int | None = DATA_SEED,
     certify: bool = option("Go on until the run's own data prove the policy, or out of samples.", default=False),
@@ -81,6 +84,8 @@ def learn(
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
+    reprl learn gym:CartPole-v1 --target 475 --shared-seed 7 --out run
+
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
     """
     options = asked.options()
@@ -91,6 +96,11 @@ def learn(
     refuse("come with --log", log_world, column=logged.column)
     if env is None:
         raise InputError("ENV must be given, or --log FILE; got neither")
+    if is_search(env, world, given(search), options):
+        refuse("be left out for a search", counts=counts, dask=dask, certify=certify)
+        wanted = {name: value for name, value in given(search).items() if name != "learner"}
+        seeds = _seed(folder.out, shared_seed), data_seed
+        return learn_once(env, world, {**options, **wanted}, *seeds, folder, work)
     if certify:  # a proof goes by steps, unless told not to
         options = {"stationary": False, **options}
     opened, recipe = plan_recipe(env, world, options, _seed(folder.out, shared_seed), work.timeout)
@@ -213,8 +223,7 @@ def _already(run: StoredRun, out: Path) -> Answer:
 
 def _seed(out: Path | None, shared_seed: int | None) -> int | None:
     """The shared seed that is given, or that of the run in a folder, finished or not."""
-    from reprl.artifacts.folder import RECIPE, TASKS, find_file
-    from reprl.artifacts.recipe import Recipe
+    from reprl.artifacts.folder import RECIPE, TASKS, find_file, load_recipe
     from reprl.storage.checkpoints import recall
 
     if out is None or shared_seed is not None:
@@ -223,7 +232,7 @@ def _seed(out: Path | None, shared_seed: int | None) -> int | None:
     if unfinished is not None or not find_file(out, RECIPE).is_file():
         return unfinished
     try:
-        return Recipe.load(find_file(out, RECIPE)).shared_seed
+        return int(load_recipe(find_file(out, RECIPE)).shared_seed)
     except ReprlError:  # whoever opens the folder says what is wrong with it
         return None
 
@@ -263,9 +272,21 @@ def run_recipe(
 
 
 def run_and_write(
-    recipe: Recipe, folder: Folder, learn: Callable[[], LearnResult], kept: Path | None = None
-) -> tuple[LearnResult, str]:
-    """Learn, and write the run to a folder that is reserved before the work begins; kept are its finished tasks.
+    recipe: Recipe | SearchRecipe,
+    folder: Folder,
+    learn: Callable[[], Any],
+    kept: Path | None = None,
+    *,
+    keep: bool = False,
+) -> tuple[Any, str]:
+    """Learn, and write the run to a folder that is reserved before the work begins.
+
+    Args:
+        recipe: what is run.
+        folder: where to.
+        learn: the run.
+        kept: the folder of its finished tasks.
+        keep: whether a run that was cut keeps them, to go on with.
 
     Returns:
         The run, and why it could not be written: empty if it could, or was not to be.
@@ -283,7 +304,7 @@ def run_and_write(
         try:
             if reserved is not None:
                 reserved.write(result)
-            if kept is not None:
+            if kept is not None and not (result.guarantee.status == "none" and keep):
                 discard(kept)
         except ReprlError as error:
             return result, str(error)

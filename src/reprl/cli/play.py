@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import Answer
 from reprl.cli.options import ALLOW, RUN, OtherWorld, option
+from reprl.cli.search import play_search
 from reprl.errors import check_int
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def play(
     reprl play run --episodes 100 --seed 1 --json
     """
     from reprl.artifacts.folder import load_run
+    from reprl.artifacts.search import StoredSearch
+    from reprl.cli.environment import read_object
     from reprl.randomness import DataStream, fresh_seed
     from reprl.sources.environment import episode_steps
     from reprl.sources.gymnasium.play import open_to_play
@@ -45,8 +48,11 @@ def play(
 
     check_int("--episodes", episodes, 1, 10**6)
     stored = load_run(run)
-    world = stored.recipe.make(other.open(stored.recipe.environment), allow=allow or ())
     start = check_int("--seed", fresh_seed() if seed is None else seed, 0, 2**64 - 1)
+    if isinstance(stored, StoredSearch):
+        env = None if other.env is None else read_object("ENV", other.env)
+        return play_search(stored, episodes, start, env, allow or [])
+    world = stored.recipe.make(other.open(stored.recipe.environment), allow=allow or ())
     seeds = [int(word) >> 1 for word in DataStream(start, "play").integers(episodes)]
     opened = open_to_play(world)
     try:

@@ -10,12 +10,14 @@ from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer
 from reprl.cli.learn import describe_run, run_and_write, run_recipe
 from reprl.cli.options import ALLOW, DATA_SEED, Folder, LogFile, OtherWorld, Work, argument, option, refuse
 from reprl.cli.outcome import exit_code
+from reprl.cli.search import repeat
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.recipe import Recipe
+    from reprl.artifacts.search import SearchRecipe
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.auditing.two_sample import SameWorld
     from reprl.learning.result import LearnResult
@@ -54,12 +56,15 @@ def replicate(
     your transitions are tested against theirs: exit code 1 if they contradict.
     A recipe may come from a stranger: it imports Gymnasium at most, and what --allow names (docs/security.md).
     """
-    from reprl.artifacts.folder import RECIPE, find_file
+    from reprl.artifacts.folder import RECIPE, find_file, load_recipe
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import limit_time
 
     beside = recipe if recipe.is_dir() else recipe.parent
-    wanted = Recipe.load(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
+    wanted = load_recipe(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
+    if not isinstance(wanted, Recipe):
+        refuse("be left out for the recipe of a search", counts=counts, log=logged.log, afresh=afresh)
+        return _repeat_search(wanted, beside, other, allow, data_seed, folder, work)
     first, remark = _first_team(beside, wanted, None if folder.force else folder.out)
     kept = _first_counts(counts, wanted, first)
     world: TabularMDP | GymnasiumModel | None = None
@@ -73,6 +78,30 @@ def replicate(
         limit_time(world, work.timeout)
         result, unsaved = run_recipe(wanted, world, folder, work, data_seed=data_seed, afresh=afresh)
     return _answer(result, world, first, remark, kept, None if unsaved else folder.out, unsaved)
+
+
+def _repeat_search(
+    wanted: SearchRecipe,
+    beside: Path,
+    other: OtherWorld,
+    allow: list[str] | None,
+    data_seed: int | None,
+    folder: Folder,
+    work: Work,
+) -> Answer:
+    """Repeat the recipe of a search."""
+    from reprl.artifacts.folder import RECEIPT, find_file
+    from reprl.artifacts.verify import load_evidence
+    from reprl.cli.environment import read_object
+
+    path = find_file(beside, RECEIPT)
+    first = load_evidence(path) if path.exists() else None
+    if first is not None and (first.search is None or first.search.recipe != wanted.digest):
+        first = None
+    if first is not None and folder.out is not None and not folder.force and folder.out.resolve() == beside.resolve():
+        raise InputError(f"--out must be another folder than that of the first run, got {folder.out}")
+    env = None if other.env is None else read_object("ENV", other.env)
+    return repeat(wanted, first, env, allow or [], data_seed, folder, work)
 
 
 def _answer(

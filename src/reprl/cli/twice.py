@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from reprl.cli.answer import DIFFERENT, Answer
 from reprl.cli.learn import describe_run, idle_cells, plan_recipe, run_recipe
-from reprl.cli.options import ENV, SHARED_SEED, Asked, Folder, Work, World, option
+from reprl.cli.options import ENV, SHARED_SEED, Asked, Folder, Work, World, given, option
 from reprl.cli.outcome import exit_code
+from reprl.cli.search import Search, is_search, learn_two
 from reprl.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def twice(
     *,
     world: World,
     asked: Asked,
+    search: Search,
     shared_seed: int | None = SHARED_SEED,
     data_seed: list[int] | None = option("Private; give it twice, once for each run, or leave it out."),
     work: Work,
@@ -36,9 +38,14 @@ def twice(
     reprl twice gridworld-v0 --horizon 6 --shared-seed 7
 
     reprl twice maintenance-v0 --rho 0.05 --access generative
+
+    reprl twice gym:CartPole-v1 --target 475
     """
-    seeds = _two_seeds(data_seed)
-    opened, recipe = plan_recipe(env, world, asked.options(), shared_seed, work.timeout)
+    seeds, options = _two_seeds(data_seed), asked.options()
+    if is_search(env, world, given(search), options):
+        wanted = {name: value for name, value in given(search).items() if name != "learner"}
+        return learn_two(env, world, {**options, **wanted}, shared_seed, seeds, work)
+    opened, recipe = plan_recipe(env, world, options, shared_seed, work.timeout)
     runs = [
         run_recipe(recipe, opened, Folder(), work, data_seed=seed, runs=ahead)[0]
         for seed, ahead in zip(seeds, (2, 0), strict=True)
@@ -59,14 +66,14 @@ def twice(
     return Answer(document, lambda console: _show(console, runs, opened, comparison, greedy), code)
 
 
-def _two_seeds(given: list[int] | None) -> tuple[int, int]:
+def _two_seeds(wanted: list[int] | None) -> tuple[int, int]:
     from reprl.randomness import fresh_seed
 
-    if not given:
+    if not wanted:
         return fresh_seed(), fresh_seed()
-    if len(given) != 2 or given[0] == given[1]:
-        raise InputError(f"--data-seed must be given for both runs, two different ones, got {given}")
-    return given[0], given[1]
+    if len(wanted) != 2 or wanted[0] == wanted[1]:
+        raise InputError(f"--data-seed must be given for both runs, two different ones, got {wanted}")
+    return wanted[0], wanted[1]
 
 
 def _show(

@@ -53,12 +53,14 @@ def verify(
 def _place(sides: tuple[Evidence, Evidence]) -> Environment | None:
     """What is known of the environment: all that a recipe says, or the horizon of a policy."""
     from reprl.mdp.criterion import Criterion
+    from reprl.mdp.policy import TablePolicy
     from reprl.sources.environment import Environment
 
     for side in sides:
         if side.recipe is not None:
             return side.recipe.environment
-    found = next((side.policy for side in sides if side.policy is not None and not side.policy.stationary), None)
+    tables = [side.policy for side in sides if isinstance(side.policy, TablePolicy)]
+    found = next((policy for policy in tables if not policy.stationary), None)
     return None if found is None else Environment(None, {}, Criterion(found.horizon), found.n_states, 1)
 
 

@@ -21,12 +21,13 @@ from reprl.guarantee import Guarantee
 from reprl.learning.search_result import Estimate, RungRecord, SearchDetails, SearchRecord, SearchResult
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
-from reprl.search.families import Family, Networks, Own, head_for, tables_for
+from reprl.search.families import Family, Named, Networks, Own, head_for, tables_for
 from reprl.search.ladder import Aim, Climb, Step, climb
 from reprl.search.networks import make_network
 from reprl.search.scales import Scaled, find_scales, first_inputs
 from reprl.search.scan import Judge, Test
 from reprl.search.settings import SearchSettings
+from reprl.sources.environment import episode_steps, make
 from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.sources.returns import Play, Range, ReturnModel, Returns
 from reprl.storage.checkpoints import open_checkpoint
@@ -56,13 +57,12 @@ def open_returns(
     if isinstance(env, GymnasiumModel):
         raise InputError(f"env must be a Gymnasium id, a factory or a gymnasium.Env for a search, got {quote(env)}")
     if isinstance(env, str) and not env.startswith("gym:"):
-        from reprl.sources.environment import make
-
         made = make(env, horizon)
         assert isinstance(made, TabularMDP)
         env = made
     if isinstance(env, TabularMDP):
-        env, reward_range = partial(to_gymnasium, env), reward_range or (0.0, 1.0)
+        horizon, reward_range = horizon or episode_steps(env), reward_range or (0.0, 1.0)
+        env = partial(to_gymnasium, env)
     if isinstance(env, str):
         env = env.removeprefix("gym:")
     ranges = {"reward_range": reward_range, "return_range": return_range}
@@ -146,6 +146,8 @@ def _work(model: ReturnModel, settings: SearchSettings, shared_seed: int, limit:
 
 def policy_name(policy: Any) -> str | None:
     """Return what recipes call a family."""
+    if isinstance(policy, Named):
+        return policy.name
     return policy if policy is None or isinstance(policy, str) else Own.of(policy).name
 
 
@@ -204,7 +206,7 @@ def aim_of(settings: SearchSettings, bounds: Range) -> Aim:
     """Return where a ladder leads: to the target, or as high as it can."""
     span = bounds.high - bounds.low
     level = bounds.high - span / STEPS if settings.target is None else settings.target
-    room = min(span / STEPS, 0.5 * (bounds.high - level))
+    room = min(span / (2 * STEPS), 0.5 * (bounds.high - level))
     return Aim(bounds, level, max(level - bounds.low, span / STEPS) / (2 * STEPS), 0.5, room)
 
 

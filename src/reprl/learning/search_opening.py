@@ -27,7 +27,21 @@ def wants_search(env: Any, learner: str | None, options: Mapping[str, Any]) -> b
         return False
     if isinstance(env, str):
         return env.startswith("gym:") and _sees_box(_space_of_id(env))
-    return _sees_box(getattr(env, "single_observation_space", getattr(env, "observation_space", None)))
+    found = _space_of(env)
+    return _sees_box(found if found is not None or not callable(env) else _space_of_factory(env))
+
+
+def _space_of(env: Any) -> Any:
+    return getattr(env, "single_observation_space", getattr(env, "observation_space", None))
+
+
+def _space_of_factory(factory: Any) -> Any:
+    """The observation space of what a factory makes, which is closed again; None where it has none."""
+    try:
+        with closing(factory()) as env:
+            return _space_of(env)
+    except Exception:  # who opens it for good says what is wrong
+        return None
 
 
 def _space_of_id(id: str) -> Any:
@@ -49,6 +63,15 @@ def _sees_box(space: Any) -> bool:
     return isinstance(space, spaces.Box)
 
 
+def search_settings(options: Mapping[str, Any]) -> SearchSettings:
+    """Build SearchSettings from keyword options, naming an unknown one."""
+    known = SearchSettings.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise InputError(f"option must be one of {', '.join(known)} for a search; got {quote(name)}")
+    return SearchSettings(**options)
+
+
 def learn_by_search(
     env: Any,
     *,
@@ -67,11 +90,7 @@ def learn_by_search(
         )
     from reprl.learning.search import learn_search, open_returns
 
-    known = SearchSettings.__dataclass_fields__
-    for name in options:
-        if name not in known:
-            raise InputError(f"option must be one of {', '.join(known)} for a search; got {quote(name)}")
-    settings = SearchSettings(**options)
+    settings = search_settings(options)
     model = open_returns(env, horizon, reward_range, settings.return_range, data_seed)
     with closing(model) if model.reopens else nullcontext():
         return learn_search(model, settings, shared_seed, **how)

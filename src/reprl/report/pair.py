@@ -47,6 +47,8 @@ def _lines(found: Verification) -> list[Line]:
     if found.same:
         exact = Strong("exactly the same policy")
         return [line("Both hold ", exact, ", in every state at every step.", on=On.PAGE)]
+    if found.weights is not None:
+        return [line(Strong(f"{found.weights[0]:,} of {found.weights[1]:,}"), " weights differ")]
     if found.different is not None:
         cells = found.cells or 1
         return [line(Strong(f"{found.different:,} of {cells:,}"), f" cells differ ({found.different / cells:.2%})")]

@@ -14,23 +14,26 @@ from reprl.artifacts.confirmation import Confirmation
 from reprl.artifacts.folder import StoredRun, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
+from reprl.artifacts.search import StoredSearch
 from reprl.auditing.agent_record import FORMAT as AGENTS
 from reprl.auditing.agent_record import AgentReport
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
 from reprl.errors import DocumentError, InputError, quote
+from reprl.learning.search_result import SearchResult
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.report.page import render_page
 from reprl.report.pair import summarize_pair
 from reprl.report.records import summarize
 from reprl.report.run import Run, summarize_run
+from reprl.report.search import Found, summarize_searches
 from reprl.report.worth import worth_of
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.documents import decode, load, plain, stated_format
 from reprl.storage.files import open_output
 
-Source = StoredRun | AuditReport | AgentReport | Comparison | Confirmation
+Source = StoredRun | StoredSearch | AuditReport | AgentReport | Comparison | Confirmation
 
 
 def write_report(
@@ -56,6 +59,8 @@ def write_report(
     with open_output(out, parents=True) as write:
         record = _read(source)
         other = None if second is None else _read(second)
+        if isinstance(record, StoredSearch) and isinstance(other, StoredSearch):
+            return write(render_page(summarize_searches((Found.of(record), Found.of(other)))))
         if isinstance(record, StoredRun) and isinstance(other, StoredRun):
             one, two = (worth_of(run, env) for run in (record, other))
             worth = None if one is None or two is None else (one, two)
@@ -78,6 +83,8 @@ def _read(source: object) -> Source:
     parts = source if isinstance(source, Mapping) else _attributes(source)
     if not set(StoredRun._fields) <= set(parts):
         return _from_json(_to_json(parts))
+    if isinstance(source, SearchResult | StoredSearch):
+        return StoredSearch(source.recipe, source.receipt, source.policy)
     kinds = zip((Recipe, Receipt, Policy), StoredRun._fields, strict=True)
     return StoredRun(*(_part(kind, parts[name]) for kind, name in kinds)).check()
 

@@ -211,6 +211,12 @@ class Own(NamedTuple):
         return made
 
 
+class Named(NamedTuple):
+    """A user's own family that a recipe names; the user must give it to run the recipe."""
+
+    name: str
+
+
 def tables_for(observation: Any, action: Any) -> Tables:
     """Return the family of tables for finite spaces."""
     from reprl.mdp.spaces import Codec, space_document

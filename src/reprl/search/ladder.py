@@ -105,7 +105,7 @@ def climb(
         if found.undecided is not None:
             return Climb(tuple(steps), weights, floor, False, found.undecided)
         if found.winner is None:
-            step /= 2.0
+            step = (level - floor) / 2.0
             if step < aim.resolution:
                 break
             continue

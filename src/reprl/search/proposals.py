@@ -23,8 +23,9 @@ KEPT = 0.4
 """Share of the weights that a masked proposal changes."""
 SIZES = 3
 """Steps away from the centre have the size 1, 1/2 or 1/4; smaller ones gather at the centre's own return."""
-SPREAD = 7
-"""The weights of one input are multiplied by 1, 2, …, 64: which inputs matter, and in which units, nobody knows yet."""
+SPREAD = 5
+"""The weights of one input are multiplied by 1, 4, 16, 64 or 256: which inputs matter, and in which units, is not known
+beforehand. A policy in which few inputs dominate is often a good one."""
 
 
 def near_normals(key: SharedKey, n: int) -> Floats:
@@ -56,7 +57,7 @@ def propose_normal(key: SharedKey, scale: Floats, inputs: Wholes, centre: Floats
     """
     normals = near_normals(key, scale.size)
     if centre is None:
-        powers = np.append(np.floor(SPREAD * key.derive("spread").uniforms(int(inputs.max()) + 1)), 0.0)
+        powers = np.append(2.0 * np.floor(SPREAD * key.derive("spread").uniforms(int(inputs.max()) + 1)), 0.0)
         first: Floats = np.ldexp(scale * normals, powers[inputs].astype(np.int64))
         return first
     own = np.ldexp(1.0, np.frexp(centre)[1] - 1)  # the power of two below a weight's own size

@@ -48,7 +48,7 @@ class SearchSettings:
     """Proposals near the last winner that a rung scans, at most."""
     rungs: int = 32
     """Levels that are tried, at most."""
-    most_episodes: int = 100_000
+    most_episodes: int = 1_000_000
     """Episodes of one candidate; a run that needs more promises nothing and names the candidate."""
     observation_range: Any = None
     """(low, high) of every number in an observation, which scale the inputs; None for the bounds of the space where

@@ -1,0 +1,76 @@
+"""The figure and tables of the search; reads stored data only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.stats import binomtest
+
+from experiments.search.measure import RHO, TASKS
+
+Data = dict[str, Any]
+START, END = "<!-- tables: python -m experiments.search -->\n", "<!-- end of tables -->\n"
+
+
+def rows_of(data: Data, name: str) -> list[list[Any]]:
+    """All pairs of an environment."""
+    return [row for key, found in data["measured"].items() if key.startswith(f"pairs/{name}#") for row in found["rows"]]
+
+
+def tables(data: Data) -> str:
+    """Return both tables in Markdown."""
+    lines = [
+        "| environment, policy | target | pairs equal | runs certified | certified pairs that differ "
+        "| reached the target | samples, median (mean) | worst mean return |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, task in TASKS.items():
+        rows = rows_of(data, name)
+        if not rows:
+            continue
+        same, n = sum(row[1] for row in rows), len(rows)
+        certified = sum(row[2] + row[3] for row in rows)
+        differ = sum(row[2] and row[3] and not row[1] for row in rows)
+        reached = [(row[4 + i], row[8 + i]) for row in rows for i in range(2)]
+        worst = min((value for passed, value in reached if passed and value is not None), default=None)
+        samples = np.array([row[6 + i] for row in rows for i in range(2)], dtype=float)
+        shown = "—" if worst is None else f"{worst:.1f}"
+        lines.append(
+            f"| {name}, {task.policy} | {task.target:g} | {same} of {n} | {certified} of {2 * n} | {differ} | "
+            f"{sum(passed for passed, _ in reached)} of {2 * n} | "
+            f"{np.median(samples):,.0f} ({samples.mean():,.0f}) | {shown} |"
+        )
+    scans = []
+    for strength, words in ((1.0, "as proven"), (0.5, "its square root (control)")):
+        found = [each for key, each in data["measured"].items() if key.startswith(f"scans/{strength}#")]
+        if not found:
+            continue
+        runs, false, differ = (sum(each[name] for each in found) for name in ("runs", "false", "differ"))
+        high = binomtest(false, 2 * runs).proportion_ci(0.95).high
+        scans.append(f"| {words} | {2 * runs:,} | {false:,} | {high:.2%} | {RHO / 2:.0%} | {differ:,} of {runs:,} |")
+    if scans:
+        head = "| wealth needed | scans | false answers | 95 % upper end | allowed | pairs that differ |"
+        lines += ["", head, "|---|---|---|---|---|---|", *scans]
+    return "\n".join(lines)
+
+
+def draw(data: Data, folder: Path) -> None:
+    """Draw samples of all runs, by environment."""
+    figure, axes = plt.subplots(figsize=(6.5, 2.6), layout="constrained")
+    names = [name for name in TASKS if rows_of(data, name)]
+    for place, name in enumerate(names):
+        rows = rows_of(data, name)
+        for status, colour, label in ((1, "#0072b2", "certified"), (0, "#d55e00", "cut: nothing promised")):
+            found = [row[6 + i] for row in rows for i in range(2) if row[2 + i] == status]
+            spread = np.linspace(-0.25, 0.25, len(found)) if len(found) > 1 else np.zeros(len(found))
+            axes.scatter(found, place + spread, s=8, color=colour, label=label if place == 0 or status == 0 else None)
+    axes.set(xscale="log", xlabel="samples of a run", yticks=range(len(names)), yticklabels=names)
+    axes.invert_yaxis()
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    axes.legend(handles.values(), handles.keys(), fontsize=7, frameon=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "search.svg", metadata={"Date": None})
+    plt.close(figure)

@@ -1,0 +1,228 @@
+"""The summary of a search: its ladder, what the policy earns, what is certified; of two searches, where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from reprl.artifacts.search import SearchReceipt, SearchRecipe, StoredSearch, parted
+from reprl.artifacts.verify import compare_policies
+from reprl.learning.search_result import RungRecord, SearchResult
+from reprl.mdp.policy import Policy
+from reprl.report import charts
+from reprl.report.numbers import counted
+from reprl.report.pair import summarize_verification
+from reprl.report.run import STATUSES
+from reprl.report.summary import (
+    Badge,
+    Cell,
+    Fact,
+    Figure,
+    Line,
+    Listing,
+    Mark,
+    On,
+    Section,
+    Strong,
+    Summary,
+    Table,
+    line,
+)
+
+
+class Found(NamedTuple):
+    """A search as it is shown: a result's, or what its folder holds."""
+
+    recipe: SearchRecipe
+    receipt: SearchReceipt
+    policy: Policy
+
+    @classmethod
+    def of(cls, run: SearchResult | StoredSearch) -> Found:
+        """Read a run once: a result makes its receipt anew whenever it is asked."""
+        return cls(run.recipe, run.receipt, run.policy)
+
+    @property
+    def winner(self) -> RungRecord | None:
+        """The rung whose winner is printed."""
+        return self.receipt.details.winner
+
+    @property
+    def promise(self) -> str:
+        """What is promised, in a line."""
+        said, won = self.receipt.guarantee, self.winner
+        if said.status == "none":
+            return f"nothing is promised: {said.source}"
+        earns = f", mean return > {won.threshold:.5g}" if won is not None and said.status == "certified" else ""
+        return f"disagreement ≤ {said.rho:.3g}{earns} [{said.status}: {said.source}]"
+
+    @property
+    def effort(self) -> str:
+        """Samples, episodes and time."""
+        return f"{self.receipt.samples:,} in {self.receipt.episodes:,} episodes, {self.receipt.seconds:.1f} s"
+
+    @property
+    def earned(self) -> str:
+        """What the printed policy earns."""
+        found = self.receipt.details.baseline if self.winner is None else self.winner.earned
+        if found is None:
+            return "not played"
+        return f"{found.mean:.5g}, 95 % interval {found.low:.5g} to {found.high:.5g}, {found.episodes:,} episodes"
+
+
+def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
+    """Return the summary of one run; more are facts that only those know who ran it."""
+    receipt, place = run.receipt, run.recipe.environment
+    status = receipt.guarantee.status
+    tone, meaning = STATUSES[status]
+    return Summary(
+        kind="run",
+        title=place.name,
+        badge=Badge(status, tone, On.HTML),
+        lines=_lines(run),
+        facts=[*_facts(run), *more],
+        sections=(
+            Section([*_figures(run), _ladder(run)], "Ladder", "Each rung scans proposals for one that earns more."),
+            Section(
+                (Listing("Settings", run.recipe.to_dict()["settings"]), Listing("Recipe and receipt", _papers(run)))
+            ),
+        ),
+        warning=f"undecided: {receipt.guarantee.source}" if status == "none" else "",
+        lead=f"{place.name}: episodes of at most {place.horizon:,} steps; the policy is {run.policy!r}.",
+        heading="Guarantee",
+        caption=f"{status}: {meaning}. Source: {receipt.guarantee.source}",
+        mark=Mark(
+            "Policy fingerprint", run.policy.fingerprint, "SHA-256 of the policy. Equal fingerprints, equal policies."
+        ),
+    )
+
+
+def _lines(run: Found) -> list[Line]:
+    said, won = run.receipt.guarantee, run.winner
+    if said.status == "none":
+        return [line("Nothing is promised of this policy: a second team may come to another one.", on=On.HTML)]
+    same, exact = Strong(f"{1.0 - said.rho:.0%}"), Strong("exactly the same policy")
+    start = "Two runs of this recipe, with the same shared seed and fresh, independent data, end in "
+    lines = [line(start, exact, " with probability at least ", same, ".", on=On.HTML)]
+    if won is not None and said.status == "certified":
+        above = Strong(f"{won.threshold:.5g}")
+        lines.append(
+            line("Its mean return is above ", above, f" with probability at least {1 - said.delta:.0%}.", on=On.HTML)
+        )
+    return lines
+
+
+def _facts(run: Found) -> list[Fact]:
+    receipt, settings, both = run.receipt, run.recipe.settings, On.TERMINAL | On.PAGE
+    details, won = receipt.details, run.winner
+    facts = [Fact("fingerprint", run.policy.fingerprint, on=On.TERMINAL), Fact("earns", run.earned, prose=True)]
+    if details.baseline is not None:
+        facts.append(Fact("baseline", f"{details.baseline.mean:.5g}", "always the first action, or the given centre"))
+    facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
+    facts.append(Fact("samples", *counted(receipt.samples, "steps of the environment"), on=On.PAGE))
+    facts.append(Fact("episodes", *counted(receipt.episodes, ""), on=On.PAGE))
+    facts.append(Fact("promised", run.promise, on=On.TERMINAL))
+    if settings.target is not None:
+        words = "passed" if details.reached else "not passed"
+        facts.append(Fact("target", f"{settings.target:g}", words))
+    if won is None:
+        facts.append(Fact("policy", "no proposal passed a rung: this is the baseline", on=both, prose=True))
+    else:
+        facts.append(Fact("candidate", f"{won.candidate} of rung {won.rung}", f"after {won.tried:,} were judged"))
+    if details.undecided is not None:
+        cut = details.undecided
+        near = f"mean {cut.mean:.5g} against {details.ladder[-1].threshold:.5g}, " if cut.episodes else ""
+        words = f"candidate {cut.candidate} of rung {details.ladder[-1].rung}: {near}{cut.episodes:,} episodes"
+        facts.append(Fact("undecided", words, on=both, prose=True))
+    if details.clipped:
+        facts.append(Fact("clipped", f"{details.clipped:,}", "returns lay outside the return range"))
+    return [*facts, Fact("shared seed", str(run.recipe.shared_seed), "publish it with the recipe", On.HTML)]
+
+
+def _ladder(run: Found) -> Table:
+    rows = []
+    for rung in run.receipt.details.ladder:
+        passed = "none" if rung.candidate is None else str(rung.candidate)
+        if rung is run.receipt.details.ladder[-1] and run.receipt.details.undecided is not None:
+            passed = "undecided"
+        earned = (
+            "—" if rung.earned is None else f"{rung.earned.mean:.5g} ({rung.earned.low:.5g} … {rung.earned.high:.5g})"
+        )
+        rows.append(
+            (
+                str(rung.rung),
+                f"{rung.level:.5g}",
+                f"{rung.threshold:.5g}",
+                passed,
+                f"{rung.tried:,}",
+                earned,
+                f"{rung.samples:,}",
+            )
+        )
+    head = ("rung", "level", "threshold", "winner", "judged", "mean return (95 %)", "samples")
+    text = "The threshold is the level and a shared draw. A winner is the first candidate, in shared order, above it."
+    return Table("ladder", "Rungs", head, rows, text, first=40)
+
+
+def _figures(run: Found) -> list[Figure]:
+    """Mean returns of the winners, rung by rung, with intervals."""
+    won = [rung for rung in run.receipt.details.ladder if rung.earned is not None]
+    points, values = [], []
+    for rung in won:
+        earned = rung.earned
+        assert earned is not None
+        tip = f"rung {rung.rung}: candidate {rung.candidate} earns {earned.mean:.5g}, threshold {rung.threshold:.5g}"
+        points.append(charts.Point(float(rung.rung), earned.mean, earned.low, earned.high, tip))
+        values += [earned.low, earned.high, rung.threshold]
+    title, text = "Return of each winner", "Mean return and 95 % interval of the candidate that each rung printed."
+    if not points:
+        return [Figure("climb", title, text, "empty", "no candidate passed")]
+    target = run.recipe.settings.target
+    level, label = (won[-1].threshold, "certified above") if target is None else (target, "target")
+    low, high = min(*values, level), max(*values, level)
+    air = 0.08 * (high - low) or 1.0
+    last = float(max(run.receipt.details.ladder[-1].rung, 1))
+    axes = charts.Axis(-0.3, last + 0.3), charts.Axis(low - air, high + air)
+    drawn = charts.Curves(*axes, "rung", "mean return", level, label, [("winner", points)])
+    return [Figure("climb", title, text, "curves", [drawn])]
+
+
+def _papers(run: Found) -> dict[str, Any]:
+    document = run.receipt.to_dict()
+    shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
+    for name in ("data_commitment", "package_version", "stream_version"):
+        shown[name.replace("_", " ")] = document[name]
+    return {**shown, "seconds": f"{document['timings']['seconds']:.3g}"}
+
+
+def summarize_searches(runs: tuple[Found, Found]) -> Summary:
+    """Return the summary of two runs: the same policy or not, and where they parted."""
+    first, second = runs
+    summary = summarize_verification(compare_policies(first.policy, second.policy))
+    notes = parted(first.receipt, second.receipt)
+    return summary._replace(
+        title=first.recipe.environment.name,
+        lines=[*summary.lines, *(line(f"{note[0].upper()}{note[1:]}.") for note in notes)],
+        sections=[
+            Section([_sides(runs)]),
+            *(Section([_ladder(run)], f"{name} run") for name, run in zip(("First", "Second"), runs, strict=True)),
+        ],
+        mark=Mark("Fingerprint of the first", first.policy.fingerprint, "SHA-256 of the policy"),
+    )
+
+
+def _sides(runs: Sequence[Found]) -> Table:
+    rows: list[Sequence[str | Cell]] = [
+        ("fingerprint", *(Cell(run.policy.fingerprint[:12], look="digest") for run in runs)),
+        (
+            "status",
+            *(Cell(run.receipt.guarantee.status, look=STATUSES[run.receipt.guarantee.status][0]) for run in runs),
+        ),
+        ("promised", *(run.promise for run in runs)),
+        ("earns", *(run.earned for run in runs)),
+        ("samples", *(run.effort for run in runs)),
+        ("shared seed", *(str(run.recipe.shared_seed) for run in runs)),
+        ("recipe", *(Cell(run.recipe.digest[:12], look="digest") for run in runs)),
+        ("data commitment", *(Cell(run.receipt.data_commitment[:12], look="digest") for run in runs)),
+    ]
+    return Table("sides", "Side by side", ("", "first run", "second run"), rows, first=len(rows))

@@ -1,0 +1,556 @@
+"""Search beyond tables: proposals, policies, scans, ladders, their claim, and everything around a run."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest, kstest
+
+import reprl
+from reprl.artifacts.search import SearchReceipt, SearchRecipe
+from reprl.assurance.betting import Levels, MeanTest, rung_risk, scan_levels
+from reprl.assurance.student import StudentTest
+from reprl.errors import DocumentError, InputError
+from reprl.execution.pool import WorkerPool
+from reprl.mdp.policy import Policy
+from reprl.randomness import SharedKey
+from reprl.search.families import Networks, Own, Tables, tables_for
+from reprl.search.heads import Clip, Pick, head_of
+from reprl.search.ladder import Aim, climb
+from reprl.search.networks import Inputs, Linear, Tanh
+from reprl.search.policies import OwnPolicy, VectorPolicy
+from reprl.search.proposals import near_normals, propose_normal, propose_table
+from reprl.search.scales import find_scales, first_inputs
+from reprl.search.scan import Rung, scan
+from reprl.search.settings import SearchSettings
+from reprl.sources.returns import Play, Range, ReturnModel, Returns
+
+STATISTICAL = 1e-6
+load_run: Any = reprl.load_run
+
+
+def learn(env: Any, **options: Any) -> Any:
+    """reprl.learn, whose result is of a kind that only the environment decides."""
+    return reprl.learn(env, **options)
+
+
+class Lever(gymnasium.Env[Any, Any]):
+    """One step: action x in [−1, 1] pays 1 with probability 1 − |x − 0.5|/2."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    reward_range: Any = (0.0, 1.0)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.uniform(-1.0, 1.0, 2).astype(np.float32), {}
+
+    def step(self, action):
+        paid = float(self.np_random.random() < 1.0 - abs(float(action[0]) - 0.5) / 2.0)
+        return np.zeros(2, dtype=np.float32), paid, True, False, {}
+
+
+class Walk(gymnasium.Env[Any, Any]):
+    """Eight steps on a line; an action moves, with noise; what is paid is the place, from 0 to 1."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.time = 0.0, 0
+        return np.array([0.0]), {}
+
+    def step(self, action):
+        self.place += (0.25 if action == 1 else -0.25) + 0.1 * float(self.np_random.random() - 0.5)
+        self.time += 1
+        return np.array([50.0 * self.place]), min(max(self.place, 0.0), 1.0), self.time == 8, False, {}
+
+
+def lever(data_seed=1, **options):
+    return ReturnModel(Lever, 1, data_seed=data_seed, **options)
+
+
+def opened(model, family, limit=None, workers=1):
+    return Returns(model, WorkerPool(model, workers), family.acting, limit)
+
+
+def constant_family(model):
+    return Networks(Linear(), first_inputs(model.observation_space, None), head_of(model.action_space))
+
+
+# Proposals
+
+
+def test_near_normals_are_exact_and_close_to_normal():
+    key = SharedKey(7).derive("search", "proposal", 0, 3)
+    draws = near_normals(key, 5)
+    uniforms = key.uniforms(60).reshape(5, 12)
+    for draw, row in zip(draws, uniforms, strict=True):
+        whole = sum(int(u * 2**32) for u in row)
+        assert draw == (whole - 6 * (2**32 - 1)) / 2**32  # integers of Python, which are exact
+    assert kstest(near_normals(SharedKey(1), 20_000), "norm").pvalue > STATISTICAL
+
+
+def test_proposals_have_golden_bits():
+    weights = propose_normal(SharedKey(5).derive("x"), np.ones(3), np.array([0, 1, -1]), None)
+    again = propose_normal(SharedKey(5).derive("x"), np.ones(3), np.array([0, 1, -1]), None)
+    assert [w.hex() for w in weights] == [w.hex() for w in again]
+    assert all(w * 2.0**32 == int(w * 2.0**32) for w in weights)  # multiples of 2**-32, so nothing was rounded
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12), st.integers(2, 5))
+@settings(max_examples=30, deadline=None)
+def test_a_proposed_table_differs_from_its_centre(seed, cells, actions):
+    key = SharedKey(seed)
+    centre = propose_table(key.derive("centre"), cells, actions, None)
+    near = propose_table(key.derive("near"), cells, actions, centre)
+    assert (near != centre).any()
+    assert set(near) <= set(range(actions))
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=30, deadline=None)
+def test_a_proposal_near_a_centre_changes_it(seed):
+    key, n = SharedKey(seed), 6
+    centre = propose_normal(key.derive("centre"), np.ones(n), np.arange(n), None)
+    assert (propose_normal(key.derive("near"), np.ones(n), np.arange(n), centre) != centre).any()
+
+
+# Policies
+
+
+def naive_scores(network, weights, x, n):
+    """Scores by sums that are written out."""
+    d = len(x)
+    if isinstance(network, Tanh):
+        first = weights[: network.hidden * (d + 1)].reshape(network.hidden, d + 1)
+        last = weights[network.hidden * (d + 1) :].reshape(n, network.hidden + 1)
+        units = [math.tanh(sum(w * v for w, v in zip(row, x, strict=False)) + row[d]) for row in first]
+        return [sum(w * u for w, u in zip(row, units, strict=False)) + row[-1] for row in last]
+    features = [*x, 1.0]
+    if network.quadratic:
+        features += [x[i] * x[j] for i in range(d) for j in range(i, d)]
+    return [sum(w * v for w, v in zip(row, features, strict=True)) for row in weights.reshape(n, -1)]
+
+
+@pytest.mark.parametrize("network", [Linear(), Linear(True), Tanh(5)])
+def test_scores_are_those_of_a_naive_version_and_do_not_depend_on_the_batch(network):
+    stream = np.random.default_rng(1)
+    x, n = stream.normal(size=(7, 3)), 4
+    weights = stream.normal(size=(2, network.size(3, n)))
+    rows = np.array([0, 1, 0, 1, 1, 0, 1])
+    found = network.scores(x, rows, weights, n)
+    for i in range(7):
+        np.testing.assert_allclose(found[i], naive_scores(network, weights[rows[i]], x[i], n), rtol=1e-12)
+        assert (network.scores(x[i : i + 1], rows[i : i + 1], weights, n)[0] == found[i]).all()
+    assert network.owners(3, n).size == network.sizes(3, n).size == network.size(3, n)
+
+
+def test_ties_go_to_the_first_action_and_boxes_are_clipped():
+    assert Pick((3,), (5,), None).choose(np.array([[1.0, 1.0, 0.0]])).tolist() == [5]
+    multi = head_of(spaces.MultiDiscrete([2, 3]))
+    assert multi.choose(np.array([[0.0, 1.0, 0.0, 0.0, 2.0]])).tolist() == [[1, 2]]
+    box = head_of(spaces.Box(np.array([-2.0, -np.inf]), np.array([4.0, np.inf]), dtype=np.float64))
+    assert box.choose(np.array([[0.0, 7.0], [9.0, -3.0], [-1.0, 0.0]])).tolist() == [
+        [1.0, 7.0],
+        [4.0, -3.0],
+        [-2.0, 0.0],
+    ]
+    with pytest.raises(InputError, match="action space must be Discrete"):
+        head_of(spaces.Text(3))
+
+
+POLICIES: list[Any] = [
+    VectorPolicy(np.arange(6) / 3.0, Linear(), Inputs((0.5, 0.0), (2.0, 0.1)), Pick((2,), (0,), None)),
+    VectorPolicy(np.arange(6) / 7.0, Linear(True), Inputs((0.5, 0.0), (2.0, 0.1)), Clip((-1.0,), (math.inf,), (1,))),
+    VectorPolicy(np.arange(14) / 7.0, Tanh(3), Inputs((0.5,), (2.0,)), Pick((2,), (0,), None)),
+    OwnPolicy("here:Family", [0.1, -3.0]),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_is_read_as_it_was_written(policy, tmp_path):
+    again: Any = Policy.from_json(policy.to_json())
+    assert again == policy
+    assert type(again) is type(policy)
+    assert again.to_json() == policy.to_json()
+    policy.save(tmp_path / "policy.json")
+    assert Policy.load(tmp_path / "policy.json") == policy
+    forged = json.loads(policy.to_json())
+    forged["weights"][0] += 1e-9
+    with pytest.raises(DocumentError, match="policy fingerprint must be"):
+        Policy.from_json(json.dumps(forged))
+    with pytest.raises(InputError, match="must be a table of actions"):
+        _ = policy.table
+
+
+def test_policies_act_in_batches_and_compare():
+    policy = POLICIES[0]
+    assert policy.act([0.5, 0.2]) == 1
+    assert policy.predict(np.array([0.5, 0.2]))[0] == 1
+    assert policy.predict(np.array([[0.5, 0.2]]))[0].tolist() == [1]
+    assert policy.predict(np.array([[0.5, 0.2], [0.5, -9.0]]))[0].tolist() == [1, 0]
+    other = VectorPolicy(policy.weights + np.eye(6)[0], *policy._shape)
+    assert policy.disagreement(other) == 1 / 6
+    verdict = reprl.verify(policy, other)
+    assert (verdict.same, verdict.weights) == (False, (1, 6))
+    with pytest.raises(InputError, match="observation must be 2 finite numbers"):
+        policy.act([0.5, math.nan])
+    with pytest.raises(InputError, match="must be of one kind"):
+        policy.disagreement(POLICIES[2])
+    assert "linear" in policy._repr_html_()
+
+
+# The source of returns
+
+
+def test_returns_do_not_depend_on_workers_batches_or_lanes():
+    model = lever()
+    family = constant_family(model)
+    weights = [family.propose(SharedKey(1).derive(j), None) for j in range(3)]
+    plays = [Play(w, f"p/{j}", 0, 5) for j, w in enumerate(weights)]
+    together = opened(model, family).play(plays)
+    for play, found in zip(plays, together, strict=True):
+        parts = [opened(lever(), family).play([play._replace(first=k, episodes=1)])[0] for k in range(5)]
+        assert np.concatenate(parts).tolist() == found.tolist()
+    vector = ReturnModel(
+        lambda: SyncVectorEnv([Lever] * 4, autoreset_mode=AutoresetMode.DISABLED), 1, reward_range=(0, 1), data_seed=1
+    )
+    assert [x.tolist() for x in opened(vector, family).play(plays)] == [x.tolist() for x in together]
+    assert model.ledger.samples == model.ledger.episodes == 15
+
+
+@pytest.mark.slow
+def test_two_processes_play_the_same_episodes():
+    how = {"horizon": 1, "target": 0.9, "shared_seed": 3, "data_seed": 4, "max_samples": 3_000}
+    one, two = (learn(Lever, workers=w, **how) for w in (1, 2))
+    assert one.receipt.digest == two.receipt.digest
+    assert one.policy == two.policy
+
+
+def test_a_reward_outside_the_range_is_an_error_and_returns_are_clipped_on_demand():
+    with pytest.raises(InputError, match=r"reward must be a number from 0 to 0\.5"):
+        learn(Lever, horizon=1, reward_range=(0.0, 0.5), data_seed=1)
+    result = learn(Lever, horizon=1, return_range=(0.0, 0.5), target=0.3, data_seed=1, max_samples=3_000)
+    assert result.details.clipped > 0
+    assert result.value is not None
+    assert result.value <= 0.5
+
+
+# Scan and ladder
+
+
+def unit_judge(risk, threshold):
+    return lambda j: MeanTest.checked(0.0, 1.0, threshold, scan_levels(risk, j))
+
+
+def lever_mean(weights, family):
+    """The exact mean return: only the constant is seen in the limit of small input weights, so they are set to 0."""
+    x = min(max(float(weights[-1]), -1.0), 1.0)
+    return 1.0 - abs(x - 0.5) / 2.0
+
+
+class Constants(Networks):
+    """Proposals whose input weights are 0, so that means are known exactly."""
+
+    def propose(self, key, centre):
+        weights = super().propose(key, centre)
+        weights[:-1] = 0.0
+        return weights
+
+
+def constants(model):
+    return Constants(*constant_family(model))
+
+
+def test_a_scan_prints_the_first_candidate_above():
+    for seed in range(3):
+        model = lever(seed)
+        family = constants(model)
+        rung = Rung(SharedKey(seed), 0, family, None, 8, 10**6)
+        means = [lever_mean(rung.weights(j), family) for j in range(8)]
+        threshold = max(pairwise(sorted(means)), key=lambda ends: ends[1] - ends[0])
+        middle = sum(threshold) / 2.0  # of the widest gap, so that no verdict takes long
+        found = scan(rung, opened(model, family), unit_judge(0.05, middle))
+        assert found.winner == next(j for j, mean in enumerate(means) if mean > middle)
+        assert found.tried == found.winner + 1
+
+
+def test_a_scan_says_that_none_passes_and_names_who_is_undecided():
+    model = lever()
+    family = constants(model)
+    rung = Rung(SharedKey(1), 0, family, None, 4, 10**6)
+    best = max(lever_mean(rung.weights(j), family) for j in range(4))
+    none = scan(rung, opened(model, family), unit_judge(0.05, min(best + 0.1, 0.999)))
+    assert (none.winner, none.undecided, none.tried) == (None, None, 4)
+    cut = scan(rung, opened(lever(), family, limit=20), unit_judge(0.05, lever_mean(rung.weights(0), family)))
+    assert cut.undecided is not None
+    assert cut.undecided.candidate == 0
+    assert cut.undecided.episodes <= 20
+
+
+def test_a_ladder_climbs_by_verdicts_alone():
+    model = lever()
+    family = constants(model)
+    aim = Aim(Range(0.0, 1.0), 0.95, 0.2, 0.5, 0.02)
+    judge = lambda rung, threshold: unit_judge(rung_risk(0.1, rung, None), threshold)  # noqa: E731
+    found = climb(SharedKey(2), opened(model, family), family, aim, judge, candidates=4, near=4, rungs=6, most=20_000)
+    assert [step.rung for step in found.steps] == list(range(len(found.steps)))
+    passed = [step for step in found.steps if step.found.winner is not None]
+    assert all(step.threshold >= step.level for step in found.steps)
+    assert all(one.threshold < two.threshold for one, two in pairwise(passed))
+    assert found.weights is None or lever_mean(found.weights, family) > found.floor
+
+
+@pytest.mark.statistical
+def test_false_and_different_answers_stay_within_the_risk():
+    """400 pairs of scans at ρ = 0.4 beside the threshold; false-alarm rate 1e-6. Halved wealth is rejected."""
+
+    def wrong(strength, runs=400, rho=0.4):
+        bad = 0
+        for number in range(runs):
+            key = SharedKey(11).derive(number)
+            means = 0.5 + np.where(key.uniforms(4) < 0.5, -0.004, 0.004)
+            right = int(np.argmax(means > 0.5)) if (means > 0.5).any() else None
+            stream = np.random.default_rng([3, number])
+            answer = None
+            for j, mean in enumerate(means):
+                levels = Levels(*(min(level**strength, 0.99) for level in scan_levels(rho / 2.0, j)))
+                test = MeanTest.checked(0.0, 1.0, 0.5, levels)
+                bets = test.begin()
+                for _ in range(60):  # undecided after 6,000 counts as right: it claims nothing
+                    bets = test.bet(bets, (stream.random(100) < mean).astype(float))
+                    if bets.verdict != "undecided":
+                        break
+                if bets.verdict == "undecided":
+                    answer = right
+                    break
+                if bets.verdict == "above":
+                    answer = j
+                    break
+            bad += answer != right
+        return binomtest(bad, runs, rho / 2.0, alternative="greater").pvalue
+
+    assert wrong(1.0) > STATISTICAL
+    assert wrong(0.2) < STATISTICAL  # the negative control
+
+
+def test_student_waits_and_follows_the_mean():
+    test = StudentTest(0.0, 0.01, 1.0)
+    state = test.bet(test.begin(), np.full(31, 5.0))
+    assert state.verdict == "undecided"
+    assert test.bet(state, np.full(33, 5.0)).verdict == "above"
+    assert test.bet(test.begin(), np.full(64, -5.0)).verdict == "below"
+    assert test.bet(test.begin(), np.tile([1.0, -1.0], 32)).verdict == "undecided"
+
+
+# Scales
+
+
+def test_scales_are_found_replicably():
+    found = []
+    for seed in (1, 2):
+        model = ReturnModel(Walk, 8, reward_range=(0, 1), data_seed=seed)
+        inputs = first_inputs(model.observation_space, "found")
+        assert inputs.scale == (0.0,)
+        test = lambda theta, level: MeanTest.checked(0.0, 1.0, theta, Levels(level, level))  # noqa: E731
+        found.append(
+            find_scales(
+                SharedKey(0), Returns(model, WorkerPool(model), None), inputs, head_of(model.action_space), test, 0.05
+            )
+        )
+    assert found[0].inputs == found[1].inputs
+    assert found[0].estimated == (0,)
+    assert math.log2(found[0].inputs.scale[0]) == int(math.log2(found[0].inputs.scale[0]))
+    assert 1.0 <= found[0].inputs.scale[0] <= 64.0
+
+
+# A run and everything around it
+
+
+@pytest.fixture(scope="module")
+def pair():
+    how = {"horizon": 8, "reward_range": (0, 1), "shared_seed": 5, "target": 3.0}
+    return [learn(Walk, data_seed=d, **how) for d in (1, 2)]
+
+
+def test_two_runs_agree_and_the_return_is_certified(pair):
+    one, two = pair
+    assert one.policy == two.policy
+    assert one.guarantee.status == two.guarantee.status == "certified"
+    assert one.samples != two.samples or one.receipt.digest != two.receipt.digest
+    assert one.certified_return is not None
+    assert one.estimate is not None
+    assert one.certified_return < one.estimate.high
+    assert one.value > one.baseline_value
+    assert one.samples == 8 * one.episodes  # every step is counted
+    assert [r.candidate for r in one.details.ladder] == [r.candidate for r in two.details.ladder]
+
+
+def test_a_run_is_saved_loaded_verified_and_reported(pair, tmp_path):
+    one, two = pair
+    one.save(tmp_path / "one")
+    two.save(tmp_path / "two")
+    stored = load_run(tmp_path / "one")
+    assert stored.policy == one.policy
+    assert stored.receipt.digest == one.receipt.digest
+    assert stored.recipe.digest == one.recipe.digest == two.recipe.digest
+    assert SearchRecipe.from_json(one.recipe.to_json()) == one.recipe
+    assert SearchReceipt.from_json(one.receipt.to_json()).digest == one.receipt.digest
+    assert reprl.verify(tmp_path / "one", tmp_path / "two").same
+    assert reprl.verify(one, stored).same
+    page = reprl.write_report(tmp_path / "one", tmp_path / "one.html").read_text()
+    assert "certified" in page
+    assert one.policy.fingerprint in page
+    both = reprl.write_report(tmp_path / "one", tmp_path / "both.html", second=tmp_path / "two").read_text()
+    assert "exactly the same policy" in both
+    assert "certified" in one._repr_html_()
+    forged = json.loads(one.receipt.to_json())
+    forged["samples"] += 1
+    with pytest.raises(DocumentError, match="receipt digest must be"):
+        SearchReceipt.from_json(json.dumps(forged))
+
+
+def test_a_recipe_is_followed_on_fresh_data(pair):
+    second = pair[0].recipe.learn(env=Walk, data_seed=9)
+    assert second.policy == pair[0].policy
+    assert second.recipe.digest == pair[0].recipe.digest
+    with pytest.raises(InputError, match="must be the recipe's environment"):
+        pair[0].recipe.learn(env=Lever)
+
+
+def test_a_run_that_is_cut_names_the_candidate_and_goes_on(tmp_path):
+    how = {"horizon": 8, "reward_range": (0, 1), "shared_seed": 5, "data_seed": 1, "target": 3.0}
+    cut = learn(Walk, max_samples=200, checkpoint=tmp_path / "tasks", **how)
+    assert cut.guarantee.status == "none"
+    assert cut.samples <= 200
+    assert cut.details.undecided is not None
+    assert f"candidate {cut.details.undecided.candidate} of rung" in cut.guarantee.source
+    on = learn(Walk, checkpoint=tmp_path / "tasks", **how)
+    assert on.receipt.digest == learn(Walk, **how).receipt.digest
+
+
+def test_tables_are_searched_on_request():
+    found = [
+        learn("two-goals-v0", learner="search", shared_seed=2, data_seed=d, candidates=4, near=2, rungs=2, target=1.0)
+        for d in (1, 2)
+    ]
+    assert found[0].policy.stationary
+    assert found[0].guarantee.status == "certified"
+    assert found[0].policy == found[1].policy
+
+
+class Family:
+    """A user's own: one number, the action."""
+
+    size = 1
+    centre = np.array([0.0])
+
+    @staticmethod
+    def from_vector(weights):
+        class Acting:
+            def act(self, observation):
+                return np.clip(weights, -1.0, 1.0).astype(np.float32)
+
+        return Acting()
+
+
+def test_a_users_own_family_is_searched(tmp_path):
+    result = learn(Lever, horizon=1, target=0.8, policy=Family(), shared_seed=1, data_seed=1)
+    assert result.details.reached
+    assert abs(result.policy.act([0.0, 0.0])[0] - 0.5) < 0.4
+    assert abs(result.baseline_value - 0.75) < 0.4
+    again: Any = Policy.from_json(result.policy.to_json())
+    with pytest.raises(InputError, match="must be bound to its family"):
+        again.act([0.0, 0.0])
+    assert again.bind(Family()).act([0.0, 0.0]) == result.policy.act([0.0, 0.0])
+    second = result.recipe.learn(env=Lever, policy=Family(), data_seed=2)
+    assert second.policy == result.policy
+    result.save(tmp_path / "run")
+    with pytest.raises(InputError, match="policy must be the recipe's family"):
+        load_run(tmp_path / "run").recipe.learn(env=Lever)
+
+
+def test_returns_without_a_bound_are_rehearsed_only():
+    class Unbounded(Lever):
+        reward_range = None
+
+    result = learn(Unbounded, horizon=1, target=0.5, shared_seed=1, data_seed=1)
+    assert result.guarantee.status == "rehearsed"
+    assert result.certified_return is None
+    with pytest.raises(InputError, match="target must be given where returns have no bound"):
+        learn(Unbounded, horizon=1)
+
+
+class Odd(Lever):
+    def __init__(self, observation=None, paid=None):
+        self.odd, self.paid = observation, paid
+
+    def reset(self, *, seed=None, options=None):
+        seen, info = super().reset(seed=seed)
+        return (seen if self.odd is None else self.odd), info
+
+    def step(self, action):
+        seen, paid, *rest = super().step(action)
+        return (seen, paid if self.paid is None else self.paid, *rest)
+
+
+BAD = [
+    ({"target": 2.0}, Lever, r"target must lie in \[0, 1\), the range of returns, got 2"),
+    ({"horizon": None}, Lever, "horizon must be given for an environment without a time limit, got None"),
+    ({"policy": "table"}, Lever, "policy must not be 'table'"),
+    ({"policy": "cubic"}, Lever, "policy must be 'linear', 'quadratic', 'tanh', 'table' or an object"),
+    ({"policy": 3}, Lever, "policy must have size and from_vector"),
+    ({"epsilon": 0.3}, Lever, "option must be one of rho, delta, target"),
+    ({"discount": 0.9}, Lever, "discount must be left out for a search"),
+    ({"learner": "magic"}, Lever, "learner must be 'search', or left out for tables, got 'magic'"),
+    ({"observation_range": ([0.0], [1.0])}, Lever, "observation_range must be two rows of 2 numbers"),
+    ({"return_range": (1.0, 0.0)}, Lever, "return_range must be \\(low, high\\) with low < high"),
+    ({"candidates": 0}, Lever, "candidates must be a whole number"),
+    ({}, lambda: Odd(observation=np.zeros(3)), "observation must always have 2 numbers"),
+    ({}, lambda: Odd(observation=np.array([0.0, math.nan])), "observation must be finite numbers, got"),
+    ({}, lambda: Odd(paid=math.nan), "reward must be a number from 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(("options", "env", "message"), BAD)
+def test_bad_input_is_named(options, env, message):
+    with pytest.raises(InputError, match=message):
+        learn(env() if env is Lever else env, **{"horizon": 1, "data_seed": 1, **options})
+
+
+def test_a_family_whose_size_does_not_fit_is_named():
+    class Short(Family):
+        centre = np.zeros(2)
+
+    with pytest.raises(InputError, match="centre of the policy class must have 1 numbers"):
+        Own.of(Short())
+    with pytest.raises(InputError, match="weights must be 6 numbers for this linear policy, got 5"):
+        VectorPolicy(np.zeros(5), Linear(), Inputs((0.0, 0.0), (1.0, 1.0)), Pick((2,), (0,), None))
+
+
+def test_tables_know_their_spaces():
+    family = tables_for(spaces.Discrete(3), spaces.Discrete(2, start=4))
+    assert isinstance(family, Tables)
+    policy = family.policy(np.array([1.0, 0.0, 1.0]))
+    assert [policy.act(s) for s in range(3)] == [5, 4, 5]
+    act = family.acting([np.array([1.0, 0.0, 1.0])])
+    assert act(np.array([[0.0], [1.0]]), np.array([0, 0])) == [5, 4]
+
+
+def test_settings_are_checked():
+    assert SearchSettings(rho=0.1, delta=0.5).risk == 0.05
+    assert SearchSettings(rho=0.5, delta=0.1).risk == 0.1
+    with pytest.raises(InputError, match="rho must lie in"):
+        SearchSettings(rho=1.5)
