@@ -149,8 +149,7 @@ def sequential(hit: bool) -> int:
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/tutorial.md": {
-        "page-takes-samples": lambda: [shown(r"samples +([\d,]+) in [\d,]+ episodes, … s +\1 in")],
-        "both-runs-below": lambda: [shown(r"so ([0-9.]+) is lost")],
+        "page-takes-samples": lambda: [shown(r"samples +([\d,]+) in [\d,]+ episodes, … s +[\d,]+ in")],
         "does-keep-exit": lambda: [f"{default(reprl.audit, 'level')}"],
         "learner-differs-pairs": lambda: [
             percent(code("reprl.auditing.evidence.exact_interval")(0, 10)[1] // 0.1 / 10)

@@ -1,7 +1,6 @@
 """Slow, obvious versions of the canonical rule, written from its docstrings: lists and loops over dense tables.
 
-Only three things are the package's own: draws at shared addresses, the fingerprint of a policy, and the correlated draw
-from laws, which has references elsewhere.
+Only two things are the package's own: draws at shared addresses, and the fingerprint of a policy.
 """
 
 from __future__ import annotations
@@ -14,16 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reprl
-from reprl.coupling.correlated import correlated_sample
-from reprl.coupling.spec import CouplingSpec
 from tests import naive
 
 TIE = 1e-12
 CLEAR = 1e3
-TURN = 0.15
 NOISE = 0.3
 POOL = 3
-DRAWN = 0.7
+HIDDEN = 0.02
+LEAST_GAIN = 1e-3
 
 
 class World(NamedTuple):
@@ -31,6 +28,8 @@ class World(NamedTuple):
 
     law: list[list[list[list[tuple[float, int, float]] | None]]]
     initial: list[float]
+    allowed: Any
+    """allowed[h][s][a]: whether an action may be taken."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -43,6 +42,7 @@ class Solved(NamedTuple):
     spread: Any
     own: Any
     best: list[list[int]]
+    default: list[list[int]]
     deviation: list[list[float]]
 
 
@@ -65,7 +65,7 @@ def world_of(dynamics: Any) -> World:
         if dynamics.tried[h, s, a]:
             parts = dynamics.probability[slots], dynamics.outcomes.next_state[table], dynamics.outcomes.reward[table]
             law[h][s][a] = [(float(p), int(y), float(r)) for p, y, r in zip(*parts, strict=True)]
-    return World(law, [float(x) for x in dynamics.initial])
+    return World(law, [float(x) for x in dynamics.initial], dynamics.allowed.tolist())
 
 
 def successors(world: World, h: int, s: int, a: int) -> list[float]:
@@ -79,15 +79,17 @@ def successors(world: World, h: int, s: int, a: int) -> list[float]:
 def solve(world: World, order: Sequence[int]) -> Solved:
     """V*, gaps, and spreads: one sample of every cell, errors of one cell independent of others', passed on as bounds.
 
-    The deviation of V* is √(own variance² + what the next values pass on²); a gap gets both actions' own variances, and
-    next values pass on only where the two actions' laws differ.
+    A cell's own variance has a share of the square of all that could still be earned: what no sample has shown. The
+    deviation of V* is √(own variance + what the next values pass on²); a gap gets both actions' own variances, and next
+    values pass on only where the two actions' laws differ.
     """
     horizon, n_states, n_actions = world.shape
     value = [[0.0] * n_states for _ in range(horizon + 1)]
     deviation = [[0.0] * n_states for _ in range(horizon + 1)]
     gap = np.full(world.shape, math.inf)
     spread, own = np.zeros(world.shape), np.zeros(world.shape)
-    best = [[int(order[0])] * n_states for _ in range(horizon)]
+    default = [[next(int(a) for a in order if world.allowed[h][s][a]) for s in range(n_states)] for h in range(horizon)]
+    best = [list(row) for row in default]
     for h in reversed(range(horizon)):
         for s in range(n_states):
             q: dict[int, float] = {}
@@ -97,7 +99,7 @@ def solve(world: World, order: Sequence[int]) -> Solved:
                     continue
                 q[a] = sum(p * (r + value[h + 1][y]) for p, y, r in law)
                 variance = sum(p * (r + value[h + 1][y] - q[a]) ** 2 for p, y, r in law)
-                own[h, s, a] = variance if variance > TIE else 0.0
+                own[h, s, a] = variance + HIDDEN * (horizon - h) ** 2
             if not q:
                 continue
             top = max(q.values())
@@ -111,7 +113,7 @@ def solve(world: World, order: Sequence[int]) -> Solved:
                     pairs = zip(successors(world, h, s, b), successors(world, h, s, a), deviation[h + 1], strict=True)
                     apart = sum(abs(x - y) * d for x, y, d in pairs)
                     spread[h, s, a] = math.sqrt(own[h, s, a] + own[h, s, b] + apart**2)
-    return Solved(value, gap, spread, own, best, deviation)
+    return Solved(value, gap, spread, own, best, default, deviation)
 
 
 def occupancy(world: World, actions: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -136,119 +138,125 @@ def best_value(world: World, solved: Solved) -> float:
     return sum(p * v for p, v in zip(world.initial, solved.value[0], strict=True))
 
 
-def preferred(world: World, solved: Solved, order: Sequence[int], tolerance: float, floor: float) -> Printed:
-    """The most preferred action within the tolerance of the best; the most preferred of all below the floor."""
+def weight_of(visits: float) -> float:
+    """By how much a gap counts in a cell that is visited so often."""
+    return 2 * visits / (1 + visits)
+
+
+def unsure_of(visits: float) -> float:
+    """The standard deviation of that weight, if one episode tells whether the cell is visited."""
+    return 2 / (1 + visits) ** 2 * math.sqrt(visits * (1 - visits))
+
+
+def good_enough(solved: Solved, h: int, s: int, order: Sequence[int], tolerance: float, visits: float) -> int:
+    """The most preferred action that was tried and whose gap, weighed by visits, is within the tolerance."""
+    if visits == 0.0:
+        return solved.default[h][s]
+    gap = solved.gap[h, s]
+    enough = [int(a) for a in order if gap[a] < math.inf and weight_of(visits) * gap[a] <= tolerance]
+    return enough[0] if enough else solved.best[h][s]
+
+
+def preferred(world: World, solved: Solved, order: Sequence[int], tolerance: float) -> Printed:
+    """Twice the most preferred action within the tolerance: at first everywhere, then by visits of what came first."""
     horizon, n_states, _ = world.shape
-    actions = [[solved.best[h][s] for s in range(n_states)] for h in range(horizon)]
-    for h, s in itertools.product(range(horizon), range(n_states)):
-        enough = [int(a) for a in order if solved.gap[h, s, a] <= tolerance]
-        actions[h][s] = enough[0] if enough else solved.best[h][s]
-    visits = occupancy(world, actions)
-    near: list[tuple[float, tuple[int, int, int]]] = []
-    for h, s in itertools.product(range(horizon), range(n_states)):
-        if visits[h][s] > 0.0 and visits[h][s] >= floor:
-            near += [(x, (h, s, a)) for x, a in _distances(solved, h, s, actions[h][s], list(order), tolerance)]
-    margin, place = min(near, default=(CLEAR, None))
-    if margin >= CLEAR:
-        margin, place = CLEAR, None
-    for h, s in itertools.product(range(horizon), range(n_states)):
-        if visits[h][s] < floor:
-            actions[h][s] = int(order[0])
+    cells = list(itertools.product(range(horizon), range(n_states)))
+    first = [[good_enough(solved, h, s, order, tolerance, 1.0) for s in range(n_states)] for h in range(horizon)]
+    visits = [[min(1.0, x) for x in row] for row in occupancy(world, first)]
+    actions = [
+        [good_enough(solved, h, s, order, tolerance, visits[h][s]) for s in range(n_states)] for h in range(horizon)
+    ]
+    near = [
+        (x, (h, s, a))
+        for h, s in cells
+        for x, a in distances(solved, h, s, actions[h][s], list(order), tolerance, visits[h][s])
+    ]
+    margin, place = _least(near)
     return Printed(actions, margin, best_value(world, solved) - evaluate(world, actions), place, visits)
+
+
+def _least(near: list[tuple[float, tuple[int, int, int]]]) -> tuple[float, tuple[int, int, int] | None]:
+    """The smallest distance and where it is; no place if no comparison is near."""
+    margin, place = min(near, default=(CLEAR, None))
+    return (CLEAR, None) if margin >= CLEAR else (margin, place)
+
+
+def wander(world: World) -> list[list[float]]:
+    """The occupancy of a walk that takes every action that was tried alike."""
+    horizon, n_states, n_actions = world.shape
+    visits = [list(world.initial)] + [[0.0] * n_states for _ in range(horizon - 1)]
+    for h, s in itertools.product(range(horizon - 1), range(n_states)):
+        tried = [a for a in range(n_actions) if world.law[h][s][a] is not None]
+        for a in tried:
+            for y, p in enumerate(successors(world, h, s, a)):
+                visits[h + 1][y] += visits[h][s] * p / len(tried)
+    return visits
 
 
 def averaged(world: World, solved: Solved, order: Sequence[int]) -> Solved:
-    """Gaps of Q* averaged over the steps, as those of one step; spreads of two actions averaged as they are."""
+    """Gaps averaged over the steps, by how often a walk is in the state; as those of one step, spreads likewise."""
     horizon, n_states, n_actions = world.shape
     gap, spread = np.full((1, n_states, n_actions), math.inf), np.zeros((1, n_states, n_actions))
-    best = [[int(order[0])] * n_states]
+    default = [
+        next((int(a) for a in order if all(world.allowed[h][s][a] for h in range(horizon))), int(order[0]))
+        for s in range(n_states)
+    ]
+    best, visits = list(default), wander(world)
     for s in range(n_states):
-        q = {a: -sum(float(solved.gap[h, s, a]) for h in range(horizon)) / horizon for a in range(n_actions)}
-        q = {a: value for a, value in q.items() if math.isfinite(value)}
-        if not q:
+        total = sum(visits[h][s] for h in range(horizon))
+        share = {h: visits[h][s] / total for h in range(horizon) if visits[h][s] > 0.0}
+        mean = {a: sum(x * float(solved.gap[h, s, a]) for h, x in share.items()) for a in range(n_actions)}
+        mean = {a: value for a, value in mean.items() if share and value < math.inf}
+        if not mean:
             continue
-        b = best[0][s] = next(int(a) for a in order if a in q and q[a] >= max(q.values()) - TIE)
-        for a in q:
-            gap[0, s, a] = q[b] - q[a] if q[b] - q[a] > TIE else 0.0
-            for h in range(horizon if a != b else 0):
-                pairs = zip(
-                    successors(world, h, s, b), successors(world, h, s, a), solved.deviation[h + 1], strict=True
-                )
-                apart = sum(abs(x - y) * d for x, y, d in pairs)
-                spread[0, s, a] += math.sqrt(solved.own[h, s, a] + solved.own[h, s, b] + apart**2) / horizon
-    return solved._replace(gap=gap, spread=spread, best=best)
+        b = best[s] = next(int(a) for a in order if a in mean and mean[a] <= min(mean.values()) + TIE)
+        for a in mean:
+            gap[0, s, a] = mean[a] - mean[b] if mean[a] - mean[b] > TIE else 0.0
+            for h, x in share.items() if a != b else ():
+                laws = successors(world, h, s, b), successors(world, h, s, a)
+                apart = sum(abs(p - q) * d for p, q, d in zip(*laws, solved.deviation[h + 1], strict=True))
+                spread[0, s, a] += x * math.sqrt(solved.own[h, s, a] + solved.own[h, s, b] + apart**2)
+    return solved._replace(gap=gap, spread=spread, best=[best], default=[default])
 
 
-def steady(world: World, solved: Solved, order: Sequence[int], tolerance: float, floor: float) -> Printed:
-    """One action for all steps, by averaged gaps; the most preferred of all in states that it hardly ever visits."""
+def steady(world: World, solved: Solved, order: Sequence[int], tolerance: float) -> Printed:
+    """One action for all steps, by averaged gaps; a state counts by its largest visit."""
     horizon, n_states, _ = world.shape
     mean = averaged(world, solved, order)
-    row = []
-    for s in range(n_states):
-        enough = [int(a) for a in order if mean.gap[0, s, a] <= tolerance]
-        row.append(enough[0] if enough else mean.best[0][s])
-    visits = occupancy(world, [row] * horizon)
-    near: list[tuple[float, tuple[int, int, int]]] = []
-    for s in range(n_states):
-        most = max(visits[h][s] for h in range(horizon))
-        if most > 0.0 and most >= floor:
-            near += [(x, (0, s, a)) for x, a in _distances(mean, 0, s, row[s], list(order), tolerance)]
-        elif most < floor:
-            row[s] = int(order[0])
-    margin, place = min(near, default=(CLEAR, None))
-    if margin >= CLEAR:
-        margin, place = CLEAR, None
+    first = [good_enough(mean, 0, s, order, tolerance, 1.0) for s in range(n_states)]
+    visits = occupancy(world, [first] * horizon)
+    most = [min(1.0, max(visits[h][s] for h in range(horizon))) for s in range(n_states)]
+    row = [good_enough(mean, 0, s, order, tolerance, most[s]) for s in range(n_states)]
+    near = [
+        (x, (max(range(horizon), key=lambda h: visits[h][s]), s, a))
+        for s in range(n_states)
+        for x, a in distances(mean, 0, s, row[s], list(order), tolerance, most[s])
+    ]
+    margin, place = _least(near)
     actions = [list(row) for _ in range(horizon)]
-    return Printed(actions, margin, best_value(world, solved) - evaluate(world, actions), place, visits)
+    return Printed(actions, margin, best_value(world, solved) - evaluate(world, actions), place, [most])
 
 
-def _distances(
-    solved: Solved, h: int, s: int, chosen: int, order: list[int], tolerance: float
+def distances(
+    solved: Solved, h: int, s: int, chosen: int, order: list[int], tolerance: float, visits: float
 ) -> list[tuple[float, int]]:
     """How far each comparison that can change the choice of a cell is from doing so, over its spread."""
-    gap = solved.gap[h, s]
-    changes = {int(a): gap[a] - tolerance for a in order[: order.index(chosen)]}
-    if gap[chosen] > 0.0:
-        changes[chosen] = tolerance - gap[chosen]
-    else:
-        changes |= {int(a): gap[a] + tolerance for a in order[order.index(chosen) + 1 :]}
-    spread = solved.spread[h, s]
-    return [(d / spread[a], a) for a, d in changes.items() if spread[a] > 0.0 and math.isfinite(gap[a])]
-
-
-def plateau(
-    world: World, solved: Solved, order: Sequence[int], width: float, floor: float
-) -> tuple[list[list[list[float]]], float]:
-    """The laws of all cells and their margin."""
-    horizon, n_states, n_actions = world.shape
-    laws = [[[0.0] * n_actions for _ in range(n_states)] for _ in range(horizon)]
-    here, turn, margins = list(world.initial), 0.0, [CLEAR]
-    for h in range(horizon):
-        there = [0.0] * n_states
-        for s in range(n_states):
-            if here[s] < floor or all(law is None for law in world.law[h][s]):
-                laws[h][s][int(order[0])] = 1.0
-            else:
-                weights = [_plateau(float(solved.gap[h, s, a]), width) for a in range(n_actions)]
-                laws[h][s] = [w / sum(weights) for w in weights]
-                for a in range(n_actions):
-                    gap, spread = float(solved.gap[h, s, a]), float(solved.spread[h, s, a])
-                    if width / 4 < gap < 5 * width / 4:
-                        turn += (math.pi / width * spread) ** 2 / sum(weights)
-                    elif spread > 0.0 and gap < math.inf:
-                        margins.append(max(width / 2 - gap, gap - width) / spread)
-            for a in range(n_actions):
-                for y, p in enumerate(successors(world, h, s, a)):
-                    there[y] += here[s] * laws[h][s][a] * p
-        here = there
-    return laws, min([*margins, TURN / math.sqrt(turn)] if turn > 0.0 else margins)
-
-
-def _plateau(gap: float, width: float) -> float:
-    """1 up to half the width, cos² down to 0 at its end."""
-    if gap <= width / 2:
-        return 1.0
-    return math.cos(math.pi / 2 * (gap - width / 2) / (width / 2)) ** 2 if gap < width else 0.0
+    if visits == 0.0:
+        return []
+    weight, unsure = weight_of(visits), unsure_of(visits)
+    out = []
+    for a in order:
+        gap, spread = float(solved.gap[h, s, a]), float(solved.spread[h, s, a])
+        whole = math.hypot(weight * spread, unsure * gap) if gap < math.inf else 0.0
+        if whole == 0.0:
+            continue
+        if order.index(a) < order.index(chosen):
+            out.append(((weight * gap - tolerance) / whole, a))
+        elif a == chosen and gap > 0.0:
+            out.append(((tolerance - weight * gap) / whole, a))
+        elif a != chosen and solved.gap[h, s, chosen] == 0.0:
+            out.append(((weight * gap + tolerance) / (weight * spread), a))
+    return out
 
 
 class Scored(NamedTuple):
@@ -258,61 +266,51 @@ class Scored(NamedTuple):
     fingerprint: str
     kind: str
     candidate: int
-    hope: float
-    """The most that it could score, were its loss 0 and its noise the largest."""
     margin: float
+    loss: float
+
+
+def allowed_loss(rule: Any, world: World, solved: Solved) -> float:
+    """ε(M): what was asked for, or a share of what the best policy earns more than the baseline."""
+    if rule.goal.epsilon is not None:
+        return float(rule.goal.epsilon)
+    baseline = solved.default if rule.baseline is None else rule.baseline.tolist()
+    gain = best_value(world, solved) - evaluate(world, baseline)
+    return float((1 - rule.goal.quality) * max(gain, LEAST_GAIN * world.shape[0]))
 
 
 def choose(rule: Any, world: World) -> tuple[list[list[int]], list[Scored]]:
     """The policy, and all that competed, the best first."""
     order, solved = [int(a) for a in rule.order], solve(world, [int(a) for a in rule.order])
-    pools: dict[str, list[tuple[float, str, int, float]]] = {}
+    room = rule.room * allowed_loss(rule, world, solved)
+    pools: dict[str, list[tuple[float, str, int, float, float]]] = {}
     tables: dict[str, list[list[int]]] = {}
     for kind, make, tolerances in (("preferred", preferred, rule.tolerances), ("steady", steady, rule.stationary)):
         for j, tolerance in enumerate(tolerances):
-            printed = make(world, solved, order, float(tolerance), rule.floor)
+            printed = make(world, solved, order, float(tolerance))
             name = reprl.Policy(printed.actions).fingerprint
             tables[name] = printed.actions
-            weight = _weight(rule, printed.margin, printed.loss)
-            pools.setdefault(name, []).append((weight, kind, j, printed.margin))
+            weight = weigh(printed.margin, printed.loss, room)
+            pools.setdefault(name, []).append((weight, kind, j, printed.margin, printed.loss))
     scores = []
     for name, pool in pools.items():
         total = sum(weight**POOL for weight, *_ in pool) ** (1 / POOL)
-        _, kind, j, margin = max(pool, key=lambda item: item[0])
-        score = math.log(total) + _noise(rule, name, tables[name]) if total else -math.inf
-        scores.append(Scored(score, name, kind, j, math.inf, margin))
-    for number, width in enumerate(rule.widths):
-        laws, margin = plateau(world, solved, order, float(width), rule.floor)
-        spec = CouplingSpec.auto(world.shape[0] * world.shape[1], world.shape[2])
-        rows = np.array(laws).reshape(-1, world.shape[2])
-        drawn = correlated_sample(rule.key.derive("sampled", number), rows, spec.method, spec.block)
-        actions = drawn.reshape(world.shape[:2]).tolist()
-        name = reprl.Policy(actions).fingerprint
-        tables[name] = actions
-        weight = _weight(rule, margin, best_value(world, solved) - evaluate(world, actions))
-        score = math.log(weight) + _noise(rule, name, actions) - DRAWN if weight else -math.inf
-        hope = math.log(_weight(rule, margin, 0.0)) + NOISE - DRAWN
-        scores.append(Scored(score, name, "sampled", number, hope, margin))
-    scores.sort(key=lambda item: -item.score)
+        _, kind, j, margin, loss = max(pool, key=lambda item: item[0])
+        score = math.log(total) + noise(rule, name, tables[name]) if total else -math.inf
+        scores.append(Scored(score, name, kind, j, margin, loss))
+    scores.sort(key=lambda item: (-item.score, item.loss))
     return tables[scores[0].fingerprint], scores
 
 
-def _weight(rule: Any, margin: float, loss: float) -> float:
-    """The margin times √(1 − loss/room), nothing beyond the room."""
-    return min(max(margin, 1e-9), CLEAR) * math.sqrt(1.0 - loss / rule.room) if loss < rule.room else 0.0
+def weigh(margin: float, loss: float, room: float) -> float:
+    """The margin times what is left of the room; nothing beyond it."""
+    return min(max(margin, 1e-9), CLEAR) * (1.0 - loss / room) if loss < room else 0.0
 
 
-def _noise(rule: Any, fingerprint: str, actions: list[list[int]]) -> float:
-    noise = NOISE * float(rule.key.derive("policy", fingerprint).uniforms(1)[0])
-    return noise - (rule.handicap if any(row != actions[0] for row in actions) else 0.0)
-
-
-def unseen(rows: Any, delta: float) -> float:
-    """What hidden outcomes can cost: the most of Σ cost·q over rows of (cost, samples) with Π (1 − q)^n ≥ δ.
-
-    A linear program whose best point puts all that is hidden into one row.
-    """
-    return max((-math.log(delta) * cost / max(1, n) for cost, n in rows), default=0.0)
+def noise(rule: Any, fingerprint: str, actions: list[list[int]]) -> float:
+    """Shared, of the policy; less the handicap if it changes with the step."""
+    own = NOISE * float(rule.key.derive("policy", fingerprint).uniforms(1)[0])
+    return own - (rule.handicap if any(row != actions[0] for row in actions) else 0.0)
 
 
 def unknown_value(world: World, unsure: Any) -> float:
@@ -334,24 +332,74 @@ def unknown_value(world: World, unsure: Any) -> float:
     return best
 
 
+def _values(world: World, actions: Any, rows: set[tuple[int, int, int]], outcome: Any, share: float) -> float:
+    """V* − V^π from the start, if rows lead with a probability to an outcome: (reward, V* there, V^π there) by step."""
+    horizon, n_states, n_actions = world.shape
+    best, own = [0.0] * n_states, [0.0] * n_states
+    for h in reversed(range(horizon)):
+        tops, mine = [0.0] * n_states, [0.0] * n_states
+        for s in range(n_states):
+            worth = {}
+            for a in range(n_actions):
+                law = world.law[h][s][a]
+                if law is None:
+                    continue
+                pair = [sum(p * (r + later[y]) for p, y, r in law) for later in (best, own)]
+                if (h, s, a) in rows:
+                    reward, *there = outcome(h, best, own)
+                    pair = [(1 - share) * x + share * (reward + y) for x, y in zip(pair, there, strict=True)]
+                worth[a] = pair
+            tops[s] = max((pair[0] for pair in worth.values()), default=0.0)
+            mine[s] = worth[actions[h][s]][1] if actions[h][s] in worth else 0.0
+        best, own = tops, mine
+    return sum(p * (x - y) for p, x, y in zip(world.initial, best, own, strict=True))
+
+
+def hidden_loss(world: World, samples: Any, actions: Any, log_share: float, *, pooled: bool, strange: bool) -> float:
+    """What a policy loses more, if one row of n samples hides an outcome of probability log_share/n: the worst of all.
+
+    The outcome pays 0 or 1 and leads to any state; where some states were never seen, also to one in which the best
+    policy earns all that is left and this one nothing, or both nothing.
+    """
+    horizon, n_states, n_actions = world.shape
+    before = _values(world, actions, set(), None, 0.0)
+    outcomes: list[Any] = [
+        lambda h, best, own, r=r, y=y: (r, best[y], own[y]) for r in (0.0, 1.0) for y in range(n_states)
+    ]
+    if strange:
+        outcomes += [lambda h, best, own, r=r: (r, horizon - h - 1.0, 0.0) for r in (0.0, 1.0)]
+        outcomes += [lambda h, best, own: (0.0, 0.0, 0.0)]
+    groups: dict[Any, set[tuple[int, int, int]]] = {}
+    for cell in itertools.product(range(horizon), range(n_states), range(n_actions)):
+        if world.law[cell[0]][cell[1]][cell[2]] is not None:
+            groups.setdefault(cell[1:] if pooled else cell, set()).add(cell)
+    worst = 0.0
+    for rows in groups.values():
+        h, s, a = next(iter(rows))
+        share = log_share / samples[h][s][a]
+        worst = max([worst, *(_values(world, actions, rows, outcome, share) - before for outcome in outcomes)])
+    return worst
+
+
 def influence(rule: Any, world: World, near: float = 8.0, aside: float = 0.02) -> Any:
     """Σ over tightest comparisons of candidates that may win: (ν/distance)²·(variance of the cell), scaled."""
     order = [int(a) for a in rule.order]
     solved = solve(world, order)
     mean = averaged(world, solved, order)
-    found = [("preferred", preferred(world, solved, order, float(u), rule.floor)) for u in rule.tolerances]
-    found += [("steady", steady(world, solved, order, float(u), rule.floor)) for u in rule.stationary]
-    found = [(kind, x) for kind, x in found if x.loss < rule.room and x.tightest is not None]
+    room = rule.room * allowed_loss(rule, world, solved)
+    found = [("preferred", preferred(world, solved, order, float(u))) for u in rule.tolerances]
+    found += [("steady", steady(world, solved, order, float(u))) for u in rule.stationary]
+    found = [(kind, x) for kind, x in found if x.loss < room and x.tightest is not None]
     widest = max((x.margin for _, x in found), default=0.0)
     out = np.zeros(world.shape)
     for kind, printed in found:
         if printed.margin * near <= widest or printed.tightest is None:
             continue
         h, s, a = printed.tightest
-        compared, steps = (mean, range(world.shape[0])) if kind == "steady" else (solved, (h,))
-        distance = max(printed.margin, 1e-6) * compared.spread[h, s, a]
+        compared, row, steps = (mean, 0, range(world.shape[0])) if kind == "steady" else (solved, h, (h,))
+        distance = max(printed.margin, 1e-6) * compared.spread[row, s, a]
         for step in steps:
-            places = [_lead(world, solved, step, s, action) for action in (compared.best[h][s], a)]
+            places = [_lead(world, solved, step, s, action) for action in (compared.best[row][s], a)]
             out += (places[0] - places[1]) ** 2 * solved.own / distance**2 / len(steps)
     return out / out.max() + aside * solved.own if out.max() > 0.0 else solved.own
 

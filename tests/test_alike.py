@@ -10,6 +10,7 @@ import pytest
 
 import reprl
 from reprl.cli.outcome import exit_code
+from reprl.learning.result import CanonicalDetails
 from reprl.mdp.counts import tally
 from reprl.mdp.homogeneity import LEVEL, steps_alike
 from reprl.mdp.labels import Labels
@@ -101,6 +102,29 @@ def test_a_run_whose_steps_drift_stops_and_promises_nothing(seed: int) -> None:
     assert found.rehearsal is not None, "an answer, undecided, and no size that was set by hand"
     assert exit_code(found) == 1
     assert Run.of(found).ran_out == "its samples told steps apart"
+
+
+def test_a_black_box_of_which_nobody_says_anything_is_taken_to_be_stationary() -> None:
+    found = reprl.learn(Shop, data_seed=2, **OPTIONS)
+    told = reprl.learn(Shop, data_seed=2, stationary=True, **OPTIONS)
+    assert found.settings.stationary is None
+    assert found.recipe().settings.stationary is None
+    assert (found.policy, found.samples) == (told.policy, told.samples)
+    assert found.guarantee.status == "rehearsed"
+    assert isinstance(found.details, CanonicalDetails)
+    assert found.details.apart == ""
+
+
+def test_a_black_box_that_contradicts_it_is_learned_step_by_step() -> None:
+    """It goes on with the samples that it has, their steps kept apart, and comes to a policy by step."""
+    found = reprl.learn(Season, data_seed=2, max_samples=400_000, **OPTIONS)
+    assert isinstance(found.details, CanonicalDetails)
+    assert "% of the time at step" in found.details.apart
+    assert found.settings.stationary is None
+    assert not found.counts.outcomes.pooled
+    assert found.samples <= 400_000
+    assert not found.guarantee.source.startswith("the steps are not alike")
+    assert reprl.learn(Season, data_seed=2, max_samples=400_000, **OPTIONS).policy == found.policy
 
 
 def test_a_run_that_is_not_sure_and_keeps_steps_apart_says_that_they_look_alike() -> None:

@@ -193,12 +193,7 @@ def test_one_candidate_parts_at_the_comparison_that_crossed_the_tolerance(canoni
     assert f"the tolerance is {chosen.tolerance:.3g}" in found.text
 
 
-def test_laws_that_part_and_cells_that_one_run_hardly_visits_are_named(canonical):
-    drawn = with_details(canonical, choice=canonical.choice._replace(kind="sampled"))
-    decided = np.argwhere(~canonical.tiers.ignorable)[-1]
-    found = parted(drawn, with_action(drawn, *decided))
-    assert (found.stage, found.step, found.state) == ("comparison", *decided)
-    assert "drawn from laws of width" in found.text
+def test_cells_that_one_run_hardly_visits_are_named(canonical):
     ignorable = np.ones((3, 4), dtype=np.int64)
     ignorable[2, 3] = 2
     rare = replace(canonical, tiers=Tiers.from_levels(ignorable, 2))

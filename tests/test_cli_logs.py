@@ -48,6 +48,7 @@ def test_two_teams_with_two_logs(logs: Path, tmp_path: Path, call: Call) -> None
     north, south = tmp_path / "north", tmp_path / "south"
     options = ["--horizon", 3, "--shared-seed", 3, "--actions", ",".join(ACTIONS), "--states", ",".join(STATES)]
     options += [f"--column={role}={name}" for role, name in COLUMNS.items()]
+    options += ["--epsilon", 0.5]  # these logs are too short for more
     code, out, _ = call("learn", "--log", logs / "north.csv", *options, "--out", north)
     assert code == 0
     for line in ("among policies that do what the log supports", "keep private  the log", "gain ", "alike "):

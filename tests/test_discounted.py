@@ -16,6 +16,7 @@ import reprl
 from reprl import Policy, ReprlError, TabularMDP
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps, value_spread
+from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.cli.app import main
 from reprl.learning.learner import ReprlLearner, truncate_if_needed
@@ -103,24 +104,16 @@ def test_the_loss_is_the_performance_difference_and_within_its_bound() -> None:
         dynamics, order = true_dynamics(mdp), np.arange(3)
         gaps = find_gaps(dynamics, order)
         for u in (1e-3, 0.05, 0.3, 2.0):
-            found = weigh_tolerances(dynamics, gaps, order, np.array([u]), 0.0)
+            found = weigh_tolerances(dynamics, gaps, order, np.array([u]))
             actions = found.actions[0]
             visits = dynamics.occupancy(actions)
             told = (visits[0] * gaps.gap[0, np.arange(6), actions[0]]).sum()
             assert dynamics.policy_loss(gaps.value[0], actions) == pytest.approx(told, abs=1e-11)
             assert found.loss[0] == pytest.approx(told, abs=1e-11)
-            assert told <= u / (1 - 0.9) + 1e-11
-
-
-def test_the_floor_costs_no_more_than_is_proven() -> None:
-    for seed in range(6):
-        mdp = random_world(seed).discounted(0.8)
-        dynamics, order, floor = true_dynamics(mdp), np.arange(3), 0.9
-        gaps = find_gaps(dynamics, order)
-        plain, cut = (weigh_tolerances(dynamics, gaps, order, np.array([1e-6]), x) for x in (0.0, floor))
-        below = dynamics.occupancy(plain.actions[0])[0] < floor
-        assert below.any()
-        assert cut.loss[0] - plain.loss[0] <= dynamics.occupancy(plain.actions[0])[0, below].sum() / (1 - 0.8) + 1e-9
+            near = order[np.argmax(gaps.gap[:, :, order] <= u, axis=2)]
+            often = np.minimum(dynamics.occupancy(near)[0], 1.0)
+            chosen = gaps.gap[0, np.arange(6), actions[0]]
+            assert (2 * often / (1 + often) * chosen <= u + 1e-11).all()
 
 
 def test_spreads_bound_the_deviation_of_estimated_gaps() -> None:
@@ -144,12 +137,12 @@ def test_spreads_bound_the_deviation_of_estimated_gaps() -> None:
 
 def test_two_randomnesses_one_choice_whatever_the_order_of_evaluation() -> None:
     mdp = random_world(2).discounted(0.9)
-    rule = make_rule(SharedKey(4).derive("rule"), (1, 6, 3), epsilon=0.5, criterion=Criterion.of(1, 0.9))
+    rule = make_rule(SharedKey(4).derive("rule"), (1, 6, 3), goal=Goal(epsilon=0.5), criterion=Criterion.of(1, 0.9))
     first, second = (choose(rule, true_dynamics(mdp)) for _ in range(2))
     assert first.policy == second.policy
     assert first.policy.stationary
-    assert first.loss < rule.room
-    assert rule.tolerances[-1] <= 10.0
+    assert first.loss < rule.room * first.epsilon == rule.room * 0.5
+    assert rule.tolerances[0] <= 10.0
     assert value_spread(true_dynamics(mdp)) > first.loss
 
 

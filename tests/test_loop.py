@@ -10,6 +10,7 @@ import pytest
 from reprl.assurance.stopping import Budget, Judgement, Rehearsed, Round
 from reprl.canonical.bound import BoundRule, TableReader
 from reprl.canonical.choice import make_rule
+from reprl.canonical.goal import Goal
 from reprl.execution.settings import Execution
 from reprl.guarantee import Asked
 from reprl.learning.loop import Outcome, run_loop
@@ -27,7 +28,7 @@ ASKED = Asked(epsilon=0.2, rho=0.1, delta=0.1)
 class Coins:
     """Throws of two coins, as a DataSource: one state, one step, an action for each coin."""
 
-    ran_out, claim = "out of throws", "nobody"
+    ran_out, claim, fixed_start = "out of throws", "nobody", True
 
     def __init__(self, data_seed: int) -> None:
         self.ledger, self.data_seed, self.asked = Ledger(), data_seed, 0
@@ -40,7 +41,7 @@ class Coins:
         return TableSamples(Data(tally([], (1, 1, 2)), np.zeros(1, dtype=np.int64)), Criterion(1), "calls", True)
 
     def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
-        self.asked += wanted is not None and wanted().shape == (1, 1, 2)
+        self.asked += wanted is not None and wanted().weight.shape == (1, 1, 2)
         more = size - known.size
         rows = [(0, 0, a, 0, float(x)) for a in (0, 1) for x in self._rng.random(more) < CHANCES[a]]
         self.ledger.samples += len(rows)
@@ -53,8 +54,8 @@ class Coins:
     shortage = hint = drift
 
 
-def rule(shared_seed: int = 1, candidate: tuple[str, int] | None = None) -> BoundRule:
-    made = make_rule(SharedKey(shared_seed).derive("rule"), (1, 1, 2), epsilon=ASKED.epsilon)
+def rule(shared_seed: int = 1, candidate: tuple[str, int] | None = None, epsilon: float = ASKED.epsilon) -> BoundRule:
+    made = make_rule(SharedKey(shared_seed).derive("rule"), (1, 1, 2), goal=Goal(epsilon=epsilon))
     return BoundRule.bind(made, TableReader(), candidate)
 
 
@@ -96,12 +97,12 @@ def test_a_stop_rule_of_one_s_own_sees_every_round_until_it_has_enough() -> None
 
 
 def test_a_run_that_may_gather_no_more_says_so_in_its_source_s_words() -> None:
-    outcome = learn(1, Rehearsed(ASKED._replace(epsilon=1e-3), Execution()))[1]
+    outcome = learn(1, epsilon=1e-5)[1]
     assert outcome.judgement.guarantee.source.startswith("out of throws: ")
 
 
 def test_a_rule_that_follows_one_candidate_asks_no_pairs_under_fresh_keys() -> None:
-    outcome = learn(1, candidate=("preferred", 0))[1]
+    outcome = learn(1, candidate=("preferred", 8))[1]
     assert outcome.judgement.rehearsal is not None
     assert outcome.judgement.rehearsal.pairs == 0
     assert "it follows the recipe's candidate" in outcome.judgement.guarantee.source

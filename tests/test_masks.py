@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl.canonical.choice import choose, make_rule
+from reprl.canonical.goal import Goal
 from reprl.errors import ReprlError
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
@@ -177,7 +178,7 @@ def test_exploration_keeps_to_the_mask_and_does_not_fear_the_rest(pooled: bool) 
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([None, "shared", (2, 1, 0)]))
 def test_the_rule_says_only_what_is_allowed_wherever_it_comes(seed: int, by_step: bool, preference: Any) -> None:
     mdp = masked(seed, by_step=by_step)
-    rule = make_rule(SharedKey(seed), SHAPE, epsilon=0.3, preference=preference)
+    rule = make_rule(SharedKey(seed), SHAPE, goal=Goal(epsilon=0.3), preference=preference)
     choice = choose(rule, true_dynamics(mdp))
     assert keeps_to(choice.policy, mdp)
     assert choice.loss < 0.3

@@ -10,6 +10,7 @@ import reprl
 from reprl.auditing.audit import AuditOptions
 from reprl.learning.accuracy import EpsilonUnits
 from reprl.learning.settings import LearnOptions, Settings
+from reprl.search.settings import SearchOptions
 
 
 def test_keyword_options_are_the_fields_of_settings():
@@ -17,7 +18,9 @@ def test_keyword_options_are_the_fields_of_settings():
     hints = get_type_hints(Settings)
     taken = {"preference": str | Sequence[int | str] | None}  # any sequence is taken, and kept as a tuple
     units = {"epsilon_units": EpsilonUnits}  # no setting: ε is kept rescaled
-    assert get_type_hints(LearnOptions) == {name: hints[name] for name in fields} | taken | units
+    search = get_type_hints(SearchOptions)  # what only a search has a use for
+    assert not set(search) & fields
+    assert get_type_hints(LearnOptions) == {name: hints[name] for name in fields} | taken | units | search
     assert hints["preference"] == str | tuple[int | str, ...] | None
     assert LearnOptions.__required_keys__ == frozenset()
 

@@ -50,7 +50,7 @@ def test_two_runs_on_one_page(runs: list[Path], tmp_path: Path) -> None:
     mdp = stored[0].recipe.make()
     assert isinstance(mdp, reprl.TabularMDP)
     for run in (stored[0], stored[2]):
-        assert f"{mdp.evaluate(run.policy):.6g}; best " in differ
+        assert f"{mdp.evaluate(run.policy):.4g}; the best policy " in differ
         assert run.policy.short_fingerprint in differ
 
 
@@ -72,7 +72,8 @@ def test_a_run_states_what_its_policy_is_worth(runs: list[Path], tmp_path: Path)
     assert worth.best == pytest.approx(mdp.initial @ mdp.solve().values[0])
     page = reprl.write_report(runs[0], tmp_path / "run.html").read_text("utf-8")
     assert f"<dd>{worth.value:.4g}</dd>" in page
-    assert worth.words in page
+    assert worth.others in page
+    assert worth.baseline == mdp.evaluate(np.zeros((3, 4), dtype=int)) == 0.0
     # The control: an environment that nobody names is not opened, and another one is refused.
     by_hand = run._replace(recipe=reprl.learn(_by_hand(), access="generative", epsilon=1.0, data_seed=1).recipe)
     assert worth_of(by_hand) is None

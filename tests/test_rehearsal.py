@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.assurance.rehearsal import APART, HALF, QUARTER, Answer, Rehearsal, asked_for, rehearse
+from reprl.assurance.rehearsal import APART, FRESH, OWN, Answer, Rehearsal, asked_for, rehearse
 from reprl.canonical.choice import Choice, Rule, choose, make_rule, with_key
+from reprl.canonical.goal import Goal
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw
 from reprl.mdp.outcomes import Outcomes
@@ -134,7 +135,7 @@ def situation(calls: int, seed: int = 3, epsilon: float = 0.3) -> tuple[Any, Dat
     assert isinstance(mdp, reprl.TabularMDP)
     model = GenerativeModel(mdp, 11)
     data = Data(model.sample(calls), model.draw_starts(calls))
-    rule = make_rule(SharedKey(2), (3, 4, 2), epsilon=epsilon)
+    rule = make_rule(SharedKey(2), (3, 4, 2), goal=Goal(epsilon=epsilon))
     return rule, data, choose(rule, empirical_dynamics(data))
 
 
@@ -146,7 +147,7 @@ def asked(rule: Rule, data: Data, chosen: Choice, seed: int = 5, *, pairs: bool 
         return Answer(found.policy, found.value + found.loss)
 
     stream = DataStream(seed, "rehearsal/1")
-    return rehearse(team, chosen.policy, rho=0.1, epsilon=rule.epsilon, stream=stream, pairs=pairs)
+    return rehearse(team, chosen.policy, rho=0.1, epsilon=chosen.epsilon, stream=stream, pairs=pairs)
 
 
 def test_how_many_are_asked() -> None:
@@ -154,22 +155,20 @@ def test_how_many_are_asked() -> None:
 
 
 @pytest.mark.parametrize(("calls", "number"), [(200, 20), (10**7, 40)])
-def test_teams_are_choices_on_a_quarter_of_the_data_redrawn(calls: int, number: int) -> None:
+def test_teams_are_choices_on_half_of_the_data_redrawn(calls: int, number: int) -> None:
     """Half of the teams are asked where these differ already, all of them where they do not."""
     rule, data, chosen = situation(calls)
     found = asked(rule, data, chosen, pairs=False)
-    teams = [
-        choose(rule, redraw(data, QUARTER, DataStream(5, f"rehearsal/1/team/{team}").key)) for team in range(number)
-    ]
+    teams = [choose(rule, redraw(data, OWN, DataStream(5, f"rehearsal/1/team/{team}").key)) for team in range(number)]
     assert found.of == len(teams)
     assert found.agree == sum(team.policy == chosen.policy for team in teams)
     np.testing.assert_allclose(
         found.apart, np.mean([team.policy.actions != chosen.policy.actions for team in teams], axis=0)
     )
     values = [team.value + team.loss for team in teams]
-    assert found.error == pytest.approx(np.std(values, ddof=1) / 2.0)
+    assert found.error == pytest.approx(np.std(values, ddof=1) / math.sqrt(2.0))
     assert (found.pairs, found.pairs_agree) == (0, 0)
-    assert found.passed == (found.agree == 40 and found.error < rule.epsilon)
+    assert found.passed == (found.agree == 40 and found.error < chosen.epsilon)
 
 
 def test_teams_that_agree_are_enough_and_no_pair_is_asked() -> None:
@@ -198,7 +197,7 @@ def test_pairs_may_let_an_unlucky_key_stop(differ: int, passes: bool, lost: bool
     fresh: dict[SharedKey, int] = {}
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
-        assert share == (QUARTER if key is None else HALF)
+        assert share == (OWN if key is None else FRESH)
         if key is None:
             return Answer(other, 1.0)
         fresh[key] = fresh.get(key, 0) + 1
@@ -215,7 +214,7 @@ def test_pairs_may_let_an_unlucky_key_stop(differ: int, passes: bool, lost: bool
 def test_no_run_stops_while_the_best_value_is_unknown() -> None:
     """One coin over ten steps: all agree on the only policy, but a handful of tosses does not tell its value."""
     mdp = reprl.TabularMDP(np.eye(2)[:, None], np.array([[0.0], [1.0]]), horizon=10, initial=np.array([0.5, 0.5]))
-    rule = make_rule(SharedKey(2), (10, 2, 1), epsilon=0.3)
+    rule = make_rule(SharedKey(2), (10, 2, 1), goal=Goal(epsilon=0.3))
     model = GenerativeModel(mdp, 1)
     for calls, knows in ((16, False), (10**5, True)):
         data = Data(model.sample(calls), model.draw_starts(calls))

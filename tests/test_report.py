@@ -71,7 +71,7 @@ def test_run_folder_has_every_figure_and_the_fingerprint(run: dict[str, Any], tm
     assert "rehearsed" in page
     assert "reprl docs rehearsal" in page
     assert re.search(r"of (20|40) simulated second teams arrive at this policy", page)
-    assert re.search(r"actions within [\d.]+ of the best count as equal", page)
+    assert re.search(r"actions count as equal where what they lose, [^.]* is at most [\d.]+", page)
     assert f'recipe digest</dt><dd class="digest">{run["receipt"]["recipe"]}' in page
     assert "State names unknown" not in page
     assert "0,0 start" in page
@@ -132,9 +132,10 @@ def test_undecided_cells_are_framed(grid: Any, tmp_path: Path) -> None:
 def test_a_followed_candidate_and_a_slack_accuracy_are_told(grid: Any, tmp_path: Path) -> None:
     result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
     assert isinstance(result.details, CanonicalDetails)
-    page = written(replace(result, details=result.details._replace(followed=True), spread=0.2), tmp_path)
+    page = written(replace(result, details=result.details._replace(followed=True), spread=0.01), tmp_path)
     assert "the recipe&#39;s candidate, " in page
-    assert "every policy is within ε here" in page
+    assert "every policy would do: the best and the worst differ by 0.01, and " in page
+    assert "ask for epsilon=0.001" in page
 
 
 def test_environment_without_id_is_shown_by_numbers_and_says_so(tmp_path: Path) -> None:

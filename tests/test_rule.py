@@ -10,23 +10,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reprl.canonical.plateau import plateau_laws
 
 import reprl
 from reprl.canonical.allocation import allocate_samples
-from reprl.canonical.choice import WIDTHS, Rule, choose, follow, make_rule, with_key
+from reprl.canonical.choice import HANDICAP, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import average_gaps, find_gaps, value_spread
+from reprl.canonical.goal import LEAST_GAIN, Goal
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.errors import ReprlError
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import DataStream, SharedKey
-from reprl.sources.optimism import weigh_unknown, weigh_unseen
+from reprl.sources.optimism import weigh_unknown
 from tests import naive, naive_rule
 
 SEEDS = st.integers(0, 2**32)
 MANY = settings(max_examples=40, deadline=None)
+NUMBER = 40
+"""Tolerances of a rule."""
+LOOSE = Goal(epsilon=0.3)
 
 
 def random_data(seed: int, *, shape: tuple[int, int, int] | None = None, untried: float = 0.15) -> Data:
@@ -62,12 +65,16 @@ def random_data(seed: int, *, shape: tuple[int, int, int] | None = None, untried
     return Data(Counts(outcomes, hits.astype(np.int64)), starts.astype(np.int64))
 
 
-def random_rule(seed: int, data: Data, epsilon: float | None = None) -> Rule:
+def random_rule(seed: int, data: Data) -> Rule:
+    """Any goal, preference and baseline, with and without stationary candidates."""
     draw = np.random.default_rng([seed, 1])
     shape = data.counts.outcomes.shape
     preference = (None, "shared", tuple(draw.permutation(shape[2]).tolist()))[draw.integers(3)]
-    asked = epsilon or float(min(draw.choice([0.01, 0.3, 1.0]), shape[0]))
-    return make_rule(SharedKey(seed), shape, epsilon=asked, preference=preference, stationary=seed % 3 != 1)
+    epsilon = float(min(draw.choice([0.01, 0.3, 1.0]), shape[0]))
+    goal = (Goal(epsilon=epsilon), Goal(quality=float(draw.choice([0.5, 0.9, 0.99]))))[draw.integers(2)]
+    baseline = draw.integers(shape[2], size=shape[:2]) if draw.integers(2) else None
+    parts: Any = {"goal": goal, "baseline": baseline, "preference": preference}
+    return make_rule(SharedKey(seed), shape, stationary=seed % 3 != 1, **parts)
 
 
 def case(seed: int, **options: Any) -> tuple[Rule, Data, Dynamics]:
@@ -88,6 +95,7 @@ def test_gaps_are_those_of_plain_loops(seed: int) -> None:
     np.testing.assert_allclose(found.own, slow.own, atol=1e-11)
     np.testing.assert_allclose(found.spread**2, slow.spread**2, atol=1e-10)
     np.testing.assert_array_equal(found.best, slow.best)
+    np.testing.assert_array_equal(found.default, slow.default)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -95,19 +103,18 @@ def test_tolerances_print_what_plain_loops_print(seed: int) -> None:
     rule, _, dynamics = case(seed)
     world = naive_rule.world_of(dynamics)
     gaps, slow = find_gaps(dynamics, rule.order), naive_rule.solve(world, rule.order.tolist())
-    floor = (rule.floor, 0.2)[seed % 2]
-    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, floor)
+    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances)
     for j, tolerance in enumerate(rule.tolerances):
-        printed = naive_rule.preferred(world, slow, rule.order.tolist(), float(tolerance), floor)
+        printed = naive_rule.preferred(world, slow, rule.order.tolist(), float(tolerance))
         np.testing.assert_array_equal(found.actions[j], printed.actions)
         assert found.margin[j] == pytest.approx(printed.margin, rel=1e-8)
         assert found.loss[j] == pytest.approx(printed.loss, abs=1e-11)
         assert (found.tightest[j, 0] < 0) == (printed.tightest is None)
         if printed.tightest is not None:  # equally near comparisons may be named in either order
-            h, s, a = found.tightest[j]
-            gap, spread = gaps.gap[h, s, a], gaps.spread[h, s, a]
-            ways = [abs(gap - tolerance) / spread, (gap + tolerance) / spread]
-            assert min(abs(way - printed.margin) for way in ways) <= 1e-8 * printed.margin
+            h, s, a = found.tightest[j].tolist()
+            how = (slow, h, s, printed.actions[h][s], rule.order.tolist(), float(tolerance), printed.visits[h][s])
+            near = {action: x for x, action in naive_rule.distances(*how)}
+            assert near[a] == pytest.approx(printed.margin, rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -119,10 +126,10 @@ def test_steady_tolerances_print_what_plain_loops_print(seed: int) -> None:
     np.testing.assert_allclose(mean.gap, plain.gap, atol=1e-11)
     np.testing.assert_allclose(mean.spread, plain.spread, atol=1e-6)
     np.testing.assert_array_equal(mean.best, plain.best)
-    floor = (rule.floor, 0.2)[seed % 2]
-    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, floor, stationary=True)
+    np.testing.assert_array_equal(mean.default, plain.default)
+    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, stationary=True)
     for j, tolerance in enumerate(rule.tolerances):
-        printed = naive_rule.steady(world, slow, rule.order.tolist(), float(tolerance), floor)
+        printed = naive_rule.steady(world, slow, rule.order.tolist(), float(tolerance))
         np.testing.assert_array_equal(found.actions[j], printed.actions)
         assert found.margin[j] == pytest.approx(printed.margin, rel=1e-6)
         assert found.loss[j] == pytest.approx(printed.loss, abs=1e-11)
@@ -130,47 +137,43 @@ def test_steady_tolerances_print_what_plain_loops_print(seed: int) -> None:
         assert (found.actions[j] == found.actions[j, 0]).all()
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_plateau_laws_are_those_of_plain_loops(seed: int) -> None:
-    rule, _, dynamics = case(seed)
-    world = naive_rule.world_of(dynamics)
-    gaps, slow = find_gaps(dynamics, rule.order), naive_rule.solve(world, rule.order.tolist())
-    floor = (rule.floor, 0.2)[seed % 2]
-    for width in (*rule.widths, 1.0):
-        laws, margin = plateau_laws(dynamics, gaps, rule.order, float(width), floor)
-        expected, slow_margin = naive_rule.plateau(world, slow, rule.order.tolist(), float(width), floor)
-        np.testing.assert_allclose(laws, expected, atol=1e-9)
-        assert margin == pytest.approx(slow_margin, rel=1e-7)
-
-
 def contest(seed: int) -> tuple[Rule, Dynamics]:
-    """A world and a rule; every other one has a single tolerance, so that widths win too."""
+    """A world and a rule; every other one has a few tolerances only, so that others win too."""
     rule, _, dynamics = case(seed)
     if seed % 2:
-        few, steady = rule.tolerances[seed % 24 :][:1], rule.stationary[seed % 24 :][: seed % 4 // 2]
+        few, steady = rule.tolerances[seed % NUMBER :][:1], rule.stationary[seed % NUMBER :][: seed % 4 // 2]
         rule = rule._replace(tolerances=few, stationary=steady)
     return rule, dynamics
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(80))
 def test_the_choice_is_that_of_plain_loops(seed: int) -> None:
     rule, dynamics = contest(seed)
-    actions, scores = naive_rule.choose(rule, naive_rule.world_of(dynamics))
+    world = naive_rule.world_of(dynamics)
+    actions, scores = naive_rule.choose(rule, world)
     first, found = scores[0], choose(rule, dynamics)
     assert found.policy == reprl.Policy(actions)
     assert (found.kind, found.candidate) == (first.kind, first.candidate)
-    grid = {"preferred": rule.tolerances, "steady": rule.stationary, "sampled": rule.widths}[first.kind]
-    assert found.tolerance == grid[first.candidate]
-    rival = max(item.score for item in scores if item.kind != "sampled")
-    weighed = [item for item in scores if item.hope > rival]  # a width that cannot win is not drawn from
-    other = max((item.score for item in weighed if item.fingerprint != first.fingerprint), default=-math.inf)
+    assert found.tolerance == {"preferred": rule.tolerances, "steady": rule.stationary}[first.kind][first.candidate]
+    other = max((item.score for item in scores if item.fingerprint != first.fingerprint), default=-math.inf)
     assert found.lead == pytest.approx(first.score - other if math.isfinite(other) else math.inf, abs=1e-7)
     assert found.margin == pytest.approx(first.margin, rel=1e-6)
+    assert found.loss == pytest.approx(first.loss, abs=1e-11)
+    solved = naive_rule.solve(world, rule.order.tolist())
+    assert found.epsilon == pytest.approx(naive_rule.allowed_loss(rule, world, solved), abs=1e-12)
+    if rule.baseline is not None:
+        assert found.baseline == pytest.approx(naive_rule.evaluate(world, rule.baseline.tolist()), abs=1e-11)
 
 
-def test_the_reference_sees_every_kind() -> None:
-    """Otherwise the comparison above would not reach the sampled candidates."""
-    assert {choose(*contest(seed)).kind for seed in range(60)} == {"preferred", "steady", "sampled"}
+def test_the_reference_sees_every_kind_and_goal() -> None:
+    """Otherwise the comparison above would not reach what it is for."""
+    contests = [contest(seed) for seed in range(80)]
+    assert {choose(*each).kind for each in contests} == {"preferred", "steady"}
+    choices = [choose(*each) for each in contests if each[0].goal.quality is not None]
+    assert any(found.best - found.baseline < LEAST_GAIN for found in choices)
+    assert any(found.best - found.baseline > 0.1 for found in choices)
+    assert any(found.loss > 0.0 for found in choices)
+    assert not all((dynamics.initial > 0.0).all() for _, dynamics in contests)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -190,44 +193,6 @@ def test_nothing_unsure_is_worth_nothing_and_everything_is_worth_the_horizon() -
     assert weigh_unknown(dynamics, np.ones((4, 3, 2), dtype=np.bool_)).worth == pytest.approx(4.0)
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("seed", range(20))
-def test_what_is_unseen_is_that_of_plain_loops(seed: int, pooled: bool) -> None:
-    draw = np.random.default_rng([seed, 5])
-    data = random_data(seed)
-    data = data.pool() if pooled else data
-    horizon, n_states, n_actions = data.counts.outcomes.shape
-    value, visits = draw.uniform(size=(horizon + 1, n_states)), draw.uniform(size=(horizon, n_states))
-    actions = draw.integers(n_actions, size=(horizon, n_states))
-    rows: dict[tuple[int, ...], list[float]] = {}
-    for h in range(horizon):
-        seen, here = [], []
-        for s, a in itertools.product(range(n_states), range(n_actions)):
-            table, slots = data.counts.outcomes.slots(h, s, a)
-            hits = data.counts.hits[slots]
-            worth = data.counts.outcomes.reward[table] + value[h + 1, data.counts.outcomes.next_state[table]]
-            seen += list(worth[hits > 0])
-            if a == actions[h, s]:
-                here.append(((s, a) if pooled else (h, s, a), visits[h, s], int(hits.sum())))
-        for row, share, n in here:
-            cost = share * (max(seen) - min(seen) if seen else 0.0)
-            rows[row] = [rows.get(row, [0.0])[0] + cost, n]
-    expected = naive_rule.unseen(rows.values(), 0.05)
-    assert weigh_unseen(data, value, visits, actions, 0.05) == pytest.approx(expected, abs=1e-12)
-
-
-def test_hidden_outcomes_stay_hidden_with_probability_delta() -> None:
-    """Σ n·q = log(1/δ) hides for good with probability at most δ, and nearly δ: the bound is no larger than it must be.
-
-    A computation, no sample; the control takes a quarter of it.
-    """
-    samples, delta = np.array([10, 40, 200, 1000]), 0.1
-    for share in (np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.5, 0.5]), np.full(4, 0.25)):
-        hidden = math.log(1 / delta) * share / samples
-        assert math.exp(float(np.sum(samples * np.log1p(-hidden)))) <= delta
-        assert math.exp(float(np.sum(samples * np.log1p(-hidden / 4)))) > 5 * delta
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_influence_is_that_of_plain_loops(seed: int) -> None:
     draw = np.random.default_rng([seed, 3])
@@ -239,9 +204,9 @@ def test_influence_is_that_of_plain_loops(seed: int) -> None:
         initial=draw.dirichlet(np.ones(n_states)),
     )
     dynamics = true_dynamics(mdp)
-    rule = make_rule(SharedKey(seed), (3, n_states, n_actions), epsilon=0.3)
+    rule = make_rule(SharedKey(seed), (3, n_states, n_actions), goal=LOOSE, stationary=seed % 2 == 1)
     expected = naive_rule.influence(rule, naive_rule.world_of(dynamics))
-    np.testing.assert_allclose(allocate_samples(rule, dynamics), expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(allocate_samples(rule, dynamics, 0.3), expected, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -254,9 +219,11 @@ def test_the_spread_of_values_is_that_of_all_policies(seed: int) -> None:
 
 
 def test_influence_without_a_comparison_is_the_variance() -> None:
-    mdp = reprl.TabularMDP(np.full((1, 2, 1), 1.0), np.array([[0.5, 0.5]]), horizon=2, reward_kind="deterministic")
-    rule = make_rule(SharedKey(1), (2, 1, 2), epsilon=0.3)
-    np.testing.assert_array_equal(allocate_samples(rule, true_dynamics(mdp)), np.zeros((2, 1, 2)))
+    """One action: nothing is to be told apart, and what no sample need have shown is all the variance there is."""
+    mdp = reprl.TabularMDP(np.full((1, 1, 1), 1.0), np.array([[0.5]]), horizon=2, reward_kind="deterministic")
+    rule = make_rule(SharedKey(1), (2, 1, 1), goal=LOOSE)
+    expected = naive_rule.HIDDEN * np.array([4.0, 1.0]).reshape(2, 1, 1)
+    np.testing.assert_allclose(allocate_samples(rule, true_dynamics(mdp), 0.3), expected)
 
 
 # Properties.
@@ -326,30 +293,37 @@ def test_data_without_samples_add_nothing() -> None:
 @given(SEEDS)
 def test_the_loss_stays_in_its_room_whenever_the_smallest_tolerances_does(seed: int) -> None:
     rule, _, dynamics = case(seed)
-    found = weigh_tolerances(dynamics, find_gaps(dynamics, rule.order), rule.order, rule.tolerances, rule.floor)
+    found = weigh_tolerances(dynamics, find_gaps(dynamics, rule.order), rule.order, rule.tolerances)
     choice = choose(rule, dynamics)
     world = naive_rule.world_of(dynamics)
     best = naive_rule.best_value(world, naive_rule.solve(world, rule.order.tolist()))
     value = naive_rule.evaluate(world, choice.policy.actions.tolist())
     assert choice.value == pytest.approx(value, abs=1e-10)
     assert choice.loss == pytest.approx(best - value, abs=1e-10)
-    if found.loss.min() < rule.room:
-        assert choice.loss < rule.room <= 0.95 * rule.epsilon
+    if found.loss.min() < rule.room * choice.epsilon:
+        assert choice.loss < rule.room * choice.epsilon <= 0.95 * choice.epsilon
 
 
 @MANY
 @given(SEEDS)
-def test_the_loss_is_at_most_the_tolerance_times_the_horizon_and_what_the_floor_costs(seed: int) -> None:
+def test_gaps_are_within_the_tolerance_by_their_weight(seed: int) -> None:
+    """So no cell that is surely visited loses more than u, and one that is visited with probability μ at most u/μ."""
     rule, _, dynamics = case(seed)
-    horizon = dynamics.outcomes.horizon
     gaps = find_gaps(dynamics, rule.order)
-    for floor in (rule.floor, 0.1):
-        found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, floor)
-        for j, tolerance in enumerate(rule.tolerances):
-            own = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances[j : j + 1], 0.0).actions[0]
-            visits = dynamics.occupancy(own)
-            bound = horizon * tolerance + horizon * visits[visits < floor].sum()
-            assert -1e-10 <= found.loss[j] <= bound + 1e-10
+    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances)
+    steps, states = np.indices(gaps.best.shape)
+    for j, tolerance in enumerate(rule.tolerances):
+        plain = np.array(gaps.best)
+        for h, s in np.ndindex(plain.shape):
+            enough = [a for a in rule.order if gaps.gap[h, s, a] <= tolerance]
+            plain[h, s] = enough[0] if enough else plain[h, s]
+        visits = np.minimum(dynamics.occupancy(plain), 1.0)
+        chosen = gaps.gap[steps, states, found.actions[j]]
+        known = (visits > 0.0) & dynamics.tried.any(axis=2)
+        assert (np.isfinite(chosen[known])).all()
+        assert (chosen[known] * visits[known] <= tolerance + 1e-12).all()
+        assert (chosen[known & (visits == 1.0)] <= tolerance).all()
+        assert (found.actions[j][visits == 0.0] == gaps.default[visits == 0.0]).all()
 
 
 @MANY
@@ -382,10 +356,10 @@ def test_a_twin_is_never_taken_for_the_preferred_one(seed: int) -> None:
     for order in ([0, 1, 2, 3], [2, 3, 0, 1], [1, 0, 2, 3], [3, 2, 1, 0]):
         worse = 3 if order.index(0) < order.index(3) else 0
         preferred = np.array(order)
-        found = weigh_tolerances(dynamics, find_gaps(dynamics, preferred), preferred, rule.tolerances, rule.floor)
+        found = weigh_tolerances(dynamics, find_gaps(dynamics, preferred), preferred, rule.tolerances)
         assert not (found.actions == worse).any()
-        chosen = choose(make_rule(SharedKey(seed), (3, 3, 4), epsilon=0.3, preference=order), dynamics)
-        assert chosen.kind == "sampled" or not (chosen.policy.actions == worse).any()
+        chosen = choose(make_rule(SharedKey(seed), (3, 3, 4), goal=LOOSE, preference=order), dynamics)
+        assert not (chosen.policy.actions == worse).any()
 
 
 def relabelled(data: Data, new: list[int]) -> Data:
@@ -407,10 +381,10 @@ def test_relabelling_actions_and_preference_relabels_the_policy(seed: int) -> No
     data = random_data(seed, shape=(2, 3, 3))
     draw = np.random.default_rng([seed, 4])
     new, order = draw.permutation(3).tolist(), draw.permutation(3).tolist()
-    rule = make_rule(SharedKey(seed), (2, 3, 3), epsilon=0.3, preference=order)
-    other = make_rule(SharedKey(seed), (2, 3, 3), epsilon=0.3, preference=[new[a] for a in order])
+    rule = make_rule(SharedKey(seed), (2, 3, 3), goal=LOOSE, preference=order)
+    other = make_rule(SharedKey(seed), (2, 3, 3), goal=LOOSE, preference=[new[a] for a in order])
     plain = relabelled(data, [0, 1, 2])  # the same table layout as the one compared with
-    for j in (0, 8, 16, 23):
+    for j in (0, 8, 16, 24, NUMBER - 1):
         first = choose(follow(rule, "preferred", j), empirical_dynamics(plain))
         second = choose(follow(other, "preferred", j), empirical_dynamics(relabelled(data, new)))
         np.testing.assert_array_equal(np.array(new)[first.policy.actions], second.policy.actions)
@@ -422,16 +396,19 @@ def test_relabelling_actions_and_preference_relabels_the_policy(seed: int) -> No
 def test_following_a_candidate_prints_what_it_prints(seed: int) -> None:
     rule, _, dynamics = case(seed)
     gaps = find_gaps(dynamics, rule.order)
-    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, rule.floor)
+    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances)
     for j in range(rule.tolerances.size):
         alone = choose(follow(rule, "preferred", j), dynamics)
         assert (alone.kind, alone.candidate, alone.tolerance) == ("preferred", j, rule.tolerances[j])
         np.testing.assert_array_equal(alone.policy.actions, found.actions[j])
         assert (alone.margin, alone.loss) == (found.margin[j], found.loss[j])
         assert alone.lead == math.inf
-    for number in range(rule.widths.size):
-        alone = choose(follow(rule, "sampled", number), dynamics)
-        assert (alone.kind, alone.candidate, alone.tolerance) == ("sampled", number, rule.widths[number])
+    averaged = weigh_tolerances(dynamics, gaps, rule.order, rule.stationary, stationary=True)
+    for j in range(rule.stationary.size):
+        alone = choose(follow(rule, "steady", j), dynamics)
+        assert (alone.kind, alone.candidate, alone.tolerance) == ("steady", j, rule.stationary[j])
+        np.testing.assert_array_equal(alone.policy.actions, averaged.actions[j])
+        assert (alone.margin, alone.loss) == (averaged.margin[j], averaged.loss[j])
     chosen = choose(rule, dynamics)
     again = choose(follow(rule, chosen.kind, chosen.candidate), dynamics)
     assert (again.policy, again.kind, again.candidate) == (chosen.policy, chosen.kind, chosen.candidate)
@@ -439,41 +416,57 @@ def test_following_a_candidate_prints_what_it_prints(seed: int) -> None:
 
 
 def test_follow_refuses_what_the_rule_has_not() -> None:
-    rule = make_rule(SharedKey(1), (2, 3, 2), epsilon=0.3)
+    rule = make_rule(SharedKey(1), (2, 3, 2), goal=LOOSE)
     for kind, number in (
         ("greedy", 0),
-        ("preferred", 24),
+        ("preferred", NUMBER),
         ("preferred", -1),
-        ("sampled", len(WIDTHS)),
+        ("sampled", 0),
         ("steady", 0),
-        ("sampled", "1"),
+        ("preferred", "1"),
     ):
         with pytest.raises(ReprlError):
             follow(rule, kind, number)  # type: ignore[arg-type]
 
 
 @MANY
-@given(SEEDS, st.sampled_from([0.001, 0.3, 2.0]), st.integers(1, 20))
-def test_the_rules_parts_lie_where_they_are_said_to(seed: int, epsilon: float, horizon: int) -> None:
-    epsilon = min(epsilon, float(horizon))
-    rule = make_rule(SharedKey(seed), (horizon, 4, 3), epsilon=epsilon, preference="shared")
-    low, step = epsilon / horizon * 2.0**-7, (math.log(horizon / epsilon * horizon) + 7 * math.log(2)) / 24
-    assert rule.tolerances.size == 24
-    assert low <= rule.tolerances[0] <= rule.tolerances[-1] <= horizon * (1 + 1e-12)
-    np.testing.assert_allclose(np.diff(np.log(rule.tolerances)), step)
-    assert rule.tolerances[0] <= low * math.exp(step) * (1 + 1e-12)
-    np.testing.assert_allclose(rule.widths / rule.widths[0], WIDTHS)
-    assert epsilon / horizon <= rule.widths[0] <= 2 * epsilon / horizon
-    assert 0.75 * epsilon <= rule.room <= 0.95 * epsilon
+@given(SEEDS, st.integers(1, 20), st.booleans())
+def test_the_rules_parts_lie_where_they_are_said_to(seed: int, horizon: int, asked: bool) -> None:
+    goal = Goal(quality=0.9) if asked else LOOSE
+    rule = make_rule(SharedKey(seed), (horizon, 4, 3), goal=goal, preference="shared")
+    offset = float(SharedKey(seed).derive("tolerance").uniforms(1)[0])
+    expected = [horizon * 2.0 ** (-(k + offset) / 2) for k in range(NUMBER)]
+    np.testing.assert_allclose(rule.tolerances, expected, rtol=1e-12)
+    assert 0.75 <= rule.room <= 0.95
     assert sorted(rule.order) == [0, 1, 2]
-    assert horizon * 4 * horizon * rule.floor <= epsilon * horizon / 4  # all floors together
     assert (rule.stationary.size, rule.handicap) == (0, 0.0)
-    alike = make_rule(SharedKey(seed), (horizon, 4, 3), epsilon=epsilon, preference="shared", stationary=True)
+    alike = make_rule(SharedKey(seed), (horizon, 4, 3), goal=goal, preference="shared", stationary=True)
     assert alike.stationary.tolist() == (alike.tolerances.tolist() if horizon > 1 else [])
-    assert (0.3 <= alike.handicap <= 0.7) if horizon > 1 else alike.handicap == 0.0
-    assert alike._replace(stationary=rule.stationary, handicap=0.0)[1:4] == rule[1:4]
-    assert with_key(alike, alike.key).stationary.tolist() == alike.stationary.tolist()
-    assert with_key(rule, rule.key).tolerances.tolist() == rule.tolerances.tolist()
+    assert (HANDICAP[0] <= alike.handicap <= HANDICAP[1]) if horizon > 1 else alike.handicap == 0.0
+    assert (alike.goal, alike.room, alike.order.tolist()) == (rule.goal, rule.room, rule.order.tolist())
+    for each in (rule, alike):
+        again = with_key(each, each.key)
+        assert all(np.array_equal(x, y) for x, y in zip(again, each, strict=True) if not isinstance(x, SharedKey))
+
+
+# Goals.
+
+
+@MANY
+@given(st.floats(0.01, 0.999), st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.floats(0.5, 1e4))
+def test_what_a_quality_allows_rises_with_the_gain_from_above_0(q: float, x: float, y: float, most: float) -> None:
+    goal = Goal(quality=q)
+    low, high = (goal.allowed_loss(gain, most) for gain in sorted((x, y)))
+    assert 0.0 < (1 - q) * LEAST_GAIN * most * (1 - 1e-12) <= low <= high
+    assert high - low <= (1 - q) * abs(x - y) * (1 + 1e-12) + 1e-12  # continuous: Lipschitz with 1 − q
+    assert low >= (1 - q) * min(x, y) * (1 - 1e-12)
+    assert Goal(epsilon=0.25).allowed_loss(x, most) == 0.25
+
+
+def test_what_a_quality_allows_is_its_share_of_the_gain() -> None:
+    assert Goal(quality=0.75).allowed_loss(2.0, 10.0) == 0.5
+    assert Goal(quality=0.75).allowed_loss(0.0, 10.0) == pytest.approx(0.25 * 1e-2)
+    assert Goal(quality=0.75).allowed_loss(-1e-15, 10.0) == pytest.approx(0.25 * 1e-2)  # rounding of a best baseline
 
 
 # Addresses.
@@ -503,40 +496,28 @@ class Listener:
 def test_no_data_move_a_shared_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Listener(monkeypatch)
     shape, rules = (2, 3, 3), []
-    drawn: dict[int, set[bytes]] = {}
     for seed in range(40):
         heard.read.clear()
-        rule = make_rule(SharedKey(5), shape, epsilon=0.3, preference="shared")
+        rule = make_rule(SharedKey(5), shape, goal=LOOSE, preference="shared")
         rules.append(rule)
-        assert heard.read == [("tolerance",), ("width",), ("room",), ("floor",), ("handicap",), ("preference",)]
+        assert heard.read == [("tolerance",), ("room",), ("handicap",), ("preference",)]
         heard.read.clear()
-        rule = rule._replace(tolerances=rule.tolerances[seed % 24 :][:1])  # so that widths compete
         dynamics = empirical_dynamics(random_data(seed, shape=shape))
-        found = weigh_tolerances(dynamics, find_gaps(dynamics, rule.order), rule.order, rule.tolerances, rule.floor)
+        found = weigh_tolerances(dynamics, find_gaps(dynamics, rule.order), rule.order, rule.tolerances)
         assert heard.read == []
         choice = choose(rule, dynamics)
         printed = {reprl.Policy(actions).fingerprint for actions in found.actions}
-        policies = [place[1] for place in heard.read if place[0] == "policy"]
-        assert printed <= set(policies)
-        assert choice.policy.fingerprint in policies
-        others = [place for place in heard.read if place[0] != "policy"]
-        assert all(place[:2] in {("sampled", k) for k in range(len(WIDTHS))} for place in others)
-        # A sampled candidate reads its own number's draws, however many before it were left out.
-        for number in {int(place[1]) for place in others}:
-            heard.read.clear()
-            alone = choose(follow(rule, "sampled", number), dynamics)
-            reads = {place for place in heard.read if place[0] == "sampled"}
-            assert reads == {place for place in others if place[1] == number}
-            drawn.setdefault(number, set()).add(alone.policy.actions.tobytes())
+        assert {place[0] for place in heard.read} == {"policy"}
+        asked = {place[1] for place in heard.read}
+        assert choice.policy.fingerprint in asked <= printed
     assert heard.streams == []
-    for part in ("tolerances", "widths", "room", "floor", "order"):
+    for part in ("tolerances", "room", "order"):
         assert len({np.asarray(getattr(rule, part)).tobytes() for rule in rules}) == 1
-    assert drawn, "no sampled candidate was ever drawn: nothing was tested"
 
 
 def test_the_noise_of_a_policy_is_a_function_of_the_policy_alone() -> None:
     """One policy found in two worlds, by two tolerances, has one weight's noise: score less margins is the same."""
-    rule = make_rule(SharedKey(9), (1, 1, 2), epsilon=0.3)
+    rule = make_rule(SharedKey(9), (1, 1, 2), goal=LOOSE)
     mdps = [
         reprl.TabularMDP(np.ones((1, 2, 1)), np.array([[good, 0.1]]), horizon=1, reward_kind="bernoulli")
         for good in (0.6, 0.9)
@@ -548,10 +529,10 @@ def test_the_noise_of_a_policy_is_a_function_of_the_policy_alone() -> None:
         solved = naive_rule.solve(world, [0, 1])
         pool: dict[str, float] = {}
         for u in rule.tolerances:
-            printed = naive_rule.preferred(world, solved, [0, 1], float(u), rule.floor)
+            printed = naive_rule.preferred(world, solved, [0, 1], float(u))
             name = reprl.Policy(printed.actions).fingerprint
-            left = 1.0 - printed.loss / rule.room
-            pool[name] = pool.get(name, 0.0) + ((printed.margin * math.sqrt(left)) ** 3 if left > 0 else 0.0)
+            left = 1.0 - printed.loss / (rule.room * 0.3)
+            pool[name] = pool.get(name, 0.0) + ((printed.margin * left) ** 3 if left > 0 else 0.0)
         first = reprl.Policy([[0]]).fingerprint
         noises.append(next(item.score for item in scores if item.fingerprint == first) - math.log(pool[first]) / 3)
     assert noises[0] == pytest.approx(noises[1], abs=1e-12)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import reprl
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
+from reprl.canonical.goal import Goal
 from reprl.errors import ReprlError
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.dynamics import Data, empirical_dynamics, without_unseen
@@ -161,7 +162,7 @@ def test_a_team_that_sees_few_outcomes_computes_the_same_bits_from_those_alone(
         assert seen == np.count_nonzero(thin.probability) <= thin.probability.size < whole.probability.size
     else:
         assert thin is whole
-    rule = make_rule(reprl.SharedKey(seed), whole.outcomes.shape, epsilon=0.3, criterion=criterion)
+    rule = make_rule(reprl.SharedKey(seed), whole.outcomes.shape, goal=Goal(epsilon=0.3), criterion=criterion)
     first, second = (choose(rule, dynamics) for dynamics in (whole, thin))
     assert first == second
     for one, other in zip(find_gaps(whole, rule.order), find_gaps(thin, rule.order), strict=True):

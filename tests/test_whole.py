@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reprl
+from experiments.episodic_pair import __main__ as pair_experiment
 from experiments.whole import __main__ as experiment
 from experiments.whole import plan as plan_of
 from experiments.whole import present
@@ -27,7 +28,9 @@ from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import Constants, Task, paper_calls
 from reprl.paper.full import ignore_starved
 from reprl.paper.q_agent import explore_episodes, make_agent, make_schedule, restart
+from reprl.paper.q_explore import explore
 from reprl.paper.rep_var_bandit import plan_best_arm
+from reprl.paper.runs import RunSettings
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
 ROOT = Path(__file__).parent.parent
@@ -388,6 +391,58 @@ def test_weights_of_the_agents_averages(n: int, horizon: int) -> None:
 
     assert sum(weight(i, n) / math.sqrt(i) for i in range(1, n + 1)) <= 2 / math.sqrt(n) + 1e-12
     assert sum(weight(n, t) for t in range(n, n + 400)) <= 1 + 1 / horizon + 1e-12
+
+
+# A pair that can be played (docs/proofs/whole.md §6).
+
+
+@pytest.mark.parametrize("episodes", [60, 300, 2000])
+def test_the_first_value_bounds_what_a_larger_quota_leaves_under_explored(episodes: int) -> None:
+    """q = ⌊Hℓ⌋, c = 1, in 40 runs on each of two worlds. Control: a quota a hundred times larger is not bounded."""
+    broken = 0
+    for mdp in (reprl.make("combination-lock-v0", 3, n_states=3), pair_experiment.world()):
+        sizes = (mdp.n_states, mdp.n_actions, mdp.horizon)
+        failure = 1e-6
+        quota = math.floor(mdp.horizon * math.log(2.0 * math.prod(sizes) * episodes / failure))
+        settings = RunSettings(episodes=episodes, bonus=1.0, guide=1.0, failure=failure)
+        for number in range(40):
+            model = reprl.EpisodicModel(mdp, number)
+            found = explore(model, settings, 1, quotas=(quota, 100 * quota), purpose="x")
+            short, far = (mdp.reachability(found.short[i] == 1) for i in range(2))
+            assert short <= found.first_value[0] + 1e-9
+            broken += far > found.first_value[0] + 1e-9
+    assert broken > 0 or episodes < 2000
+
+
+def test_sizes_of_a_pair_meet_their_conditions_and_no_fewer_runs_do() -> None:
+    problem = sharp.Problem(2, 2, 2, 1.0, 0.2, 0.2)
+    found = sharp.pair_sizes(problem, 0.07, 4_000_000)
+
+    def parted(runs: int) -> float:
+        cells = sum(r * math.sqrt(s / (2 * found.quota * runs)) for r, s in ((2, 1), (1, 2)))
+        return 2 * math.sqrt(2 * math.log(2) * 3 / (2 * runs - 1)) + math.pi * 2 * math.sqrt(2) / 0.07 * cells
+
+    assert parted(found.runs) == pytest.approx(found.rho)
+    assert parted(found.runs) <= 0.2 < parted(found.runs - 2)
+    assert found.quota == math.floor(2 * math.log(2 * 8 * 4_000_000 / found.failure))
+    assert found.runs * found.failure <= 0.1 * problem.delta
+    values, many = np.full(found.runs, 0.03), np.full((2, 2), 1e9)
+    assert sharp.certified_loss(problem, found, values, many) == pytest.approx(
+        2 * (3 * 0.07 + 4 * found.noise + 0.03 / 0.16)
+    )
+    assert sharp.certified_loss(problem, found, values, np.full((2, 2), 1e5)) is None
+    with pytest.raises(reprl.ReprlError, match=r"^window must be larger: 0.001 asks for \d+ runs"):
+        sharp.pair_sizes(problem, 0.001, 4_000_000)
+
+
+def test_a_small_pair_by_episodes_agrees_and_states_a_loss_that_holds() -> None:
+    problem = sharp.Problem(2, 2, 2, 1.9, 0.6, 0.6)
+    found = pair_experiment.pair(problem, 0.25, 20_000)
+    assert found["same"]
+    for one in found["runs"]:
+        assert one["episodes"] == found["sizes"]["runs"] * 20_000
+        assert one["certified_loss"] is not None
+        assert one["loss"] <= one["certified_loss"]
 
 
 # The stored experiment.

@@ -30,6 +30,7 @@ from reprl.assurance.rehearsal import Answer, Rehearsal, rehearse
 from reprl.auditing.compare import Contender, contenders, run_row
 from reprl.canonical.choice import Choice, Rule, choose, make_rule, with_key
 from reprl.canonical.gaps import find_gaps
+from reprl.canonical.goal import Goal
 from reprl.mdp.dynamics import Data, empirical_dynamics, redraw, true_dynamics
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
@@ -130,12 +131,12 @@ def _rehearse(rule: Rule, data: Data, choice: Choice, data_seed: int) -> Rehears
         return Answer(found.policy, found.value + found.loss)
 
     stream = DataStream(data_seed, "rehearsal/1")
-    return rehearse(team, choice.policy, rho=RHO, epsilon=rule.epsilon, stream=stream)
+    return rehearse(team, choice.policy, rho=RHO, epsilon=choice.epsilon, stream=stream)
 
 
 def _rule(mdp: TabularMDP, shared_seed: int, epsilon: float = EPSILON) -> Rule:
     key, steady = SharedKey(shared_seed).derive("rule"), mdp.stationary
-    return make_rule(key, mdp.outcomes.shape, epsilon=epsilon, stationary=steady)
+    return make_rule(key, mdp.outcomes.shape, goal=Goal(epsilon), stationary=steady)
 
 
 def _source(mdp: TabularMDP, data_seed: int) -> Any:

@@ -91,16 +91,6 @@ def largest_gap() -> float:
     return float(re.findall(r"with probability ≥ 0.001: ([\d.]+)", "\n".join(lines("canonical")))[0])
 
 
-def surely_room(epsilon: float) -> int:
-    """Return up to which H the smallest tolerance loses less than its room in every world."""
-    tolerances, floor, room = (code(f"reprl.canonical.choice.{name}") for name in ("TOLERANCES", "FLOOR", "ROOM"))
-
-    def loss(steps: int) -> float:
-        return float((2**7 * steps**2 / epsilon) ** (1 / tolerances) / 2**7 + floor * (steps + 1) / 2)
-
-    return next(steps for steps in range(1, 100) if loss(steps + 1) >= room[0])
-
-
 def by_luck(teams: int, share: int) -> float:
     """Return how often one look passes at a boundary, with teams on one `share`-th of the data."""
     z, step = np.linspace(-8.0, 8.0, 1601, retstep=True)
@@ -150,22 +140,25 @@ def lake_margins(keys: int) -> list[str]:
     """Return the median margins of FrozenLake's policies, by steps and steady."""
     from experiments.canonical.plan import FROZEN
     from reprl.canonical.choice import choose, make_rule
+    from reprl.canonical.goal import Goal
     from reprl.mdp.dynamics import true_dynamics
 
     mdp, found = FROZEN(), []
     for steady in (False, True):
         rules = [
-            make_rule(reprl.SharedKey(key), (mdp.horizon, mdp.n_states, mdp.n_actions), epsilon=0.02, stationary=steady)
+            make_rule(
+                reprl.SharedKey(key), (mdp.horizon, mdp.n_states, mdp.n_actions), goal=Goal(0.02), stationary=steady
+            )
             for key in range(keys)
         ]
         found.append(f"{np.median([choose(rule, true_dynamics(mdp)).margin for rule in rules]):.2g}")
     return found
 
 
-REHEARSED = code("reprl.assurance.rehearsal.asked_for")(0.1), code("reprl.assurance.rehearsal.QUARTER")
+REHEARSED = code("reprl.assurance.rehearsal.asked_for")(0.1), code("reprl.assurance.rehearsal.OWN")
 
 
-FORMER = 20, 2
+FORMER = 40, 4
 """Teams, and this run's data over theirs: today at ρ = 0.1, and of an earlier rule."""
 
 
@@ -228,40 +221,29 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "shared-machine-teams": lambda: [str(code("reprl.assurance.rehearsal.asked_for")(0.1) // 2)],
     },
     "docs/rehearsal.md": {
-        "chosen-rule-far": lambda: [str(code("reprl.canonical.choice.TOLERANCES"))],
+        "chosen-rule-far": lambda: [str(code("reprl.canonical.choice.OCTAVES") * code("reprl.canonical.choice.STEPS"))],
         "share-between-run": lambda: phrases([f"{x}" for x in code("reprl.canonical.choice.ROOM")], "{} and {}"),
-        "could-worth-whose": lambda: [f"{code('reprl.assurance.stopping.UNKNOWN')}"],
-        "them-between-teams": lambda: [str(first := code("reprl.sources.source.FIRST")), power(first * 2**20), "20"],
+        "could-worth-whose": lambda: [f"{code('reprl.canonical.bound.UNKNOWN')}"],
+        "them-between-teams": lambda: [str(first := code("reprl.sources.source.FIRST")), power(first * 2**20)],
     },
     "docs/proofs/canonical.md": {
-        "so-function-hs": lambda: [f"{1 / code('reprl.canonical.choice.FLOOR'):g}"],
         "uniform-share-does": lambda: phrases([f"{x}" for x in code("reprl.canonical.choice.ROOM")], "{}, {}"),
-        "step-grid-beyond": lambda: [
-            *constants("canonical.choice", "TOLERANCES", "TOLERANCES"),
-            f"{2 / code('reprl.canonical.choice.FLOOR'):g}",
-            str(surely_room(1e-6)),
-            f"{code('reprl.canonical.choice.ROOM')[0]}",
-        ],
+        "step-grid-beyond": lambda: constants("canonical.choice", "OCTAVES"),
         "goes-clear-margin": lambda: [power(code("reprl.canonical.preferred.CLEAR"))],
         "room-pool-argmax": lambda: constants("canonical.choice", "POOL"),
         "shared-uniform-less": lambda: phrases([f"{x}" for x in code("reprl.canonical.choice.HANDICAP")], "{}, {}"),
         "variance-reward-hidden": lambda: constants("canonical.gaps", "HIDDEN"),
         "loss-room-care": lambda: constants("canonical.choice", "CARE"),
         "luck-probability-world": lambda: phrases(
-            [
-                f"{by_luck(*FORMER):.3f}",
-                str(REHEARSED[1]),
-                str(REHEARSED[0]),
-                f"{by_luck(*REHEARSED):.4f}",
-            ],
-            "{}",
+            [str(REHEARSED[1]), str(REHEARSED[0]), f"{by_luck(*REHEARSED):.3f}", f"{by_luck(*FORMER):.4f}"],
             "{} and {}",
+            "{}",
             "{}",
         ),
         "run-passes-times": lambda: [
             f"{passing(*REHEARSED):.1f}",
             f"{passing(*FORMER):.1f}",
-            f"{(passing(*REHEARSED) / passing(*FORMER)) ** 2:.1f}",
+            f"{(passing(*FORMER) / passing(*REHEARSED)) ** 2:.1f}",
         ],
         "says-max-average": lambda: [
             str(code("reprl.assurance.rehearsal.asked_for")(1.0)),
@@ -276,15 +258,11 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             ", ".join(f"{one}" for one in DISTANCES),
             f"{part_by_luck(NEAREST, *REHEARSED):.3f}",
             f"{NEAREST}",
-            str(FORMER[0]),
-            ", ".join(f"{part_by_luck(one, *FORMER):.3f}" for one in DISTANCES),
-            f"{part_by_luck(NEAREST, *FORMER):.2f}",
         ],
         "up-those-choice": lambda: [f"{part_on_average(*REHEARSED):.4f}", f"{part_on_average(*FORMER):.3f}"],
         "fewer-unsure-samples": lambda: constants("sources.optimism", "UNSURE"),
-        "must-unknown-must": lambda: constants("assurance.stopping", "UNKNOWN"),
+        "must-unknown-must": lambda: constants("canonical.bound", "UNKNOWN"),
         "combination-lock-times": lock_bound,
-        "visit-under-loss": lambda: [f"{1 / code('reprl.canonical.choice.FLOOR'):g}"] * 2,
         "moves-more-least": lambda: [
             *[power(code("reprl.mdp.backup.STILL"))] * 2,
             f"{code('reprl.mdp.criterion.MOST')}",
@@ -292,5 +270,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
         "margin-goes-keys": lambda: phrases([*lake_margins(20), "20"], "{} to {}", "{}"),
         "no-noise-would": lambda: constants("canonical.choice", "NOISE"),
+        "gain-least-share": lambda: constants("canonical.goal", "LEAST_GAIN"),
     },
 }

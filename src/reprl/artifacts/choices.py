@@ -223,9 +223,7 @@ class Certified(NamedTuple):
                 f"counts must be those of the receipt, with SHA-256 {self.data[:12]}…, got {data.digest[:12]}…"
             )
         told = self.certificate
-        asked = Settings(
-            epsilon=told.epsilon, quality=told.quality, baseline=told.baseline, preference=told.preference
-        )
+        asked = Settings(epsilon=told.epsilon, quality=told.quality, baseline=told.baseline, preference=told.preference)
         rule = rule_of(data.counts.outcomes.shape, told.shared_seed, asked, told.followed)
         certificate_data = CertificateData(data, told.source, told.round, told.fixed_start)
         return make_certificate(rule, certificate_data, told.shared_seed, told.delta)[0]

@@ -2,7 +2,7 @@
 
 A sample of n draws excludes an event of probability q only with probability 1 − (1 − q)^n. So wherever a promise could
 hang on such an event, either the event is bounded (``hidden_loss``), or simulated second teams meet it
-(``add_phantoms``): a bootstrap alone would never redraw it (docs/rehearsal.md, docs/proofs/canonical.md §8).
+(``add_phantoms``): a bootstrap alone would never redraw it (docs/rehearsal.md, docs/proofs/canonical.md §12).
 """
 
 from __future__ import annotations
@@ -46,29 +46,37 @@ def hidden_loss(
         Let q_i be the probability of what row i, of n_i samples, has not shown, fixed beforehand. That none of it shows
         has probability Π (1 − q_i)^{n_i} ≤ exp(−Σ n_i·q_i), so that Σ n_i·q_i ≤ log(1/δ) but for a probability of δ. To
         first order in q the loss is linear in q, hence largest if one row hides all of it. A hidden outcome may lead to
-        the best or the worst state there is and pay 1 or 0; a state that nobody has seen may be worth anything. It
-        lowers the policy's own value, or raises what another policy is worth, or it is a start (docs/proofs/
-        canonical.md §8). Missing mass, of many events that were not fixed beforehand, is not bounded by this.
+        any state and pay 1 or 0; a state that nobody has seen may be worth anything. Either it makes no policy better,
+        and lowers this one's value by at most what it has from the row on, less the least there is; or it is better
+        than the row, raises what the best policy is worth, and leads this one astray: to a state where it loses up to
+        V* − V^π. Or it is a start (docs/proofs/canonical.md §12). Missing mass, of many events that were not fixed
+        beforehand, is not bounded by this.
     """
     share = math.log(1.0 / delta)
     number = data.counts.visits
     criterion, left, pooled = dynamics.criterion, dynamics.criterion.remaining, data.counts.outcomes.pooled
     strange = bool((number.sum(axis=(0, 2)) == 0).any())  # a state that nobody has seen may be worth anything
-    top = left - 1.0 if strange else values[1:].max(axis=1)
-    low = np.zeros(left.size) if strange else values[1:].min(axis=1)
-    hopes = criterion.either(_hopes, _discounted_hopes)(dynamics, number, share, top, values, pooled)
     worth = criterion.policy_values(dynamics.outcomes, dynamics.probability, actions)
+    top = left - 1.0 if strange else values[1:].max(axis=1)
+    low = np.zeros(left.size) if strange else worth[1:].min(axis=1)
+    astray = left - 1.0 if strange else (values[1:] - worth[1:]).max(axis=1)
+    hopes = criterion.either(_hopes, _discounted_hopes)(dynamics, number, share, top, values, pooled)
     up = float(in_order(dynamics.initial, hopes[0] - values[0]))
-    visits = dynamics.occupancy(actions)
-    cost = visits * np.maximum(worth[:-1] - low[:, None], 0.0)
-    samples = np.take_along_axis(number, actions[:, :, None], axis=2)[:, :, 0]
-    if pooled:  # the samples of a state and an action are the same ones at every step
-        rows = np.zeros(number.shape[1:])
-        np.add.at(rows, (np.broadcast_to(np.arange(visits.shape[1]), visits.shape), actions), cost)
-        cost, samples = rows, number[0]
-    down = share * float((cost / np.maximum(samples, 1)).max())
+    visits, fall = dynamics.occupancy(actions), np.maximum(worth[:-1] - low[:, None], 0.0)
+    costs = visits * fall, visits * np.minimum(fall, astray[:, None])
+    down, aside = (share * _largest(cost, actions, number, pooled) for cost in costs)
     begin = left[0] if strange else float((values[0] - worth[0]).max())
-    return max(up, down, share * begin / float(data.starts.sum()) if start else 0.0)
+    return max(up + aside, down, share * begin / float(data.starts.sum()) if start else 0.0)
+
+
+def _largest(cost: NDArray[np.float64], actions: NDArray[np.int64], number: NDArray[np.int64], pooled: bool) -> float:
+    """Return the largest cost, (H, S), for a sample of its row; pooled rows have the same samples at every step."""
+    samples = np.take_along_axis(number, actions[:, :, None], axis=2)[:, :, 0]
+    if pooled:
+        rows = np.zeros(number.shape[1:])
+        np.add.at(rows, (np.broadcast_to(np.arange(cost.shape[1]), cost.shape), actions), cost)
+        cost, samples = rows, number[0]
+    return float((cost / np.maximum(samples, 1)).max())
 
 
 @njit(cache=True, nogil=True)

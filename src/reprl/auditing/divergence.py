@@ -121,8 +121,7 @@ def _choice(number: int, first: Choice, second: Choice) -> Divergence | None:
     if (first.kind, first.candidate) == (second.kind, second.candidate):
         return None
     said = [
-        f"{choice.kind} {choice.candidate} ({'width' if choice.kind == 'sampled' else 'tolerance'} "
-        f"{choice.tolerance:.3g}, {_lead(choice.lead)})"
+        f"{choice.kind} {choice.candidate} (tolerance {choice.tolerance:.3g}, {_lead(choice.lead)})"
         for choice in (first, second)
     ]
     lead = min(first.lead, second.lead)
@@ -159,14 +158,6 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
     assert chosen is not None
     steps = range(len(pair[0].policy.table)) if chosen.kind == "steady" else (h,)
     gaps = [_mean_gaps(run, s, steps) for run in pair]
-    if chosen.kind == "sampled":
-        moved = float(np.nan_to_num(np.abs(gaps[0] - gaps[1])).max())
-        margin = float(abs(gaps[0][a] - gaps[0][b] + gaps[1][a] - gaps[1][b])) / 2.0
-        text = (
-            f"{world.cell(h, s)}: {_versus(world, (a, b))}, drawn from laws of width {chosen.tolerance:.3g}; a gap "
-            f"moved by {moved:.3g} between the runs"
-        )
-        return s, margin, (a, b), text
     u = chosen.tolerance
     crossed = [x for x in (a, b) if (gaps[0][x] <= u) != (gaps[1][x] <= u)] or [a, b]
     distance = {x: float(abs((gaps[0][x] + gaps[1][x]) / 2.0 - u)) for x in crossed}

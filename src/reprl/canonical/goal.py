@@ -12,7 +12,7 @@ from typing import NamedTuple
 LEAST_GAIN = 1e-3
 """A gain below this share of the effective horizon counts as this one. Where the baseline is (nearly) the best policy,
 ε(M) so stays above 0: no run has to tell apart what no amount of data can, and nothing flips as the gain vanishes
-(docs/proofs/canonical.md §7)."""
+(docs/proofs/canonical.md §11)."""
 DEFAULT_QUALITY = 0.9
 
 

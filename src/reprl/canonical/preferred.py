@@ -60,7 +60,7 @@ def weigh_tolerances(
     Guarantee:
         The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] (performance difference, docs/proofs/canonical.md
         §2). Cells that the policy never visits, in this model or by an event that no sample has shown, say the most
-        preferred action as long as the event's probability times what could be lost there stays below u/2 (§8).
+        preferred action as long as the event's probability times what could be lost there stays below u/2 (§5, §12).
     """
     horizon, n_states, _ = dynamics.outcomes.shape
     n = tolerances.size

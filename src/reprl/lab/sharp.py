@@ -12,6 +12,9 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reprl.errors import InputError, check_int, check_probability, check_real
 
 _SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75)
@@ -171,3 +174,72 @@ def _fewest_runs(problem: Problem, tiers: int, gap: float, width: float, left: f
         return disagreement(problem, runs, gap, width) <= share and 4.0 * error <= left
 
     return _least(enough, problem)
+
+
+# A pair that can be played: ρ from the number of runs alone, the loss from a run's own data (docs/proofs/whole.md §6).
+
+_MOST_RUNS = 10**6
+
+
+class PairSizes(NamedTuple):
+    """Sizes of one run of a proven pair by episodes: one tier, `compact` laws and rounding of one width."""
+
+    runs: int
+    """N."""
+    length: int
+    """K: episodes of a run. ρ does not depend on it; the certified loss does."""
+    quota: int
+    """q: records of every action below which a state is under-explored, at most ⌊Hℓ⌋."""
+    window: float
+    """g = w: of the compact laws and of the rounding."""
+    noise: float
+    """ν₀: what the error of every mean must stay below; pessimism is g + ν₀."""
+    failure: float
+    """ι of an exploration run: all N of them are good except with probability 0.1·δ."""
+    rho: float
+    """What is proven of two runs."""
+
+
+def pair_sizes(problem: Problem, window: float, length: int) -> PairSizes:
+    """Return the fewest runs N at which two runs part with probability at most ρ, whatever the world.
+
+    Guarantee:
+        docs/proofs/whole.md §6: ρ = 2√(2 ln 2·F/(2N − 1)) + π(√c_A + √A)/g·Σ_h R_h√(S_h/(2qN)).
+    """
+    failure = 0.1 * problem.delta / _MOST_RUNS
+    log = math.log(2.0 * problem.n_states * problem.n_actions * length * problem.horizon / failure)
+    quota = math.floor(problem.horizon * log)
+    arms = 2.0 if problem.n_actions == 2 else 2.0 * problem.n_actions * (problem.n_actions + 1.0)
+    turn = math.pi * (math.sqrt(arms) + math.sqrt(problem.n_actions)) / window * problem.spread
+
+    def parted(runs: float) -> float:
+        sets = 2.0 * math.sqrt(2.0 * math.log(2.0) * problem.fractional / (2.0 * runs - 1.0))
+        return sets + turn / math.sqrt(2.0 * quota * runs)
+
+    runs = _least(lambda n: parted(n) <= problem.rho, problem)
+    if runs > _MOST_RUNS:
+        raise InputError(f"window must be larger: {window:g} asks for {runs} runs, at most {_MOST_RUNS} are allowed")
+    return PairSizes(runs, length, quota, window, 0.02 * window, failure, parted(runs))
+
+
+def certified_loss(
+    problem: Problem, sizes: PairSizes, first_value: NDArray[np.float64], fewest: NDArray[np.float64]
+) -> float | None:
+    """Bound what a run's policy loses, from its own data; None if a mean is not known well enough.
+
+    Args:
+        problem: δ is what the bound may fail with.
+        sizes: of the run.
+        first_value: (N,) final values V₁ of the exploration runs.
+        fewest: (H, S) records of the rarest action of every decided cell, infinite where a cell is ignored.
+
+    Guarantee:
+        With probability at least 1 − δ over the run: docs/proofs/whole.md §6.
+    """
+    visits, rest = 0.8 * problem.delta, 0.1 * problem.delta
+    left = np.arange(problem.horizon, 0, -1.0)[:, None]  # what a step and those after it can pay
+    means = 2.0 * problem.n_actions * problem.fractional
+    if (left * np.sqrt(math.log(means / rest) / (2.0 * fewest)) > sizes.noise).any():
+        return None
+    reach = float(first_value.mean())  # where every V₁ is a bound, as it is except with probability N·ι
+    return problem.horizon * (3.0 * sizes.window + 4.0 * sizes.noise + reach / visits)

@@ -139,9 +139,9 @@ class GymnasiumModel:
     origin: Origin | None = None
     """Set by ``make``."""
     arrays: None = None
+    """No kernel can play a black box."""
     stationary: None = None
     """Nobody has said whether the law depends on the step: a run takes it not to, until its own samples say so."""
-    """No kernel can play a black box."""
     timeout: float | None = None
     """Seconds that an episode may take; then a worker pool plays it in another process. Set by ``learn``."""
 
