@@ -53,7 +53,8 @@ def random_box(rng: np.random.Generator) -> Box:
 
 def inside(rng: np.random.Generator, box: Box) -> tuple[float, float, float]:
     """Visits, gap and spread in a box, often in a corner."""
-    return tuple(float(box[i] + (box[i + 1] - box[i]) * rng.choice([0.0, 1.0, rng.random()])) for i in (0, 2, 4))
+    visits, gap, spread = (box[i] + (box[i + 1] - box[i]) * rng.choice([0.0, 1.0, rng.random()]) for i in (0, 2, 4))
+    return float(visits), float(gap), float(spread)
 
 
 def test_the_spread_of_a_weight_is_largest_where_the_constant_says():
