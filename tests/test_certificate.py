@@ -279,16 +279,18 @@ def test_a_certificate_of_a_quality_says_which_share_of_the_gain_is_proven(acces
     assert 0.5 < found.share <= 1.0 - truth.loss / gain
     assert f"earns at least {found.share:.1%} of the gain" in str(found)
     assert reprl.certify(result) == found
-    stored = Certified(found, result.certificate_data.data.digest)
+    assert result.certificate_data is not None
+    data = result.certificate_data.data
+    stored = Certified(found, data.digest)
     document = CERTIFIED.write(stored, 0)
     at = SimpleNamespace(tiers=SimpleNamespace(level=np.zeros((2, 1))), proven=True)
     assert CERTIFIED.read("certificate", json.loads(json.dumps(document)), at) == stored
-    assert stored.check(result.certificate_data.data)._replace(more=found.more) == found
+    assert stored.check(data)._replace(more=found.more) == found
     with pytest.raises(ReprlError, match=r"certificate.baseline must be one row of actions, or 2, by 1 states"):
         CERTIFIED.read("certificate", {**document, "baseline": [[0, 1]]}, at)
     wrong = Certified(found._replace(baseline=((7,),)), stored.data)
     with pytest.raises(ReprlError, match="baseline must name actions from 0 to 1, got 7"):
-        wrong.check(result.certificate_data.data)
+        wrong.check(data)
 
 
 def test_certificates_of_former_releases_are_read():

@@ -58,7 +58,7 @@ def rehearsed_calls(world: str, shape: list[int]) -> float | None:
 def paper_calls(shape: list[int]) -> float:
     """Calls per cell that the paper's constants ask for, jointly coupled."""
     horizon, n_states, n_actions = shape
-    figures = {"epsilon": plan.EPSILON.epsilon, "rho": 2 * plan.DELTA, "delta": plan.DELTA}
+    figures = {"epsilon": plan.EPSILON.epsilon or 0.0, "rho": 2 * plan.DELTA, "delta": plan.DELTA}
     rows = size_plan(n_states=n_states, n_actions=n_actions, horizon=horizon, **figures)
     samples = next(row.samples for row in rows if row.algorithm == "reprl joint, paper")
     return float(samples) / (horizon * n_states * n_actions)
