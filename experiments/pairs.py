@@ -10,6 +10,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -122,7 +123,7 @@ def _pair(case: Case, mdp: reprl.TabularMDP, best: float, number: int) -> list[A
     return [
         number,
         [run.samples for run in runs],
-        int(not np.array_equal(*tables)),
+        int(not np.array_equal(tables[0], tables[1])),
         [round(max(0.0, best - value), 7) for value in values],
         [round(value, 7) for value in values],
         [run.guarantee.status for run in runs],
@@ -221,15 +222,8 @@ def by_case(measured: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def chunks(case: Case, pairs: int, size: int) -> dict[str, Job]:
     """Return the measurements of a case, a few pairs each."""
-    return {f"{case.name}#{low}": _Chunk(case, range(low, min(low + size, pairs))) for low in range(0, pairs, size)}
-
-
-class _Chunk(NamedTuple):
-    case: Case
-    numbers: range
-
-    def __call__(self) -> dict[str, Any]:
-        return measure_pairs(self.case, self.numbers)
+    lows = range(0, pairs, size)
+    return {f"{case.name}#{low}": partial(measure_pairs, case, range(low, min(low + size, pairs))) for low in lows}
 
 
 class Options(NamedTuple):

@@ -30,10 +30,12 @@ CASES = {case.name: case for case in plan.cases(first=0, number=4)}
 
 def failures(found: list[Counts]) -> tuple[Count, Count]:
     """Return pairs apart and accuracies missed, over several cases: the claims hold on each, hence on all together."""
-    return tuple(
-        Count(sum(each[kind].failures for each in found), sum(each[kind].trials for each in found), 0.1)
-        for kind in (Counts._fields.index("apart"), Counts._fields.index("missed"))
-    )
+    apart, missed = [each.apart for each in found], [each.missed for each in found]
+    return _together(apart), _together(missed)
+
+
+def _together(counts: list[Count]) -> Count:
+    return Count(sum(each.failures for each in counts), sum(each.trials for each in counts), 0.1)
 
 
 def check(names: tuple[str, ...], number: int) -> None:

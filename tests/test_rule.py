@@ -446,7 +446,8 @@ def test_the_rules_parts_lie_where_they_are_said_to(seed: int, horizon: int, ask
     assert (alike.goal, alike.room, alike.order.tolist()) == (rule.goal, rule.room, rule.order.tolist())
     for each in (rule, alike):
         again = with_key(each, each.key)
-        assert all(np.array_equal(x, y) for x, y in zip(again, each, strict=True) if not isinstance(x, SharedKey))
+        pairs: list[tuple[Any, Any]] = list(zip(again, each, strict=True))
+        assert all(np.array_equal(x, y) for x, y in pairs if not isinstance(x, SharedKey))
 
 
 # Goals.

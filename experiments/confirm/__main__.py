@@ -16,7 +16,10 @@ def jobs(quick: bool) -> dict[str, Job]:
     """Every measurement by the name it is stored under."""
     chunk = 20 if quick else plan.CHUNK
     found: dict[str, Job] = {}
-    kinds = {"below": measure.below, **{f"scans/{by}": partial(measure.scans, by) for by in measure.SCANS}}
+    kinds: dict[str, Any] = {
+        "below": measure.below,
+        **{f"scans/{by}": partial(measure.scans, by) for by in measure.SCANS},
+    }
     for kind, run in kinds.items():
         for name, strength in plan.STRENGTHS.items():
             for first in range(0, chunk if quick else plan.POLICIES, chunk):

@@ -116,7 +116,7 @@ class Arms(NamedTuple):
 
     def propose(self, key: reprl.SharedKey, centre: Any) -> Floats:
         """Return the mean of the arm at an address."""
-        return self.means[int(key.labels[-1])][None]
+        return np.atleast_1d(self.means[int(key.labels[-1])])
 
     def affordable(self) -> None:
         """Samples are not limited."""
@@ -155,7 +155,7 @@ def ppo() -> dict[str, Any]:
 
 def lake() -> dict[str, Any]:
     """Confirm a canonical table of FrozenLake, in the world that it was learned in and in Gymnasium's own."""
-    world = reprl.make("gym:FrozenLake-v1", horizon=plan.LAKE["horizon"])
+    world = reprl.make("gym:FrozenLake-v1", horizon=int(plan.LAKE["horizon"]))
     run = reprl.learn(world, epsilon=0.3, shared_seed=7, data_seed=plan.SEED, max_samples=4_000_000)
     target = plan.LAKE["target"]
     found = reprl.confirm(run, target=target, delta=plan.DELTA, data_seed=plan.SEED)

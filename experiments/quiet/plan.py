@@ -46,12 +46,16 @@ class Case(NamedTuple):
             "rho": RHO,
         }
         if self.data == "log":
-            labels = {"states": range(mdp.n_states), "actions": range(mdp.n_actions), "stationary": True}
+            labels: dict[str, Any] = {
+                "states": range(mdp.n_states),
+                "actions": range(mdp.n_actions),
+                "stationary": True,
+            }
             log = make_log(mdp, min(LOGS[team], ROWS // mdp.horizon), data_seed)
             return reprl.learn_log(log, horizon=mdp.horizon, **labels, **options)
         options |= {"data_seed": data_seed, "max_samples": self.limit or LIMITS[self.data]}
         if self.data in ("box", "blind"):
-            said = {"stationary": True} if self.data == "box" else {}
+            said: dict[str, Any] = {"stationary": True} if self.data == "box" else {}
             return reprl.learn(partial(Box, mdp), horizon=mdp.horizon, reward_range=(0.0, 1.0), **said, **options)
         by_episodes = self.data == "episodes" or (self.data == "mixed" and team == 1)
         options["access"] = "episodic" if by_episodes else "generative"

@@ -117,7 +117,7 @@ def random_quiet(seed: int) -> TabularMDP:
     these MDPs have an idle first action.
     """
     rng = np.random.default_rng([411, seed])
-    n_states, n_actions, horizon = rng.integers(3, 9), rng.integers(2, 4), rng.integers(2, 13)
+    n_states, n_actions, horizon = (int(rng.integers(low, high)) for low, high in ((3, 9), (2, 4), (2, 13)))
     tossed = rng.random(4) < 0.5
     tossed[rng.integers(4)] = True
     outcomes, start, door, coins = tossed
@@ -128,7 +128,7 @@ def random_quiet(seed: int) -> TabularMDP:
     reward = np.maximum(0.0, rng.choice((0.2, 0.4, 0.6), (n, 1)) - gaps)
     reward[-1] = 1.0
     for cell in _cells(rng, n_states, n_actions, 3 if outcomes else 0):
-        _mix(transition, cell, rng.integers(n_states), _rare(rng))
+        _mix(transition, cell, int(rng.integers(n_states)), _rare(rng))
     if door:
         (cell,) = _cells(rng, n_states, n_actions, 1)
         reward[cell] *= 0.5

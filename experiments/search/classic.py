@@ -150,6 +150,8 @@ class Classic(VectorEnv[Any, Any, Any]):
         self.metadata = {"autoreset_mode": AutoresetMode.DISABLED}
         own = gymnasium.make(name)
         self.spec, self.num_envs = own.spec, width
+        assert own.spec is not None and own.spec.max_episode_steps is not None  # of classic control
+        self._limit = own.spec.max_episode_steps
         self.single_observation_space, self.single_action_space = own.observation_space, own.action_space
         self.observation_space = batch_space(own.observation_space, width)
         self.action_space = batch_space(own.action_space, width)
@@ -176,7 +178,7 @@ class Classic(VectorEnv[Any, Any, Any]):
         paid, over = np.empty(self.num_envs), np.empty(self.num_envs, dtype=np.bool_)
         self._step(self._state, np.asarray(actions, dtype=np.float64).reshape(-1, 1), self._seen, paid, over)
         self._steps += 1
-        return self._seen, paid, over, self._steps >= self.spec.max_episode_steps, {}
+        return self._seen, paid, over, self._steps >= self._limit, {}
 
 
 @njit(cache=False)
