@@ -17,13 +17,25 @@ from scipy.stats import binom
 
 import reprl
 from experiments import pairs
-from experiments.pairs import COARSE, DEFAULT, Count, Counts, best_value, count, first_action_value, measure_pairs
+from experiments.pairs import (
+    COARSE,
+    DEFAULT,
+    Count,
+    Counts,
+    best_value,
+    by_case,
+    count,
+    first_action_value,
+    measure_pairs,
+)
 from experiments.quiet import plan
+from experiments.quiet.__main__ import table
 from experiments.quiet.worlds import NAMED, Box, drawn, make_log, random_quiet
 from reprl.canonical import goal
 
 PAIRS, FEW = 20, 6
 FAST = ("parallel/q=0.9/unseen reward", "episodes/ε=0.3/slow door")
+ROOT = Path(__file__).parent.parent
 BEFORE = Path(pairs.__file__).parent / "quiet" / "before.json"
 CASES = {case.name: case for case in plan.cases(first=0, number=4)}
 
@@ -115,3 +127,17 @@ def test_black_box_and_log_follow_the_world() -> None:
     state, _ = box.reset(seed=0)
     assert box.step(1)[1] == mdp.reward[0, state, 1]
     assert isinstance(mdp, reprl.TabularMDP)
+
+
+@pytest.mark.parametrize(("mark", "file"), [("now", "data.json"), ("before", "before.json")])
+def test_the_page_shows_the_stored_data(mark: str, file: str) -> None:
+    page = (ROOT / "docs" / "quiet.md").read_text("utf-8")
+    shown = page.partition(f"<!-- {mark} -->")[2].partition("<!-- end -->")[0]
+    data = json.loads((BEFORE.parent / file).read_text("utf-8"))
+    assert shown.strip() == table(data["measured"]).strip()
+
+
+def test_the_former_rule_is_rejected_and_the_present_one_is_not() -> None:
+    now, before = (json.loads((BEFORE.parent / file).read_text("utf-8")) for file in ("data.json", "before.json"))
+    assert not [name for name, found in by_case(now["measured"]).items() if count(found).rejected]
+    assert [name for name, found in by_case(before["measured"]).items() if count(found).rejected]

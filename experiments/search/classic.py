@@ -150,7 +150,8 @@ class Classic(VectorEnv[Any, Any, Any]):
         self.metadata = {"autoreset_mode": AutoresetMode.DISABLED}
         own = gymnasium.make(name)
         self.spec, self.num_envs = own.spec, width
-        assert own.spec is not None and own.spec.max_episode_steps is not None  # of classic control
+        assert own.spec is not None
+        assert own.spec.max_episode_steps is not None
         self._limit = own.spec.max_episode_steps
         self.single_observation_space, self.single_action_space = own.observation_space, own.action_space
         self.observation_space = batch_space(own.observation_space, width)

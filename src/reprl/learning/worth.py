@@ -160,10 +160,10 @@ def _note(
     if spread is not None and spread <= TIE:
         return Note("all policies earn the same", "all policies earn the same here: there is nothing to choose")
     if found.baseline is None or found.epsilon is None:  # an older receipt
-        return _every_policy(spread, settings.epsilon, None, units)
+        return every_policy(spread, settings.epsilon, None, units)
     least = LEAST_GAIN * place.criterion.effective_horizon
     useful = DEFAULT_QUALITY if settings.quality is None and gain > least else None
-    every = _every_policy(spread, found.epsilon, useful, units)
+    every = every_policy(spread, found.epsilon, useful, units)
     if every is not None:
         return every
     if gain <= TIE:
@@ -184,7 +184,7 @@ def _note(
     return None
 
 
-def _every_policy(spread: float | None, epsilon: float | None, quality: float | None, units: float) -> Note | None:
+def every_policy(spread: float | None, epsilon: float | None, quality: float | None, units: float) -> Note | None:
     """Say that every policy would do, where that is so."""
     if spread is None or epsilon is None or spread > epsilon:
         return None

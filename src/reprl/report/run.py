@@ -15,7 +15,7 @@ from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
 from reprl.assurance.coverage import Coverage
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import SAMPLED_ONLY
-from reprl.learning.worth import Worth, baseline_name, find_worth
+from reprl.learning.worth import Note, Worth, baseline_name, every_policy, find_worth
 from reprl.mdp.labels import Labels
 from reprl.mdp.policy import Policy
 from reprl.report.maps import Maps
@@ -197,9 +197,17 @@ def summarize_run(
     )
 
 
+def _note(run: Run) -> Note | None:
+    """What is said of the policy's worth; of the paper's rule, only whether every policy would do."""
+    if run.worth is not None:
+        return run.worth.note
+    low, high = run.environment.units
+    return every_policy(run.spread, run.recipe.settings.epsilon, None, high - low)
+
+
 def note_facts(*runs: Run) -> list[Fact]:
     """Say that the goal is met too easily, where that is so in all of these runs and for one reason."""
-    notes = [None if run.worth is None else run.worth.note for run in runs]
+    notes = [_note(run) for run in runs]
     if notes[0] is None or any(note is None or note.short != notes[0].short for note in notes):
         return []
     return [Fact("note", notes[0].text, prose=True)]
