@@ -119,18 +119,18 @@ def test_rehearsals_read_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -
     begin = DataStream.__init__
 
     def listen(stream: DataStream, data_seed: int, purpose: str, run: int = 0) -> None:
-        opened.append(purpose)
+        opened.append(f"{purpose}/{data_seed}" if purpose == "phantoms" else purpose)
         begin(stream, data_seed, purpose, run)
 
     monkeypatch.setattr(DataStream, "__init__", listen)
     run(random_world(1, n_states=3), 1, 5, access="generative", max_samples=50_000, stationary=False)
     assert_opened_once(opened)
     kinds = {purpose.split("/")[0] for purpose in opened}
-    assert kinds == {"generative", "starts", "rehearsal"}
+    assert kinds == {"generative", "starts", "rehearsal", "phantoms"}
     opened.clear()
     run(random_world(1, n_states=3), 1, 5, access="generative", max_samples=50_000)
     assert_opened_once(opened)
-    assert {purpose.split("/")[0] for purpose in opened} == {"pooled", "pooled starts", "rehearsal"}
+    assert {purpose.split("/")[0] for purpose in opened} == {"pooled", "pooled starts", "rehearsal", "phantoms"}
 
 
 # Settings.

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 import reprl
 from reprl import Policy, ReprlError, TabularMDP
 from reprl.canonical.choice import choose, make_rule
-from reprl.canonical.gaps import find_gaps, value_spread
+from reprl.canonical.gaps import HIDDEN, find_gaps, value_spread
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.cli.app import main
@@ -131,7 +131,8 @@ def test_spreads_bound_the_deviation_of_estimated_gaps() -> None:
     scaled = np.std(errors, axis=0) * np.sqrt(n)
     others = np.arange(3) != gaps.best[0][:, None]
     assert (scaled[others] <= 1.25 * np.sqrt(2.0) * gaps.spread[0][others]).all()
-    own = np.sqrt(gaps.own[0] + np.take_along_axis(gaps.own[0], gaps.best[0][:, None], axis=1))
+    seen = gaps.own[0] - HIDDEN * mdp.criterion.remaining[0] ** 2
+    own = np.sqrt(seen + np.take_along_axis(seen, gaps.best[0][:, None], axis=1))
     assert (scaled[others] > 1.25 * own[others]).any()
 
 
@@ -234,10 +235,10 @@ class Coin(gymnasium.Env[Any, Any]):
         return np.int64(self.state), paid, False, False, {}
 
 
-def test_a_black_box_is_discounted_where_the_user_says_that_steps_are_alike() -> None:
+def test_a_black_box_is_discounted_unless_the_user_says_that_steps_differ() -> None:
     with pytest.raises(ReprlError, match="stationary must be True"):
-        reprl.learn(Coin, discount=0.8, horizon=10, shared_seed=1, data_seed=1)
-    run = reprl.learn(Coin, discount=0.5, horizon=8, epsilon=0.4, stationary=True, shared_seed=1, data_seed=1)
+        reprl.learn(Coin, discount=0.8, horizon=10, stationary=False, shared_seed=1, data_seed=1)
+    run = reprl.learn(Coin, discount=0.5, horizon=8, epsilon=0.4, shared_seed=1, data_seed=1)
     assert run.policy.actions[:2].tolist() == [1, 0]
     assert run.environment.discount == 0.5
 

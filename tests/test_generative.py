@@ -352,7 +352,7 @@ def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
         ({"rho": "0.1"}, r"rho must lie in \(0, 1\), got '0.1'"),
         ({"delta": 1.5}, r"delta must lie in \(0, 1\), got 1.5"),
         ({"delta": -0.1}, r"delta must lie in \(0, 1\), got -0.1"),
-        ({"espilon": 0.3}, r"option must be one of epsilon, .*, calls, runs; got 'espilon'"),
+        ({"espilon": 0.3}, r"option must be one of epsilon, .*, calls, runs, quality, baseline; got 'espilon'"),
         ({"access": "psychic"}, r"access must be one of .*generative.*; got 'psychic'"),
         ({"coupling": "tight"}, r"coupling must be one of auto, joint, blocked, product; got 'tight'"),
         ({"mechanism": "softmax"}, r"mechanism must be one of compact, exponential; got 'softmax'"),

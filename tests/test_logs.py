@@ -567,7 +567,7 @@ def test_thresholds_are_shared_and_within_a_factor_of_two() -> None:
 
 @pytest.fixture(scope="module")
 def result() -> reprl.LearnResult:
-    return reprl.learn_log(make_log(40_000, 1), **CLINIC, shared_seed=7)
+    return reprl.learn_log(make_log(40_000, 1), **CLINIC, epsilon=0.3, shared_seed=7)
 
 
 def test_a_log_teaches_a_good_policy_without_what_it_does_not_support(result: reprl.LearnResult) -> None:
@@ -585,7 +585,7 @@ def test_a_log_teaches_a_good_policy_without_what_it_does_not_support(result: re
     assert found.gain_low > 0.0
     assert 0.0 < found.alike < 1.0
     assert found.covered > 0.95
-    same = reprl.learn_log(make_log(40_000, 1), **CLINIC, shared_seed=7)
+    same = reprl.learn_log(make_log(40_000, 1), **CLINIC, epsilon=0.3, shared_seed=7)
     assert same.receipt == result.receipt
 
 
@@ -604,7 +604,7 @@ def test_a_log_of_few_episodes_promises_nothing_however_alike_they_are() -> None
     for episodes, status in ((1, "none"), (99, "none"), (100, "rehearsed")):
         log = {"episode": np.repeat(np.arange(episodes), 2), "state": ["x", "y"] * episodes}
         log |= {"action": ["a", "b"] * episodes, "reward": [0.0, 1.0] * episodes}
-        found = reprl.learn_log(log, horizon=2, shared_seed=1)
+        found = reprl.learn_log(log, horizon=2, shared_seed=1, epsilon=0.3)
         assert found.guarantee.status == status
         if status == "none":
             assert f"redrawn from {episodes} episodes, where 100 are the fewest" in found.guarantee.source

@@ -250,7 +250,7 @@ def test_two_logs_agree_as_promised() -> None:
     """20 pairs under fresh shared seeds; false alarm 1e-6 at ρ = 0.1."""
     apart = sure = 0
     for number in range(20):
-        logs = (make_log(river(), 800, 60, 2 * number + half) for half in (0, 1))
+        logs = (make_log(river(), 2400, 60, 2 * number + half) for half in (0, 1))
         runs = [reprl.learn_log(log, shared_seed=number, **RIVER) for log in logs]
         if all(run.guarantee.status == "rehearsed" for run in runs):
             sure += 1

@@ -167,7 +167,7 @@ class Rehearsed:
         )
         rehearsal = ask_teams(now, found.policy, asked, self.execution, second)
         drift = now.source.drift(now.known)
-        missing = _missing(asked.epsilon, rehearsal, find_doubts(now, asked.delta)) or now.source.shortage(now.known)
+        missing = now.source.shortage(now.known) or _missing(asked.epsilon, rehearsal, find_doubts(now, asked.delta))
         if drift:
             guarantee = contradicted(asked, now.source.claim, drift)
         elif missing:
