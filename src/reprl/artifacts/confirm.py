@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reprl.artifacts.confirmation import Confirmation
-from reprl.artifacts.folder import RECIPE, StoredRun
+from reprl.artifacts.folder import RECIPE, StoredRun, load_run
 from reprl.artifacts.recipe import Recipe, package_version
 from reprl.artifacts.search import SearchRecipe, StoredSearch
 from reprl.artifacts.trial import Trial, World, open_trial
@@ -224,8 +224,10 @@ class _Subject(NamedTuple):
 
 def _subject(policy: Any) -> _Subject:
     if isinstance(policy, str | os.PathLike):
-        path = Path(policy)
-        found = load_evidence(path.parent if path.name == RECIPE else path)
+        path = Path(policy).parent if Path(policy).name == RECIPE else Path(policy)
+        if path.is_dir():
+            return _subject(load_run(path))
+        found = load_evidence(path)
         if found.policy is None:
             raise InputError(f"policy must lie beside {path}, got none: a recipe or receipt alone does not act")
         return _Subject(found.policy, _kind(found.policy), found.fingerprint, found.recipe)
