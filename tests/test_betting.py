@@ -128,6 +128,7 @@ def test_wrong_verdicts_are_as_rare_as_claimed(name):
     assert exceeds(_errors(theta, law, runs, 1500, used=level**0.25), runs, level) < FALSE_ALARM
 
 
+@pytest.mark.long
 def test_intervals_cover_at_all_times_together():
     """The interval is computed after many samples of a coin and must never miss; the control claims too much."""
     rng = np.random.default_rng(7)

@@ -222,6 +222,7 @@ def test_the_plain_loops_are_the_rule():
             assert found.margin[j] == pytest.approx(margin)
 
 
+@pytest.mark.long
 def test_what_is_said_of_a_tolerance_holds_for_any_intervals_around_the_truth():
     decided = 0
     for number in range(30):
@@ -249,6 +250,7 @@ def test_what_is_said_of_a_tolerance_holds_for_any_intervals_around_the_truth():
     assert decided > 200
 
 
+@pytest.mark.long
 def test_any_intervals_around_the_truth_prove_nothing_false_and_shifted_ones_do():
     proven = false = 0
     for number in range(70):
