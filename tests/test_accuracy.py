@@ -36,6 +36,7 @@ def test_a_share_of_the_spread_is_one_of_best_minus_worst(seed):
         assert rescale_epsilon(share, "spread", mdp) == pytest.approx(share * naive_spread(mdp), rel=1e-5)
 
 
+@pytest.mark.long
 def test_units_change_what_is_given_and_nothing_else(tmp_path):
     taxi = reprl.make("gym:Taxi-v4", horizon=2)  # rewards from -10 to 20
     assert isinstance(taxi, reprl.TabularMDP)
@@ -129,6 +130,7 @@ def test_a_world_where_all_policies_are_worth_the_same_has_no_spread():
         reprl.learn(mdp, epsilon=0.1, epsilon_units="spread")
 
 
+@pytest.mark.long
 def test_every_command_with_an_epsilon_takes_its_units(tmp_path: Path, capsys):
     world, units = ["river-swim-v0", "--horizon", "4", "--env-option", "n_states=3"], ["--epsilon-units", "spread"]
     few = ["--access", "generative", "--epsilon", "0.5"]

@@ -115,6 +115,7 @@ def test_a_black_box_of_which_nobody_says_anything_is_taken_to_be_stationary() -
     assert found.details.apart == ""
 
 
+@pytest.mark.long
 def test_a_black_box_that_contradicts_it_is_learned_step_by_step() -> None:
     """It goes on with the samples that it has, their steps kept apart, and comes to a policy by step."""
     found = reprl.learn(Season, data_seed=2, max_samples=400_000, **OPTIONS)

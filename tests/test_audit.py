@@ -104,7 +104,12 @@ def test_greedy_is_rejected_on_the_gridworld_and_its_ties_are_named():
 @pytest.mark.parametrize(
     ("options", "starve", "stage"),
     [
-        ({"rule": "canonical", "epsilon": 0.3, "stationary": False}, {"samples": 4 * 2 * 4 * 4}, None),
+        pytest.param(
+            {"rule": "canonical", "epsilon": 0.3, "stationary": False},
+            {"samples": 4 * 2 * 4 * 4},
+            None,
+            marks=pytest.mark.long,
+        ),
         pytest.param({"rule": "sampled", "epsilon": 1.0}, {"calls": 4}, "arms", marks=pytest.mark.long),
     ],
     ids=["canonical", "sampled"],

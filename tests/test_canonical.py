@@ -374,6 +374,7 @@ def follow_published(mdp: reprl.TabularMDP, shared: int, data: int) -> tuple[int
     return spent[1], spent[2], found[0] == found[1]
 
 
+@pytest.mark.long
 def test_following_costs_no_more_in_the_median() -> None:
     rows = [follow_published(random_world(n_states=5), shared, 100 * shared) for shared in range(7)]
     follow, afresh, agrees = zip(*rows, strict=True)

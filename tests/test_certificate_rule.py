@@ -287,6 +287,7 @@ def hidden_room() -> reprl.TabularMDP:
     return reprl.TabularMDP(transition, np.array([[0.1, 0.9], [0.5, 0.5], [0.2, 0.7]]), 0, 2)
 
 
+@pytest.mark.long
 def test_cells_without_samples_are_covered():
     # By episodes state 2 has no samples, ever: nothing is known of its gaps, and yet f says the most preferred action.
     mdp = hidden_room()

@@ -245,6 +245,7 @@ def test_an_end_that_pays_nothing_more_and_rewards_of_other_units() -> None:
         assert 20.0 * found.coverage.value + floor == pytest.approx(worth, abs=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 def test_two_logs_agree_as_promised() -> None:
     """20 pairs under fresh shared seeds; false alarm 1e-6 at ρ = 0.1."""
