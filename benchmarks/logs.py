@@ -60,7 +60,8 @@ def _child(path: str) -> None:
     from reprl.sources.logs.spec import LogSpec
     from reprl.sources.logs.tables import open_table
 
-    spec = LogSpec(horizon=STEPS, states=tuple(map(str, range(N_STATES))), actions=tuple(map(str, range(N_ACTIONS))))
+    labels = {"states": tuple(map(str, range(N_STATES))), "actions": tuple(map(str, range(N_ACTIONS)))}
+    spec = LogSpec(horizon=STEPS, early_ends="terminated", **labels)
     small = {"episode": [1, 2], "state": [1, 2], "action": [1, 2], "reward": [0.0, 1.0]}
     read_log(open_table(small), spec).blocks.redraw(4, 1)  # kernels
     import pyarrow.csv

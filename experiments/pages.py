@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import reprl
-from experiments.canonical.numbers import steps_apart
-from experiments.stored import ROOT, WORDS, LookUp, code, default, kept, percent, phrases, power, short, span
+from experiments.stored import ROOT, LookUp, code, default, kept, percent, phrases, power, short
 
 LOOKS = 200
 """Pairs at most of the table in docs/proofs/audit.md."""
@@ -31,6 +30,16 @@ def looking(p: float) -> list[str]:
                 alive[k] = 0.0
     found["undecided"] = alive.sum()
     return [f"{p:g}", *(f"{x:.4f}".rstrip("0").rstrip(".") for x in found.values()), f"{pairs:.1f}"]
+
+
+CHOSEN = ((3, 0.9, 0.4), (3, 0.5, 0.3), (4, 0.3, 0.1))
+"""Actions, ε and ρ of the sizes that the page on fixed sizes names."""
+
+
+def chosen_calls(n_actions: int, epsilon: float, rho: float) -> int:
+    """Return the calls with which the choice among tolerances is proven."""
+    asked = {"epsilon": epsilon, "ahead": 0.05, "rho": rho, "delta": 0.05}
+    return int(code("reprl.assurance.fixed_sizes.fixed_choice")(n_actions, **asked).calls)
 
 
 def fixed_test(*disagreements: float) -> list[str]:
@@ -158,6 +167,9 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
     "CONTRIBUTING.md": {
         "false-alarm-rate-tests": lambda: [short(code("tests.statistics.FALSE_ALARM"), 0)],
     },
+    "docs/proofs/fixed-sizes.md": {
+        "fixed-choice-calls": lambda: [f"{chosen_calls(*one):.1e}".replace("e+", "e") for one in CHOSEN],
+    },
     "docs/proofs/audit.md": {
         "probability-least-argument": lambda: tails()[:1],
         "which-pr-clopper": lambda: tails()[1:] * 2,
@@ -212,7 +224,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/environments.md": {
         "default-options-step": lambda: [ties("gridworld-v0")],
         "action-two-goals-v-without": lambda: [ties("two-goals-v0")],
-        "them-together-times": lambda: phrases([WORDS[len(steps_apart())], *span(steps_apart())], "{}", "{} to {}"),
     },
     "docs/report.md": {
         "arrows-beyond-steps": lambda: [str(code("reprl.report.maps._STRIP"))],
@@ -238,7 +249,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "up-after-nodes": lambda: [power(code("reprl.coupling.correlated.DEFAULT_MAX_NODES"))],
         "verify-gigabytes-gib": lambda: [
             str(code("reprl.storage.documents.MAX_BYTES") >> 20),
-            str(code("reprl.storage.documents._MAX_MEMORY") >> 30),
+            str(code("reprl.storage.documents._MAX_MEMORY") >> 20),
         ],
     },
     "docs/randomness.md": {

@@ -123,7 +123,7 @@ def _pair(case: Case, mdp: reprl.TabularMDP, best: float, number: int) -> list[A
     return [
         number,
         [run.samples for run in runs],
-        int(not np.array_equal(tables[0], tables[1])),
+        int(_apart(case, mdp, runs, tables)),
         [round(max(0.0, best - value), 7) for value in values],
         [round(value, 7) for value in values],
         [run.guarantee.status for run in runs],
@@ -131,6 +131,12 @@ def _pair(case: Case, mdp: reprl.TabularMDP, best: float, number: int) -> list[A
         [_covers(run, value) for run, value in zip(runs, values, strict=True)],
         seconds,
     ]
+
+
+def _apart(case: Case, mdp: reprl.TabularMDP, runs: list[reprl.LearnResult], tables: list[Any]) -> bool:
+    """Say whether a pair breaks its promise: as the case says, or where policies differ at all."""
+    apart = getattr(case, "apart", None)
+    return not np.array_equal(*tables) if apart is None else bool(apart(mdp, runs[0].policy, runs[1].policy))
 
 
 def _covers(run: reprl.LearnResult, value: float) -> bool | None:
@@ -254,12 +260,12 @@ def read_options(name: str, about: str | None, pairs: int, chunk: int, more: Cal
 def measure_jobs(
     options: Options, head: dict[str, Any], jobs: dict[str, Job], seconds: Callable[[str], float]
 ) -> dict[str, Any]:
-    """Measure what is missing, the dearest first, after saying how long that should take."""
+    """Measure what is missing, the first pairs of every case first, after saying how long that should take."""
     data = load(options.out, head)
     if options.given.show:
         return data
     todo = [name for name in jobs if name not in data["measured"] and selected(name, options.only)]
-    todo.sort(key=seconds, reverse=True)
+    todo.sort(key=lambda name: (int(name.partition("#")[2] or -1), -seconds(name)))
     total = sum(map(seconds, todo))
     least = max(total / options.jobs, max(map(seconds, todo), default=0.0))
     print(f"{len(todo)} measurements, about {total:.0f} s of one core, {least:.0f} s with {options.jobs} processes")

@@ -1,8 +1,8 @@
 """Work with checkpoints, killed at random moments and started again: are its bytes those of undisturbed work?
 
-``python -m tests.kills`` kills 50 audits and 50 runs of rule="sampled", and says how many came to the same bytes, and
-what was made twice: runs of an audit, batches of exploration of a run. ``--times N`` kills fewer, as CI does. What is
-killed is a fork of this process, which has its kernels already.
+``python -m tests.kills`` kills 50 audits, 50 runs of rule="sampled" and 50 chains of ``reprl learn --continue``. It
+says how many came to the same bytes, and what was made twice: runs of an audit, batches of exploration, batches of a
+black box. ``--times N`` kills fewer, as CI does. What is killed is a fork of this process, with its kernels.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,7 +24,9 @@ from unittest import mock
 import numpy as np
 
 import reprl
+from reprl.cli.app import main
 from reprl.paper import q_explore as qexplore
+from reprl.sources import black_box
 
 PAIRS = 24
 
@@ -70,9 +73,37 @@ def learn(notes: str, folder: Path | None) -> str:
     return run.receipt.digest + run.counts.to_bytes().hex()
 
 
+LIMITS = (1500, 4000, 9000)
+"""Samples of a chain: an undecided run, gone on with twice."""
+
+
+def chain(notes: str, folder: Path | None) -> str:
+    """Runs of the command on a black box that are undecided, each going on with the last; or the last one alone."""
+
+    def noting(*arguments: Any) -> Any:
+        with open(notes, "ab", buffering=0) as file:
+            file.write(b".")
+        return play(*arguments)
+
+    play = black_box._play_box
+    out = Path(notes).with_suffix(".whole") if folder is None else folder
+    world = [f"{Path(__file__).parent / 'shop.py'}:Shop", "--reward-range", "-4.8", "9"]
+    new = ["learn", *world, "--horizon", "5", "--quality", "0.999", "--shared-seed", "1", "--data-seed", "2"]
+    for limit in LIMITS[-1:] if folder is None else LIMITS:
+        on = ["learn", *world, "--continue", str(out)]
+        words = on if (out / "tasks").exists() else [*new, "--out", str(out)]
+        if (out / "receipt.json").exists() and reprl.load_run(out).receipt.samples > limit - 6:
+            continue  # killed after this one
+        with mock.patch.object(black_box, "_play_box", noting), open(os.devnull, "w") as null, redirect_stdout(null):
+            assert main([*words, "--max-samples", str(limit), "--workers", "1"]) == 1, "undecided"
+    receipt = json.loads((out / "receipt.json").read_text()) | {"timings": None}
+    return json.dumps(receipt) + (out / "policy.json").read_text() + (out / "counts.bin").read_bytes().hex()
+
+
 WORKS: dict[str, Callable[[str, Path | None], str]] = {
     "audit": lambda notes, folder: audit(Noting(notes), folder),
     "learn": learn,
+    "continue": chain,
 }
 """What is killed, by name: a function of a file of notes and a folder, to what must not change."""
 

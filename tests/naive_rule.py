@@ -193,18 +193,27 @@ def wander(world: World) -> list[list[float]]:
     return visits
 
 
-def averaged(world: World, solved: Solved, order: Sequence[int]) -> Solved:
-    """Gaps averaged over the steps, by how often a walk is in the state; as those of one step, spreads likewise."""
-    horizon, n_states, n_actions = world.shape
+def phases(horizon: int) -> list[list[int]]:
+    """The steps of every phase: one at the end, three before it, nine before these, and so on."""
+    steps, found = list(range(horizon)), list[list[int]]()
+    while steps:
+        found.append(steps[-(3 ** len(found)) :])
+        steps = steps[: -len(found[-1])]
+    return found[::-1]
+
+
+def averaged(world: World, solved: Solved, order: Sequence[int], steps: Sequence[int]) -> Solved:
+    """Gaps averaged over steps, by how often a walk is in the state; as those of one step, spreads likewise."""
+    _, n_states, n_actions = world.shape
     gap, spread = np.full((1, n_states, n_actions), math.inf), np.zeros((1, n_states, n_actions))
     default = [
-        next((int(a) for a in order if all(world.allowed[h][s][a] for h in range(horizon))), int(order[0]))
+        next((int(a) for a in order if all(world.allowed[h][s][a] for h in steps)), int(order[0]))
         for s in range(n_states)
     ]
     best, visits = list(default), wander(world)
     for s in range(n_states):
-        total = sum(visits[h][s] for h in range(horizon))
-        share = {h: visits[h][s] / total for h in range(horizon) if visits[h][s] > 0.0}
+        total = sum(visits[h][s] for h in steps)
+        share = {h: visits[h][s] / total for h in steps if visits[h][s] > 0.0}
         mean = {a: sum(x * float(solved.gap[h, s, a]) for h, x in share.items()) for a in range(n_actions)}
         mean = {a: value for a, value in mean.items() if share and value < math.inf}
         if not mean:
@@ -220,21 +229,35 @@ def averaged(world: World, solved: Solved, order: Sequence[int]) -> Solved:
 
 
 def steady(world: World, solved: Solved, order: Sequence[int], tolerance: float) -> Printed:
-    """One action for all steps, by averaged gaps; a state counts by its largest visit."""
-    horizon, n_states, _ = world.shape
-    mean = averaged(world, solved, order)
-    first = [good_enough(mean, 0, s, order, tolerance, 1.0) for s in range(n_states)]
-    visits = occupancy(world, [first] * horizon)
-    most = [min(1.0, max(visits[h][s] for h in range(horizon))) for s in range(n_states)]
-    row = [good_enough(mean, 0, s, order, tolerance, most[s]) for s in range(n_states)]
+    """One action for all steps."""
+    return _in_phases(world, solved, order, tolerance, [list(range(world.shape[0]))])
+
+
+def phased(world: World, solved: Solved, order: Sequence[int], tolerance: float) -> Printed:
+    """One action for all steps of a phase."""
+    return _in_phases(world, solved, order, tolerance, phases(world.shape[0]))
+
+
+def _in_phases(world: World, solved: Solved, order: Sequence[int], tolerance: float, parts: list[list[int]]) -> Printed:
+    """One action for the steps of each part, by averaged gaps; a state counts by its largest visit."""
+    states = range(world.shape[1])
+    means = [averaged(world, solved, order, steps) for steps in parts]
+    rows = [[good_enough(mean, 0, s, order, tolerance, 1.0) for s in states] for mean in means]
+    visits = occupancy(world, [row for row, steps in zip(rows, parts, strict=True) for _ in steps])
+    most = [[min(1.0, max(visits[h][s] for h in steps)) for s in states] for steps in parts]
+    rows = [
+        [good_enough(mean, 0, s, order, tolerance, seen[s]) for s in states]
+        for mean, seen in zip(means, most, strict=True)
+    ]
     near = [
-        (x, (max(range(horizon), key=lambda h: visits[h][s]), s, a))
-        for s in range(n_states)
-        for x, a in distances(mean, 0, s, row[s], list(order), tolerance, most[s])
+        (x, (max(steps, key=lambda h: visits[h][s]), s, a))
+        for steps, mean, row, seen in zip(parts, means, rows, most, strict=True)
+        for s in states
+        for x, a in distances(mean, 0, s, row[s], list(order), tolerance, seen[s])
     ]
     margin, place = _least(near)
-    actions = [list(row) for _ in range(horizon)]
-    return Printed(actions, margin, best_value(world, solved) - evaluate(world, actions), place, [most])
+    actions = [list(row) for row, steps in zip(rows, parts, strict=True) for _ in steps]
+    return Printed(actions, margin, best_value(world, solved) - evaluate(world, actions), place, most)
 
 
 def distances(
@@ -285,7 +308,11 @@ def choose(rule: Any, world: World) -> tuple[list[list[int]], list[Scored]]:
     room = rule.room * allowed_loss(rule, world, solved)
     pools: dict[str, list[tuple[float, str, int, float, float]]] = {}
     tables: dict[str, list[list[int]]] = {}
-    for kind, make, tolerances in (("preferred", preferred, rule.tolerances), ("steady", steady, rule.stationary)):
+    for kind, make, tolerances in (
+        ("preferred", preferred, rule.tolerances),
+        ("steady", steady, rule.stationary),
+        ("phased", phased, rule.phased),
+    ):
         for j, tolerance in enumerate(tolerances):
             printed = make(world, solved, order, float(tolerance))
             name = reprl.Policy(printed.actions).fingerprint
@@ -310,7 +337,7 @@ def weigh(margin: float, loss: float, room: float) -> float:
 def noise(rule: Any, fingerprint: str, actions: list[list[int]]) -> float:
     """Shared, of the policy; less the handicap if it changes with the step."""
     own = NOISE * float(rule.key.derive("policy", fingerprint).uniforms(1)[0])
-    return own - (rule.handicap if any(row != actions[0] for row in actions) else 0.0)
+    return own - (float(rule.handicap) if any(row != actions[0] for row in actions) else 0.0)
 
 
 def unknown_value(world: World, unsure: Any) -> float:
@@ -385,10 +412,10 @@ def influence(rule: Any, world: World, near: float = 8.0, aside: float = 0.02) -
     """Σ over tightest comparisons of candidates that may win: (ν/distance)²·(variance of the cell), scaled."""
     order = [int(a) for a in rule.order]
     solved = solve(world, order)
-    mean = averaged(world, solved, order)
     room = rule.room * allowed_loss(rule, world, solved)
     found = [("preferred", preferred(world, solved, order, float(u))) for u in rule.tolerances]
     found += [("steady", steady(world, solved, order, float(u))) for u in rule.stationary]
+    found += [("phased", phased(world, solved, order, float(u))) for u in rule.phased]
     found = [(kind, x) for kind, x in found if x.loss < room and x.tightest is not None]
     widest = max((x.margin for _, x in found), default=0.0)
     out = np.zeros(world.shape)
@@ -396,7 +423,9 @@ def influence(rule: Any, world: World, near: float = 8.0, aside: float = 0.02) -
         if printed.margin * near <= widest or printed.tightest is None:
             continue
         h, s, a = printed.tightest
-        compared, row, steps = (mean, 0, range(world.shape[0])) if kind == "steady" else (solved, h, (h,))
+        parts = {"preferred": [[h]], "steady": [list(range(world.shape[0]))], "phased": phases(world.shape[0])}[kind]
+        steps = next(part for part in parts if h in part)
+        compared, row = (solved, h) if kind == "preferred" else (averaged(world, solved, order, steps), 0)
         distance = max(printed.margin, 1e-6) * compared.spread[row, s, a]
         for step in steps:
             places = [_lead(world, solved, step, s, action) for action in (compared.best[row][s], a)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -185,3 +186,48 @@ def test_stable_baselines_models_are_agents() -> None:
     assert 0.0 <= report.distance.mean <= 1.0
     lake = reprl.audit("gym:FrozenLake-v1", train, pairs=1, horizon=5, seed=1)
     assert lake.learner == "train"
+
+
+def test_an_audit_that_was_stopped_goes_on_with_its_pairs(tmp_path: Path) -> None:
+    """Two pairs, then a stop: they are reported by themselves, and four go on from them, to the same bytes."""
+    trained: list[int] = []
+
+    def counted(env: Any, shared_key: reprl.SharedKey, seed: int) -> Any:
+        if len(trained) == 5:
+            raise KeyboardInterrupt
+        trained.append(seed)
+        return pole(env, shared_key, seed, 0.8)
+
+    def run(pairs: int, folder: Path | None) -> str:
+        given: dict[str, Any] = {"seed": 1} if folder is None else {"checkpoint": folder}
+        return reprl.audit_agents("gym:CartPole-v1", counted, pairs, horizon=60, episodes=6, **given).to_json()
+
+    folder = tmp_path / "pairs"
+    with pytest.raises(KeyboardInterrupt):
+        reprl.audit_agents(
+            "gym:CartPole-v1",
+            counted,
+            4,
+            horizon=60,
+            episodes=6,
+            seed=1,
+            checkpoint=folder,
+        )
+    trained.append(0)
+    partial = reprl.AgentReport.from_json(run(2, folder))
+    assert len(partial.pairs) == 2
+    assert len(trained) == 6, "nothing was trained again"
+    whole = run(4, folder)
+    assert len(trained) == 10
+    trained.clear()
+    trained += [0] * 6
+    assert whole == run(4, None)
+    with pytest.raises(reprl.ReprlError, match="must hold tasks of this work, with episodes 7, got episodes 6"):
+        reprl.audit_agents("gym:CartPole-v1", counted, 4, horizon=60, episodes=7, checkpoint=folder)
+
+
+@pytest.mark.slow
+def test_workers_cannot_change_an_audit_of_agents() -> None:
+    assert audit(noise=0.8, workers=2).to_json() == audit(noise=0.8).to_json()
+    with pytest.raises(reprl.ReprlError, match="workers must be 1 for an environment that cannot be opened again"):
+        reprl.audit_agents(gymnasium.make("CartPole-v1"), pole, 2, workers=2)

@@ -420,7 +420,7 @@ CASES: list[tuple[Callable[[], Any], dict[str, Any], str]] = [
     (lambda: "gym:Blackjack-v1", {"reward_range": (0, 1)}, r"horizon must be given for a Gymnasium environment"),
     (lambda: "gridworld-v0", {"reward_range": (0, 1)}, r"option of gridworld-v0 must be one of .*'reward_range'"),
     (lambda: 7, {"horizon": 3}, r"env must be a TabularMDP, a GymnasiumModel, an id, or a gymnasium\.Env or a factory"),
-    (lambda: lambda: 7, {"horizon": 3}, r"environment must be a Gymnasium id, a factory or a gymnasium\.Env"),
+    (lambda: lambda: 7, {"horizon": 3}, r"the factory .* must return a gymnasium\.Env, got 7"),
 ]
 
 

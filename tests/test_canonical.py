@@ -26,10 +26,10 @@ from tests.test_blackbox import Stairs
 
 GOLDEN = {
     ("gridworld", "generative"): ("30ac4bdec4adba5bd628c5d88efca51163fd89f49318d7c3ec7a79b0e751632b", 100663296),
-    ("gridworld", "episodic"): ("2b0f78cf08627e1af60f04798bd61d9a5b0b3577345a622084c2a41fda7a6381", 12582912),
+    ("gridworld", "episodic"): ("30ac4bdec4adba5bd628c5d88efca51163fd89f49318d7c3ec7a79b0e751632b", 50331648),
     ("river-swim", "generative"): ("aa48f602f319ec0dc0958468cab69d2227b9c987ebe1ac720daaf3af73c3c369", 1966080),
     ("river-swim", "episodic"): ("aa48f602f319ec0dc0958468cab69d2227b9c987ebe1ac720daaf3af73c3c369", 983040),
-    ("stairs", "episodic"): ("52dac14ce0292f095589fc7d1408d9ee123b1cb041151e29bbc58e72c7b58922", 2026),
+    ("stairs", "episodic"): ("52dac14ce0292f095589fc7d1408d9ee123b1cb041151e29bbc58e72c7b58922", 2017),
 }
 """Fingerprint and samples of learn(shared_seed=7, data_seed=11, stationary=False), for stream version 3."""
 
@@ -370,7 +370,7 @@ def follow_published(mdp: reprl.TabularMDP, shared: int, data: int) -> tuple[int
             assert result.rehearsal is not None
             assert result.rehearsal.pairs == 0  # fresh keys would say nothing about it
             assert result.followed
-            assert result.guarantee.status == "none" or "follows the recipe's candidate" in str(result.guarantee)
+            assert result.guarantee.status == "none" or result.guarantee.kind == "registered"
     return spent[1], spent[2], found[0] == found[1]
 
 

@@ -32,7 +32,15 @@ def shown(result: reprl.LearnResult, tmp_path_factory: pytest.TempPathFactory) -
     audit = reprl.audit(reprl.make("gridworld-v0", 3, size=2), "greedy", 4, samples=200, seed=1)
     comparison = reprl.Comparison.from_json(json.dumps(comparison_document(reprl.make("gridworld-v0", 3, size=2))))
     other = compare_policies(result.policy, reprl.Policy(1 - result.policy.actions % 2))
-    return [result, stored, result.policy, audit, comparison, other, reprl.Policy(np.zeros((30, 50), dtype=int))]
+    return [
+        result,
+        stored,
+        result.policy,
+        audit,
+        comparison,
+        other,
+        reprl.Policy(np.tile(np.arange(30)[:, None] % 2, 50)),
+    ]
 
 
 class Parser(HTMLParser):
@@ -108,7 +116,7 @@ def test_without_pandas_the_error_says_what_to_install(
     result: reprl.LearnResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(reprl.ReprlError, match=r"to_pandas needs pandas: pip install 'reprl\[pandas\]'"):
+    with pytest.raises(reprl.ReprlError, match=r"to_pandas needs pandas: pip install '\.\[pandas\]'"):
         result.to_pandas()
 
 

@@ -32,8 +32,8 @@ from reprl.canonical.goal import LEAST_GAIN, Goal
 from reprl.canonical.preferred import weigh_tolerances
 from reprl.mdp.dynamics import Dynamics, true_dynamics
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import play
 from reprl.sources.parallel import GenerativeModel, call
+from reprl.sources.tallies import play
 from tests.naive_certainty import naive_distance, naive_margin, naive_print, naive_weight, naive_weight_spread
 
 WAYS = {PASSED: "passed", CHOSEN: "chosen", BEYOND: "beyond"}

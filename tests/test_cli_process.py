@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import reprl
-from reprl.artifacts.folder import load_run, open_folder
+from reprl.artifacts.folder import TASKS, load_run, open_folder
 from reprl.cli.app import main
 
 REPRL = [sys.executable, "-m", "reprl"]
@@ -91,7 +92,7 @@ def test_the_console_script_is_the_module():
     assert found.stdout == f"reprl {reprl.__version__}\n"
 
 
-def test_an_interrupted_run_leaves_nothing_behind(tmp_path):
+def test_an_interrupted_run_leaves_nothing_behind_but_work_to_go_on_with(tmp_path):
     out = tmp_path / "run"
     child = subprocess.Popen(
         [*REPRL, "learn", *ENDLESS, "--shared-seed", "1", "--out", str(out)],
@@ -105,8 +106,9 @@ def test_an_interrupted_run_leaves_nothing_behind(tmp_path):
     child.send_signal(signal.SIGINT)
     printed, complained = child.communicate(timeout=300)
     assert child.returncode == 130
-    assert (printed, complained) == ("", "reprl: interrupted\n")
-    assert not out.exists()
+    assert printed == ""
+    assert re.match(r"reprl: interrupted(; what was done is kept: go on with reprl learn --cont.*)?\n$", complained)
+    assert not out.exists() or [path.name for path in out.iterdir()] in ([], [TASKS])
 
 
 def test_a_killed_run_leaves_the_old_files_and_a_free_folder(tmp_path):

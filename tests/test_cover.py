@@ -31,11 +31,12 @@ from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from reprl.sources.black_box import as_counts, known_records, play_episodes
-from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import cover, plan_visits, play
+from reprl.sources.episodes import EpisodicModel, walk
+from reprl.sources.exploration import AdaptiveEpisodes, cover, plan_visits
 from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.sources.optimism import weigh_unknown
 from reprl.sources.protocol import Ledger, no_data
+from reprl.sources.tallies import TableTallies, open_tallies, play
 from tests import naive_cover
 from tests.shop import Shop
 from tests.statistics import FALSE_ALARM, chi_square_of
@@ -84,7 +85,7 @@ def random_mdp(seed: int, n_states: int = 4, n_actions: int = 3, horizon: int = 
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("how", ["counts", "episodes", "naive"])
+@pytest.mark.parametrize("how", ["few", "counts", "episodes", "naive"])
 def test_a_batch_has_the_law_of_independent_episodes(how: str) -> None:
     """The whole table of two episodes at once. False alarm 1e-6; control: a world that is off by 0.2 in one cell."""
     mdp, batches = two_rooms(), 2000
@@ -96,9 +97,13 @@ def test_a_batch_has_the_law_of_independent_episodes(how: str) -> None:
     if how == "naive":
         random = Random(5)
         tally.update(naive_cover.play(world_of(mdp), list(mdp.initial), actions, 2, random) for _ in range(batches))
-    elif how == "counts":
+    elif how == "few":
         model = EpisodicModel(mdp, 3)
         tally.update(naive_cover.as_table(records_of(play(model, POLICY, 2).counts)) for _ in range(batches))
+    elif how == "counts":
+        for seed in range(batches):
+            hits = walk(mdp.outcomes, mdp.probability, mdp.initial, POLICY, 2, DataStream(seed, "counts").key)
+            tally[naive_cover.as_table(records_of(Counts(mdp.outcomes, hits)))] += 1
     else:
         black = GymnasiumModel(lambda: to_gymnasium(mdp), 2, reward_range=(0, 1), data_seed=3)
         longer = np.pad(POLICY, ((0, 0), (0, black.n_states - 2)))
@@ -115,7 +120,7 @@ def test_planning_finds_the_largest_sum_of_bonuses(seed: int) -> None:
     model, rng = EpisodicModel(mdp, seed), np.random.default_rng(seed)
     weight = rng.uniform(size=mdp.outcomes.shape) if seed else None
     data = play(model, rng.integers(3, size=(3, 4)), 5) + play(model, rng.integers(3, size=(3, 4)), 6)
-    chosen = plan_visits(data, weight, model)
+    chosen = plan_visits(empirical_dynamics(data), data.counts.visits, weight, model)
     tallies = records_of(data.counts)
     q = naive_cover.worths(tallies, lambda *cell: 1.0 if weight is None else weight[cell], mdp.outcomes.shape)
     for h, s in np.ndindex(3, 4):
@@ -176,6 +181,51 @@ def test_episodes_may_be_split_anyhow(data: st.DataObject, seed: int, fall: floa
     assert model.ledger == Ledger(samples=n + int(whole.counts.hits.sum()) - free, episodes=n)
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+def test_tallies_that_grow_are_those_of_all_batches_together(pooled: bool) -> None:
+    """Of few episodes, drawn one by one, and of many, drawn as counts, on a table of its own."""
+    mdp = reprl.make("random-mdp-v0", 3, n_states=6, n_actions=2, stationary=pooled)
+    one, other = (EpisodicModel(mdp, 8) for _ in range(2))
+    growing = open_tallies(one, no_data(one, pooled=pooled), None)
+    assert isinstance(growing, TableTallies)
+    data, rng = no_data(other, pooled=pooled), np.random.default_rng(1)
+    for episodes in (1, 3, 40, 5000):
+        actions = rng.integers(2, size=(3, 6))
+        growing.play(actions, episodes, None)
+        more = play(other, actions, episodes)
+        data += more.pool() if pooled else more
+        seen, whole = growing.dynamics(), empirical_dynamics(data)
+        assert seen is not None
+        assert encode(growing.data()) == encode(data)
+        assert growing.seen == np.count_nonzero(data.counts.hits) == seen.probability.size
+        np.testing.assert_array_equal(growing.visits(), data.counts.visits)
+        np.testing.assert_array_equal(seen.probability, whole.probability[data.counts.hits > 0])
+        np.testing.assert_array_equal(seen.tried, whole.tried)
+        weight = rng.uniform(size=(3, 6, 2))
+        plans = [plan_visits(model, data.counts.visits, weight, one) for model in (seen, whole)]
+        assert plans[0].tolist() == plans[1].tolist()
+    assert one.ledger == other.ledger
+
+
+def test_a_limit_is_spent_and_moves_no_batch_before_it() -> None:
+    """Episodes that end early leave samples for others; a larger limit begins with the same batches."""
+    drawn = []
+    for limit in (3000, 9000):
+        model = stairs(seed=5, fall=0.9)
+        source = AdaptiveEpisodes(model, WorkerPool(model), pooled=True)
+        known, early = source.empty(), []
+        for size in source.sizes(limit):
+            known = source.gather(known, size, None)
+            early.append(encode(known.data))
+            if source.exhausted(known):
+                break
+        assert limit - model.samples_per_episode < model.ledger.samples == known.spent <= limit
+        assert model.ledger.episodes > limit / model.samples_per_episode, "control: full length would have paid fewer"
+        drawn.append(early)
+    assert len(drawn[0]) > 2
+    assert drawn[0][:-1] == drawn[1][: len(drawn[0]) - 1]
+
+
 # Known states.
 
 
@@ -183,8 +233,8 @@ def test_states_whose_law_is_known_are_not_explored_and_not_feared() -> None:
     model = stairs(4, fall=1.0)
     data = cover(model, no_data(model), 400)
     assert (data.counts.visits[:, 3] == 400).all()
-    assert (plan_visits(data, None, model)[:, 3] == 0).all()
     dynamics = empirical_dynamics(data)
+    assert (plan_visits(dynamics, data.counts.visits, None, model)[:, 3] == 0).all()
     unsure = data.counts.visits < 16
     feared = unsure.copy()
     feared[:, 3] = True
@@ -275,7 +325,7 @@ def test_an_open_environment_is_played_by_this_process_alone() -> None:
 _LONG_RUN = """
 import reprl
 from reprl.sources.protocol import no_data
-from reprl.sources.exploration import play
+from reprl.sources.tallies import play
 from reprl.execution.pool import WorkerPool
 from reprl.sources.gymnasium.model import GymnasiumModel
 import numpy as np
@@ -339,7 +389,7 @@ def test_a_pool_that_is_stopped_leaves_no_thread(monkeypatch: pytest.MonkeyPatch
 
 # Bytes.
 
-FINGERPRINTS = ("bc2557e65d62eb89", "3b14dee56e5e9654")
+FINGERPRINTS = ("885e3623997b3317", "3b14dee56e5e9654")
 """An MDP in memory, and a black box. A change here is a new stream version."""
 
 

@@ -19,6 +19,7 @@ import reprl
 from reprl.artifacts.folder import load_run
 from reprl.cli.app import main
 from reprl.errors import ReprlError, blame, find_foreign
+from reprl.storage import checkpoints
 
 SMALL = ["gridworld-v0", "--horizon", "2", "--env-option", "size=2", "--access", "generative", "--epsilon", "1"]
 
@@ -194,6 +195,7 @@ def test_work_that_cannot_be_written_at_the_end_is_shown(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
+    monkeypatch.setattr(checkpoints, "_told", ["said before"])
     for words, name in ((["audit", *SMALL, "-n", "1", "--seed", "1"], "out.json"), (["learn", *SMALL], "out")):
         assert main([*words, "--json", "--out", str(tmp_path / name)]) == 2
         document = json.loads(capsys.readouterr().out)

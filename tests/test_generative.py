@@ -352,7 +352,7 @@ def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
         ({"rho": "0.1"}, r"rho must lie in \(0, 1\), got '0.1'"),
         ({"delta": 1.5}, r"delta must lie in \(0, 1\), got 1.5"),
         ({"delta": -0.1}, r"delta must lie in \(0, 1\), got -0.1"),
-        ({"espilon": 0.3}, r"option must be one of epsilon, .*, calls, runs, quality, baseline; got 'espilon'"),
+        ({"espilon": 0.3}, r"option must be one of epsilon, .*, baseline, agreement; got 'espilon' \(did you mean .*"),
         ({"access": "psychic"}, r"access must be one of .*generative.*; got 'psychic'"),
         ({"coupling": "tight"}, r"coupling must be one of auto, joint, blocked, product; got 'tight'"),
         ({"mechanism": "softmax"}, r"mechanism must be one of compact, exponential; got 'softmax'"),
@@ -403,5 +403,5 @@ def test_a_learner_needs_a_generative_model_and_a_key() -> None:
         learner(reprl.EpisodicModel(world("random"), 1), reprl.SharedKey(1))
     with pytest.raises(reprl.ReprlError, match=r"^shared key must be a reprl.SharedKey, got 1$"):
         learner(reprl.GenerativeModel(world("random"), 1), 1)  # type: ignore[arg-type]
-    with pytest.raises(reprl.ReprlError, match=r"^option must be one of .*; got 'call'$"):
+    with pytest.raises(reprl.ReprlError, match=r"^option must be one of .*; got 'call' \(did you mean 'calls'\?\)$"):
         learner_of(call=1)  # type: ignore[call-arg]

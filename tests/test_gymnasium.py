@@ -384,7 +384,7 @@ def test_wrapped_or_fickle_environments_are_not_taken_for_their_table():
         (lambda: make("gym:", 5), r"gymnasium must be able to make ''"),
         (lambda: make("gym:FrozenLake-v1", 5, colour=1), r"unexpected keyword argument 'colour'"),
         (lambda: GymnasiumModel(7, 5), r"a factory or a gymnasium\.Env, got 7"),  # type: ignore[arg-type]
-        (lambda: GymnasiumModel(lambda: 7, 5), r"a factory or a gymnasium\.Env"),  # type: ignore[arg-type,return-value]
+        (lambda: GymnasiumModel(lambda: 7, 5), r"must return a gymnasium\.Env, got 7"),  # type: ignore[arg-type,return-value]
         (lambda: GymnasiumModel(Rooms, 5, colour=1), r"options must come with a Gymnasium id"),
         (lambda: GymnasiumModel(Rooms(), 5, reward_range=(0, 1)).with_data_seed(3), r"from an id or a factory"),
         (lambda: GymnasiumModel("FrozenLake-v1", 5).step(0), r"call reset first \(horizon 5\)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -44,13 +45,16 @@ reprl.kernels.hash_sources = hash_sources
 """
 
 
-def start(folder: Path, *words: str, home: str = "reprl.kernels", before: str = "") -> subprocess.Popen[str]:
+def start(
+    folder: Path, *words: str, home: str = "reprl.kernels", before: str = "", **environment: str
+) -> subprocess.Popen[str]:
     file = folder / "kernels_to_try.py"
     if not file.exists():
         file.write_text(KERNELS.format(home=home))
     script = before + CALLS.format(folder=str(folder))
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
-    return subprocess.Popen([sys.executable, "-c", script, *words], stdout=subprocess.PIPE, text=True, env=env)
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), **environment}
+    command = [sys.executable, "-c", script, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
 
 
 def call(folder: Path, *words: str, home: str = "reprl.kernels", before: str = "") -> list[str]:
@@ -76,6 +80,94 @@ def test_code_under_a_wrong_name_is_not_run_and_is_replaced(tmp_path: Path) -> N
     swap(tmp_path)
     assert call(tmp_path, "int", "float") == ["6", "2.5", "0"]
     assert call(tmp_path, "int", "float") == ["6", "2.5", "2"]
+
+
+def flip(file: Path, bit: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(data)
+
+
+def test_a_flipped_bit_is_noticed_and_the_code_replaced(tmp_path: Path) -> None:
+    call(tmp_path, "int", "float")
+    files = sorted((tmp_path / "cache").rglob("*.nbc"))
+    whole = [file.read_bytes() for file in files]
+    for number, file in enumerate(files):
+        flip(file, len(whole[number]) * (3 + 2 * number))
+    assert call(tmp_path, "int", "float") == ["6", "2.5", "0"]
+    assert call(tmp_path, "int", "float") == ["6", "2.5", "2"]
+    draw = random.Random(5)
+    for file, good in zip(files, map(Path.read_bytes, files), strict=True):
+        assert kernels._read_entry(file)
+        for _ in range(500):
+            flip(file, draw.randrange(8 * len(good)))
+            with pytest.raises(ValueError, match="damaged"):
+                kernels._read_entry(file)
+            file.write_bytes(good)
+
+
+def test_what_cannot_be_read_is_compiled_again(tmp_path: Path) -> None:
+    words, answers = ("int", "float", "complex", "bool"), ["6", "2.5", "4j", "2"]
+    call(tmp_path, *words)
+    empty, cut, pickled, folder = (tmp_path / "cache").rglob("*.nbc")
+    empty.write_bytes(b"")
+    cut.write_bytes(cut.read_bytes()[:-1])
+    pickled.write_bytes(pickled.read_bytes()[len(kernels._MAGIC) + 32 :])
+    folder.unlink()
+    folder.mkdir()
+    assert call(tmp_path, *words) == [*answers, "0"]
+    assert call(tmp_path, *words) == [*answers, "3"]
+
+
+def say(folder: Path, *words: str, before: str = "", **environment: str) -> tuple[list[str], str]:
+    """As ``call``; also what was said beside it."""
+    child = start(folder, *words, before=before, **environment)
+    out, said = child.communicate(timeout=120)
+    return out.split(), said
+
+
+def test_without_a_cache_kernels_are_compiled_in_memory_and_it_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nowhere = str(tmp_path / "file" / "below")
+    out, said = say(tmp_path, "int", "float", NUMBA_CACHE_DIR=nowhere)
+    assert out == ["6", "2.5", "0"]
+    assert said.count("compiled code is not kept") == 1
+    assert "NUMBA_CACHE_DIR may name one" in said
+
+
+def test_on_a_full_disk_nothing_is_lost_but_time(tmp_path: Path) -> None:
+    full = "import reprl.kernels\ndef full(*_):\n    raise OSError(28, 'No space left on device')\n"
+    out, said = say(tmp_path, "int", "float", before=full + "reprl.kernels._write_entry = full\n")
+    assert out == ["6", "2.5", "0"]
+    assert said.count("No space left on device") == 1
+    assert call(tmp_path, "int") == ["6", "0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes are of POSIX")
+def test_a_folder_or_file_that_others_may_write_to_is_not_trusted(tmp_path: Path) -> None:
+    call(tmp_path, "int")
+    (file,) = (tmp_path / "cache").rglob("*.nbc")
+    file.chmod(0o666)
+    assert call(tmp_path, "int") == ["6", "0"]  # and replaced
+    assert call(tmp_path, "int") == ["6", "1"]
+    file.parent.chmod(0o777)
+    out, said = say(tmp_path, "int")
+    assert out == ["6", "0"]
+    assert "by you alone" in said
+    file.parent.chmod(0o755)
+    assert call(tmp_path, "int") == ["6", "1"]
+    found = file.stat()
+    own = os.getuid()
+    fields = list(found)
+    for mode, uid, gid, trusted in (
+        (0o100644, own, 12345, True),
+        (0o100644, 0, 0, True),
+        (0o100644, own + 1, 0, False),
+        (0o100664, own, own, True),
+        (0o100664, own, own + 1, False),
+    ):
+        fields[0], fields[4], fields[5] = mode, uid, gid
+        assert kernels._trusted(os.stat_result(fields)) is trusted
 
 
 def test_by_itself_numba_runs_it(tmp_path: Path) -> None:

@@ -27,10 +27,17 @@ def asked(**options: Any) -> Settings:
     return Settings(**{**given, "coupling": "joint", **options})
 
 
-def batch(settings: Settings, calls: int = 40, seed: int = 5) -> ParallelLearners:
+def batch(settings: Settings, calls: int = 40, seed: int = 5, workers: int = 1) -> ParallelLearners:
     mdp = reprl.make("random-mdp-v0", H, n_states=S, n_actions=A)
     constants = replace(settings.paper.constants_for(S, A, H), calls=calls)
-    return ParallelLearners(reprl.GenerativeModel(mdp, seed), constants, settings.paper.decision(S, A))
+    return ParallelLearners(reprl.GenerativeModel(mdp, seed), constants, settings.paper.decision(S, A), workers)
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learners, "CHUNK", 13)
+    one, many = (batch(asked(), workers=n) for n in (1, 3))
+    assert [*one.many(reprl.SharedKey(4), 100).items()] == [*many.many(reprl.SharedKey(4), 100).items()]
+    assert {p: n for p, (_, _, n) in one._first.items()} == {p: n for p, (_, _, n) in many._first.items()}
 
 
 @pytest.mark.parametrize("mechanism", ["exponential", "compact"])

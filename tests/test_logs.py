@@ -25,8 +25,8 @@ from reprl.randomness import DataStream
 from reprl.sources.environment import describe
 from reprl.sources.logs import block_bootstrap as blocks
 from reprl.sources.logs import tables
-from reprl.sources.logs.label_encoding import find_labels
 from reprl.sources.logs.read import Log, read_log
+from reprl.sources.logs.scan import find_labels
 from reprl.sources.logs.source import seed_of
 from reprl.sources.logs.spec import ENDED, LogSpec
 from reprl.sources.logs.tables import open_table
@@ -103,7 +103,7 @@ def test_an_episode_that_is_cut_off_is_not_made_to_end() -> None:
 
 
 def test_without_next_states_the_next_row_tells() -> None:
-    bare = read(small(next_state=None, done=None))
+    bare = read(small(next_state=None, done=None), early_ends="terminated")
     whole = read(small(next_state=["well", "", "ill", "well", ""], done=[0, 1, 0, 0, 1]))
     assert bare.data.counts == whole.data.counts
     assert bare.cut == 0
@@ -176,7 +176,7 @@ def test_counting_is_the_plain_loop(episodes: Any, horizon: int, ends: bool, few
         for module in ("block_bootstrap", "read"):
             patch.setattr(f"reprl.sources.logs.{module}.BLOCKS", 2)
         patch.setattr(naive_logs, "BLOCKS", 2)
-        spec = LogSpec(horizon=horizon, states=tuple("xyz"), actions=tuple("ab"))
+        spec = LogSpec(horizon=horizon, states=tuple("xyz"), actions=tuple("ab"), early_ends="terminated")
         found = read_log(open_table(log), spec)
         expected = naive_logs.count_rows(rows, horizon)
     assert outcomes_of(found, spec) == dict(sum((block[0] for block in expected), start=Counter()))
@@ -238,7 +238,10 @@ REFUSED = {
         small(next_state=["well", None, "ill", "well", None]),
         "row 5, column 'next_state' must say where the las",
     ),
-    "open end": (small(next_state=None, done=[0, 0, 0, 0, 1]), "row 2, column 'done' must be true in the last row of"),
+    "open end": (
+        small(next_state=None, done=[0, 0, 0, 0, 1]),
+        "1 of 2 episodes stop before step 4, and their last row is not done",
+    ),
     "two axes": (small(reward=np.zeros((5, 2))), "column 'reward' must have one axis"),
     "no log": (7, "log must be a path to CSV or Parquet"),
     "no columns": ({1: [2]}, "log must have the column 'episode'"),
@@ -261,7 +264,9 @@ def test_bad_logs_are_refused_by_row_and_column(case: str) -> None:
         ("episode,state,action,reward\n", "must have at least one row, got none"),
         ("episode,state,state,reward\n1,2,3,4\n", "must have one column 'state', got 2"),
         ("patient,state,action,reward\n", "must have the column 'episode', the episode; got 'patient, state"),
-        ("episode;state;action;reward\n", "must have the column 'episode'"),
+        ("episode;state;action;reward\n", "must have at least one row, got none"),
+        ("episode state action reward\n", "must have the column 'episode'"),
+        ("episode;state;action;prize\n", "must have the column 'reward'"),
         ("episode,state,action,reward\n1,x,a,0\n1,x,a\n", "row 2 cannot be read: 'CSV parse error: Expected 4 columns"),
         ("episode,state,action,reward\n1,x,a,0\n1,x,a,0,9\n", "row 2 cannot be read"),
         ('episode,state,action,reward\n1,"x,a,0\n', "row 1 cannot be read"),
@@ -337,17 +342,17 @@ def test_too_many_outcomes_are_refused_with_a_way_out(monkeypatch: pytest.Monkey
     monkeypatch.setattr(blocks, "MOST_OUTCOMES", 300)
     log = {"episode": np.arange(500), "state": ["x"] * 500, "action": ["a"] * 500, "reward": np.linspace(0, 1, 500)}
     with pytest.raises(reprl.ReprlError, match=r"a larger reward_step, such as 0.01"):
-        read(log)
-    assert read(log, reward_step=0.01).rows == 500
+        read(log, horizon=1)
+    assert read(log, reward_step=0.01, horizon=1).rows == 500
 
 
 def test_nothing_but_numpy_is_needed_for_arrays() -> None:
     program = (
         "import sys\nfor name in ('pandas', 'pyarrow', 'minari'): sys.modules[name] = None\n"
         "import reprl\nfrom tests.clinic_log import make_log\n"
-        "from reprl.sources.logs import label_encoding, read, spec, tables\n"
+        "from reprl.sources.logs import read, scan, spec, tables\n"
         "table = tables.open_table(make_log(50, 1))\n"
-        "print(read.read_log(table, spec.LogSpec(horizon=3, **label_encoding.find_labels(table))).episodes)\n"
+        "print(read.read_log(table, spec.LogSpec(horizon=3, **scan.find_labels(table))).episodes)\n"
         "try: reprl.learn_log('README.csv', horizon=3)\nexcept reprl.ReprlError as error: print(error)\n"
         "open(sys.argv[1], 'w').write('x')\n"
         "try: reprl.learn_log(sys.argv[1], horizon=3)\nexcept reprl.ReprlError as error: print(error)\n"
@@ -361,7 +366,7 @@ def test_nothing_but_numpy_is_needed_for_arrays() -> None:
     first, second, third = done.stdout.splitlines()
     assert first == "50"
     assert "no such file" in second
-    assert "pip install 'reprl[logs]'" in third
+    assert "pip install '.[logs]'" in third
 
 
 def test_a_dataset_of_minaris_form_is_read() -> None:
@@ -440,7 +445,7 @@ def test_episodes_that_are_numbered_are_kept_as_runs_and_noticed_when_they_retur
     with pytest.MonkeyPatch.context() as patch:
         for size in (1, 2, 3, 9):
             patch.setattr(tables, "CHUNK", size)
-            assert read(log).episodes == 9
+            assert read(log, horizon=1).episodes == 9
             for back in numbers[:-1]:
                 again = {name: [*column, column[-1]] for name, column in log.items()} | {"episode": [*numbers, back]}
                 with pytest.raises(reprl.ReprlError, match=f"row 10, column 'episode' .* got '{back}' again"):

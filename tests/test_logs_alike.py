@@ -97,10 +97,13 @@ def test_a_last_row_must_say_where_it_led_if_there_is_a_column_for_it() -> None:
 def test_without_a_last_step_a_log_must_say_whether_episodes_ended() -> None:
     """A log that stops is not one whose episodes end: with "ended" after every last row values would be too low."""
     log = bare(walk(20, 1))
-    with pytest.raises(reprl.ReprlError, match=r"column next_state or done for a discount.*got episode, state, action"):
+    with pytest.raises(
+        reprl.ReprlError, match=r"column next_state, done or terminated for a discount.*got episode, state, action"
+    ):
         reprl.learn_log(log, discount=0.9, **RING)
     log["done"] = np.arange(80) % HORIZON == HORIZON - 1
-    assert read(log, horizon=1, discount=0.9).rows == 80
+    assert read(log, horizon=1, discount=0.9).rows == 60  # a time limit, after which nobody knows
+    assert read(log, horizon=1, discount=0.9, done_at_limit="terminated").rows == 80
 
 
 def test_one_step_leads_nowhere_and_counts() -> None:

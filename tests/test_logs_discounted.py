@@ -91,7 +91,8 @@ def test_counting_by_pieces_is_the_plain_loop(episodes: Any, piece: int, length:
         patch.setattr("reprl.sources.logs.read.BLOCKS", 2)
         patch.setattr(naive_logs, "BLOCKS", 2)
         patch.setattr(LogSpec, "piece", piece)
-        spec = LogSpec(horizon=1, discount=GAMMA, length=length, states=tuple("xyz"), actions=tuple("ab"))
+        told: dict[str, Any] = {"length": length, "done_at_limit": "terminated"}
+        spec = LogSpec(horizon=1, discount=GAMMA, states=tuple("xyz"), actions=tuple("ab"), **told)
         found = read_log(open_table(log), spec, pooled=True)
         expected = naive_logs.count_rows(rows, length or 10**9, piece)
     assert outcomes_of(found, spec) == dict(sum((block[0] for block in expected), start=Counter()))

@@ -6,6 +6,7 @@ REPRL_MUTATED sets how many files are tried.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import tracemalloc
@@ -15,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import reprl
-from reprl.sources.logs.label_encoding import find_labels
 from reprl.sources.logs.read import read_log
+from reprl.sources.logs.scan import find_labels
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
 from tests.clinic_log import make_log
@@ -84,12 +85,20 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
 
 
 def attempt(path: Path) -> str:
-    """Read a file whole; "read", or "refused" by one line. Anything else escapes and fails the test."""
+    """Check and read a file; "read", or "refused" by one line. Anything else escapes and fails the test."""
+    try:
+        checked = reprl.check_log(path, horizon=3)
+        assert all(len(str(finding).splitlines()) == 1 for finding in checked.findings)
+        assert json.dumps(checked.to_dict(), allow_nan=False)
+        refused = any(finding.severity == "error" for finding in checked.findings)
+    except reprl.ReprlError:
+        refused = True
     try:
         table = open_table(path)
         labels = find_labels(table)
         found = read_log(table, LogSpec(horizon=3, states=labels["states"], actions=labels["actions"]))
         assert found.rows > 0
+        assert not refused or path.suffix != ".csv"
         return "read"
     except reprl.ReprlError as error:
         text = str(error)

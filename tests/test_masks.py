@@ -160,7 +160,7 @@ def test_exploration_keeps_to_the_mask_and_does_not_fear_the_rest(pooled: bool) 
     mdp = masked()
     model = EpisodicModel(mdp, 1)
     none = no_data(model, pooled=pooled)
-    assert keeps_to(reprl.Policy(plan_visits(none, None, model)), mdp)
+    assert keeps_to(reprl.Policy(plan_visits(None, none.counts.visits, None, model)), mdp)
     data = cover(model, none, 4000)
     assert mdp.allowed is not None
     assert not data.counts.visits[~mdp.allowed].any()

@@ -27,5 +27,6 @@ def test_keyword_options_are_the_fields_of_settings():
 
 def test_audit_knows_the_options_of_every_learner():
     known = {name for entry in reprl.learners() for name in entry.options}
-    own = {"rho", "access"}  # parameters of the audit itself
-    assert set(get_type_hints(AuditOptions)) == known - own | {"max_samples", "epsilon_units"}
+    own = {"rho", "agreement", "access"}  # parameters of the audit itself
+    searched = set(get_type_hints(SearchOptions))
+    assert set(get_type_hints(AuditOptions)) == known - own | {"max_samples", "epsilon_units"} | searched

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import reprl
+from reprl.coupling.spec import JOINT
+from reprl.paper.constants import Constants, Task
 from reprl.paper.rep_var_bandit import plan_best_arm
 
 ROOT = Path(__file__).parent.parent
@@ -94,6 +96,17 @@ def test_every_numbered_statement_of_the_paper_has_a_row() -> None:
     assert {n for row in rows() for n in re.findall(r"Algorithm (\d)", row["paper"])} == set("1234567")
 
 
+def test_every_name_and_every_test_in_any_table_of_the_map_exists() -> None:
+    """The tables after the first as well: what runs otherwise, what is ours, where the paper slips."""
+    text = MAP.read_text("utf-8")
+    assert len(NAME.findall(text)) > len(NAME.findall(text.split("## ")[0])) + 10
+    for name in NAME.findall(text):
+        if not name.endswith((".py", ".md")) and not name.startswith("paper.tex"):
+            resolve(name)
+    for file, test in TEST.findall(text):
+        assert test in functions_in(file), f"{file} has no {test}"
+
+
 def test_names_that_do_not_exist_are_found_out() -> None:
     with pytest.raises(AttributeError):
         resolve("paper.rep_var_bandit.best_leg")
@@ -168,3 +181,17 @@ def test_the_rate_of_best_arm_on_the_page_of_evidence_is_that_of_its_sizes() -> 
         for epsilon, rho, delta in ((0.5, 0.1, 0.01), (0.01, 0.02, 1e-6)):
             pulls = plan_best_arm(arms, epsilon=epsilon, rho=rho, delta=delta).pulls
             assert 50 <= arms * pulls / rate("Theorem 3.3", A=arms, ε=epsilon, ρ=rho, δ=delta) <= 250
+
+
+def test_one_word_counts_the_calls_of_the_sizes_that_the_map_names() -> None:
+    """ε = H/10: (100, 4, 10) directly and (16, 4, 4) boosted can be counted, and not much more."""
+    text = " ".join(MAP.read_text("utf-8").split())
+    assert "100 states, 4 actions and 10 steps" in text
+    assert "16 states, 4 actions and 4 steps boosted" in text
+    for sizes, boosted in (((100, 4, 10), False), ((16, 4, 4), True)):
+        for factor, countable in ((1, True), (4, False)):
+            n_states, n_actions, horizon = sizes
+            task = Task(
+                factor * n_states, n_actions, horizon, horizon / 10, 0.1, 0.1, "generative", JOINT, JOINT, boosted
+            )
+            assert Constants.paper(task).countable == countable

@@ -33,7 +33,7 @@ def test_a_size_set_by_hand_promises_nothing_anywhere(
     shown = capsys.readouterr().out
     assert "nothing is promised: the number of" in shown
     assert "disagreement ≤" not in shown
-    assert main([*words, "--json"]) == 0
+    assert main([*words, "--json", "--force"]) == 0
     document = json.loads(capsys.readouterr().out)
     nothing = {"rho": None, "delta": None, "epsilon": None, "status": "none"}
     for guarantee in (document["guarantee"], document["receipt"]["guarantee"]):
@@ -81,7 +81,8 @@ def test_an_accuracy_that_every_policy_meets_is_said_to_be_one(rule: str, capsys
     assert document["epsilon_share_of_spread"] == pytest.approx(0.99 / document["spread"])
     assert main([*words, "--epsilon", "0.99", "--max-samples", "100000"]) in (0, 1)
     shown = capsys.readouterr().out
-    assert f"that is {0.99 * (high - low):.4g} in the rewards' own units (each from {low:g} to {high:g})" in shown
+    assert f"ε = {0.99 * (high - low):.4g} where values go from" in shown
+    assert f"(each reward from {low:g} to {high:g}; 0.99 in rewards rescaled to [0, 1])" in shown
     if document["every_policy_is_within_epsilon"]:
         assert "every policy would do" in shown
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.assurance.rehearsal import APART, FRESH, OWN, Answer, Rehearsal, asked_for, rehearse
+from reprl.assurance.rehearsal import APART, FRESH, OWN, Answer, Likeness, Rehearsal, asked_for, rehearse
 from reprl.canonical.choice import Choice, Rule, choose, make_rule, with_key
 from reprl.canonical.goal import Goal
 from reprl.mdp.counts import Counts
@@ -147,7 +147,8 @@ def asked(rule: Rule, data: Data, chosen: Choice, seed: int = 5, *, pairs: bool 
         return Answer(found.policy, found.value + found.loss)
 
     stream = DataStream(seed, "rehearsal/1")
-    return rehearse(team, chosen.policy, rho=0.1, epsilon=chosen.epsilon, stream=stream, pairs=pairs)
+    how: dict[str, Any] = {"rho": 0.1, "epsilon": chosen.epsilon, "stream": stream, "pairs": pairs}
+    return rehearse(team, chosen.policy, likeness=Likeness(empirical_dynamics(data).occupancy), **how)
 
 
 def test_how_many_are_asked() -> None:
@@ -203,7 +204,8 @@ def test_pairs_may_let_an_unlucky_key_stop(differ: int, passes: bool, lost: bool
         fresh[key] = fresh.get(key, 0) + 1
         return Answer(other if len(fresh) <= differ and fresh[key] == 2 else ours, 1.0)
 
-    found = rehearse(team, ours, rho=0.1, epsilon=0.3, stream=DataStream(5, "rehearsal/1"))
+    even = Likeness(lambda actions: np.ones(actions.shape))
+    found = rehearse(team, ours, likeness=even, rho=0.1, epsilon=0.3, stream=DataStream(5, "rehearsal/1"))
     assert found.agree == 0
     assert (found.apart == 1.0).all()
     assert found.passed is passes

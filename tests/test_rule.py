@@ -16,7 +16,7 @@ from reprl.canonical.allocation import allocate_samples
 from reprl.canonical.choice import HANDICAP, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import average_gaps, find_gaps, value_spread
 from reprl.canonical.goal import LEAST_GAIN, Goal
-from reprl.canonical.preferred import weigh_tolerances
+from reprl.canonical.preferred import phases_of, weigh_tolerances
 from reprl.errors import ReprlError
 from reprl.mdp.counts import Counts, tally
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, true_dynamics
@@ -118,23 +118,32 @@ def test_tolerances_print_what_plain_loops_print(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_steady_tolerances_print_what_plain_loops_print(seed: int) -> None:
+@pytest.mark.parametrize("kind", ["steady", "phased"])
+def test_tolerances_with_phases_print_what_plain_loops_print(kind: str, seed: int) -> None:
     rule, _, dynamics = case(seed, untried=(0.0, 0.1)[seed % 2])
     world = naive_rule.world_of(dynamics)
     gaps, slow = find_gaps(dynamics, rule.order), naive_rule.solve(world, rule.order.tolist())
-    mean, plain = average_gaps(dynamics, gaps, rule.order), naive_rule.averaged(world, slow, rule.order.tolist())
-    np.testing.assert_allclose(mean.gap, plain.gap, atol=1e-11)
-    np.testing.assert_allclose(mean.spread, plain.spread, atol=1e-6)
-    np.testing.assert_array_equal(mean.best, plain.best)
-    np.testing.assert_array_equal(mean.default, plain.default)
-    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, stationary=True)
+    horizon = rule.shape[0]
+    phases = phases_of(kind, horizon)
+    assert phases is not None
+    mean = average_gaps(dynamics, gaps, rule.order, phases)
+    parts = [list(range(horizon))] if kind == "steady" else naive_rule.phases(horizon)
+    assert phases.tolist() == [number for number, steps in enumerate(parts) for _ in steps]
+    for number, steps in enumerate(parts):
+        plain = naive_rule.averaged(world, slow, rule.order.tolist(), steps)
+        np.testing.assert_allclose(mean.gap[number], plain.gap[0], atol=1e-11)
+        np.testing.assert_allclose(mean.spread[number], plain.spread[0], atol=1e-6)
+        np.testing.assert_array_equal(mean.best[number], plain.best[0])
+        np.testing.assert_array_equal(mean.default[number], plain.default[0])
+    found = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances, phases)
     for j, tolerance in enumerate(rule.tolerances):
-        printed = naive_rule.steady(world, slow, rule.order.tolist(), float(tolerance))
+        make = naive_rule.steady if kind == "steady" else naive_rule.phased
+        printed = make(world, slow, rule.order.tolist(), float(tolerance))
         np.testing.assert_array_equal(found.actions[j], printed.actions)
         assert found.margin[j] == pytest.approx(printed.margin, rel=1e-6)
         assert found.loss[j] == pytest.approx(printed.loss, abs=1e-11)
         assert (found.tightest[j, 0] < 0) == (printed.tightest is None)
-        assert (found.actions[j] == found.actions[j, 0]).all()
+        assert all((found.actions[j, steps] == found.actions[j, steps[0]]).all() for steps in parts)
 
 
 def contest(seed: int) -> tuple[Rule, Dynamics]:
@@ -142,7 +151,7 @@ def contest(seed: int) -> tuple[Rule, Dynamics]:
     rule, _, dynamics = case(seed)
     if seed % 2:
         few, steady = rule.tolerances[seed % NUMBER :][:1], rule.stationary[seed % NUMBER :][: seed % 4 // 2]
-        rule = rule._replace(tolerances=few, stationary=steady)
+        rule = rule._replace(tolerances=few, stationary=steady, phased=rule.phased[seed % 5 :][: seed % 8 // 4])
     return rule, dynamics
 
 
@@ -154,7 +163,8 @@ def test_the_choice_is_that_of_plain_loops(seed: int) -> None:
     first, found = scores[0], choose(rule, dynamics)
     assert found.policy == reprl.Policy(actions)
     assert (found.kind, found.candidate) == (first.kind, first.candidate)
-    assert found.tolerance == {"preferred": rule.tolerances, "steady": rule.stationary}[first.kind][first.candidate]
+    tolerances = {"preferred": rule.tolerances, "steady": rule.stationary, "phased": rule.phased}
+    assert found.tolerance == tolerances[first.kind][first.candidate]
     other = max((item.score for item in scores if item.fingerprint != first.fingerprint), default=-math.inf)
     assert found.lead == pytest.approx(first.score - other if math.isfinite(other) else math.inf, abs=1e-7)
     assert found.margin == pytest.approx(first.margin, rel=1e-6)
@@ -168,7 +178,7 @@ def test_the_choice_is_that_of_plain_loops(seed: int) -> None:
 def test_the_reference_sees_every_kind_and_goal() -> None:
     """Otherwise the comparison above would not reach what it is for."""
     contests = [contest(seed) for seed in range(80)]
-    assert {choose(*each).kind for each in contests} == {"preferred", "steady"}
+    assert {choose(*each).kind for each in contests} == {"preferred", "steady", "phased"}
     choices = [choose(*each) for each in contests if each[0].goal.quality is not None]
     assert any(found.best - found.baseline < LEAST_GAIN for found in choices)
     assert any(found.best - found.baseline > 0.1 for found in choices)
@@ -403,12 +413,13 @@ def test_following_a_candidate_prints_what_it_prints(seed: int) -> None:
         np.testing.assert_array_equal(alone.policy.actions, found.actions[j])
         assert (alone.margin, alone.loss) == (found.margin[j], found.loss[j])
         assert alone.lead == math.inf
-    averaged = weigh_tolerances(dynamics, gaps, rule.order, rule.stationary, stationary=True)
-    for j in range(rule.stationary.size):
-        alone = choose(follow(rule, "steady", j), dynamics)
-        assert (alone.kind, alone.candidate, alone.tolerance) == ("steady", j, rule.stationary[j])
-        np.testing.assert_array_equal(alone.policy.actions, averaged.actions[j])
-        assert (alone.margin, alone.loss) == (averaged.margin[j], averaged.loss[j])
+    for kind, tolerances in (("steady", rule.stationary), ("phased", rule.phased)):
+        averaged = weigh_tolerances(dynamics, gaps, rule.order, tolerances, phases_of(kind, rule.shape[0]))
+        for j in range(tolerances.size):
+            alone = choose(follow(rule, kind, j), dynamics)
+            assert (alone.kind, alone.candidate, alone.tolerance) == (kind, j, tolerances[j])
+            np.testing.assert_array_equal(alone.policy.actions, averaged.actions[j])
+            assert (alone.margin, alone.loss) == (averaged.margin[j], averaged.loss[j])
     chosen = choose(rule, dynamics)
     again = choose(follow(rule, chosen.kind, chosen.candidate), dynamics)
     assert (again.policy, again.kind, again.candidate) == (chosen.policy, chosen.kind, chosen.candidate)
@@ -439,9 +450,10 @@ def test_the_rules_parts_lie_where_they_are_said_to(seed: int, horizon: int, ask
     np.testing.assert_allclose(rule.tolerances, expected, rtol=1e-12)
     assert 0.75 <= rule.room <= 0.95
     assert sorted(rule.order) == [0, 1, 2]
-    assert (rule.stationary.size, rule.handicap) == (0, 0.0)
+    assert (rule.stationary.size, rule.phased.size, rule.handicap) == (0, 0, 0.0)
     alike = make_rule(SharedKey(seed), (horizon, 4, 3), goal=goal, preference="shared", stationary=True)
     assert alike.stationary.tolist() == (alike.tolerances.tolist() if horizon > 1 else [])
+    assert alike.phased.tolist() == (alike.tolerances.tolist() if horizon > 2 else [])
     assert (HANDICAP[0] <= alike.handicap <= HANDICAP[1]) if horizon > 1 else alike.handicap == 0.0
     assert (alike.goal, alike.room, alike.order.tolist()) == (rule.goal, rule.room, rule.order.tolist())
     for each in (rule, alike):

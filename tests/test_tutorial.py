@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
+DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"# (\w+\.py)\n")
 CODE = re.compile(r"# exit code (\d+)$")
@@ -66,11 +66,12 @@ def occurs(shown: str, printed: str) -> bool:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_every_step_does_what_the_tutorial_shows(tmp_path):
+@pytest.mark.parametrize(("page", "least"), [("tutorial", 10), ("register", 6)])
+def test_every_step_does_what_the_tutorial_shows(tmp_path, page, least):
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path, "COLUMNS": "120", "PYTHONUTF8": "1"}
     ran = 0
-    for step in read_steps(TUTORIAL.read_text(encoding="utf-8")):
+    for step in read_steps((DOCS / f"{page}.md").read_text(encoding="utf-8")):
         if isinstance(step, File):
             (tmp_path / step.name).write_text(step.text, encoding="utf-8")
             continue
@@ -81,12 +82,12 @@ def test_every_step_does_what_the_tutorial_shows(tmp_path):
         assert done.returncode == step.code, f"$ {step.line}\nexit code {done.returncode}\n{printed}"
         assert occurs(step.shown, printed), f"$ {step.line}\nprinted\n{printed}\nand not\n{step.shown}"
         ran += 1
-    assert ran >= 10
+    assert ran >= least
 
 
 def test_names_in_the_text_are_files_of_its_steps():
     """Every FILE.py:name that is typed is defined in a block."""
-    steps = read_steps(TUTORIAL.read_text(encoding="utf-8"))
+    steps = read_steps((DOCS / "tutorial.md").read_text(encoding="utf-8"))
     files = {step.name: step.text for step in steps if isinstance(step, File)}
     typed = [pair for step in steps if isinstance(step, Command) for pair in re.findall(r"(\w+\.py):(\w+)", step.line)]
     assert typed

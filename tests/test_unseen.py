@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import reprl
 from reprl.assurance.unseen import add_phantoms, hidden_loss
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
@@ -142,6 +143,63 @@ def test_hidden_outcomes_stay_hidden_with_probability_delta() -> None:
         hidden = math.log(1 / delta) * share / samples
         assert math.exp(float(np.sum(samples * np.log1p(-hidden)))) <= delta
         assert math.exp(float(np.sum(samples * np.log1p(-hidden / 4)))) > 5 * delta
+
+
+@pytest.mark.parametrize("horizon", [3, 6])
+@pytest.mark.parametrize("untried", ["nothing", "a row", "a cell"])
+def test_a_hidden_outcome_may_lead_where_nothing_was_tried(horizon: int, untried: str) -> None:
+    """Nothing is known there, so that the bound counts all that is left.
+
+    Steps apart. State 1 is seen at the last step, and at earlier ones in part or not at all; a hidden outcome of the
+    first row leads there at step 1.
+    """
+    law, pay, n, delta = np.zeros((horizon, 2, 2, 2)), np.full((horizon, 2, 2), 0.1), 1000, 0.1
+    law[:, :, :, 0] = 1.0
+    law[1:, 1] = (0.0, 1.0)
+    law[-2, 0] = 0.5
+    seen = reprl.GenerativeModel(reprl.TabularMDP(law, pay, 0, reward_kind="deterministic"), 1).sample(n)
+    hits, table = seen.hits.copy(), seen.outcomes
+    for h, a in itertools.product(range(1, horizon - 1), {"nothing": (), "a row": (1,), "a cell": (0, 1)}[untried]):
+        hits[table.slots(h, 1, a)[1]] = 0
+    data = Data(Counts(table, hits), np.array([n, 0]))
+    dynamics = empirical_dynamics(data)
+    gaps, q = find_gaps(dynamics, np.arange(2)), math.log(1 / delta) / n
+    found = hidden_loss(data, dynamics, gaps.value, gaps.best, delta, start=False)
+    true_law, true_pay = law.copy(), np.repeat(pay[..., None], 2, axis=3)
+    true_law[0, 0, 0] = (1 - q, q)
+    true_pay[0, 0, 0, 1] = 1.0
+    if untried != "nothing":
+        true_pay[1 : horizon - 1, 1, 1] = 1.0
+    if untried == "a cell":
+        true_pay[1 : horizon - 1, 1, 0] = 0.0
+    world = reprl.TabularMDP(true_law, true_pay, 0, reward_kind="deterministic")
+    loss = world.evaluate(world.solve().policy) - world.evaluate(reprl.Policy(np.array(gaps.best)))
+    assert loss <= found + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_hidden_is_bounded_at_any_time_of_stopping(seed: int) -> None:
+    """§12: Pr[nothing shows and Σ n·q ≥ L] ≤ e^−L for samplers that adapt, by all ways of two rows and eight samples.
+
+    The sampler takes its next row by what it saw, and stops as soon as Σ n·q reaches L.
+    """
+    rng = np.random.default_rng(seed)
+    hidden, fair, level = rng.uniform(0.02, 0.3, 2), rng.uniform(0.2, 0.8, 2), float(rng.uniform(0.3, 1.2))
+    choice = rng.integers(2, size=(3,) * 8)
+
+    def go(past: tuple[int, ...], spent: float) -> float:
+        if spent >= level:
+            return 1.0
+        if len(past) == 8:
+            return 0.0
+        row = int(choice[past + (2,) * (8 - len(past))])
+        stay = 1.0 - hidden[row]  # the event does not show; one of two known outcomes does
+        known = (go((*past, x), spent + hidden[row]) * p for x, p in ((0, fair[row]), (1, 1.0 - fair[row])))
+        return float(stay * sum(known))
+
+    chance = go((), 0.0)
+    assert chance <= math.exp(-level)
+    assert chance > 0.2 * math.exp(-level) or chance == 0.0  # and is of that size
 
 
 # Phantoms.

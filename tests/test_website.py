@@ -67,6 +67,7 @@ def test_the_evidence_has_every_row_of_the_paper() -> None:
 
 EXAMPLES = {
     "beyond_tables": ("same policy",),
+    "published_network": ("same policy",),
     "confirm_a_claim": ("controller: confirmed [certified]", "lazy: refuted [certified]"),
     "five_minutes": ("the same policy: True", "follows the recipe: True"),
     "audit_your_learner": ("q_learning 5 of 5 pairs differ", "reprl 0 of 3 pairs differ"),
@@ -108,7 +109,7 @@ def test_the_site_is_built_without_a_warning_and_asks_the_network_for_nothing(tm
     assert done.returncode == 0, done.stdout + done.stderr
     html = tmp_path / "html"
     start = (html / "index.html").read_text("utf-8")
-    assert "two-policies.svg" in start
+    assert "agreement.svg" in start
     assert "<math" in (html / "docs" / "proofs" / "coupling.html").read_text("utf-8")
     reference = (html / "api" / "coupling.html").read_text("utf-8")
     assert re.search(r'href="\.\./docs/proofs/coupling\.html#[^"]+">proofs/coupling §\d', reference)

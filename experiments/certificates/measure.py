@@ -24,10 +24,11 @@ from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import cover, play
+from reprl.sources.exploration import cover
 from reprl.sources.parallel import GenerativeModel, call
 from reprl.sources.protocol import no_data
 from reprl.sources.source import doubling
+from reprl.sources.tallies import play
 
 
 def _rule(mdp: TabularMDP, shared_seed: int, goal: Goal) -> Rule:

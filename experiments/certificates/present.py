@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ from reprl.lab.planner import plan as size_plan
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.certificates -->\n", "<!-- end of tables -->\n"
-REHEARSED = Path(__file__).parent.parent / "canonical" / "data.json"
-IN_CANONICAL = {"hard S=16 H=3 bias 0.08": "targets/generative/hard instance S=16 H=3 bias 0.08"}
 FIRST_RELEASE = {
     "gridworld-v0": 8.3e7,
     "two-goals-v0": 2.6e8,
@@ -39,20 +36,6 @@ TARGETS = {
 def part(data: Data, kind: str) -> dict[str, Data]:
     """Measurements of a kind by what follows in their names."""
     return {name.partition("/")[2]: found for name, found in data["measured"].items() if name.startswith(f"{kind}/")}
-
-
-def rehearsed_calls(world: str, shape: list[int]) -> float | None:
-    """Median calls per cell of rehearsed parallel runs, from the stored data of experiments/canonical."""
-    stored = json.loads(REHEARSED.read_text())["measured"]
-    wanted = IN_CANONICAL.get(world, f"catalogue/generative/{world}")
-    samples = [
-        row[i]
-        for name, one in stored.items()
-        if name.partition("#")[0] == wanted
-        for row in one["rows"]
-        for i in (1, 2)
-    ]
-    return float(np.median(samples)) / float(np.prod(shape)) if samples else None
 
 
 def paper_calls(shape: list[int]) -> float:
@@ -110,9 +93,8 @@ def _coverage(data: Data) -> str:
 
 def _costs(data: Data, kind: str) -> str:
     lines = [
-        f"| {COSTS[kind]} | certified | calls per cell, median | 90 % | asked for | "
-        "rehearsed | ratio | apart | not f(ξ, M) |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| {COSTS[kind]} | certified | calls per cell, median | 90 % | asked for | apart | not f(ξ, M) |",
+        "|---|---|---|---|---|---|---|",
     ]
     for world, one in part(data, kind).items():
         calls = np.array([row[i] for row in one["rows"] for i in (1, 2)], dtype=float)
@@ -120,13 +102,10 @@ def _costs(data: Data, kind: str) -> str:
         both = [row for row in one["rows"] if row[1] and row[2]]
         apart = sum(1 - row[5] for row in both)
         wrong = sum((row[1] > 0) - row[3] + (row[2] > 0) - row[4] for row in one["rows"])
-        rehearsed = rehearsed_calls(world, one["shape"])
         median, high = (f"{np.quantile(done, q):.2g}" if done.size else "–" for q in (0.5, 0.9))
-        ratio = f"{np.median(done) / rehearsed:.0f}" if done.size and rehearsed else "–"
         wanted = f"{TARGETS[world]:.0e}".replace("e+0", "e") if world in TARGETS and kind == "cost" else ""
         lines.append(
-            f"| {world} | {done.size}/{calls.size} | {median} | {high} | {wanted} | "
-            f"{f'{rehearsed:.2g}' if rehearsed else '–'} | {ratio} | {apart}/{len(both)} | {wrong} |"
+            f"| {world} | {done.size}/{calls.size} | {median} | {high} | {wanted} | {apart}/{len(both)} | {wrong} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -147,7 +126,7 @@ def _episodes(data: Data) -> str:
 
 
 def draw(data: Data, folder: Path) -> None:
-    """Draw what it takes to be rehearsed, certified, done by the first preset, and proven by the paper's constants."""
+    """Draw what it takes to be certified, done by the first preset, and proven by the paper's constants."""
     mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
     folder.mkdir(parents=True, exist_ok=True)
     found = part(data, "cost")
@@ -155,9 +134,6 @@ def draw(data: Data, folder: Path) -> None:
     for y, (world, one) in enumerate(found.items()):
         calls = np.array([row[i] for row in one["rows"] for i in (1, 2)], dtype=float)
         done = calls[calls > 0]
-        rehearsed = rehearsed_calls(world, one["shape"])
-        if rehearsed:
-            axis.plot(rehearsed, y, "o", color="#0b6e99", markersize=5)
         if done.size:
             axis.plot([done.min(), done.max()], [y, y], color="#c1440e", linewidth=1.5)
             axis.plot(np.median(done), y, "s", color="#c1440e", markersize=5)
@@ -165,7 +141,6 @@ def draw(data: Data, folder: Path) -> None:
             axis.plot(FIRST_RELEASE[world], y, "^", color="#7a5195", markersize=5)
         axis.plot(paper_calls(one["shape"]), y, "D", color="0.5", markersize=5)
     for marker, colour, label in (
-        ("o", "#0b6e99", "rehearsed, median"),
         ("s", "#c1440e", "certified, median and range"),
         ("^", "#7a5195", "the first release's preset"),
         ("D", "0.5", "the paper's constants"),

@@ -134,7 +134,7 @@ class Arms(NamedTuple):
 def search_scan(means: Floats, theta: float, strength: float, purpose: str) -> tuple[int | None, int]:
     """The same by the code of a search."""
     arms: Any = Arms(means, purpose, [0])
-    rung = Rung(reprl.SharedKey(plan.SEED), 0, arms, None, len(means), 10**9)
+    rung = Rung(reprl.SharedKey(plan.SEED), 0, arms, None, len(means))
     return scan(rung, arms, lambda j: _judge(theta, strength, j)).winner, arms.played[0]
 
 

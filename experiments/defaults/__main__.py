@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from experiments.defaults import plan
+from experiments.defaults.worlds import WORLDS
 from experiments.pairs import by_case, chunks, count, measure_jobs, read_options
 from experiments.runner import Job
 
@@ -27,7 +28,7 @@ def main() -> None:
 
 
 def _seconds(name: str) -> float:
-    return plan.WORLDS[name.partition("/")[2].partition("#")[0]].seconds
+    return WORLDS[name.partition("/")[2].partition("#")[0]].seconds
 
 
 def table(measured: dict[str, Any]) -> str:
@@ -39,7 +40,7 @@ def table(measured: dict[str, Any]) -> str:
     ]
     for name, found in by_case(measured).items():
         world = name.partition("/")[2]
-        known, seen = plan.WORLDS[world], count(found)
+        known, seen = WORLDS[world], count(found)
         values = np.array([value for row in found["rows"] for value in row[4]])
         gain = found["best"] - found["baseline"]
         shares = (values - found["baseline"]) / gain if gain > 0.0 else np.ones_like(values)

@@ -71,7 +71,7 @@ class Store(gymnasium.Env[Any, Any]):
             left, earned = self.trade(stock, order, customers)
             chance = math.comb(self.buyers, customers) / 2.0**self.buyers
             rows.append((stock, order, left, chance, (earned - low) / (high - low)))
-        sizes = {"n_states": self.room + 1, "n_actions": self.orders + 1, "horizon": horizon}
+        sizes: dict[str, Any] = {"n_states": self.room + 1, "n_actions": self.orders + 1, "horizon": horizon}
         return TabularMDP.from_outcomes(merged(rows), **sizes, initial=0)
 
 
@@ -114,7 +114,7 @@ def blackjack(horizon: int = 8) -> TabularMDP:
             target = ended if after is None else (after[0] * 11 + shown) * 2 + after[1]
             rows.append((h, state, 1, target, chance, 0.0 if after is None else 0.5))
     rows += [(h, ended, a, ended, 1.0, 0.5) for h in range(horizon) for a in (0, 1)]
-    sizes = {"n_states": ended + 1, "n_actions": 2, "horizon": horizon}
+    sizes: dict[str, Any] = {"n_states": ended + 1, "n_actions": 2, "horizon": horizon}
     return TabularMDP.from_outcomes(merged(rows), **sizes, initial=_deal())
 
 
@@ -160,9 +160,9 @@ WORLDS: dict[str, World] = {
     "FrozenLake H=40": World(_gym("FrozenLake-v1", 40), seconds=15.0),
     "FrozenLake 8×8 H=60": World(_gym("FrozenLake-v1", 60, map_name="8x8"), seconds=60.0),
     "CliffWalking H=20": World(_gym("CliffWalking-v1", 20), (-100.0, 0.0), seconds=20.0),
-    "Taxi H=20": World(_gym("Taxi-v4", 20), (-10.0, 20.0), seconds=120.0),
-    "Blackjack H=8": World(blackjack, (-1.0, 1.0), "gym:Blackjack-v1", 10**6, 60.0),
+    "Taxi H=20": World(_gym("Taxi-v4", 20), (-10.0, 20.0), seconds=20.0),
+    "Blackjack H=8": World(blackjack, (-1.0, 1.0), "gym:Blackjack-v1", 10**6, 150.0),
     "shop H=10": World(partial(SHOP().exact, 10), SHOP().rewards, SHOP, 10**6, 30.0),
-    "inventory 30×10 H=20": World(partial(INVENTORY().exact, 20), INVENTORY().rewards, INVENTORY, 2 * 10**6, 120.0),
+    "inventory 30×10 H=20": World(partial(INVENTORY().exact, 20), INVENTORY().rewards, INVENTORY, 2 * 10**6, 60.0),
     "icu-sepsis-v0": World(partial(reprl.make, "icu-sepsis-v0", 20), limit=2 * 10**7, seconds=200.0),
 }

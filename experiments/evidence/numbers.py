@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.canonical.numbers import untuned
 from experiments.head_to_head.numbers import by_episodes, own, slope_of, theorem_over_needed
+from experiments.price.numbers import untuned
 from experiments.stored import (
     WORDS,
     LookUp,

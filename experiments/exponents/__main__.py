@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +28,7 @@ from reprl.paper.full import ignore_starved
 from reprl.paper.q_explore import explore
 from reprl.paper.rep_explore import draw_ignored
 from reprl.paper.rep_level_explore import stack_tiers
-from reprl.paper.rep_rl_bandit import Induction, tiered_induction
+from reprl.paper.rep_rl_bandit import tiered_induction
 from reprl.paper.rep_var_bandit import Decision
 from reprl.paper.runs import RunSettings
 from reprl.randomness import DataStream, SharedKey
@@ -38,18 +36,26 @@ from reprl.sources.episodes import EpisodicModel
 
 START, END = "<!-- tables: python -m experiments.exponents -->\n", "<!-- end of tables -->\n"
 SEED, SCALE, DELTA, RHO = 20261117, 0.05, 0.1, 0.1
-PAIRS, DOUBLINGS, DRAWS, KEYS = 8, 6, 1024, 25
-"""Pairs of a point; M doubles so often; points of an integral; keys that are tried for a way on which both agree."""
+BLOCK, BLOCKS, DOUBLINGS, DRAWS, KEYS = 4, 8, 7, 1024, 25
+"""Pairs of a block and blocks of a point; M doubles so often; points of an integral; keys that are tried for a way on
+which both agree."""
 SWEEPS: dict[str, tuple[str, tuple[float, ...]]] = {
     "states": ("S", (2, 4, 8, 16)),
-    "actions": ("A", (2, 4, 8)),
-    "horizon": ("H", (1, 2, 3, 4)),
-    "epsilon": ("1/ε", (1.0, 0.5, 0.25)),
+    "actions": ("A", (2, 4, 8, 16)),
+    "horizon": ("H", (1, 2, 3, 4, 6)),
+    "epsilon": ("1/ε", (1.0, 0.5, 0.25, 0.125)),
     "length": ("K", (0.5, 1.0, 2.0, 4.0)),
 }
+SAME = {
+    ("actions", 2): "states/4",
+    ("horizon", 2): "states/4",
+    ("epsilon", 0.5): "states/4",
+    ("length", 1.0): "states/4",
+}
+"""Points that another sweep has too."""
 THEORY = {"states": 2, "actions": 1, "horizon": 9, "epsilon": 2, "rho": 2}
 """Of S²A·H¹¹/(ρ·accuracy)²: the accuracy is ε·H, which leaves H⁹."""
-LEVELS = (0.4, 0.2, 0.1, 0.05)
+LEVELS = (0.4, 0.3, 0.2, 0.1)
 """ρ at which the samples of one point are read off."""
 Data = dict[str, Any]
 Array = NDArray[np.float64]
@@ -100,41 +106,51 @@ def gather(point: Point, number: int, half: int) -> list[tuple[int, Array, Count
 def parting(point: Point, number: int, one: Any, two: Any) -> float:
     """Probability over the shared key that two runs part: 1 − Π of the probabilities that each draw agrees.
 
-    Later draws are conditioned on a way on which both agree, found by trying keys: its law is that of the key given
-    agreement, so the product is right on average over such ways.
+    The factor of a step is that of its laws on a way on which the draws before it agree, for which keys are tried: a
+    fresh list of keys for every factor, so that the product is right on average.
     """
-    constants, decision = point.constants, Decision(mechanism="exponential", coupling="joint", rounding="none")
-    accuracy, stream = constants.accuracy, DataStream(SEED, f"integral/{point}/{number}")
-    for attempt in range(KEYS):
-        key = SharedKey(SEED).derive("exponents", number, attempt)
-        ignored = [draw_ignored(key.derive("ignore"), mu, JOINT) for _, mu, _, _ in (one, two)]
-        if not np.array_equal(*ignored):
-            continue
-        made: list[Induction] = []
-        for _, _, counts, _ in (one, two):
-            tiers = ignore_starved(stack_tiers(ignored[0][None]), counts)
-            made.append(
-                tiered_induction(
-                    key.derive("decide"), counts, tiers, accuracy=accuracy, delta=constants.delta, decision=decision
-                )
-            )
-        if made[0].policy == made[1].policy:
-            break
-    else:
-        return 1.0
-    sets = [np.stack([1.0 - mu.ravel(), mu.ravel()], axis=1) for _, mu, _, _ in (one, two)]
-    agree = 1.0 - race_disagreement(*sets, stream, draws=DRAWS)
-    for h in range(point.horizon):
-        agree *= 1.0 - race_disagreement(made[0].laws[h], made[1].laws[h], stream, draws=DRAWS)
+    stream = DataStream(SEED, f"integral/{point}/{number}")
+    first, second = (np.stack([1.0 - mu.ravel(), mu.ravel()], axis=1) for _, mu, _, _ in (one, two))
+    agree = 1.0 - race_disagreement(first, second, stream, draws=DRAWS)
+    for h in reversed(range(point.horizon)):
+        for attempt in range(KEYS):
+            laws = follow(point, h, SharedKey(SEED).derive("exponents", number, h, attempt), one, two)
+            if laws is not None:
+                agree *= 1.0 - race_disagreement(*laws, stream, draws=DRAWS)
+                break
+        else:
+            return 1.0
     return 1.0 - agree
 
 
-def measure(sweep: str, value: float, pairs: int) -> Data:
+def follow(point: Point, h: int, key: SharedKey, one: Any, two: Any) -> tuple[Array, Array] | None:
+    """Return two runs' laws of the arms of a step under a key, or None if what is drawn before it differs."""
+    constants, decision = point.constants, Decision(mechanism="exponential", coupling="joint", rounding="none")
+    ignored, other = (draw_ignored(key.derive("ignore"), mu, JOINT) for _, mu, _, _ in (one, two))
+    if not np.array_equal(ignored, other):
+        return None
+    made = [
+        tiered_induction(
+            key.derive("decide"),
+            counts,
+            ignore_starved(stack_tiers(ignored[None]), counts),
+            accuracy=constants.accuracy,
+            delta=constants.delta,
+            decision=decision,
+        )
+        for _, _, counts, _ in (one, two)
+    ]
+    if not np.array_equal(made[0].policy.actions[h + 1 :], made[1].policy.actions[h + 1 :]):
+        return None
+    return made[0].laws[h], made[1].laws[h]
+
+
+def measure(sweep: str, value: float, block: int) -> Data:
     """Chances of parting, (pairs, sizes), and the samples of a run at every size."""
     varied: Data = {sweep: value if sweep in ("epsilon", "length") else int(value)}
     point = Point()._replace(**varied)
     chances, samples = [], []
-    for number in range(pairs):
+    for number in range(BLOCK * block, BLOCK * (block + 1)):
         one, two = (gather(point, number, half) for half in range(2))
         chances.append([round(parting(point, number, *both), 6) for both in zip(one, two, strict=True)])
         samples.append([size for _, _, _, size in one])
@@ -143,25 +159,51 @@ def measure(sweep: str, value: float, pairs: int) -> Data:
 
 
 def jobs(quick: bool) -> dict[str, Job]:
-    """Return every measurement."""
-    return {
-        f"{sweep}/{value:g}": partial(measure, sweep, value, 2 if quick else PAIRS)
+    """Return every measurement, the longest first."""
+    found = [
+        (sweep, value)
         for sweep, (_, values) in SWEEPS.items()
         for value in (values[:2] if quick else values)
+        if (sweep, value) not in SAME
+    ]
+    long = [("horizon", 6), ("states", 16), ("epsilon", 0.125), ("actions", 16), ("horizon", 4)]
+    found.sort(key=lambda one: long.index(one) if one in long else len(long))
+    return {
+        f"{sweep}/{value:g}#{block}": partial(measure, sweep, value, block)
+        for sweep, value in found
+        for block in range(1 if quick else BLOCKS)
     }
+
+
+def points(data: Data) -> dict[str, Data]:
+    """Join the blocks of every point; points of several sweeps are measured once."""
+    found: dict[str, Data] = {}
+    for sweep, (_, values) in SWEEPS.items():
+        for value in values:
+            base = SAME.get((sweep, value), f"{sweep}/{value:g}")
+            parts = [one for name, one in data["measured"].items() if name.partition("#")[0] == base]
+            if parts:
+                chances = [row for one in parts for row in one["chances"]]
+                x = 1.0 / value if sweep == "epsilon" else value
+                found[f"{sweep}/{value:g}"] = {**parts[0], "x": x, "chances": chances}
+    return found
 
 
 def head(quick: bool) -> Data:
     """Return what the data are measured with."""
-    return {"seed": SEED, "scale": SCALE, "delta": DELTA, "pairs": PAIRS, "quick": quick}
+    return {"seed": SEED, "scale": SCALE, "delta": DELTA, "pairs": BLOCK * BLOCKS, "quick": quick}
 
 
 def needed(row: Data, level: float, chosen: NDArray[np.int64]) -> float:
-    """Return the samples of a run at which pairs part with a probability: chances fall like 1/√samples near it."""
-    mean = np.log(np.maximum(np.array(row["chances"])[chosen].mean(axis=0), 1e-6))
-    size = np.log(row["samples"])
-    nearest = int(np.argmin(np.abs(mean - math.log(level))))
-    return float(np.exp(size[nearest] + 2.0 * (mean[nearest] - math.log(level))))
+    """Return the samples of a run at which pairs part with a probability: between two sizes on a log-log line.
+
+    Beyond the largest size chances are taken to fall like 1/√samples.
+    """
+    mean = np.minimum.accumulate(np.log(np.maximum(np.array(row["chances"])[chosen].mean(axis=0), 1e-6)))
+    size, wanted = np.log(row["samples"]), math.log(level)
+    if wanted < mean[-1]:
+        return float(np.exp(size[-1] + 2.0 * (mean[-1] - wanted)))
+    return float(np.exp(np.interp(-wanted, -mean, size)))
 
 
 def read_off(row: Data, level: float) -> tuple[float, float]:
@@ -173,7 +215,7 @@ def read_off(row: Data, level: float) -> tuple[float, float]:
 
 def fits(data: Data) -> list[Data]:
     """Fit every exponent, plainly and with the logarithm taken out where it grows along the sweep."""
-    out, found = [], data["measured"]
+    out, found = [], points(data)
     for sweep, (label, values) in SWEEPS.items():
         rows = [found[f"{sweep}/{value:g}"] for value in values if f"{sweep}/{value:g}" in found]
         if len(rows) < 3:
@@ -190,23 +232,31 @@ def fits(data: Data) -> list[Data]:
     base = found.get("states/4")
     if base is not None:
         size, spread = zip(*(read_off(base, level) for level in LEVELS), strict=True)
-        fit = slope([1.0 / level for level in LEVELS], list(size), list(spread))
-        out.append({"name": "1/ρ", "sweep": "rho", "points": len(LEVELS), **fit})
-        chances = np.array(base["chances"])
-        spread = chances.std(axis=0) / np.sqrt(len(chances)) / chances.mean(axis=0)
-        fit = slope([float(n) for n in base["runs"]], chances.mean(axis=0).tolist(), np.maximum(spread, 1e-3).tolist())
-        out.append({"name": "M at fixed K: chance of parting", "sweep": "runs", "points": len(base["runs"]), **fit})
+        chances, runs = np.array(base["chances"]), [float(n) for n in base["runs"]]
+        error = np.maximum(chances.std(axis=0) / np.sqrt(len(chances)) / chances.mean(axis=0), 1e-3).tolist()
+        levels, mean = np.array(LEVELS), chances.mean(axis=0)
+        for name, level, chance in (
+            ("", levels, mean),
+            (", by −log(1 − chance)", -np.log1p(-levels), -np.log1p(-mean)),
+        ):
+            fit = slope((1.0 / level).tolist(), list(size), list(spread))
+            out.append({"name": f"1/ρ{name}", "sweep": "rho", "points": len(LEVELS), **fit})
+            fit = slope(runs, chance.tolist(), error)
+            out.append({"name": f"M at fixed K: chance of parting{name}", "sweep": "runs", "points": len(runs), **fit})
     return out
 
 
 def draw(data: Data, folder: Path) -> None:
     """Draw the chance of parting against samples, one panel for every sweep."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
     mpl.rcParams.update({"svg.hashsalt": "reprl", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
     folder.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(1, len(SWEEPS), figsize=(13, 3.0), layout="constrained", sharey=True)
     for axis, (sweep, (label, values)) in zip(axes, SWEEPS.items(), strict=True):
         for i, value in enumerate(values):
-            row = data["measured"].get(f"{sweep}/{value:g}")
+            row = points(data).get(f"{sweep}/{value:g}")
             if row is not None:
                 shade = str(0.7 - 0.7 * i / len(values))
                 mean = np.array(row["chances"]).mean(axis=0)
@@ -231,7 +281,7 @@ def tables(data: Data) -> str:
         shown = f"{fit['slope']:.2f} | {fit['low']:.2f} … {fit['high']:.2f}"
         lines.append(f"| {fit['name']} | {shown} | {fit['points']} | {theory} |")
     lines += ["", "| sweep | value | M | samples of a run | chance of parting | samples at ρ = 0.1 |", "|---" * 6 + "|"]
-    for name, row in data["measured"].items():
+    for name, row in points(data).items():
         mean = np.array(row["chances"]).mean(axis=0)
         lines.append(
             f"| {SWEEPS[name.partition('/')[0]][0]} | {row['x']:g} | {row['runs'][0]} … {row['runs'][-1]} | "

@@ -1,9 +1,10 @@
-"""Two policies side by side, and one picture for every world of the catalogue."""
+"""Agreement and return, two policies side by side, and one picture for every world of the catalogue."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import reprl
+from experiments.search.present import rows_of
+from experiments.stored import stored
 from reprl.mdp.worlds import ARROWS
 
 Data = dict[str, Any]
@@ -26,10 +29,72 @@ def draw(data: Data, folder: Path) -> None:
     mpl.rcdefaults()
     mpl.rcParams.update({"svg.hashsalt": "reprl", "font.size": 9})  # arrows as outlines: not every font has them
     (folder / "worlds").mkdir(parents=True, exist_ok=True)
+    agreement(data, folder / "agreement.svg")
     two_policies(data, folder / "two-policies.svg")
     for entry in reprl.catalogue():
         if entry.id not in LEFT_OUT:
             world(entry.id, folder / "worlds" / f"{entry.id}.svg")
+
+
+class Bar(NamedTuple):
+    """What one learner reaches."""
+
+    name: str
+    equal: float
+    """Share of pairs that end in the same policy."""
+    earned: float
+    """Mean return, over the best."""
+
+
+def gridworld(data: Data) -> list[Bar]:
+    """Return reprl and greedy planning on the same data: all pairs of teams, under one shared seed."""
+    teams = [*data["measured"].values()]
+    bars = []
+    for name, field, value in (
+        ("reprl", "fingerprint", "value"),
+        ("greedy, same data", "greedy_fingerprint", "greedy_value"),
+    ):
+        equal = [a[field] == b[field] for a, b in combinations(teams, 2)]
+        bars.append(Bar(name, float(np.mean(equal)), float(np.mean([team[value] / team["best"] for team in teams]))))
+    return bars
+
+
+CARTPOLE = 500.0
+"""The largest return of CartPole-v1."""
+
+
+def cartpole() -> list[Bar]:
+    """Return reprl's search, and agents of other methods: the same where two act alike in every state met."""
+    pairs = rows_of(stored("search"), "CartPole-v1")
+    returns = [row[8 + i] for row in pairs for i in range(2)]
+    bars = [Bar("reprl", float(np.mean([row[1] for row in pairs])), float(np.mean(returns)) / CARTPOLE)]
+    agents = stored("agents")["measured"]
+    for name, key in (("PPO", "PPO, shared randomness"), ("ARS", "ARS"), ("cross-entropy", "CEM")):
+        distances = [pair["distance"] for pair in agents[key]["pairs"]]
+        bars.append(Bar(name, float(np.mean([one == 0.0 for one in distances])), agents[key]["value"][0] / CARTPOLE))
+    return bars
+
+
+def agreement(data: Data, path: Path) -> None:
+    """Two bars for each learner: pairs that end in the same policy, and the return."""
+    panels = {"icy gridworld (table)": gridworld(data), "CartPole-v1 (four real numbers)": cartpole()}
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 2.6), layout="constrained", width_ratios=[2, 3])
+    for axis, (title, bars) in zip(axes, panels.items(), strict=True):
+        places = np.arange(len(bars))
+        for shift, field, colour, label in (
+            (-0.2, "equal", "#0b3c5d", "pairs of teams with the same policy"),
+            (0.2, "earned", "#8fb8de", "return, over the best return"),
+        ):
+            shares = [getattr(bar, field) for bar in bars]
+            drawn = axis.bar(places + shift, shares, 0.38, color=colour, label=label)
+            axis.bar_label(drawn, [f"{share:.0%}" for share in shares], fontsize=8)
+        axis.set_title(title, fontsize=10)
+        axis.set_xticks(places, [bar.name for bar in bars])
+        axis.set_ylim(0.0, 1.15)
+        axis.set_yticks([])
+        axis.spines[["top", "right", "left"]].set_visible(False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    _save(figure, path)
 
 
 def two_policies(data: Data, path: Path) -> None:

@@ -3,21 +3,33 @@
 The price is the number of samples at which the default learner stops, over the number at which greedy planning on the
 same kind of data first loses no more than asked in 18 of 20 runs (in hindsight, by doubling). Both take parallel
 samples. --first chooses the seeds of the generated worlds, so that worlds can be held out: the default range is for
-tuning, others are not.
+tuning, others are not. --promises also measures runs that promise a share of the decisions and runs that follow a
+registered candidate; --controls the same with a tenth of the samples, which the tests of ρ should reject.
 """
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from experiments.pairs import by_case, chunks, count, measure_jobs, read_options
-from experiments.price.measure import Case, greedy_samples
-from experiments.price.worlds import TARGETS, generated
-from experiments.runner import Job
+from experiments.defaults.worlds import WORLDS as DEFAULTS
+from experiments.pairs import RHO, Count, by_case, chunks, count, measure_jobs, read_options
+from experiments.price.measure import CONTROLS, FURTHER, GROUPS, LIMIT, Case, greedy_samples
+from experiments.price.worlds import PHASED, TARGETS, generate, generated
+from experiments.runner import ROOT, Job
+from reprl import TabularMDP
+from reprl.sources.protocol import Access
 
+PAGE = {
+    "price": "experiments/price/data.json",
+    "held": "experiments/price/held_out.json",
+    "defaults": "experiments/defaults/data.json",
+}
+"""Stored data of docs/canonical.md, by the marks of their tables."""
 SECONDS = {"greedy": 5.0, "pairs": 4.0}
 """Of a search for the size, and of a run, roughly."""
 
@@ -26,19 +38,27 @@ def main() -> None:
     """Measure, store, print."""
     options = read_options("price", __doc__, pairs=10, chunk=5, more=_own_options)
     worlds = {f"generated/{name}": build for name, build in generated(options.given.first, options.given.each).items()}
-    worlds |= {} if options.given.first else {f"targets/{name}": build for name, build in TARGETS.items()}
+    if not options.given.first:
+        worlds |= {f"targets/{name}": build for name, build in TARGETS.items()}
+        worlds |= {f"phased/{name}": build for name, build in PHASED.items()}
     jobs: dict[str, Job] = {}
     for name, build in worlds.items():
-        case = Case("pairs", name, build)
-        jobs[f"greedy/{name}"] = partial(greedy_samples, case)
-        jobs |= chunks(case, options.pairs, options.chunk)
+        limit = FURTHER if name.startswith("phased/") else LIMIT
+        jobs[f"greedy/{name}"] = partial(greedy_samples, Case("pairs", name, build, limit=limit))
+        wanted = (*(GROUPS if options.given.promises else GROUPS[:1]), *(CONTROLS if options.given.controls else ()))
+        for group in wanted:
+            jobs |= chunks(Case(group, name, build, limit=limit), options.pairs, options.chunk)
     data = measure_jobs(options, {"experiment": "price"}, jobs, partial(_seconds, options.chunk))
     print(table(data["measured"]))
+    if options.given.promises:
+        print(promises(data["measured"]))
 
 
 def _own_options(parser: Any) -> None:
     parser.add_argument("--first", type=int, default=0, help="seed of the first generated world of each kind")
     parser.add_argument("--each", type=int, default=5, help="generated worlds of each of the six kinds")
+    parser.add_argument("--promises", action="store_true", help="also approximate and registered runs")
+    parser.add_argument("--controls", action="store_true", help="also such runs with a tenth of the samples")
 
 
 def _seconds(chunk: int, name: str) -> float:
@@ -63,6 +83,34 @@ def prices(measured: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return out
 
 
+def per_cell() -> dict[Access, dict[str, NDArray[np.float64]]]:
+    """Return the samples per cell, (pairs, 2), of all stored runs at the default quality, by access and world.
+
+    A cell is (h, s, a) or, where steps are pooled, (s, a). Black boxes are left out.
+    """
+    out: dict[Access, dict[str, NDArray[np.float64]]] = {"generative": {}, "episodic": {}}
+    for file in PAGE:
+        found = json.loads((ROOT / PAGE[file]).read_text("utf-8"))["measured"]
+        for name, case in by_case({key: row for key, row in found.items() if not key.startswith("greedy/")}).items():
+            world = name.partition("/")[2]
+            if file == "defaults" and DEFAULTS[world].box is not None:
+                continue
+            mdp = DEFAULTS[world].build() if file == "defaults" else _build(world)
+            cells = mdp.n_states * mdp.n_actions * (1 if mdp.stationary else mdp.horizon)
+            used = np.array([row[1] for row in case["rows"]]) / cells
+            out["episodic" if file == "defaults" else "generative"][world] = used
+    return out
+
+
+def _build(world: str) -> TabularMDP:
+    """Return a world by its name here."""
+    group, _, name = world.partition("/")
+    if group == "generated":
+        kind, _, seed = name.partition(" ")
+        return generate(kind, int(seed))
+    return {"targets": TARGETS, "phased": PHASED}[group][name]()
+
+
 def table(measured: dict[str, Any]) -> str:
     """Return a row for each world, and one for each group."""
     lines = [
@@ -77,11 +125,48 @@ def table(measured: dict[str, Any]) -> str:
             f"| {world} | {row['allowed']:.2g} | {row['greedy']:.2g} | {np.median(seen.samples):.2g} | {middle:.3g} | "
             f"{low:.3g} … {high:.3g} | {seen.apart} | {seen.missed} | {seen.unpromised} | {seen.seconds:.1f} |"
         )
-    for group in ("targets", "generated"):
+    for group in ("targets", "phased", "generated"):
         rows = [row for world, row in found.items() if world.startswith(group)]
         if rows:
             lines += ["", f"{group}: {_summary(rows)}"]
     return "\n".join(lines)
+
+
+def promises(measured: dict[str, Any]) -> str:
+    """Return a row for each world: samples of a run under each kind of promise, and how often pairs broke it."""
+    head = ("strict", "agreement 0.95", "registered")
+    lines = [
+        f"| world | {' | '.join(f'{name}, samples (10 % … 90 %) | apart | missed | none' for name in head)} |",
+        "|" + "---|" * (1 + 4 * len(head)),
+    ]
+    pairs = {name: found for name, found in measured.items() if not name.startswith("greedy/")}
+    cases = {name: count(found) for name, found in by_case(pairs).items()}
+    worlds = list(dict.fromkeys(name.partition("/")[2] for name in cases))
+    for world in worlds:
+        cells = [world]
+        for group in GROUPS:
+            seen = cases.get(f"{group}/{world}")
+            if seen is None:
+                cells += ["–"] * 4
+                continue
+            low, middle, high = np.quantile(seen.samples, (0.1, 0.5, 0.9))
+            cells += [f"{middle:.2g} ({low:.2g} … {high:.2g})", str(seen.apart), str(seen.missed), str(seen.unpromised)]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", *(_broken(cases, group) for group in (*GROUPS, *CONTROLS))]
+    return "\n".join(line for line in lines if line is not None)
+
+
+def _broken(cases: dict[str, Any], group: str) -> str:
+    """Say how often the promise of a group was broken, over all its worlds."""
+    seen = [each for name, each in cases.items() if name.startswith(f"{group}/")]
+    apart, trials = (sum(getattr(each.apart, part) for each in seen) for part in ("failures", "trials"))
+    missed, runs = (sum(getattr(each.missed, part) for each in seen) for part in ("failures", "trials"))
+    rejected = sum(each.apart.rejected for each in seen)
+    chance, silent = Count(apart, trials, RHO).p_value, sum(each.unpromised for each in seen)
+    return (
+        f"{group}: {apart} of {trials} promising pairs apart (p = {chance:.2g} for ρ), rejected on {rejected} of "
+        f"{len(seen)} worlds; {missed} of {runs} runs lose too much; {silent} promise nothing"
+    )
 
 
 def _summary(rows: list[dict[str, Any]]) -> str:

@@ -1,8 +1,10 @@
-"""Measure: pairs of runs by parallel samples, and the samples that greedy planning needs."""
+"""Measure: pairs of runs by parallel samples under three kinds of promises, and what greedy planning needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +15,32 @@ from experiments.pairs import DEFAULT, RHO, Asked, best_value, first_action_valu
 
 RUNS, ENOUGH, MOST = 20, 18, 2**22
 """Runs of greedy planning at each size, how many must be accurate, and the most calls that are tried."""
-LIMIT = 2**30
-"""max_samples of the default learner."""
+LIMIT, FURTHER = 2**27, 2**31
+"""max_samples of the default learner: one that is not sure by then counts with the samples that it took. The second is
+for the worlds in which a policy must change with the step."""
+
+
+AGREEMENT = 0.95
+"""The share of decisions that approximate runs promise."""
+PILOT = 2**10
+"""Parallel calls of the pilot of a registered pair."""
+
+
+CUT = 10
+"""The control cuts both runs of a pair to this part of the samples at which a promise was made."""
+GROUPS = ("pairs", "agreement", "registered")
+"""Strict runs; runs that promise a share of the decisions; runs that follow what a pilot of their pair has chosen."""
+CONTROLS = ("agreement-cut", "registered-cut")
 
 
 class Case(NamedTuple):
-    """Pairs of runs on one world, by parallel samples."""
+    """Pairs of runs on one world, by parallel samples; the group, one of GROUPS or CONTROLS, is the kind of promise."""
 
     group: str
     world: str
     build: Callable[[], reprl.TabularMDP]
     asked: Asked = DEFAULT
+    limit: int = LIMIT
 
     @property
     def name(self) -> str:
@@ -33,8 +50,37 @@ class Case(NamedTuple):
         return first_action_value(mdp)
 
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
-        options: dict[str, Any] = {**self.asked.options(mdp, self.baseline(mdp)), "rho": RHO, "max_samples": LIMIT}
-        return reprl.learn(mdp, access="generative", shared_seed=shared_seed, data_seed=data_seed, **options)
+        found = self._run(mdp, shared_seed, data_seed, self.limit)
+        if self.group not in CONTROLS:
+            return found
+        cut = self._run(mdp, shared_seed, data_seed, max(found.samples // CUT, _source(mdp, 0).samples_per_call))
+        return replace(cut, guarantee=found.guarantee)  # as if the promise had been made so early
+
+    def _run(self, mdp: reprl.TabularMDP, shared_seed: int, data_seed: int, limit: int) -> reprl.LearnResult:
+        options: dict[str, Any] = {**self.asked.options(mdp, self.baseline(mdp)), "rho": RHO, "access": "generative"}
+        if self.group.startswith("registered"):
+            recipe = _register(self.build, self.name, shared_seed, tuple(options.items()))
+            return recipe.learn(env=mdp, data_seed=data_seed, max_samples=limit)
+        if self.group.startswith("agreement"):
+            options["agreement"] = AGREEMENT
+        options |= {"shared_seed": shared_seed, "data_seed": data_seed, "max_samples": limit}
+        return reprl.learn(mdp, **options)
+
+    def apart(self, mdp: reprl.TabularMDP, one: reprl.Policy, two: reprl.Policy) -> bool:
+        """Say whether two policies break the promise."""
+        if self.group.startswith("agreement"):
+            return one.disagreement(two, mdp) > 1.0 - AGREEMENT + 1e-9
+        return one != two
+
+
+@lru_cache(maxsize=4)
+def _register(
+    build: Callable[[], reprl.TabularMDP], name: str, shared_seed: int, options: tuple[tuple[str, Any], ...]
+) -> reprl.Recipe:
+    """Return the recipe of a pair, by a pilot of its own."""
+    mdp = build()
+    size, seed = PILOT * _source(mdp, 0).samples_per_call, seed_of(f"{name}/pilot", shared_seed)
+    return reprl.register(mdp, pilot=size, data_seed=seed, shared_seed=shared_seed, **dict(options))
 
 
 def greedy_samples(case: Case) -> dict[str, Any]:

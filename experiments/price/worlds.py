@@ -25,6 +25,23 @@ TARGETS: dict[str, Callable[[], TabularMDP]] = {
     "river-swim-v0": partial(reprl.make, "river-swim-v0"),
 }
 
+
+def traps(n_states: int = 10, horizon: int = 25) -> TabularMDP:
+    """Three ways on that pay the more, the more often they lead into a trap for good."""
+    rng = np.random.default_rng([51_770_926, *b"traps"])
+    n, risk = n_states + 1, np.array((0.002, 0.01, 0.03))
+    kernel, reward = np.zeros((n, 3, n)), np.zeros((n, 3))
+    law = rng.dirichlet(np.ones(n_states), (n_states, 3))
+    kernel[:n_states, :, :n_states] = law * (1.0 - risk)[:, None]
+    kernel[:n_states, :, -1] = risk
+    kernel[-1, :, -1] = 1.0
+    reward[:n_states] = 0.4 + np.array((0.0, 0.05, 0.15)) + rng.uniform(-0.05, 0.05, (n_states, 3))
+    return TabularMDP(kernel, reward, 0, horizon)
+
+
+PHASED: dict[str, Callable[[], TabularMDP]] = {"traps H=25": traps}
+"""No stationary policy is good enough, and one that changes at any step is near some tolerance."""
+
 Generator = Callable[[np.random.Generator], TabularMDP]
 
 

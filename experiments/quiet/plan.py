@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import reprl
 from experiments.pairs import COARSE, DEFAULT, RHO, Asked, first_action_value
-from experiments.quiet.worlds import CHANGING, NAMED, Box, drawn, make_log, uniform_value
+from experiments.quiet.worlds import CHANGING, NAMED, NASTY, Box, drawn, make_log, uniform_value
 
 SEED = 28
 DATA = ("parallel", "episodes", "mixed", "patient", "box", "blind", "log")
@@ -66,7 +66,7 @@ class Case(NamedTuple):
 
 def cases(first: int, number: int) -> list[Case]:
     """Return every case: the named worlds, and random ones by their seeds."""
-    tables = {**NAMED, **drawn(first, number)}
+    tables = {**NAMED, **NASTY, **drawn(first, number)}
     boxes = {world: NAMED[world] for world in BOXES}
     worlds = {**dict.fromkeys(DATA, tables), "box": boxes, "blind": {**boxes, **CHANGING}}
     return [

@@ -177,6 +177,39 @@ NAMED: dict[str, Callable[[], TabularMDP]] = {
 }
 
 
+def two_doors(chance: float = 0.03, horizon: int = 60) -> TabularMDP:
+    """A rare event leads to a room in which another one leads to all the pay; the sure way pays 0.02 a step."""
+    transition, reward = np.zeros((3, 2, 3)), np.zeros((3, 2))
+    transition[0, 0, 0] = transition[1, 0, 1] = transition[2, :, 2] = 1.0
+    transition[0, 1], transition[1, 1] = (1.0 - chance, chance, 0.0), (0.0, 1.0 - chance, chance)
+    reward[:, 0], reward[2] = 0.02, 1.0
+    return TabularMDP(transition, reward, 0, horizon, "deterministic")
+
+
+def crowd(number: int = 60, mass: float = 0.3) -> TabularMDP:
+    """Many rare states, each of which hides another best action: together they are met in three episodes of ten."""
+    rng = np.random.default_rng(611)
+    n = number + 2
+    transition, reward = np.zeros((n, 4, n)), np.zeros((n, 4))
+    transition[:, :, -1] = 1.0
+    transition[0, :, -1], transition[0, :, 1:-1] = 1.0 - mass, mass / number
+    reward[1:-1] = 0.1
+    reward[1 + np.arange(number), rng.integers(1, 4, number)] = 1.0
+    return TabularMDP(transition, reward, 0, 2, "deterministic")
+
+
+def clock(horizon: int = 9) -> TabularMDP:
+    """What is best changes halfway, and one policy for all steps loses about as much as is allowed."""
+    transition, reward = np.zeros((3, 3, 3)), np.zeros((3, 3))
+    transition[0, 0, 0] = transition[0, 1, 0] = transition[1, :, 1] = transition[2, :, 2] = 1.0
+    transition[0, 2] = 0.8, 0.2, 0.0
+    reward[0], reward[1] = (0.45, 0.5, 0.3), 0.8
+    return TabularMDP(transition, reward, 0, horizon, "deterministic")
+
+
+NASTY: dict[str, Callable[[], TabularMDP]] = {"two doors": two_doors, "crowd": crowd, "clock": clock}
+"""Made against the rule after it had been fixed."""
+
 CHANGING: dict[str, Callable[[], TabularMDP]] = {"late change": late_change}
 """Black boxes whose steps are not quite alike."""
 

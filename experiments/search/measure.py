@@ -12,7 +12,7 @@ from reprl.learning.search import learn_search
 from reprl.randomness import DataStream, SharedKey
 from reprl.search.settings import SearchSettings
 
-SEED = 20261119
+SEED = 20270118
 RHO = 0.1
 RUNS = 10_000
 STRENGTHS = (1.0, 0.5)
@@ -22,39 +22,47 @@ STRENGTHS = (1.0, 0.5)
 class Task(NamedTuple):
     """What is searched for, and in how many pairs."""
 
-    target: float
+    env: str
+    target: float | None
     pairs: int
     limit: int
     """Samples of a run, at most."""
     policy: str = "linear"
+    assurance: str = "certified"
 
 
 TASKS = {
-    "CartPole-v1": Task(475.0, 100, 200_000_000),
-    "MountainCar-v0": Task(-125.0, 20, 200_000_000),
-    "Acrobot-v1": Task(-100.0, 20, 100_000_000),
-    "Pendulum-v1": Task(-250.0, 4, 60_000_000, "quadratic"),
+    "CartPole-v1": Task("CartPole-v1", 475.0, 100, 200_000_000),
+    "MountainCar-v0": Task("MountainCar-v0", -125.0, 20, 200_000_000),
+    "Acrobot-v1": Task("Acrobot-v1", -100.0, 20, 100_000_000),
+    "CartPole-v1 rehearsed": Task("CartPole-v1", 475.0, 40, 50_000_000, assurance="rehearsed"),
+    "MountainCar-v0 rehearsed": Task("MountainCar-v0", -125.0, 20, 50_000_000, assurance="rehearsed"),
+    "Acrobot-v1 rehearsed": Task("Acrobot-v1", -100.0, 20, 50_000_000, assurance="rehearsed"),
+    "CartPole-v1 tournament": Task("CartPole-v1", None, 20, 50_000_000),
+    "MountainCar-v0 tournament": Task("MountainCar-v0", None, 10, 50_000_000),
+    "Acrobot-v1 tournament": Task("Acrobot-v1", None, 5, 50_000_000),
+    "Pendulum-v1": Task("Pendulum-v1", -250.0, 4, 40_000_000, "quadratic"),
 }
 
 
 def pairs(name: str, numbers: range) -> dict[str, Any]:
     """Two runs for every shared seed: [number, same], of both certified, reached, samples, mean, threshold, rungs."""
     task = TASKS[name]
-    settings = SearchSettings(rho=RHO, target=task.target, policy=task.policy)
+    settings = SearchSettings(rho=RHO, target=task.target, policy=task.policy, assurance=task.assurance)
     rows = []
     for number in numbers:
         seeds = [int(word) >> 1 for word in DataStream(SEED, f"search/{name}", number).integers(2)]
         runs = [
-            learn_search(ClassicModel(name, seed), settings, SEED + number, max_samples=task.limit) for seed in seeds
+            learn_search(ClassicModel(task.env, seed), settings, SEED + number, max_samples=task.limit)
+            for seed in seeds
         ]
         one, two = runs
         same = one.policy.fingerprint == two.policy.fingerprint
-        certified = [int(run.guarantee.status == "certified") for run in runs]
         rows.append(
             [
                 number,
                 int(same),
-                *certified,
+                *(int(run.guarantee.status != "none") for run in runs),
                 *(int(run.details.reached) for run in runs),
                 *(run.samples for run in runs),
                 *(None if run.value is None else round(run.value, 3) for run in runs),

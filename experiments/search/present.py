@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import binomtest
 
-from experiments.search.measure import RHO, TASKS
+from experiments.search.measure import RHO, TASKS, Task
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.search -->\n", "<!-- end of tables -->\n"
@@ -20,12 +20,16 @@ def rows_of(data: Data, name: str) -> list[list[Any]]:
     return [row for key, found in data["measured"].items() if key.startswith(f"pairs/{name}#") for row in found["rows"]]
 
 
+def _aim(task: Task) -> str:
+    return "none: a tournament" if task.target is None else f"{task.target:g}"
+
+
 def tables(data: Data) -> str:
     """Return both tables in Markdown."""
     lines = [
-        "| environment, policy | target | pairs equal | runs certified | certified pairs that differ "
+        "| environment, policy | status | target | pairs equal | runs with that status | such pairs that differ "
         "| reached the target | samples, median (mean) | worst mean return |",
-        "|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, task in TASKS.items():
         rows = rows_of(data, name)
@@ -39,7 +43,8 @@ def tables(data: Data) -> str:
         samples = np.array([row[6 + i] for row in rows for i in range(2)], dtype=float)
         shown = "—" if worst is None else f"{worst:.1f}"
         lines.append(
-            f"| {name}, {task.policy} | {task.target:g} | {same} of {n} | {certified} of {2 * n} | {differ} | "
+            f"| {task.env}, {task.policy} | {task.assurance} | {_aim(task)} | {same} of {n} "
+            f"| {certified} of {2 * n} | {differ} | "
             f"{sum(passed for passed, _ in reached)} of {2 * n} | "
             f"{np.median(samples):,.0f} ({samples.mean():,.0f}) | {shown} |"
         )
@@ -59,11 +64,14 @@ def tables(data: Data) -> str:
 
 def draw(data: Data, folder: Path) -> None:
     """Draw samples of all runs, by environment."""
-    figure, axes = plt.subplots(figsize=(6.5, 2.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
     names = [name for name in TASKS if rows_of(data, name)]
     for place, name in enumerate(names):
         rows = rows_of(data, name)
-        for status, colour, label in ((1, "#0072b2", "certified"), (0, "#d55e00", "cut: nothing promised")):
+        for status, colour, label in (
+            (1, "#0072b2", "certified or rehearsed"),
+            (0, "#d55e00", "cut: nothing promised"),
+        ):
             found = [row[6 + i] for row in rows for i in range(2) if row[2 + i] == status]
             spread = np.linspace(-0.25, 0.25, len(found)) if len(found) > 1 else np.zeros(len(found))
             axes.scatter(found, place + spread, s=8, color=colour, label=label if place == 0 or status == 0 else None)

@@ -107,6 +107,9 @@ THEOREM = {
     "hard-instance(2,2,1), ρ = 0.4": Theorem(
         build=partial(make, "hard-instance-v0", 1, n_states=2, bias=0.1), epsilon=0.5, rho=0.4, pairs=20
     ),
+    "hard-instance(2,2,1), ρ = 0.2": Theorem(
+        build=partial(make, "hard-instance-v0", 1, n_states=2, bias=0.1), epsilon=0.5, rho=0.2, pairs=8
+    ),
     "gridworld(4,4,2), ρ = 0.4": Theorem(build=partial(make, "gridworld-v0", 2, size=2), epsilon=0.5, rho=0.4, pairs=3),
 }
 """ε may be any: parallel samples are drawn as counts. What takes time is the number of learners, k³/ρ²."""

@@ -20,6 +20,8 @@ from .artifacts.confirmation import Confirmation as Confirmation
 from .artifacts.folder import load_run as load_run
 from .artifacts.receipt import Receipt as Receipt
 from .artifacts.recipe import Recipe as Recipe
+from .artifacts.register import register as register
+from .artifacts.register import register_log as register_log
 from .artifacts.search import SearchReceipt as SearchReceipt
 from .artifacts.search import SearchRecipe as SearchRecipe
 from .artifacts.verify import Verification as Verification
@@ -31,6 +33,7 @@ from .auditing.audit import audit as audit
 from .auditing.compare import compare as compare
 from .auditing.comparison import Comparison as Comparison
 from .auditing.record import AuditReport as AuditReport
+from .auditing.search_audit import SearchAudit as SearchAudit
 from .auditing.two_sample import same_world as same_world
 from .coupling.correlated import correlated_sample as correlated_sample
 from .coupling.heavy_hitters import heavy_hitters as heavy_hitters
@@ -40,6 +43,7 @@ from .errors import ReprlError as ReprlError
 from .guarantee import Guarantee as Guarantee
 from .lab.baselines.registry import learners as learners
 from .lab.forecast import forecast as forecast
+from .lab.log_plan import plan_log as plan_log
 from .lab.planner import Plan as Plan
 from .lab.planner import plan as plan
 from .learning.adapters import env_learner as env_learner
@@ -69,6 +73,8 @@ from .sources.gymnasium.boxes import discretize as discretize
 from .sources.gymnasium.model import GymnasiumModel as GymnasiumModel
 from .sources.gymnasium.model import from_gymnasium as from_gymnasium
 from .sources.gymnasium.model import to_gymnasium as to_gymnasium
+from .sources.logs.check import LogCheck as LogCheck
+from .sources.logs.check import check_log as check_log
 from .sources.parallel import GenerativeModel as GenerativeModel
 
 __version__: str

@@ -26,6 +26,16 @@ _MARK = "reprl_frames"
 _FRAMEWORKS = ("reprl", "gymnasium", "joblib")
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("seed", "random_state", "rng"), ("shared_seed", "data_seed")),
+    **dict.fromkeys(("gamma", "discount_factor"), ("discount",)),
+    **dict.fromkeys(("n_jobs", "n_workers", "num_workers"), ("workers",)),
+    **dict.fromkeys(("n_samples", "n_steps", "total_timesteps", "timesteps", "budget"), ("max_samples",)),
+    **dict.fromkeys(("max_episode_steps", "H", "steps"), ("horizon",)),
+}
+"""What other packages call it."""
+
+
 class ReprlError(Exception):
     """The family of the errors that reprl raises on purpose; the text of each is a single line for a person."""
 
@@ -50,6 +60,10 @@ class DependencyError(ReprlError, ImportError):
     """An optional package that is not installed."""
 
 
+class LogWarning(UserWarning):
+    """What makes results from a log wrong, or intervals too short, though it can be read."""
+
+
 class Foreign(NamedTuple):
     """An error of code that is not ours, such as an environment's, and the frames of that code."""
 
@@ -66,6 +80,9 @@ def blame(error: BaseException, place: str) -> NoReturn:
             for such code to end this process.
     """
     marked = error
+    if _old_step(error):
+        wanted = "five values (observation, reward, terminated, truncated, info)"
+        raise InputError(f"step must return {wanted}, got four, as before Gymnasium 0.26: {place}") from None
     if not isinstance(error, Exception):
         marked = RuntimeError(f"code that is not reprl's asked to leave Python: {error!r}")
         marked.__cause__ = error
@@ -91,11 +108,24 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+def _old_step(error: BaseException) -> bool:
+    """Whether a framework has failed to unpack the four values that a step returned before Gymnasium 0.26."""
+    if not isinstance(error, ValueError) or "unpack (expected 5, got 4)" not in str(error):
+        return False
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename.startswith(_frameworks())
+
+
+def _frameworks() -> tuple[str, ...]:
+    """The folders of reprl and of the frameworks around an environment."""
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in _FRAMEWORKS]
+    return tuple(os.path.join(os.path.dirname(file), "") for file in files if file)
+
+
 def _own_frames(error: BaseException) -> str:
     """The traceback without the frames of reprl and of the frameworks around an environment."""
     found = traceback.TracebackException.from_exception(error)
-    files = [getattr(sys.modules.get(name), "__file__", None) for name in _FRAMEWORKS]
-    places = tuple(os.path.join(os.path.dirname(file), "") for file in files if file)
+    places = _frameworks()
     part: traceback.TracebackException | None = found
     while part is not None:
         own = [frame for frame in part.stack if not frame.filename.startswith(places)]
@@ -115,8 +145,10 @@ def quote(value: object, limit: int = 80) -> str:
 
 def hint(name: object, allowed: Iterable[str]) -> str:
     """Return what somebody may have meant by an unknown name, to end an error with; empty if nothing is near."""
-    close = difflib.get_close_matches(name, [*allowed], n=1, cutoff=0.5) if isinstance(name, str) else []
-    return f" (did you mean {quote(close[0])}?)" if close else ""
+    names = [*allowed]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5) if isinstance(name, str) else []
+    elsewhere = [word for word in _ELSEWHERE.get(name, ()) if word in names] if isinstance(name, str) else []
+    return f" (did you mean {' or '.join(map(quote, elsewhere or close))}?)" if elsewhere or close else ""
 
 
 def check_int(name: str, value: object, low: int, high: int | None = None) -> int:
@@ -131,6 +163,12 @@ def check_int(name: str, value: object, low: int, high: int | None = None) -> in
     if number < low or (high is not None and number > high):
         raise InputError(f"{name} must be {allowed}, got {quote(value)}")
     return number
+
+
+def check_count(name: str, value: object, low: int) -> int:
+    """As ``check_int``, for sizes that people write as 1e6: a float that is whole is taken."""
+    whole = isinstance(value, float) and value.is_integer()
+    return check_int(name, int(value) if whole else value, low)  # type: ignore[call-overload]
 
 
 def check_real(

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reprl.errors import check_choice, check_real
 
+PROMISES = {
+    "strict": "two runs that share nothing but the shared seed end in exactly the same policy, but with probability ρ: "
+    "this is the strict definition",
+    "registered": "two runs that follow the published candidate, each on data that had no part in choosing it, end in "
+    "exactly the same policy, but with probability ρ; under the strict definition runs share nothing but the shared "
+    "seed, and each chooses by itself",
+    "approximate": "two runs that share nothing but the shared seed take the same action at the stated share of an "
+    "episode's steps, but with probability ρ; the strict definition asks for exactly the same policy",
+}
+"""Kinds of promises, and what ρ speaks of under each."""
 STATUSES = ("proven", "certified", "rehearsed", "heuristic", "none")
 """From the best founded to what nothing supports."""
 
@@ -32,6 +42,11 @@ class Guarantee:
     """Where the argument or the calibration is written down."""
     quality: float | None = None
     """Where a share of the gain was asked for, that share; ε is then what it comes to in this run's own data."""
+    agreement: float = 1.0
+    """Share of the steps of an episode, weighted by how often they are reached, at which two runs take the same action;
+    1 for exactly the same policy."""
+    registered: bool = False
+    """Whether ρ speaks of runs that follow a published candidate."""
 
     def __post_init__(self) -> None:
         """Refuse figures that promise nothing."""
@@ -40,7 +55,13 @@ class Guarantee:
         check_real("guarantee epsilon", self.epsilon, 0.0, float("inf"), open_low=False)
         if self.quality is not None:
             check_real("guarantee quality", self.quality, 0.0, 1.0)
+        check_agreement("guarantee agreement", self.agreement)
         check_choice("guarantee status", self.status, STATUSES)
+
+    @property
+    def kind(self) -> str:
+        """Which of PROMISES it is."""
+        return "approximate" if self.agreement < 1.0 else "registered" if self.registered else "strict"
 
     def __str__(self) -> str:
         """One line for people, status included."""
@@ -49,10 +70,24 @@ class Guarantee:
         good = f"suboptimality ≤ {self.epsilon:.3g}"
         if self.quality is not None:
             good = f"at least {self.quality:.3g} of what the best policy earns more than the baseline"
-        return (
-            f"disagreement ≤ {self.rho:.3g}, {good} with probability ≥ {1 - self.delta:.3g} "
-            f"[{self.status}: {self.source}]"
-        )
+        same = f"disagreement ≤ {self.rho:.3g}"
+        if self.agreement < 1.0:
+            same = f"disagreement at more than {1 - self.agreement:.3g} of the steps ≤ {self.rho:.3g}"
+        return f"{same}, {good} with probability ≥ {1 - self.delta:.3g} [{self.status}: {self.source}]"
+
+
+def shared_out(promised: Guarantee, delta: float, tries: int) -> Guarantee:
+    """Return what is left of a certified promise whose data were asked for a proof under several recipes.
+
+    Args:
+        promised: status "certified", for one recipe.
+        delta: of one certificate.
+        tries: k, the recipes. By a union bound k·δ holds for all of them, and no less is proven.
+    """
+    words = f"{promised.source}; {tries} recipes were tried on these data, which cost {tries}·δ"
+    if 2.0 * tries * delta >= 1.0:
+        return replace(promised, status="none", source=words, quality=None)
+    return replace(promised, rho=2.0 * tries * delta, delta=tries * delta, source=words)
 
 
 class Asked(NamedTuple):
@@ -64,6 +99,8 @@ class Asked(NamedTuple):
     delta: float
     quality: float | None = None
     """The share of the gain that the policy earns at least; None where ε is absolute."""
+    agreement: float = 1.0
+    """The share of the steps at which two policies must take the same action."""
 
     @property
     def failure(self) -> float:
@@ -75,8 +112,8 @@ class Asked(NamedTuple):
         """δ of a certificate that keeps both promises: accuracy with δ, and agreement of two with ρ = 2δ."""
         return min(self.delta, self.rho / 2.0)
 
-    def promise(self, status: str, source: str) -> Guarantee:
-        """Return the asked figures with a status."""
+    def promise(self, status: str, source: str, *, registered: bool = False) -> Guarantee:
+        """Return the asked figures with a status; registered says whether a published candidate was followed."""
         return Guarantee(
             rho=self.rho,
             delta=self.delta,
@@ -84,4 +121,16 @@ class Asked(NamedTuple):
             status=status,
             source=source,
             quality=self.quality,
+            agreement=self.agreement,
+            registered=registered,
         )
+
+
+def meets(share: float, agreement: float) -> bool:
+    """Return whether a computed share of like decisions is the agreed one or more, up to rounding."""
+    return share >= agreement - 1e-9
+
+
+def check_agreement(name: str, agreement: object) -> float:
+    """Return the share of steps if it is one, in (0, 1]."""
+    return check_real(name, agreement, 0.0, 1.0, open_high=False)

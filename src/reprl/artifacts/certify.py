@@ -27,11 +27,16 @@ def certify_folder(directory: str | os.PathLike[str], delta: float | None = None
     settings = run.recipe.settings
     if settings.rule != "canonical":
         raise InputError(f"{directory} must hold a run of the rule 'canonical' to be certified, got {settings.rule!r}")
+    if settings.agreement < 1.0:
+        raise InputError(f"{directory} must hold a run of agreement 1 to be certified, got {settings.agreement:g}")
+    if run.recipe.registration is not None:
+        raise InputError(f"{directory} must hold a run without a registered candidate to be certified, got one with it")
     check_version(str(directory), run.recipe.stream_version, run.recipe.package_version)
     run.recipe.environment.criterion.require_horizon(f"{directory} must hold a run with a horizon to be certified")
-    check_apart(settings, str(directory))
-    certificate_data = _certificate_data(Path(directory), run)
     told = run.receipt.certified
+    if told is None or told.certificate.source != "log":  # a log's rule for a certificate has no stationary candidates
+        check_apart(settings, str(directory))
+    certificate_data = _certificate_data(Path(directory), run)
     if delta is None and told is not None:
         delta = told.certificate.delta
     chosen = run.receipt.choice

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from reprl.assurance.certificate import SOURCES, Certificate, CertificateData, make_certificate
 from reprl.assurance.rehearsal import Rehearsal
+from reprl.canonical.cellwise import AGREED, NARROW
 from reprl.canonical.choice import KINDS, candidates_of, make_rule
-from reprl.canonical.preferred import STATIONARY
+from reprl.canonical.preferred import PHASED, STATIONARY
+from reprl.canonical.registered import REGISTERED, Cells
 from reprl.errors import DocumentError, InputError, quote
 from reprl.learning.certification import rule_of
 from reprl.learning.protocol import Run
@@ -58,10 +60,27 @@ def check_version(name: str, version: int, release: str) -> None:
 PLATEAU = "sampled"
 """A kind of candidates that only rules before version 3 had: laws with a plateau, from which the shared seed draws."""
 _KIND = f.also(
-    f.choice((*KINDS, PLATEAU)),
+    f.choice((*KINDS, REGISTERED, PLATEAU)),
     lambda kind, at: kind != PLATEAU or at.stream_version < STREAM_VERSION,
-    lambda at: f"one of {', '.join(KINDS)}",
+    lambda at: f"one of {', '.join((*KINDS, REGISTERED))}",
 )
+
+
+def _read_cells(where: str, value: Any, at: Fields) -> Cells:
+    numbers = f.many(f.whole(0, MOST))
+    rows = f.many(f.many(f.optional(f.real(open_low=True))))
+    found = read_fields(where, value, {"starts": numbers, "order": numbers, "tolerances": rows}, at)
+    widths = {len(row) for row in found["tolerances"]}
+    if len(widths) != 1:
+        raise DocumentError(f"{where}.tolerances must be rows of one length, got lengths {sorted(widths)}")
+    table = np.array([[math.inf if u is None else u for u in row] for row in found["tolerances"]])
+    return Cells(found["starts"], found["order"], table)
+
+
+def _write_cells(cells: Cells, version: int) -> dict[str, Any]:
+    """The candidate in JSON's types; an infinite tolerance is null."""
+    rows = [[None if math.isinf(u) else u for u in row] for row in cells.tolerances.tolist()]
+    return {"starts": list(cells.starts), "order": list(cells.order), "tolerances": rows}
 
 
 class Candidate(NamedTuple):
@@ -70,10 +89,23 @@ class Candidate(NamedTuple):
     kind: Annotated[str, _KIND]
     number: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
-    """u, or the width of the laws."""
+    """u, or the width of the laws; of a registered one, the smallest tolerance of a cell."""
+    cells: Annotated[Cells | None, Kind(_read_cells, _write_cells)._replace(later=True)] = None
+    """Blocks of steps, order and tolerances of a registered one."""
+
+    @property
+    def bare(self) -> Candidate:
+        """The candidate without its cells, as a receipt names it."""
+        return self._replace(cells=None)
 
     def __str__(self) -> str:
         """For people."""
+        if self.kind == REGISTERED and self.cells is not None:
+            decided = int(np.isfinite(self.cells.tolerances).sum())
+            blocks = len(self.cells.starts)
+            return f"registered: {decided} tolerances in {blocks} block{'' if blocks == 1 else 's'} of steps"
+        if self.kind == REGISTERED:
+            return f"registered, smallest tolerance {self.tolerance:.3g}"
         return f"{self.kind} {self.number}, {'width' if self.kind == PLATEAU else 'tolerance'} {self.tolerance:.3g}"
 
     def check(
@@ -82,6 +114,11 @@ class Candidate(NamedTuple):
         """Return the candidate if the rule of these settings has it; criterion as in ``make_rule``."""
         if settings.rule != "canonical":
             raise DocumentError(f"candidate must be null unless rule='canonical', got {quote(tuple(self))}")
+        if (self.kind == REGISTERED) != (self.cells is not None):
+            raise DocumentError(f"candidate.cells must be given exactly for the kind {REGISTERED!r}, got {self.kind!r}")
+        if self.cells is not None:
+            self.cells.check(*shape)
+            return self
         # Candidates do not depend on the actions, of which a recipe from a stranger may claim any number.
         key, sizes = SharedKey(shared_seed).derive("rule"), (*shape[:2], 1)
         rule = make_rule(key, sizes, goal=settings.goal, stationary=settings.pooled, criterion=criterion)
@@ -100,10 +137,13 @@ class Candidate(NamedTuple):
 _LATER = f.real(-math.inf)._replace(later=True)
 
 
+_CHOSEN = f.choice((*KINDS, AGREED, REGISTERED, PLATEAU))
+
+
 class Chosen(NamedTuple):
     """What a run chose among the candidates, and how firmly, in the fields of ``reprl.canonical.choice.Choice``."""
 
-    kind: Annotated[str, _KIND]
+    kind: Annotated[str, _CHOSEN]
     candidate: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
     margin: float
@@ -151,23 +191,36 @@ class Chosen(NamedTuple):
         return self.value + self.loss
 
     @property
-    def published(self) -> Candidate:
-        """What a recipe says of it."""
-        return Candidate(self.kind, self.candidate, self.tolerance)
+    def published(self) -> Candidate | None:
+        """What a recipe says of it; None where there is nothing to choose, hence nothing to follow."""
+        return None if self.kind == AGREED else Candidate(self.kind, self.candidate, self.tolerance)
 
-    def words(self, preference: str | tuple[int | str, ...] | None) -> str:
-        """Say what the rule did, in a sentence that a person can repeat."""
+    def words(self, preference: str | tuple[int | str, ...] | None, scale: float = 1.0) -> str:
+        """Say what the rule did, in a sentence that a person can repeat; scale is what rescaled rewards are times."""
+        width = scale * self.tolerance
         if self.kind == PLATEAU:
-            near, far = f"{self.tolerance / 2:.3g}", f"{self.tolerance:.3g}"
+            near, far = f"{width / 2:.3g}", f"{width:.3g}"
             return f"actions within {near} of the best count as equal, less so up to {far}; the shared seed draws one"
         order = "your order"
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
-        on, when = (", on average over the steps", " at every step") if self.kind == STATIONARY else ("", "")
-        equal = f"actions within {self.tolerance:.3g} of the best count as equal{on}"
+        if self.kind == AGREED:
+            near, far = f"{NARROW * self.tolerance:.3g}", f"{self.tolerance:.3g}"
+            between = f"between {near} and {far}, by the shared seed"
+            return f"in every state actions within a tolerance {between}, count as equal; the first in {order} is taken"
+        if self.kind == REGISTERED:
+            return (
+                "in every state actions count as equal that lose at most what was registered for it; of those the "
+                "first in the registered order is taken"
+            )
+        on, when = {
+            STATIONARY: (", on average over the steps", " at every step"),
+            PHASED: (", on average over the steps of a phase", " at every step of it"),
+        }.get(self.kind, ("", ""))
+        equal = f"actions within {width:.3g} of the best count as equal{on}"
         if self.epsilon is not None:  # since version 3 a loss counts by how often it is met
             what = f"what they lose{on}, times how often the policy comes there"
-            equal = f"actions count as equal where {what}, is at most {self.tolerance:.3g}"
+            equal = f"actions count as equal where {what}, is at most {width:.3g}"
         return f"{equal}; of those the first in {order} is taken{when}"
 
 
@@ -208,13 +261,15 @@ class Certified(NamedTuple):
     certificate: Certificate
     data: str
     """SHA-256 of the data."""
+    tried: tuple[str, ...] = ()
+    """Digests of other recipes for which a proof was sought from these data: with this one, k of them cost k·δ."""
 
     @staticmethod
     def of(run: Run) -> Certified | None:
         """Return that of a run; None where nobody asked for a proof."""
         if run.certificate is None or run.certificate_data is None:
             return None
-        return Certified(run.certificate, run.certificate_data.data.digest)
+        return Certified(run.certificate, run.certificate_data.data.digest, run.tried)
 
     def check(self, data: Data) -> Certificate:
         """Compute the certificate again from data and return it; refuse data that it was not made from."""
@@ -266,10 +321,13 @@ _CERTIFICATE = {
 }
 
 
+_TRIED = f.many(f.SHA256)._replace(later=True)
+
+
 def _read_certified(where: str, value: Any, at: Fields) -> Certified:
-    fields = read_fields(where, value, {**_CERTIFICATE, "data": f.SHA256}, at)
-    data = fields.pop("data")
-    return Certified(Certificate(**fields), data)
+    fields = read_fields(where, value, {**_CERTIFICATE, "data": f.SHA256, "tried": _TRIED}, at)
+    data, tried = fields.pop("data"), fields.pop("tried", None)
+    return Certified(Certificate(**fields), data, tried or ())
 
 
 def certificate_document(certificate: Certificate) -> dict[str, Any]:
@@ -277,6 +335,9 @@ def certificate_document(certificate: Certificate) -> dict[str, Any]:
     return write_fields(certificate, _CERTIFICATE)
 
 
-CERTIFIED = Kind(
-    _read_certified, lambda found, version: {**certificate_document(found.certificate), "data": found.data}
-)
+def _write_certified(found: Certified, version: int) -> dict[str, Any]:
+    tried = {"tried": list(found.tried)} if found.tried else {}
+    return {**certificate_document(found.certificate), "data": found.data, **tried}
+
+
+CERTIFIED = Kind(_read_certified, _write_certified)

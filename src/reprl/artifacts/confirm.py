@@ -25,7 +25,7 @@ from reprl.artifacts.trial import Trial, World, open_trial
 from reprl.artifacts.verify import load_evidence
 from reprl.assurance.betting import Bets, Levels, MeanTest, mean_interval
 from reprl.assurance.coverage import find_coverage
-from reprl.errors import InputError, check_int, check_real, quote
+from reprl.errors import InputError, check_count, check_int, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.execution.tasks import pack
@@ -116,7 +116,7 @@ def confirm(
     world = _world(subject, env, horizon, reward_range, allow, env_options)
     bounds = None if return_range is None else _range(return_range)
     execution = Execution(workers=workers, timeout=timeout)
-    limit = check_int("max_samples", max_samples, 1)
+    limit = check_count("max_samples", max_samples, 1)
     whose = None if checkpoint is None else _identity(subject)
     work = {"policy": whose, "target": target, "delta": delta, "bounds": bounds}
     with open_trial(subject.source, world, seed, bounds, execution, checkpoint, work) as trial:

@@ -106,7 +106,7 @@ class Confirmation(JsonDocument, Shown):
         stated = fields.pop("digest")
         found = cls(**fields)
         if stated != found.digest:
-            raise DocumentError(f"confirmation digest must be {found.digest} for this content, got {stated}")
+            raise DocumentError("confirmation digest must be that of its content, got another: it was changed")
         return found.check()
 
     def check(self) -> Confirmation:

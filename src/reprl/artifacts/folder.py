@@ -23,10 +23,10 @@ from reprl.artifacts.recipe import Recipe
 from reprl.errors import DocumentError, InputError, ReprlError
 from reprl.execution.terminal import open_card, visible
 from reprl.learning.result import LearnResult
-from reprl.mdp.policy import Policy, check_policy
+from reprl.mdp.policy import Policy, check_fits
 from reprl.sources.environment import Environment
-from reprl.storage.documents import decode, naming, stated_format
-from reprl.storage.files import check_replaceable, fill, made_folder, read_bounded, refusing, sync_folder, try_lock
+from reprl.storage.documents import naming, read_document, stated_format
+from reprl.storage.files import check_replaceable, fill, made_folder, refusing, sync_folder, try_lock
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,8 @@ TASKS = "tasks"
 """A folder in it, while a run is unfinished: the checkpoint with which it goes on if it is stopped."""
 COUNTS = "counts.bin"
 """Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
+SIGNATURE = "signature.json"
+"""Of the receipt, where somebody has signed it; a new run removes that of the last one."""
 _FILES = (RECIPE, RECEIPT, POLICY, COUNTS)
 SEARCH = "reprl-search-recipe"
 """Format of the recipe of a search, whose parts are of a kind of their own."""
@@ -58,8 +60,12 @@ class StoredRun(NamedTuple):
 
     @property
     def environment(self) -> Environment:
-        """The recipe's environment with the names that the receipt carries."""
-        return self.recipe.environment._replace(labels=self.receipt.labels)
+        """The recipe's environment with the names that the receipt carries, and a log's own units."""
+        found = self.recipe.environment._replace(labels=self.receipt.labels)
+        if self.recipe.of_log and found.reward_range is None:
+            low, high = found.options["reward_range"]
+            found = found._replace(reward_range=(float(low), float(high)))
+        return found
 
     def __repr__(self) -> str:
         """The outcome on one line."""
@@ -86,17 +92,26 @@ class StoredRun(NamedTuple):
         if receipt.fingerprint != policy.fingerprint:
             found = receipt.fingerprint
             raise DocumentError(f"receipt fingerprint must be its policy's {policy.fingerprint}, got {found}")
+        apart = policy.labels.difference(receipt.labels)
+        if apart:
+            raise DocumentError(f"policy must have the receipt's names of states and actions, got others: {apart}")
+        if (None if policy.basis is None else policy.basis.digest) != receipt.basis:
+            found = "none" if policy.basis is None else "another"
+            raise DocumentError(f"policy basis must be the one that the receipt seals, got {found}")
         names, n_actions = receipt.labels.actions, recipe.environment.n_actions
         if len(names) not in (0, n_actions):
             raise DocumentError(f"receipt labels.actions must be {n_actions} texts or none, got {len(names)}")
-        check_policy(policy, recipe.environment)
+        check_fits(policy, recipe.environment)
+        shape = recipe.environment.criterion.policy_shape(recipe.environment.n_states)
+        if policy.actions.shape != shape:
+            raise DocumentError(f"policy must have its recipe's shape {shape}, got {policy.actions.shape}")
         if receipt.stream_version != recipe.stream_version:
             wanted, stated = recipe.stream_version, receipt.stream_version
             raise DocumentError(f"receipt stream_version must be its recipe's {wanted}, got {stated}")
         if receipt.rule != recipe.settings.rule:
             raise DocumentError(f"receipt rule must be its recipe's {recipe.settings.rule!r}, got {receipt.rule!r}")
         chosen = None if receipt.choice is None else receipt.choice.published
-        if chosen != recipe.candidate:
+        if chosen != (recipe.candidate and recipe.candidate.bare):
             raise DocumentError(f"receipt choice must be the recipe's candidate ({recipe.candidate}), got {chosen}")
         if receipt.visits.shape != policy.table.shape:
             raise DocumentError(f"receipt visits must have shape {policy.table.shape}, got {receipt.visits.shape}")
@@ -112,7 +127,7 @@ def save_run(result: LearnResult | SearchResult, directory: str | os.PathLike[st
         force: overwrite it all the same.
     """
     with open_folder(directory, result.recipe, force=force) as folder:
-        folder.write(result)
+        folder.write(folder.counted(result))
     return Path(directory)
 
 
@@ -175,7 +190,7 @@ def find_finished(
 
 def load_recipe(path: str | os.PathLike[str]) -> Recipe | Any:
     """Read a recipe; of a search, a ``SearchRecipe``."""
-    if stated_format(decode(read_bounded(Path(path)), str(path))) != SEARCH:
+    if stated_format(read_document(Path(path))) != SEARCH:
         return Recipe.load(path)
     from reprl.artifacts.search import SearchRecipe
 
@@ -222,6 +237,19 @@ class FolderWriter:
         self.directory = directory
         self._staging = staging
 
+    def counted(self, result: Any) -> Any:
+        """Return a run with the other recipes for which this folder's last run sought a proof from the same data."""
+        if not isinstance(result, LearnResult) or result.certificate is None or result.certificate_data is None:
+            return result
+        try:
+            before = Receipt.load(find_file(self.directory, RECEIPT))
+        except ReprlError:
+            return result
+        proof = before.certified
+        if proof is None or proof.data != result.certificate_data.data.digest:
+            return result
+        return result.also_tried((before.recipe, *proof.tried))
+
     def write(self, result: LearnResult | SearchResult) -> None:
         """Put a run in the folder, whole or not at all."""
         texts = (result.recipe.to_json(), result.receipt.to_json(), result.policy.to_json())
@@ -242,6 +270,7 @@ class FolderWriter:
         with suppress(OSError):  # the run is there; the next one moves it up if this one cannot
             sync_folder(self.directory)
             _settle(self.directory)
+            (self.directory / SIGNATURE).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -14,18 +14,21 @@ from numpy.typing import NDArray
 from reprl.artifacts.choices import CERTIFIED, REHEARSAL, STREAMS, UNDECIDED, Certified, Chosen, shape_of
 from reprl.artifacts.recipe import package_version
 from reprl.assurance.coverage import Coverage
+from reprl.assurance.practice import Beside, Change, Group, Variant
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.errors import DocumentError, quote
-from reprl.guarantee import Guarantee
+from reprl.guarantee import PROMISES, Guarantee
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import RULES
+from reprl.mdp.basis import DEFAULT
 from reprl.mdp.counts import Counts
 from reprl.mdp.labels import Labels, label_fields, printable_labels
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
+from reprl.sources.logs.check import SEVERITIES, Finding
 from reprl.storage import fields as f
-from reprl.storage.documents import JsonDocument, digest, naming, pretty
+from reprl.storage.documents import MAX_TEXT, JsonDocument, digest, naming, pretty
 from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields
 
 if TYPE_CHECKING:
@@ -43,33 +46,52 @@ def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
     return hashlib.sha256(f"reprl-data-seed 1\n{recipe_digest}\n{data_seed}\n".encode()).hexdigest()
 
 
+_LATER = {
+    "quality": f.real(0.0, 1.0)._replace(later=True),
+    "agreement": f.real(0.0, 1.0, open_low=True)._replace(later=True),
+    "promise": f.choice(tuple(PROMISES))._replace(later=True),
+}
+"""What a promise does not always say: an agreement of 1 and the kind "strict" go without saying."""
+
+
 def write_guarantee(guarantee: Guarantee, version: int) -> dict[str, str | float | None]:
     """Return a promise in JSON's types; where nothing is promised, there are no figures."""
     none = guarantee.status == "none"
-    return {
+    found: dict[str, str | float | None] = {
         name: value if isinstance(value, str) else None if none else float(value)
         for name, value in asdict(guarantee).items()
-        if name != "quality" or not (none or value is None)
+        if name not in _LATER and name != "registered"
     }
+    if not none:
+        found |= {} if guarantee.quality is None else {"quality": float(guarantee.quality)}
+        found |= {} if guarantee.agreement == 1.0 else {"agreement": float(guarantee.agreement)}
+        found |= {} if guarantee.kind == "strict" else {"promise": guarantee.kind}
+    return found
 
 
 def read_guarantee(where: str, value: Any, worst: float) -> Guarantee:
     """Read what ``write_guarantee`` wrote; where nothing is promised, the accuracy is the worst there is."""
     table = {**dict.fromkeys(Guarantee.__dataclass_fields__, f.ANYTHING), "source": f.printable()}
-    table["quality"] = f.real(0.0, 1.0)._replace(later=True)
+    del table["registered"]
+    table |= _LATER
     promised = read_fields(where, value, table)
     if promised["status"] == "none":
-        if "quality" in promised:
-            raise DocumentError(
-                f"{where}.quality must be left out where nothing is promised, got {quote(promised['quality'])}"
-            )
+        for name in _LATER:
+            if name in promised:
+                raise DocumentError(
+                    f"{where}.{name} must be left out where nothing is promised, got {quote(promised[name])}"
+                )
         for name, trivial in (("rho", 1.0), ("delta", 1.0), ("epsilon", worst)):
             if promised[name] is not None:
                 found = quote(promised[name])
                 raise DocumentError(f"{where}.{name} must be null where nothing is promised, got {found}")
             promised[name] = trivial
+    kind = promised.pop("promise", "strict")
     with naming("receipt "):
-        return Guarantee(**promised)
+        read = Guarantee(**promised, registered=kind == "registered")
+    if read.kind != kind:
+        raise DocumentError(f"{where}.promise must be {read.kind!r} for its agreement, got {quote(kind)}")
+    return read
 
 
 def _read_levels(where: str, value: Any, at: Fields) -> NDArray[Any]:
@@ -95,6 +117,13 @@ _COVERAGE = {
     **dict.fromkeys(("rows", "beyond", "cut"), f.whole()),
     **dict.fromkeys(("covered", "alike"), f.SHARE),
 }
+_BESIDE = {
+    **f.declared(Beside),
+    "odds": f.optional(f.real(1.0)),
+    "changes": f.many(f.record(Change)),
+    "variants": f.many(f.record(Variant)),
+    "groups": f.many(f.record(Group)),
+}
 _TIERS = f.record(
     Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level, version: level.tolist())}
 )
@@ -106,6 +135,9 @@ _EXPLORED = f.also(
 _IGNORED = f.given_when(
     f.wholes(_sets_of, 0, 1, bool), lambda at: at.fractional is not None, "null exactly where fractional is"
 )
+_FINDINGS = f.many(
+    f.record(Finding, {"severity": f.choice(SEVERITIES), "what": f.printable(), "recipe": f.printable(empty=True)})
+)._replace(later=True)
 _SECONDS = {"seconds": f.real()}
 _TIMINGS = Kind(
     lambda where, value, at: read_fields(where, value, _SECONDS)["seconds"],
@@ -116,9 +148,7 @@ _TIMINGS = Kind(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Receipt(JsonDocument):
-    """The record of one run."""
-
-    _limit = 1 << 28
+    """The record of one run; its digest is a seal against accident, not a signature (``reprl sign`` makes one)."""
 
     recipe: Annotated[str, f.SHA256]
     """Digest of the recipe."""
@@ -157,6 +187,15 @@ class Receipt(JsonDocument):
     """As in its recipe."""
     coverage: Annotated[Coverage | None, f.record(Coverage, _COVERAGE)._replace(later=True)] = None
     """How far a log speaks of the policy; None, and not in the document, where samples were drawn."""
+    beside: Annotated[Beside | None, f.record(Beside, _BESIDE)._replace(later=True)] = None
+    """The policy beside practice; None, and not in the document, where samples were drawn, and with a discount."""
+    occupancy: Annotated[NDArray[np.float64] | None, f.reals(shape_of, 0.0)._replace(later=True)] = None
+    """(H, S): how often the policy comes to each cell in the run's own model, for an approximate agreement alone: by it
+    decisions of two runs are compared."""
+    basis: Annotated[str | None, f.SHA256._replace(later=True)] = None
+    """SHA-256 of who decided each cell, which the policy holds; None, and not in the document, without a log."""
+    findings: Annotated[tuple[Finding, ...] | None, _FINDINGS] = None
+    """What is wrong with the log, the worst first; None, and not in the document, without a log or a fault of it."""
     seconds: Annotated[float, _TIMINGS]
     """How long the run took; not part of the digest."""
 
@@ -185,6 +224,10 @@ class Receipt(JsonDocument):
             package_version=package_version(),
             seconds=float(result.seconds),
             coverage=result.coverage,
+            beside=result.beside,
+            occupancy=None if result.settings.agreement == 1.0 else result.occupancy,
+            findings=_findings(result),
+            basis=None if result.basis is None else result.basis.digest,
             certified=Certified.of(result),
         )
 
@@ -196,10 +239,13 @@ class Receipt(JsonDocument):
     def to_pandas(self, policy: Policy) -> pd.DataFrame:
         """Return a row for each step and state of its policy: action, samples, value, share of teams that differ."""
         table = policy.to_pandas()
-        table["samples"] = self.visits.ravel()
+        table["samples"] = (self.visits if policy.basis is None else policy.basis.samples).ravel()
         table["value"] = self.values[:-1].ravel()
         if self.rehearsal is not None:
-            table["teams_that_differ"] = self.rehearsal.apart.ravel()
+            apart = self.rehearsal.apart
+            if policy.basis is not None:  # teams cannot agree on a cell that none of them decides
+                apart = np.where((policy.basis.decided == DEFAULT) & (apart == 0.0), np.nan, apart)
+            table["teams_that_differ"] = apart.ravel()
         return table
 
     @cached_property
@@ -241,8 +287,17 @@ class Receipt(JsonDocument):
             cells = int((undecided > 0).sum())
             raise DocumentError(f"receipt undecided must be empty where rehearsal is null, got {cells} cells")
         if stated != receipt.digest:
-            raise DocumentError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
+            raise DocumentError("receipt digest must be that of its content, got another: it was changed or damaged")
         return receipt
+
+
+def _findings(result: LearnResult) -> tuple[Finding, ...] | None:
+    """What is wrong with a log, in words that may be shown; notes are left out."""
+    found = [] if result.check is None else [each for each in result.check.findings if each.severity != "note"]
+    return (
+        tuple(Finding(*("".join(x if x.isprintable() else " " for x in t)[:MAX_TEXT] for t in f)) for f in found)
+        or None
+    )
 
 
 def _visits(counts: Counts) -> NDArray[Any]:
@@ -261,7 +316,7 @@ _DOCUMENT = Document(
     with_fields(
         Receipt,
         rehearsal={"undecided": UNDECIDED},
-        coverage={"digest": f.SHA256},
+        beside={"digest": f.SHA256},
     ),
 )
 _BODY = _DOCUMENT._replace(

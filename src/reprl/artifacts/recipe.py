@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from reprl.artifacts.choices import STREAMS, Candidate, Chosen, check_version
+from reprl.canonical.registered import REGISTERED, Published, Registration
 from reprl.coupling.custom import custom_name
 from reprl.coupling.spec import CouplingSpec
 from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
@@ -24,6 +25,7 @@ from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.criterion import MOST
 from reprl.mdp.environment import SIZES, environment_kind
 from reprl.mdp.labels import Labels
+from reprl.mdp.rows import check_entries, limited
 from reprl.mdp.tabular import TabularMDP
 from reprl.paper.constants import DEFAULT_SCALE
 from reprl.randomness import STREAM_VERSION
@@ -37,6 +39,9 @@ from reprl.storage.fields import Document, Fields, Kind, read_fields, with_field
 if TYPE_CHECKING:
     from reprl.sources.gymnasium.model import GymnasiumModel
 
+SMALL = 1 << 22
+_SMALL_WORK = 1 << 28
+"""Entries of a world that is built for a recipe of unknown origin, and outcomes over all of its steps."""
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
 _LATER: dict[str, Any] = {
@@ -45,6 +50,7 @@ _LATER: dict[str, Any] = {
     "shape": "auto",
     "quality": None,
     "baseline": None,
+    "agreement": 1.0,
 }
 """Fields of the settings that recipes did not always have, and what one without them means: they are written only where
 they say something else, so that older recipes keep their meaning and their digests."""
@@ -153,6 +159,9 @@ class Recipe(JsonDocument):
     candidate: Candidate | None = None
     """What a canonical run has chosen, for a second team to follow; not hashed, as two runs of one recipe may choose
     different ones. None beforehand, and for the rule "sampled"."""
+    registration: Annotated[Registration | None, f.record(Registration)._replace(later=True)] = None
+    """By whom, when and on which pilot data the candidate was chosen; candidate and registration are then part of the
+    digest, as every run of the recipe follows them. None, and not in the document, where nobody has registered it."""
     stream_version: Annotated[int, STREAMS] = STREAM_VERSION
     """Of the streams and the rule that it was written for; one of another version can be read but not run."""
     package_version: Annotated[str, f.printable()]
@@ -165,6 +174,10 @@ class Recipe(JsonDocument):
         if not isinstance(self.environment, Environment):
             raise InputError(f"recipe environment must be an Environment, got {quote(self.environment)}")
         check_int("recipe shared_seed", self.shared_seed, 0, 2**64 - 1)
+        registered = self.candidate is not None and self.candidate.kind == REGISTERED
+        if registered != (self.registration is not None):
+            state = "given" if registered else "null"
+            raise InputError(f"recipe registration must be {state} for its candidate, got {quote(self.registration)}")
         if self.candidate is not None and self.stream_version == STREAM_VERSION:
             place = self.environment
             with naming("recipe "):
@@ -175,8 +188,32 @@ class Recipe(JsonDocument):
     def of(cls, result: LearnResult) -> Recipe:
         """Return the recipe that a run followed."""
         planned = cls.plan(result.environment, result.settings, result.shared_seed)
+        if result.published is not None:
+            return planned.register(result.published)
         chosen = Chosen.of(result)
         return planned if chosen is None else replace(planned, candidate=chosen.published)
+
+    def register(self, published: Published) -> Recipe:
+        """Return the recipe with a registered candidate."""
+        cells, registration = published
+        return replace(self, candidate=Candidate(REGISTERED, 0, cells.least, cells), registration=registration)
+
+    @property
+    def published(self) -> tuple[str, int] | Published | None:
+        """What a run of this recipe is to follow; None if it chooses afresh."""
+        if self.candidate is None:
+            return None
+        if self.candidate.cells is not None and self.registration is not None:
+            return Published(self.candidate.cells, self.registration)
+        return self.candidate.kind, self.candidate.number
+
+    @classmethod
+    def begun(cls, work: Mapping[str, Any]) -> Recipe:
+        """Return the recipe of a run of ``reprl.learn`` that has begun, from what its checkpoint says of its work."""
+        around = Fields("", {}, {}, None)
+        place: Environment = environment_kind(_ENVIRONMENT).read("work environment", work["environment"], around)
+        settings = Settings(**work["settings"])  # resolved already, by what the environment said of its steps
+        return cls.plan(place._replace(stationary=cast(Any, settings.stationary)), settings, work["shared_seed"])
 
     @classmethod
     def plan(cls, environment: Environment, settings: Settings, shared_seed: int) -> Recipe:
@@ -200,7 +237,8 @@ class Recipe(JsonDocument):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of everything but the candidate, the package version and the reward range."""
-        document = {name: value for name, value in self.to_dict().items() if name not in _UNHASHED}
+        free = _UNHASHED if self.registration is None else ("package_version",)
+        document = {name: value for name, value in self.to_dict().items() if name not in free}
         document["environment"] = {name: document["environment"][name] for name in _PLACE}
         return digest(document)
 
@@ -255,6 +293,16 @@ class Recipe(JsonDocument):
                 )
         return env
 
+    def make_small(self) -> TabularMDP | GymnasiumModel:
+        """As ``make``, for a recipe that nobody has vouched for: what is large is refused before memory is taken."""
+        place = self.environment
+        with limited(SMALL):
+            check_entries("an unknown recipe's world (H·S·A)", place.horizon * place.n_states * place.n_actions)
+            world = self.make()
+        if isinstance(world, TabularMDP) and world.horizon * world.probability.size > _SMALL_WORK:
+            raise InputError(f"an unknown recipe's world must have few steps, got {world.horizon}")
+        return world
+
     def learn(
         self,
         *,
@@ -274,7 +322,8 @@ class Recipe(JsonDocument):
         afresh=True chooses among all of them again, as the definition of replicability has it.
 
         Guarantee:
-            As in the result. ρ speaks of runs that choose afresh; one that follows says so.
+            As in the result. ρ speaks of runs that follow the candidate on data that had no part in choosing it;
+            with afresh=True, of runs that share nothing but the shared seed.
 
         Randomness:
             Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
@@ -290,7 +339,7 @@ class Recipe(JsonDocument):
             max_samples=max_samples,
             checkpoint=checkpoint,
             certify=certify,
-            candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
+            candidate=None if afresh else self.published,
             **options,
         )
 
@@ -300,7 +349,13 @@ class Recipe(JsonDocument):
         return self.environment.id == ID
 
     def learn_log(
-        self, log: Any, *, columns: Mapping[str, str | None] | None = None, afresh: bool = False
+        self,
+        log: Any,
+        *,
+        columns: Mapping[str, str | None] | None = None,
+        afresh: bool = False,
+        certify: bool = False,
+        progress: bool | Progress = False,
     ) -> LearnResult:
         """Run the recipe of a log on another log: labels, horizon, rewards and thresholds are the recipe's.
 
@@ -308,6 +363,8 @@ class Recipe(JsonDocument):
             log: as for ``reprl.learn_log``.
             columns: where this log's columns are, if not where the recipe says; names are no part of the result.
             afresh: choose among all candidates again, as the definition of replicability has it.
+            certify: as for ``reprl.learn_log``.
+            progress: the same.
 
         Guarantee:
             As in the result. ρ speaks of logs that have no episode in common.
@@ -328,7 +385,9 @@ class Recipe(JsonDocument):
             shared_seed=self.shared_seed,
             columns={**_renamed(published), **(columns or {})},
             published=published,
-            candidate=None if afresh or self.candidate is None else (self.candidate.kind, self.candidate.number),
+            candidate=None if afresh else self.published,
+            certify=certify,
+            progress=progress,
         )
 
 

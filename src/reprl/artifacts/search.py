@@ -16,7 +16,14 @@ from reprl.execution.settings import Progress
 from reprl.execution.terminal import open_card, visible
 from reprl.guarantee import Guarantee
 from reprl.learning.search import learn_search, open_returns, policy_name
-from reprl.learning.search_result import Estimate, RungRecord, SearchDetails, SearchRecord, SearchResult
+from reprl.learning.search_result import (
+    Estimate,
+    RungRecord,
+    SearchDetails,
+    SearchRecord,
+    SearchResult,
+    first_difference,
+)
 from reprl.mdp.policy import Policy
 from reprl.randomness import STREAM_VERSION, fresh_seed
 from reprl.search.families import Named
@@ -193,13 +200,14 @@ _RUNG = f.record(
     RungRecord,
     {
         "rung": f.whole(),
-        "level": _REAL,
-        "threshold": _REAL,
+        "level": f.optional(_REAL),
+        "threshold": f.optional(_REAL),
         "candidate": f.optional(f.whole()),
         "tried": f.whole(),
         "episodes": f.whole(),
         "samples": f.whole(),
         "earned": f.optional(_ESTIMATE),
+        "tolerance": f.optional(_REAL),
     },
 )
 _UNDECIDED_FIELDS = {"candidate": f.whole(), "episodes": f.whole(), "mean": f.optional(_REAL)}
@@ -299,7 +307,7 @@ class SearchReceipt(JsonDocument):
         del found["stream_version"]
         receipt = cls(**found)
         if stated != receipt.digest:
-            raise DocumentError(f"receipt digest must be {receipt.digest} for this content, got {stated}")
+            raise DocumentError("receipt digest must be that of its content, got another: it was changed or damaged")
         return receipt
 
 
@@ -348,11 +356,8 @@ def parted(first: SearchReceipt, second: SearchReceipt) -> list[str]:
     for name, receipt in (("first", first), ("second", second)):
         if receipt.guarantee.status == "none":
             notes.append(f"nothing is promised of the {name} run: {receipt.guarantee.source}")
-    for one, two in zip(first.details.ladder, second.details.ladder, strict=False):
-        if (one.candidate, one.threshold) != (two.candidate, two.threshold):
-            found = " and ".join("none" if x.candidate is None else f"candidate {x.candidate}" for x in (one, two))
-            notes.append(f"they part at rung {one.rung}, threshold {one.threshold:.5g}: {found}")
-            break
+    if apart := first_difference(first.details, second.details):
+        notes.append(apart)
     statuses = {first.guarantee.status, second.guarantee.status}
     if statuses == {"certified"} and first.recipe == second.recipe and first.fingerprint != second.fingerprint:
         risk = first.guarantee.rho

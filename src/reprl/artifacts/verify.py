@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reprl.artifacts.folder import POLICY, RECEIPT, RECIPE, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
@@ -16,6 +17,8 @@ from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.search import SearchReceipt, StoredSearch, parted
 from reprl.errors import DocumentError, InputError, ReprlError, quote
 from reprl.execution.terminal import open_card
+from reprl.guarantee import meets
+from reprl.learning.adapters import lasting
 from reprl.learning.result import LearnResult
 from reprl.learning.search_result import SearchResult
 from reprl.mdp.catalogue import PREFIX
@@ -25,8 +28,7 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.search.policies import OwnPolicy, VectorPolicy
 from reprl.sources.environment import describe
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.storage.documents import decode, stated_format
-from reprl.storage.files import read_bounded
+from reprl.storage.documents import read_document, stated_format
 
 SAME_DATA = "both runs used one data seed: equal policies show determinism, not replicability"
 SAME_LOG = "both runs read one log: equal policies show determinism, not replicability"
@@ -45,25 +47,32 @@ class Evidence(NamedTuple):
     search: SearchReceipt | None = None
     """Of a search, whose receipt is of another kind."""
 
+    @property
+    def labels(self) -> Labels | None:
+        """Names of states and actions: those of the policy, or of the receipt where that is all there is."""
+        if self.policy is not None and getattr(self.policy, "names", None) is not None:
+            return self.policy.labels
+        return None if self.receipt is None else self.receipt.labels
+
 
 def load_evidence(path: str | os.PathLike[str]) -> Evidence:
     """Read a run folder, a policy or a receipt; files that lie beside one of these are used if they belong to it."""
     source = Path(path)
     if source.is_dir():
         return _stored(str(source), load_run(source))
-    format = stated_format(decode(read_bounded(source), str(source)))
+    format = stated_format(read_document(source))
     policy: Policy | None = None
     receipt: Receipt | None = None
     if format == "reprl-receipt":
         receipt, policy = Receipt.load(source), _beside(source, POLICY, Policy)
-        if policy is not None and policy.fingerprint != receipt.fingerprint:
+        if policy is not None and not _belong(policy, receipt):
             policy = None
     elif format == "reprl-search-receipt":
         found = SearchReceipt.load(source)
         return Evidence(str(source), found.fingerprint, _matching(source, found.fingerprint), None, None, found)
     elif format in FORMATS:
         policy, receipt = Policy.load(source), _beside(source, RECEIPT, Receipt)
-        if receipt is not None and receipt.fingerprint != policy.fingerprint:
+        if receipt is not None and not _belong(policy, receipt):
             receipt = None
     else:
         raise DocumentError(f"{source} must be a policy, a receipt or a run folder, got {quote(format)}")
@@ -73,6 +82,11 @@ def load_evidence(path: str | os.PathLike[str]) -> Evidence:
     known = policy or receipt
     assert known is not None
     return Evidence(str(source), known.fingerprint, policy, receipt, recipe)
+
+
+def _belong(policy: Policy, receipt: Receipt) -> bool:
+    """Whether a policy is a receipt's: the same table of the same names."""
+    return policy.fingerprint == receipt.fingerprint and not policy.labels.difference(receipt.labels)
 
 
 def _matching(source: Path, fingerprint: str) -> Policy | None:
@@ -109,11 +123,14 @@ def verify(a: object, b: object, env: TabularMDP | GymnasiumModel | None = None)
         env: where both act, for names and values; None for what the recipes name, if that is of reprl's own catalogue.
 
     Guarantee:
-        Same means equal fingerprints, whatever kind of policies these are. Cells and values are for tables only.
+        Same means equal fingerprints, whatever kind of policies these are, and the same names of states and actions
+        where both sides have names. Cells and values are for tables only.
     """
     sides = (_side("a", a), _side("b", b))
     first, second = (side.policy or side.fingerprint for side in sides)
-    return compare_policies(first, second, find_world(sides)[0] if env is None else env, find_names(sides))
+    world, promised = find_world(sides)[0] if env is None else env, Promised.by(*(side.receipt for side in sides))
+    called = (sides[0].labels, sides[1].labels)
+    return compare_policies(first, second, world, find_names(sides), called, promised=promised)
 
 
 def find_world(sides: Sequence[Evidence]) -> tuple[TabularMDP | GymnasiumModel | None, list[str]]:
@@ -125,7 +142,7 @@ def find_world(sides: Sequence[Evidence]) -> tuple[TabularMDP | GymnasiumModel |
     if id.startswith(PREFIX):  # a stranger's folder must not decide what is opened here
         return None, [f"values are missing: {quote(id)} is opened only where you name it (--env)"]
     try:
-        return known[0].make(), []
+        return known[0].make_small(), []
     except ReprlError as error:
         return None, [f"values are missing: {error}"]
 
@@ -155,11 +172,12 @@ def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
         for name, receipt in receipts
         if receipt is not None and receipt.guarantee.status == "none" and receipt.rehearsal is not None
     ]
-    found += [
-        f"{name} followed the candidate of its recipe; ρ speaks of choosing afresh"
-        for name, receipt in receipts
-        if receipt is not None and receipt.choice is not None and receipt.choice.followed
-    ]
+    following = [name for name, receipt in receipts if receipt and receipt.choice and receipt.choice.followed]
+    if len(following) < 2:  # two that follow are what ρ speaks of
+        found += [
+            f"{name} followed the candidate of its recipe, while ρ speaks of two runs that both do"
+            for name in following
+        ]
     (_, first), (_, second) = receipts
     if first is None or second is None:
         return found
@@ -212,19 +230,38 @@ class Verification:
     """Names for people, as far as they are known."""
     weights: tuple[int, int] | None = None
     """How many weights differ, of how many, where policies are vectors of one kind."""
+    alike: float | None = None
+    """Share of an episode's decisions that both take alike, in episodes of the one or the other, whichever is less;
+    None where nobody knows how often they come where."""
+    agreement: float = 1.0
+    """The share that both runs promise; 1 for exactly the same policy."""
+    names: tuple[str | None, str | None] = (None, None)
+    """SHA-256 of the names of states and actions on both sides; None where there are none."""
+    renamed: str = ""
+    """Where names differ, in words; empty if nowhere, or if one side has none."""
 
     @property
     def same(self) -> bool:
-        """Whether the two are one policy."""
-        return self.fingerprints[0] == self.fingerprints[1]
+        """Whether the two are one policy: the same table, of states and actions of the same names."""
+        return self.fingerprints[0] == self.fingerprints[1] and not self.renamed
+
+    @property
+    def agree(self) -> bool:
+        """Whether they are as alike as both promise: one policy, or alike at the promised share of decisions."""
+        near = self.agreement < 1.0 and self.alike is not None and meets(self.alike, self.agreement)
+        return self.same or (near and not self.renamed)
 
     def __repr__(self) -> str:
         """The answer on one line."""
         if self.same:
             return f"Verification(same policy {self.fingerprints[0][:12]})"
+        if self.renamed:
+            return f"Verification(different policies: {self.renamed})"
         where = "" if self.different is None else f" in {self.different:,} of {self.cells:,} cells"
         if self.weights is not None:
             where = f" in {self.weights[0]:,} of {self.weights[1]:,} weights"
+        if self.alike is not None:
+            where += f", {100 * self.alike:.3g} % of decisions alike"
         return f"Verification(different policies{where})"
 
     def _repr_html_(self) -> str:
@@ -251,6 +288,8 @@ class Verification:
         return {
             "same": self.same,
             "fingerprints": list(self.fingerprints),
+            "names": list(self.names),
+            "renamed": self.renamed or None,
             "shapes": None if self.shapes is None else [list(shape) for shape in self.shapes],
             "cells": cells,
             "different": self.different,
@@ -258,6 +297,7 @@ class Verification:
             "first": first,
             "values": None if values is None else list(values),
             "value_difference": None if values is None else abs(values[0] - values[1]),
+            **({} if self.same else {"alike": self.alike, "agreement": self.agreement, "agree": self.agree}),
             **({} if self.weights is None else {"weights": list(self.weights)}),
         }
 
@@ -267,6 +307,9 @@ def compare_policies(
     b: Policy | str,
     env: TabularMDP | GymnasiumModel | None = None,
     labels: Labels | None = None,
+    called: tuple[Labels | None, Labels | None] | None = None,
+    *,
+    promised: Promised | None = None,
 ) -> Verification:
     """Compare two policies, or fingerprints where there is no more.
 
@@ -275,14 +318,17 @@ def compare_policies(
         b: the other one.
         env: where both act, for names and, if its dynamics are known, for values.
         labels: names where env is not known.
+        called: the names of states and actions on each side; None for those that the policies carry.
+        promised: what both runs say of their agreement, and where each comes by its own data; None if nothing is known.
     """
+    promised = Promised() if promised is None else promised
     prints = tuple(x if isinstance(x, str) else x.fingerprint for x in (a, b))
     world = None if env is None else describe(env)
     names = labels or Labels()
     if world is not None:
         fits = not isinstance(a, TablePolicy) or a.table.shape == (world.horizon, world.n_states)
         names = world.labels if fits else Labels()
-    shapes = different = values = None
+    shapes = different = values = alike = None
     first: tuple[CellDifference, ...] = ()
     if isinstance(a, TablePolicy) and isinstance(b, TablePolicy):  # others have no cells to name
         shapes = ((a.horizon, a.n_states), (b.horizon, b.n_states))
@@ -295,6 +341,11 @@ def compare_policies(
         if isinstance(env, TabularMDP) and all(_fits(policy, env) for policy in (a, b)):
             place = describe(env)
             values = (place.original_return(env.evaluate(a)), place.original_return(env.evaluate(b)))
+            alike = 1.0 - a.disagreement(b, tuple(lasting(env, policy) for policy in (a, b)))
+        elif promised.visits is not None and different is not None:
+            alike = 1.0 - a.disagreement(b, promised.visits)
+    one, two = called or (None if isinstance(x, str) else getattr(x, "labels", None) for x in (a, b))
+    one, two = one or Labels(), two or Labels()
     return Verification(
         fingerprints=(prints[0], prints[1]),
         shapes=shapes,
@@ -303,7 +354,29 @@ def compare_policies(
         values=values,
         labels=names,
         weights=_weights(a, b),
+        alike=alike,
+        agreement=promised.agreement,
+        names=(one.digest, two.digest),
+        renamed=one.difference(two),
     )
+
+
+class Promised(NamedTuple):
+    """What two runs say of their agreement."""
+
+    agreement: float = 1.0
+    """The share of decisions that both promise."""
+    visits: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    """(H, S) each: where each policy comes, by its own run's data."""
+
+    @classmethod
+    def by(cls, first: Receipt | LearnResult | None, second: Receipt | LearnResult | None) -> Promised:
+        """Read it off two receipts or results, as far as they are there."""
+        if first is None or second is None:
+            return cls()
+        agreement = min(side.guarantee.agreement for side in (first, second))
+        one, two = first.occupancy, second.occupancy
+        return cls(agreement, None if one is None or two is None else (one, two))
 
 
 def _weights(a: Policy | str, b: Policy | str) -> tuple[int, int] | None:

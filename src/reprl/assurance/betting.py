@@ -146,7 +146,9 @@ class MeanTest(NamedTuple):
         return self.low + (self.high - self.low) * bets.total / max(bets.samples, 1)
 
 
-def mean_interval(samples: Any, low: float, high: float, delta: float, counts: Any = None) -> tuple[float, float]:
+def mean_interval(
+    samples: Any, low: float, high: float, delta: float, counts: Any = None, steps: int = _BISECTIONS
+) -> tuple[float, float]:
     """Return the interval of the means against which no bet has won 2/δ, in the units of the samples.
 
     Args:
@@ -155,6 +157,7 @@ def mean_interval(samples: Any, low: float, high: float, delta: float, counts: A
         high: the same, at most.
         delta: chance that the mean is ever outside.
         counts: how often each of the samples came; None for once.
+        steps: of the bisection for each end, which is rounded outwards.
 
     Guarantee:
         Computed after every sample, all the intervals together contain the mean with probability at least 1 − δ. So it
@@ -167,15 +170,15 @@ def mean_interval(samples: Any, low: float, high: float, delta: float, counts: A
     if scaled.size == 0:
         return low, high
     x, many = np.unique(scaled, return_counts=True) if counts is None else (scaled, np.asarray(counts))
-    left = _least_mean(x, many, needed)
-    right = 1.0 - _least_mean(1.0 - x, many, needed)
+    left = _least_mean(x, many, needed, steps)
+    right = 1.0 - _least_mean(1.0 - x, many, needed, steps)
     return low + (high - low) * left, low + (high - low) * right
 
 
-def _least_mean(x: Floats, many: Any, needed: float) -> float:
+def _least_mean(x: Floats, many: Any, needed: float, steps: int) -> float:
     """Bisect for the smallest price at which tickets have not won so much; the wealth falls as the price rises."""
     inside, outside = float((x * many).sum() / many.sum()), 0.0
-    for _ in range(_BISECTIONS):
+    for _ in range(steps):
         middle = 0.5 * (inside + outside)
         if middle <= 0.0:
             break

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.concentration import GRID
+from reprl.assurance.concentration import GRID, mean_radius
 from reprl.assurance.verdict import Verdict, judge, no_proof, prepare
 from reprl.canonical.choice import Rule
-from reprl.canonical.preferred import PREFERRED, STATIONARY
+from reprl.canonical.preferred import PHASED, PREFERRED, STATIONARY
 from reprl.errors import DocumentError, check_choice, check_int, check_probability, quote
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data
@@ -21,7 +22,7 @@ from reprl.sources.source import FIRST, doubling
 SOURCES = {
     "calls": "parallel calls, one martingale for each comparison",
     "rounds": "episodes of policies that were fixed before the round, one martingale for each comparison",
-    "log": "a log of a fixed behaviour, one martingale for each comparison",
+    "log": "a log of a fixed behaviour, one martingale for each comparison; cell by cell where steps are pooled",
     "episodes": "episodes of policies that changed with the data, cell by cell",
 }
 """Where data come from, and the confidence statements that go with it (docs/proofs/certificate.md §1)."""
@@ -49,10 +50,6 @@ class CertificateData(NamedTuple):
     fixed_start: bool
     """Whether the environment says that every episode begins in one state; otherwise the start is estimated too."""
 
-    def kept(self) -> CertificateData | None:
-        """Return the data if a proof could be made of them: none covers masks."""
-        return self if self.data.allowed is None else None
-
     def check(self) -> CertificateData:
         """Return the data if their round can be true."""
         check_choice("certificate data source", self.source, tuple(SOURCES))
@@ -61,6 +58,8 @@ class CertificateData(NamedTuple):
             raise DocumentError(
                 f"certificate data starts must be in one state if that is known, got {quote(self.data.starts)}"
             )
+        if self.source == "log":
+            _check_log(self.data)
         least = _least_round(self.data, self.source)
         if self.round < least:
             raise DocumentError(
@@ -77,6 +76,18 @@ class CertificateData(NamedTuple):
             return 0.0
         later = analysis - EVEN
         return delta * ((1.0 - LATER) / EVEN if later <= 0 else LATER / (later * (later + 1)))
+
+
+def _check_log(data: Data) -> None:
+    """Refuse data that cannot be those of a log: its last state is that of ended episodes, whose law is known."""
+    counts, episodes = data.counts, int(data.starts.sum())
+    steps = counts.outcomes.tallied[0]
+    live = counts.visits[:steps, :-1].sum(axis=(1, 2))
+    if (counts.visits[:, -1] != episodes).any() or (live > episodes * counts.outcomes.horizon // steps).any():
+        raise DocumentError(
+            f"certificate data of a log must have {episodes} samples of every cell of the last state, and no more "
+            f"rows than episodes at a step, got {counts}"
+        )
 
 
 def certificate_data_of(data: Data, source: str, *, fixed_start: bool = False) -> CertificateData:
@@ -198,7 +209,7 @@ def make_certificate(
         tolerance=float(rule.tolerances[verdict.tolerance]) if known else 0.0,
         margin=verdict.margin,
         tightest=verdict.tightest,
-        reason=verdict.reason,
+        reason=verdict.reason + ("" if verdict.proven else _untaken(given)),
         undecided=tuple(verdict.undecided),
         more=more,
         quality=rule.goal.quality,
@@ -207,6 +218,18 @@ def make_certificate(
         gain=verdict.gain,
     )
     return certificate, verdict.policy
+
+
+def _untaken(given: CertificateData) -> str:
+    """Say how many actions a log never shows in states that it does, for which nothing can be proven; or nothing."""
+    if given.source != "log":
+        return ""
+    visits = given.data.counts.visits.sum(axis=0)
+    may = np.ones(visits.shape, dtype=np.bool_) if given.data.allowed is None else given.data.allowed.any(axis=0)
+    never = int((may & (visits == 0) & (visits.sum(axis=1, keepdims=True) > 0)).sum())
+    if not never:
+        return ""
+    return f"; {never} allowed pairs of a state and an action were never seen: a mask (allowed) would leave them out"
 
 
 def _rows(table: NDArray[np.int64] | None) -> tuple[tuple[int, ...], ...] | None:
@@ -221,14 +244,37 @@ def followed_by(rule: Rule) -> tuple[str, int] | None:
     """Return the candidate that is all that a rule has; None for a whole one."""
     if rule.tolerances.size > 1:
         return None
-    return (PREFERRED if rule.tolerances.size else STATIONARY, rule.first)
+    return (PREFERRED if rule.tolerances.size else PHASED if rule.phased.size else STATIONARY, rule.first)
 
 
 def _judge(rule: Rule, given: CertificateData, spent: float) -> Verdict:
     if spent <= 0.0:
         return no_proof(f"a run looks at its data from round {SKIPPED + 1} on, and this is round {given.round}")
     by_steps = given.source != "episodes"
-    return judge(rule, prepare(given.data, by_steps=by_steps, fixed_start=given.fixed_start), spent)
+    sample = prepare(given.data, by_steps=by_steps, fixed_start=given.fixed_start)
+    practice = partial(bound_practice, given.data) if given.source == "log" and rule.baseline is None else None
+    return judge(rule, sample, spent, practice=practice)
+
+
+def bound_practice(data: Data, level: float) -> tuple[float, float]:
+    """Bound the expected return of what was done in a log whose episodes all ended or reached the horizon.
+
+    Guarantee:
+        Episodes of a fixed behaviour are independent and alike, so that this is `mean_radius` for the mean of their
+        returns. Counts hold the mean, and a bound on the variance: standard deviations of rewards at the steps add up
+        at most (docs/proofs/certificate.md §9).
+    """
+    counts, episodes = data.counts, float(data.starts.sum())
+    steps, horizon = counts.outcomes.tallied[0], float(counts.outcomes.horizon)
+    each = horizon / steps  # steps that one row of the table stands for
+    total, ended = episodes * each, counts.reward_sum[:steps, -1, 0] / counts.visits[:steps, -1, 0]
+    over = total - counts.visits[:steps, :-1].sum(axis=(1, 2))
+    mean = (counts.reward_sum[:steps, :-1].sum(axis=(1, 2)) + over * ended) / total
+    square = (counts.reward_square[:steps, :-1].sum(axis=(1, 2)) + over * ended**2) / total
+    deviation = each * float(np.sqrt(np.maximum(square - mean * mean, 0.0)).sum())
+    value, variance = each * float(mean.sum()), min(deviation**2, 0.25 * horizon**2)
+    radius = mean_radius(episodes, max(1.0, horizon), variance, level)
+    return max(0.0, value - radius), min(horizon, value + radius)
 
 
 def _forecast(rule: Rule, given: CertificateData, delta: float, samples: int) -> int | None:
@@ -238,7 +284,7 @@ def _forecast(rule: Rule, given: CertificateData, delta: float, samples: int) ->
         if int(given.data.starts.sum()) * factor >= 2**60 or int(given.data.counts.visits.max()) * factor >= 2**60:
             return None
         counts = Counts(given.data.counts.outcomes, given.data.counts.hits * factor)
-        data = Data(counts, given.data.starts * factor)
+        data = Data(counts, given.data.starts * factor, given.data.allowed)
         number = max(given.round + doublings, _least_round(data, given.source))
         later = CertificateData(data, given.source, number, given.fixed_start)
         spent = later.alpha(delta)

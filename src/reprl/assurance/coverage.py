@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from reprl.mdp.basis import Basis
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.outcomes import expected_return
 from reprl.mdp.policy import Policy
@@ -106,6 +107,23 @@ def find_coverage(
         gain_low=float(gain - wide[1]),
         gain_high=float(gain + wide[1]),
     )
+
+
+def find_basis(data: Data, policy: Policy, decided: NDArray[np.int64], ended: int) -> Basis:
+    """Return who decided each cell of a policy, with what the log shows there.
+
+    Args:
+        data: the log.
+        policy: of the rule.
+        decided: (H, S): who decided, by its place in DECIDERS.
+        ended: the state of episodes that are over, which have no rows.
+    """
+    visits = data.counts.visits.copy()
+    visits[:, ended] = 0
+    here, anywhere = visits.sum(axis=2), visits.sum(axis=0)
+    usual = np.where(here > 0, visits.argmax(axis=2), np.where(anywhere.any(axis=1), anywhere.argmax(axis=1), -1))
+    agree = np.take_along_axis(visits, policy.table[:, :, None], axis=2)[:, :, 0]
+    return Basis(decided, here, agree, usual)
 
 
 def _errors(

@@ -85,7 +85,7 @@ def _cell_ratio(
     ratio, sure, beyond = math.inf, True, False
     for i in range(order.size):
         a = order[i]
-        if a != best:
+        if a != best and not math.isinf(values.gap_low[h, s, a]):
             mine = box_of(values, deviations, decided.visits, h, s, a)
             its = box_of(values, deviations, other.visits, h, s, a)
             way = BEYOND if beyond else CHOSEN if decided.chosen[h, s, a] else PASSED

@@ -3,7 +3,9 @@
 Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule, of
 either kind. Those under this run's shared key have half of its data, against lucky looks: every round is another chance
 for one. If they do not all come to its policy, the key may be an unlucky one; the promise is an average over keys, so
-pairs of teams with fresh keys, and as much data as this run each, are asked as well (docs/rehearsal.md).
+pairs of teams with fresh keys, and as much data as this run each, are asked as well (docs/rehearsal.md). Where runs
+need to agree only at a share of the steps, a team agrees if its policy and this run's take the same action at that
+share; every rehearsal says which share it is on average.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.execution.tasks import count_workers, run_tasks
+from reprl.guarantee import meets
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
-from reprl.storage.fields import declared, many, read_fields, whole
+from reprl.storage.fields import SHARE, declared, many, read_fields, whole
 
 APART = 1
-"""Pairs under fresh keys that may differ."""
+"""Pairs under fresh keys that may differ; where only a share of the steps must agree, teams that may."""
 LARGE = 4096
 """Steps times states from which on teams are asked by several threads, or on a cluster."""
 OWN, FRESH = 2, 1
@@ -33,7 +36,7 @@ OWN, FRESH = 2, 1
 def asked_for(rho: float) -> int:
     """Return how many are asked, teams under this run's key as well as pairs under fresh ones: 4/ρ, and 20 at least.
 
-    All teams must agree, and all pairs but APART.
+    All teams must agree, and all pairs but APART; for a share of the steps, as ``Likeness.spare`` says.
     """
     return max(20, math.ceil(4.0 / rho))
 
@@ -72,22 +75,31 @@ class Rehearsal(NamedTuple):
     error: float
     """Standard deviation, over the teams, of what the policy loses, or, of the paper's rule, of V* from the start; for
     the size of this run's data."""
+    alike: Annotated[float | None, SHARE._replace(later=True)] = None
+    """Share of an episode's decisions that a team takes as this run does, on average over the teams; None in records
+    that do not say."""
+    agreement: Annotated[float | None, SHARE._replace(later=True)] = None
+    """The share at which a team counts as agreeing; None for exactly the same policy."""
 
     def __str__(self) -> str:
         """One line for people."""
         line = f"{self.agree} of {self.of} simulated second teams arrive at this policy"
+        if self.agreement is not None:
+            share = f"{100 * self.agreement:g} % of the steps"
+            line = f"{self.agree} of {self.of} simulated second teams do the same at {share} or more"
         if self.pairs:
             line += f"; under fresh shared seeds {self.pairs_agree} of {self.pairs} pairs agree"
         return line
 
 
-def kept_rehearsal(checkpoint: Checkpoint | None, stream: DataStream, make: Callable[[], Rehearsal]) -> Rehearsal:
-    """Rehearse, and keep what came of it; or return what is kept of this stream."""
-    return make() if checkpoint is None else Kept(checkpoint, "", _write, _read).once(stream.purpose, make)
+def kept_rehearsal(checkpoint: Checkpoint, name: str, make: Callable[[], Rehearsal]) -> Rehearsal:
+    """Rehearse, and keep what came of it under a name; or return what is kept."""
+    return Kept(checkpoint, "", _write, _read).once(name, make)
 
 
 def _write(found: Rehearsal) -> Content:
-    fields = {**found._asdict(), "apart": list(found.apart.shape)}
+    fields = {name: value for name, value in found._asdict().items() if value is not None}
+    fields["apart"] = list(found.apart.shape)
     return Content(fields, found.apart.astype("<f8").tobytes())
 
 
@@ -97,10 +109,54 @@ def _read(content: Content) -> Rehearsal:
     return Rehearsal(**{**fields, "apart": apart})
 
 
+class Likeness:
+    """How much of what one policy decides another decides alike, over an episode in a model.
+
+    Args:
+        occupancy: (H, S), how often a policy comes to each cell, of its actions, (H, S).
+        over: states in which an episode is over, whose steps do not count.
+        needed: the share from which on two policies agree; 1 for equal ones.
+    """
+
+    def __init__(
+        self,
+        occupancy: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+        over: tuple[int, ...] = (),
+        needed: float = 1.0,
+    ) -> None:
+        """Take what visits are computed by."""
+        self.occupancy, self.over, self.needed = occupancy, list(over), needed
+        self._visits: dict[bytes, NDArray[np.float64]] = {}
+
+    def share(self, one: Policy | None, two: Policy | None) -> float:
+        """Return the share of decisions that are alike, in episodes of the one or the other, whichever is less."""
+        if one is None or two is None:
+            return 0.0
+        return 1.0 if one == two else 1.0 - one.disagreement(two, (self.visits(one), self.visits(two)))
+
+    def visits(self, policy: Policy) -> NDArray[np.float64]:
+        """Return how often a policy comes to each cell, (H, S), as long as its episodes last."""
+        name = policy.table.tobytes()
+        if name not in self._visits:
+            visits = self.occupancy(policy.table).copy()
+            visits[:, self.over] = 0.0
+            self._visits[name] = visits
+        return self._visits[name]
+
+    def spare(self, rho: float) -> tuple[int, int]:
+        """Return how many teams, and how many pairs, may disagree: (0, APART), but (APART, half of ρ) for a share."""
+        return (0, APART) if self.needed >= 1.0 else (APART, max(APART, int(rho * asked_for(rho) / 2.0)))
+
+    def agree(self, one: Policy | None, two: Policy | None, share: float) -> bool:
+        """Return whether two policies with this share of like decisions agree."""
+        return (one is not None and one == two) if self.needed >= 1.0 else meets(share, self.needed)
+
+
 def rehearse(
     team: Team,
     policy: Policy,
     *,
+    likeness: Likeness,
     rho: float,
     epsilon: float,
     stream: DataStream,
@@ -112,6 +168,7 @@ def rehearse(
     Args:
         team: the rule, on data redrawn from this run's.
         policy: what the rule makes of this run's data.
+        likeness: how much two policies decide alike, and from which share on they agree.
         rho: the disagreement that may be promised; it sets how many are asked.
         epsilon: accuracy.
         stream: private; every team reads streams of its own.
@@ -127,30 +184,35 @@ def rehearse(
         the team reads under this run's key and, for pairs, under keys that this run makes up. No shared draw of any
         other run depends on these.
     """
-    most = asked_for(rho)
+    most, (spare, spare_pairs) = asked_for(rho), likeness.spare(rho)
     hands = workers if policy.table.size >= LARGE else None
     apart = np.zeros(policy.table.shape)
-    values = []
+    values, shares = [], []
     agree = 0
     for numbers in (range(most // 2), range(most // 2, most)):
-        if agree < numbers.start:
+        if numbers.start - agree > spare:
             break
         questions = [(None, OWN, _key(stream, "team", number)) for number in numbers]
         for found in run_tasks(_ask, team, questions, workers=hands, threads=True):
             apart += 1.0 if found.policy is None else found.policy.differs(policy)
-            agree += found.policy == policy
+            shares.append(likeness.share(policy, found.policy))
+            agree += likeness.agree(policy, found.policy, shares[-1])
             values.append(found.measured)
     error = float(np.std(values, ddof=1)) / math.sqrt(OWN)
     known = error < epsilon
-    passed = known and agree == most
+    passed = known and len(values) == most and most - agree <= spare
     same = asked = 0
     if pairs and known and not passed:
-        same, asked = _ask_pairs(team, most, stream, hands)
-        passed = asked - same <= APART
-    return Rehearsal(agree, len(values), same, asked, passed, apart / len(values), error)
+        same, asked = _ask_pairs(team, likeness, most, spare_pairs, stream, hands)
+        passed = asked - same <= spare_pairs
+    needed = likeness.needed if likeness.needed < 1.0 else None
+    alike = float(np.mean(shares))
+    return Rehearsal(agree, len(values), same, asked, passed, apart / len(values), error, alike, needed)
 
 
-def _ask_pairs(team: Team, most: int, stream: DataStream, workers: int | None) -> tuple[int, int]:
+def _ask_pairs(
+    team: Team, likeness: Likeness, most: int, spare: int, stream: DataStream, workers: int | None
+) -> tuple[int, int]:
     """Return how many of how many pairs agree; no more are asked once too many differ."""
     agree = 0
     asked = [
@@ -159,8 +221,8 @@ def _ask_pairs(team: Team, most: int, stream: DataStream, workers: int | None) -
     window = 2 * count_workers(workers)
     with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=window)) as answers:
         for pair, (first, second) in enumerate(zip(answers, answers, strict=True)):
-            agree += first.policy is not None and first.policy == second.policy
-            if pair + 1 - agree > APART:
+            agree += likeness.agree(first.policy, second.policy, likeness.share(first.policy, second.policy))
+            if pair + 1 - agree > spare:
                 return agree, pair + 1
     return agree, most
 

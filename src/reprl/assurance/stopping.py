@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from reprl.assurance.certificate import SKIPPED, Certificate, CertificateData, certificate_data_of, make_certificate
-from reprl.assurance.rehearsal import Answer, Rehearsal, kept_rehearsal, rehearse
+from reprl.assurance.rehearsal import Answer, Likeness, Rehearsal, kept_rehearsal, rehearse
 from reprl.assurance.unseen import add_phantoms, hidden_loss
-from reprl.canonical.bound import UNKNOWN, BoundRule, Found
+from reprl.canonical.bound import UNKNOWN, BoundRule, Found, WholeLog
 from reprl.canonical.choice import start_value
 from reprl.execution.settings import Execution
 from reprl.guarantee import Asked, Guarantee
-from reprl.mdp.dynamics import Data
+from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.source import CertificateSource, DataSource
@@ -100,7 +100,8 @@ def find_doubts(now: Round, delta: float) -> Doubts:
     """Return what could be wrong with what a bound rule has found; `delta` is the probability that it is more."""
     rule, found = now.rule, now.found
     values, start = rule.values(found), not now.source.fixed_start
-    hidden = hidden_loss(now.data, found.dynamics, values, found.policy.table, delta, start=start)
+    untried = rule.reader.untried(now.data, found.dynamics)
+    hidden = hidden_loss(now.data, found.dynamics, values, found.policy.table, delta, start=start, untried=untried)
     return Doubts(found.choice.loss, rule.reader.unknown(now.data), hidden)
 
 
@@ -111,6 +112,10 @@ class Second(NamedTuple):
     """Adds, to a team's data, what no sample of this run has shown; by a private key."""
     measure: Callable[[Any], float] = lambda found: float(found.best)
     """Reads, off what a team has found, what must be known to ε."""
+    model: Dynamics | None = None
+    """In which decisions are compared; None for the frequencies of this run's data."""
+    over: tuple[int, ...] = ()
+    """States in which an episode is over."""
 
 
 COPIES = Second()
@@ -137,9 +142,14 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, se
         return Answer(found.policy, second.measure(found))
 
     stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
-    make = partial(rehearse, team, policy, rho=asked.rho, epsilon=asked.epsilon, stream=stream)
+    model = empirical_dynamics(now.data) if second.model is None else second.model
+    likeness = Likeness(model.occupancy, second.over, asked.agreement)
+    make = partial(rehearse, team, policy, likeness=likeness, rho=asked.rho, epsilon=asked.epsilon, stream=stream)
     make = partial(make, pairs=not rule.followed, workers=execution.workers)
-    return kept_rehearsal(execution.checkpoint, stream, make)
+    if execution.checkpoint is None:
+        return make()
+    # A limit may have cut this round: another run of the same work, with a larger one, has more data in it.
+    return kept_rehearsal(execution.checkpoint, f"{stream.purpose}/{now.known.data.digest}", make)
 
 
 @dataclass(frozen=True)
@@ -163,7 +173,10 @@ class Rehearsed:
         asked = self.asked._replace(epsilon=found.choice.epsilon)
         values, start = rule.values(found), not now.source.fixed_start
         second = Second(
-            lambda data, key: add_phantoms(data, values, key, start=start), lambda other: other.loss_of(found.policy)
+            lambda data, key: add_phantoms(data, values, key, start=start),
+            lambda other: other.loss_of(found.policy),
+            found.dynamics,
+            rule.reader.over,
         )
         rehearsal = ask_teams(now, found.policy, asked, self.execution, second)
         drift = now.source.drift(now.known)
@@ -174,7 +187,8 @@ class Rehearsed:
             hint = now.source.hint(now.known) if now.last else ""
             guarantee = asked.promise("none", f"{now.source.ran_out}: {missing}{hint and '; '}{hint}")
         else:
-            guarantee = asked.promise("rehearsed", f"{rehearsal}{rule.reader.scope}{_follows(rule)}")
+            source = f"{rehearsal}{rule.reader.scope}"
+            guarantee = asked.promise("rehearsed", source, registered=rule.followed)
             guarantee = replace(guarantee, epsilon=asked.epsilon + rule.reader.slack(found.model))
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
 
@@ -234,17 +248,21 @@ class Certified:
         certificate = policy = None
         if now.last or now.known.round > SKIPPED:
             certificate, policy = self._prove(now)
-        if certificate is not None and certificate.proven:
+        contradicted = now.last and now.source.drift(now.known)
+        if certificate is not None and certificate.proven and not contradicted:
+            rule = now.rule.for_proof()
             guarantee = Guarantee(
                 rho=2.0 * certificate.delta,
                 delta=certificate.delta,
                 epsilon=certificate.loss,
                 status="certified",
                 source="docs/proofs/certificate.md, for any two certified runs of this shared seed"
-                + _follows(now.rule),
+                + (rule.reader.scope if isinstance(rule.reader, WholeLog) else ""),
                 quality=certificate.share,
+                registered=now.rule.followed,
             )
-            found = _proven(now.rule, now.found, certificate, policy)
+            shown = now.found if rule.reader is now.rule.reader else rule.choose(now.data)
+            found = _proven(rule, shown, certificate, policy)
             return Judgement(True, found, guarantee, certificate=certificate)
         if now.last:
             return self.otherwise.judge(now)._replace(certificate=certificate)
@@ -256,7 +274,7 @@ class Certified:
         assert certificate_data is not None  # environments that no certificate covers are refused beforehand
         samples = now.source.ledger.samples if now.last else None
         return make_certificate(
-            now.rule.rule, certificate_data, self.shared_seed, self.asked.certified_delta, samples=samples
+            now.rule.for_proof().rule, certificate_data, self.shared_seed, self.asked.certified_delta, samples=samples
         )
 
 
@@ -267,11 +285,6 @@ def certificate_data_from(given: CertificateSource | None) -> CertificateData | 
     if given.kind == "calls":
         return certificate_data_of(given.data, given.kind, fixed_start=given.fixed_start)
     return CertificateData(*given)
-
-
-def _follows(rule: Chooser) -> str:
-    """Say what ρ speaks of, of a run that has followed a published candidate; empty for any other."""
-    return "; it follows the recipe's candidate, while ρ speaks of choosing afresh" if rule.followed else ""
 
 
 def contradicted(asked: Asked, claim: str, drift: str) -> Guarantee:

@@ -71,3 +71,17 @@ class StudentTest(NamedTuple):
         if bets.samples < MINIMUM:
             return 0.0
         return min((self._distance(bets) / self._needed) ** 2, 1.0)
+
+
+def student_interval(samples: Any, level: float, width: float) -> tuple[float, float]:
+    """Return the interval of the means that a second team's statistic would not exclude; all numbers below MINIMUM.
+
+    Guarantee:
+        None proven, as of StudentTest.
+    """
+    x = check_array("returns", np.atleast_1d(samples), 1)
+    if x.size < MINIMUM:
+        return -math.inf, math.inf
+    spread = math.sqrt((float(((x - x.mean()) ** 2).sum()) + width**2) / x.size)
+    half = math.sqrt(2.0) * -float(ndtri(level / 2.0)) * spread / math.sqrt(x.size)
+    return float(x.mean()) - half, float(x.mean()) + half

@@ -135,6 +135,8 @@ def open_actions(
             least, most = visit_weight(visits.low[h, s]), visit_weight(visits.high[h, s])
             for i in range(order.size):
                 a = order[i]
+                if math.isinf(values.gap_low[h, s, a]):  # it may not be done
+                    continue
                 if least * values.gap_low[h, s, a] <= tolerance + ROUND:
                     out[h, s, a] = True
                     if most * values.gap_high[h, s, a] <= tolerance - ROUND:
@@ -211,6 +213,8 @@ def _cell_margin(
     if_not_best = if_best = CLEAR  # the most that the first open action's own comparison, or those after it, can be
     for i in range(order.size):
         a = order[i]
+        if math.isinf(values.gap_low[h, s, a]):  # it may not be done
+            continue
         box = box_of(values, deviations, visits, h, s, a)
         found = CLEAR
         if not passed and not chosen[h, s, a]:  # surely too far, and surely before the chosen one

@@ -31,6 +31,7 @@ def hidden_loss(
     delta: float,
     *,
     start: bool,
+    untried: NDArray[np.bool_] | None = None,
 ) -> float:
     """Return how much more a policy could lose by events that no sample has shown.
 
@@ -41,31 +42,34 @@ def hidden_loss(
         actions: (H, S), the policy.
         delta: probability with which more may be hidden.
         start: whether the law of the start is estimated too.
+        untried: (H, S), cells of which nothing is known, and which may be worth anything; None for those in which some
+            action that may be taken never was.
 
     Guarantee:
         Let q_i be the probability of what row i, of n_i samples, has not shown, fixed beforehand. That none of it shows
         has probability Π (1 − q_i)^{n_i} ≤ exp(−Σ n_i·q_i), so that Σ n_i·q_i ≤ log(1/δ) but for a probability of δ. To
         first order in q the loss is linear in q, hence largest if one row hides all of it. A hidden outcome may lead to
-        any state and pay 1 or 0; a state that nobody has seen may be worth anything. Either it makes no policy better,
-        and lowers this one's value by at most what it has from the row on, less the least there is; or it is better
-        than the row, raises what the best policy is worth, and leads this one astray: to a state where it loses up to
-        V* − V^π. Or it is a start (docs/proofs/canonical.md §12). Missing mass, of many events that were not fixed
-        beforehand, is not bounded by this.
+        any state and pay 1 or 0; where the next step has a cell that is not known, it may lead to anything. Either it
+        makes no policy better, and lowers this one's value by at most what it has from the row on, less the least there
+        is; or it is better than the row, raises what the best policy is worth, and leads this one astray: to a state
+        where it loses up to V* − V^π. Or it is a start (docs/proofs/canonical.md §12). Missing mass, of many events
+        that were not fixed beforehand, is not bounded by this.
     """
     share = math.log(1.0 / delta)
     number = data.counts.visits
     criterion, left, pooled = dynamics.criterion, dynamics.criterion.remaining, data.counts.outcomes.pooled
-    strange = bool((number.sum(axis=(0, 2)) == 0).any())  # a state that nobody has seen may be worth anything
+    unknown = np.asarray((dynamics.allowed & ~dynamics.tried).any(axis=2)) if untried is None else untried
+    strange = unknown.any(axis=1) if criterion.stationary else np.append(unknown[1:].any(axis=1), False)
     worth = criterion.policy_values(dynamics.outcomes, dynamics.probability, actions)
-    top = left - 1.0 if strange else values[1:].max(axis=1)
-    low = np.zeros(left.size) if strange else worth[1:].min(axis=1)
-    astray = left - 1.0 if strange else (values[1:] - worth[1:]).max(axis=1)
+    top = np.where(strange, left - 1.0, values[1:].max(axis=1))
+    low = np.where(strange, 0.0, worth[1:].min(axis=1))
+    astray = np.where(strange, left - 1.0, (values[1:] - worth[1:]).max(axis=1))
     hopes = criterion.either(_hopes, _discounted_hopes)(dynamics, number, share, top, values, pooled)
     up = float(in_order(dynamics.initial, hopes[0] - values[0]))
     visits, fall = dynamics.occupancy(actions), np.maximum(worth[:-1] - low[:, None], 0.0)
     costs = visits * fall, visits * np.minimum(fall, astray[:, None])
     down, aside = (share * _largest(cost, actions, number, pooled) for cost in costs)
-    begin = left[0] if strange else float((values[0] - worth[0]).max())
+    begin = left[0] if unknown[0].any() else float((values[0] - worth[0]).max())
     return max(up + aside, down, share * begin / float(data.starts.sum()) if start else 0.0)
 
 
@@ -94,7 +98,8 @@ def _hopes(
     """
     outcomes = dynamics.outcomes
     hopes = np.zeros(values.shape)
-    hopes[-1] = values[-1]
+    for s in range(outcomes.n_states):  # one by one: to assign a row takes Numba seconds to compile
+        hopes[-1, s] = values[-1, s]
     for h in range(outcomes.horizon - 1, -1, -1):
         for s in range(outcomes.n_states):
             best = values[h, s]

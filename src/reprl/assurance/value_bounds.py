@@ -43,7 +43,7 @@ def _blank(sample: Sample) -> Values:
     blank |= {name: np.zeros(shape) for name in ("error", "square", "gap_low", "gap_high", "own_low", "own_high")}
     blank |= {name: np.zeros((GRID, *states)) for name in ("top", "slack", "wide", "long")}
     blank |= {name: np.zeros((GRID, *ends)) for name in ("path", "path_long")}
-    plausible, base = np.ones(shape, dtype=np.bool_), np.zeros(states, dtype=np.int64)
+    plausible, base = sample.dynamics.allowed.copy(), np.zeros(states, dtype=np.int64)
     return Values(plausible=plausible, base=base, rate=np.full((GRID, *shape), -1.0), start=np.zeros(2), **blank)
 
 
@@ -58,7 +58,7 @@ def _solve(sample: Sample, compare: float, cell: float, spread: float, best: boo
         span = min(most, 1.0 + out.high[h + 1].max() - out.low[h + 1].min())
         for s in range(outcomes.n_states):
             for a in range(n_actions):
-                if best or out.plausible[h, s, a]:
+                if out.plausible[h, s, a]:  # all that are allowed, where the best is looked for
                     _cell(sample, out, h, s, a, span, most, cell, spread, best, hat[:, a])
             _pick(sample, out, h, s, hat)
             if best:
@@ -187,8 +187,11 @@ def _compare(sample: Sample, out: Values, h: int, s: int, level: float, hat: Flo
     base = out.base[h, s]
     out.gap_low[h, s] = 0.0
     out.gap_high[h, s] = 0.0
+    for a in range(n_actions):  # what may not be done is in no comparison: its gap is infinite
+        if not sample.dynamics.allowed[h, s, a]:
+            out.gap_low[h, s, a] = out.gap_high[h, s, a] = math.inf
     for a in range(n_actions):  # against the base first: whoever is surely worse is nobody's rival
-        if a != base:
+        if a != base and sample.dynamics.allowed[h, s, a]:
             low, high = _difference(sample, out, h, s, base, a, level, hat, norms)
             out.plausible[h, s, a] = low <= ROUND
             out.gap_low[h, s, a], out.gap_high[h, s, a] = max(0.0, low), max(0.0, high)
@@ -198,14 +201,15 @@ def _compare(sample: Sample, out: Values, h: int, s: int, level: float, hat: Flo
         if b == base or not out.plausible[h, s, b]:
             continue
         for a in range(n_actions):
-            if a not in (base, b):
+            if a not in (base, b) and sample.dynamics.allowed[h, s, a]:
                 low, high = _difference(sample, out, h, s, b, a, level, hat, norms)
                 out.gap_low[h, s, a] = max(out.gap_low[h, s, a], low)
                 out.gap_high[h, s, a] = max(out.gap_high[h, s, a], high)
     for a in range(n_actions):
         if a != base and out.gap_low[h, s, a] > ROUND:
             out.plausible[h, s, a] = False
-        out.gap_high[h, s, a] = min(out.gap_high[h, s, a], most)
+        if sample.dynamics.allowed[h, s, a]:
+            out.gap_high[h, s, a] = min(out.gap_high[h, s, a], most)
 
 
 @njit(cache=True, nogil=True)

@@ -90,13 +90,22 @@ def prepare(data: Data, *, by_steps: bool, fixed_start: bool) -> Sample:
     return Sample(empirical_dynamics(data), number, float(data.starts.sum()), fixed_start, by_steps)
 
 
-def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> Verdict:
+def judge(
+    rule: Rule,
+    sample: Sample,
+    delta: float,
+    *,
+    practice: Callable[[float], Interval] | None = None,
+    shrink: float = 1.0,
+) -> Verdict:
     """Say whether data prove what the rule's policy is.
 
     Args:
         rule: f(ξ, ·), without stationary candidates: they are refused.
         sample: the data.
         delta: probability that what is said to be proven is wrong, at most, for one interim analysis.
+        practice: the value of the baseline, at a level, where the data say it themselves, as a log does; None for the
+            rule's own baseline.
         shrink: 1; smaller values shrink every radius, for negative controls only.
 
     Guarantee:
@@ -106,13 +115,15 @@ def judge(rule: Rule, sample: Sample, delta: float, *, shrink: float = 1.0) -> V
     Randomness:
         Shared, at rule.key.derive("policy", fingerprint), as ``choose`` reads it.
     """
-    if rule.stationary.size:
-        raise InputError(f"rule must be one for steps apart, got one with {rule.stationary.size} stationary candidates")
+    if alike := rule.stationary.size + rule.phased.size:
+        raise InputError(f"rule must be one for steps apart, got one with {alike} candidates for steps that are alike")
     level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
     visits = _kept(lambda possible: bound_occupancy(sample, possible, level))
     worth = _kept(lambda possible: bound_policy(sample, possible, level.policy, level.worth))
-    return conclude(rule, Bounds(values, bound_deviations(sample, values, level.law), visits, worth))
+    deviations = bound_deviations(sample, values, level.law)
+    done = None if practice is None else practice(level.worth)
+    return conclude(rule, Bounds(values, deviations, visits, worth, done))
 
 
 class Bounds(NamedTuple):
@@ -124,6 +135,8 @@ class Bounds(NamedTuple):
     """Of a tolerance's plain policy, of which the possible actions, (H, S, A), are known."""
     worth: Callable[[NDArray[np.bool_]], Interval]
     """The value, from the start, of what a tolerance prints, or of the baseline."""
+    practice: Interval | None = None
+    """The value of what was done in a log, where that is the baseline."""
 
 
 _T = TypeVar("_T")
@@ -152,8 +165,12 @@ def conclude(rule: Rule, bounds: Bounds) -> Verdict:
 def _limits(rule: Rule, bounds: Bounds) -> LossBounds:
     """Bound what ε(M) hangs on."""
     baseline, start = None, bounds.values.start
-    if rule.goal.quality is not None:
-        table = np.full(rule.shape[:2], rule.order[0]) if rule.baseline is None else rule.baseline
+    if rule.goal.quality is not None and bounds.practice is not None:
+        baseline = bounds.practice
+    elif rule.goal.quality is not None:
+        allowed = np.isfinite(bounds.values.gap_low)
+        default = rule.order[allowed[:, :, rule.order].argmax(axis=2)]
+        table = default if rule.baseline is None else rule.baseline
         baseline = bounds.worth(np.arange(rule.shape[2]) == table[:, :, None])
     return LossBounds(rule.goal, rule.criterion.effective_horizon, (float(start[0]), float(start[1])), baseline)
 

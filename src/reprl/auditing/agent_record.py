@@ -46,9 +46,9 @@ class Disagreement(NamedTuple):
     observation: str
     step: int
     apart: Annotated[float, SHARE]
-    """Share of the pairs that act differently here."""
+    """Share of the pairs that met this state and act differently in it."""
     actions: Annotated[tuple[tuple[str, float], ...], many(row("an action and its share", TEXT, SHARE))]
-    """(action, share of all agents that take it), the most frequent first."""
+    """(action, share of the agents of those pairs that take it), the most frequent first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,11 @@ shared seed may differ, but in most of what they meet they must do the same.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +21,7 @@ from reprl.auditing.pairs import resolve_learner
 from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
+from reprl.execution.tasks import run_tasks
 from reprl.lab.baselines.boxes import box_learner, is_box_learner
 from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_of
 from reprl.learning.protocol import name_of
@@ -25,12 +29,15 @@ from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey, fresh_seed
 from reprl.sources.environment import fresh_model, open_environment
+from reprl.storage.checkpoints import Content, Kept, open_checkpoint, recall
+from reprl.storage.documents import plain
+from reprl.storage.fields import TEXT, many, read_fields, real, record, whole, write_fields
 
 if TYPE_CHECKING:
     from reprl.sources.gymnasium.learner_env import EnvironmentFactory
 
-_PROBES, _SHOWN, _TEXT = 20, 12, 120
-"""States of each pair that all agents are asked about, states that a report lists, and characters of each."""
+_PROBES, _SHOWN, _TEXT = 200, 12, 120
+"""States in which a pair differs that are kept, states that a report lists, and characters of each."""
 
 
 def audit_agents(
@@ -47,6 +54,8 @@ def audit_agents(
     closeness: float = 0.05,
     samples: int | None = None,
     seed: int | None = None,
+    workers: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Progress = False,
     **options: Any,
 ) -> AgentReport:
@@ -66,7 +75,10 @@ def audit_agents(
         episodes: evaluation episodes of each agent; those of a pair have the same seeds.
         closeness: two actions of a Box count as one within this share of its range.
         samples: budget of a training, if any.
-        seed: shared keys and data seeds follow from it; None draws one.
+        seed: shared keys and data seeds follow from it; None draws one, or takes the checkpoint's.
+        workers: processes, for pairs that need nothing of each other; they cannot change the result.
+        checkpoint: a folder for finished pairs. An audit that was stopped goes on with them, and fewer pairs of a
+            stopped one can be reported at once; any number of pairs may follow.
         progress: True for a bar on standard error, or a function told ("audit", pairs done, pairs asked for).
         options: for the learner.
 
@@ -82,19 +94,34 @@ def audit_agents(
     claim = _Claim(*(check_probability(*one) for one in (("rho", rho), ("gamma", gamma), ("level", level))))
     pairs, episodes = check_int("pairs", pairs, 1, 10**4), check_int("episodes", episodes, 1, 10**5)
     closeness = check_real("closeness", closeness, 0.0, 1.0, open_low=False)
+    seed = recall(checkpoint, "seed") if seed is None else seed
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
+    workers = check_int("workers", workers, 1, 1024)
     given = options if samples is None else {**options, "samples": check_int("samples", samples, 1)}
     check_progress(progress)
     bench = _bench(env, learner, horizon, reward_range, given)
+    spaces = bench.spaces
+    if workers > 1 and not bench.factory.reopens:
+        raise InputError(f"workers must be 1 for an environment that cannot be opened again, got {workers}")
+    trial = _Trial(bench, seed, episodes, _sameness(spaces[1], closeness))
+    work = {
+        "kind": "agents",
+        "environment": [bench.factory.title, *map(str, spaces), bench.factory.horizon],
+        "learner": bench.name,
+        "options": plain(given),
+        "seed": seed,
+        "episodes": episodes,
+        "closeness": closeness,
+    }
     found: list[_Met] = []
-    with progress_bar(progress, "pairs") as shown:
-        same = _sameness(bench.spaces[1], closeness)
-        for number in range(pairs):
-            found.append(_meet(bench, number, seed, episodes, same))
+    with open_checkpoint(checkpoint, work) as kept, progress_bar(progress, "pairs") as shown:
+        store = None if kept is None else Kept(kept, "pair ", _write, partial(_read, episodes))
+        for met in run_tasks(_meet, trial, range(pairs), workers=workers, store=store):
+            found.append(met)
             if shown is not None:
-                shown("audit", number + 1, pairs)
-    how = {"options": given, "seed": seed, "closeness": closeness, "episodes": episodes, "places": _places(found, same)}
-    return _report(bench, claim, found, how)
+                shown("audit", len(found), pairs)
+    how = {"options": given, "seed": seed, "closeness": closeness, "episodes": episodes, "places": _places(found)}
+    return _report(bench, spaces, claim, found, how)
 
 
 class _Claim(NamedTuple):
@@ -105,16 +132,18 @@ class _Claim(NamedTuple):
     level: float
 
 
-def _report(bench: _Bench, claim: _Claim, found: list[_Met], how: dict[str, Any]) -> AgentReport:
+def _report(
+    bench: _Bench, spaces: tuple[Any, Any], claim: _Claim, found: list[_Met], how: dict[str, Any]
+) -> AgentReport:
     """Judge what the pairs showed."""
-    rows = tuple(_row(met) for met in found)
+    rows = tuple(met.row for met in found)
     pairs = len(rows)
     hits = sum(row.distance > claim.gamma for row in rows)
     chance = p_value(hits, pairs, claim.rho)
     mean = float(np.mean([row.distance for row in rows]))
     return AgentReport(
         environment=bench.factory.title,
-        spaces=(str(bench.spaces[0]), str(bench.spaces[1])),
+        spaces=(str(spaces[0]), str(spaces[1])),
         horizon=bench.factory.horizon,
         learner=bench.name,
         **claim._asdict(),
@@ -198,30 +227,77 @@ class _Episode(NamedTuple):
     total: float
 
 
+class _Trial(NamedTuple):
+    """Everything that a pair depends on, so that any worker can train it."""
+
+    bench: _Bench
+    seed: int
+    episodes: int
+    same: Callable[[Any, Any], bool]
+
+
+class _Parted(NamedTuple):
+    """A state in which the two agents of a pair act differently."""
+
+    observation: str
+    step: int
+    actions: tuple[str, str]
+
+
 class _Met(NamedTuple):
-    """A pair of agents and what they did on the same seeds."""
+    """What a pair of agents did on the same seeds."""
 
-    agents: tuple[Agent, Agent]
-    episodes: tuple[list[_Episode], list[_Episode]]
-    """Played by the first, and by the second."""
+    row: AgentPair
     samples: float
+    parted: tuple[_Parted, ...]
+    """Some of the states, each once."""
 
 
-def _meet(bench: _Bench, number: int, seed: int, episodes: int, same: Callable[[Any, Any], bool]) -> _Met:
+def _meet(trial: _Trial, number: int) -> _Met:
     """Train two agents under one key and let each play while the other is asked."""
     from reprl.sources.gymnasium.learner_env import LearnerEnv
 
+    bench, seed = trial.bench, trial.seed
     shared = SharedKey(int(DataStream(seed, "audit/shared").integers(1, number)[0]) >> 1)
     words = DataStream(seed, "audit/data", number).integers(2)
     (first, spent), (second, more) = (bench.train(shared, int(word) >> 1) for word in words)
-    trial = int(DataStream(seed, "audit/evaluation", number).integers(1)[0]) >> 1
+    evaluation = int(DataStream(seed, "audit/evaluation", number).integers(1)[0]) >> 1
     played = []
     for player, other in ((first, second), (second, first)):
         opened = bench.factory.open()
         with closing(opened) if bench.factory.reopens else nullcontext():
-            env = LearnerEnv(opened, trial, bench.factory.horizon)
-            played.append([_play(env, player, other, same) for _ in range(episodes)])
-    return _Met((first, second), (played[0], played[1]), (spent + more) / 2.0)
+            env = LearnerEnv(opened, evaluation, bench.factory.horizon)
+            played.append([_play(env, player, other, trial.same) for _ in range(trial.episodes)])
+    return _Met(_row(played), (spent + more) / 2.0, _parted(played, (first, second)))
+
+
+def _parted(played: list[list[_Episode]], agents: tuple[Agent, Agent]) -> tuple[_Parted, ...]:
+    """States in which two agents differ: evenly spaced ones of all that they met, each once."""
+    apart = [(e.seen[h], h) for episodes in played for e in episodes for h in np.flatnonzero(e.apart).tolist()]
+    chosen = dict.fromkeys((_text(seen), h) for seen, h in apart)
+    step = max(1, len(chosen) // _PROBES)
+    wanted = set([*chosen][::step][:_PROBES])
+    found = {}
+    for seen, h in apart:
+        place = _text(seen), h
+        if place in wanted and place not in found:
+            found[place] = _Parted(*place, (_text(agents[0].act(seen, h)), _text(agents[1].act(seen, h))))
+    return tuple(found.values())
+
+
+_TASK = {
+    "row": record(AgentPair),
+    "samples": real(0.0),
+    "parted": many(record(_Parted, {"observation": TEXT, "step": whole(), "actions": many(TEXT, 2)})),
+}
+
+
+def _write(met: _Met) -> Content:
+    return Content(write_fields(met, _TASK))
+
+
+def _read(episodes: int, content: Content) -> _Met:
+    return _Met(**read_fields("task", content.fields, _TASK, SimpleNamespace(episodes=episodes), " "))
 
 
 def _play(env: Any, player: Agent, other: Agent, same: Callable[[Any, Any], bool]) -> _Episode:
@@ -251,10 +327,10 @@ def _sameness(space: Any, closeness: float) -> Callable[[Any, Any], bool]:
     return lambda one, two: bool((np.abs(np.subtract(one, two)) <= closeness * width).all())
 
 
-def _row(met: _Met) -> AgentPair:
-    shares = np.array([[float(np.mean(episode.apart)) for episode in played] for played in met.episodes])
+def _row(played: list[list[_Episode]]) -> AgentPair:
+    shares = np.array([[float(np.mean(episode.apart)) for episode in episodes] for episodes in played])
     units = shares.mean(axis=0)  # one for each seed, on which either agent played: independent, given the agents
-    totals = np.array([[episode.total for episode in played] for played in met.episodes])
+    totals = np.array([[episode.total for episode in episodes] for episodes in played])
     clean, n = int((units == 0.0).sum()), units.size
     return AgentPair(
         distance=float(units.mean()),
@@ -263,29 +339,21 @@ def _row(met: _Met) -> AgentPair:
         alike_interval=exact_interval(clean, n),
         returns=(float(totals[0].mean()), float(totals[1].mean())),
         difference=student(totals[0] - totals[1]) if n > 1 else None,
-        states=sum(len(episode.seen) for played in met.episodes for episode in played),
+        states=sum(len(episode.seen) for episodes in played for episode in episodes),
     )
 
 
-def _places(found: Sequence[_Met], same: Callable[[Any, Any], bool]) -> tuple[Disagreement, ...]:
-    """The states in which most pairs part, among some in which one pair parted: all agents are asked about each."""
-    probes: list[tuple[Any, int]] = []
+def _places(found: Sequence[_Met]) -> tuple[Disagreement, ...]:
+    """The states in which most pairs were seen to differ, and what their agents do there."""
+    at: dict[tuple[str, int], list[_Parted]] = {}
     for met in found:
-        parted = [
-            (episode.seen[h], h)
-            for played in met.episodes
-            for episode in played
-            for h in np.flatnonzero(episode.apart).tolist()
-        ]
-        step = max(1, len(parted) // _PROBES)
-        probes += parted[::step][:_PROBES]
+        for parted in met.parted:
+            at.setdefault((parted.observation, parted.step), []).append(parted)
     places = []
-    for observation, h in probes:
-        answers = [[agent.act(observation, h) for agent in met.agents] for met in found]
-        apart = float(np.mean([not same(*pair) for pair in answers]))
-        texts = [_text(action) for pair in answers for action in pair]
+    for (observation, h), pairs in at.items():
+        texts = [text for parted in pairs for text in parted.actions]
         chosen = sorted({text: texts.count(text) / len(texts) for text in texts}.items(), key=lambda item: -item[1])
-        places.append(Disagreement(_text(observation), h, apart, tuple(chosen[:4])))
+        places.append(Disagreement(observation, h, len(pairs) / len(found), tuple(chosen[:4])))
     return tuple(sorted(places, key=lambda place: -place.apart)[:_SHOWN])
 
 

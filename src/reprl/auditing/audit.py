@@ -14,18 +14,23 @@ from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
 from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
 from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys
 from reprl.auditing.record import AuditReport, Earned
+from reprl.auditing.search_audit import audit_search
+from reprl.auditing.search_pairs import SEARCH
 from reprl.auditing.totals import Totals, loss_of, spread_of
 from reprl.canonical.choice import preference_order
 from reprl.errors import InputError, check_int, check_probability, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
+from reprl.guarantee import check_agreement
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.baseline import exact_baseline
 from reprl.learning.learner import ReprlLearner, truncate_if_needed
+from reprl.learning.search_opening import wants_search
 from reprl.learning.settings import LearnerOptions, Settings
 from reprl.learning.worth import baseline_name
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
+from reprl.search.settings import SearchOptions
 from reprl.sources.environment import describe, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import Access
@@ -33,10 +38,10 @@ from reprl.storage.checkpoints import open_checkpoint, recall
 from reprl.storage.documents import plain
 
 
-class AuditOptions(LearnerOptions, total=False):
-    """What an audited learner may be given: the options of reprl, a sample limit, and what rivals take besides."""
+class AuditOptions(LearnerOptions, SearchOptions, total=False):
+    """What an audited learner may be given: options of ``reprl.learn``, a sample limit, and those of baselines."""
 
-    max_samples: int | None
+    max_samples: float | None
     samples: int | None
     rounds: int | None
     bonus: float | None
@@ -53,6 +58,7 @@ def audit(
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
     rho: float = 0.1,
+    agreement: float = 1.0,
     level: float = 0.05,
     runs_per_key: int = 2,
     access: Access | None = None,
@@ -64,19 +70,23 @@ def audit(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Progress = False,
     **learn_options: Unpack[AuditOptions],
-) -> AuditReport:
+) -> AuditReport | Any:
     """Run a learner in pairs, a fresh shared key each and independent data, and count how often the policies differ.
 
     Args:
         env: as in ``reprl.learn``.
         learner: a name in ``reprl.learners()``; any ``learner(model, shared_key, **learn_options)``, whose
             ``access`` attribute, if any, says which model it needs; or a ``train(env, **learn_options)`` of a
-            gymnasium.Env. What either may return: ``reprl.env_learner``.
+            gymnasium.Env. What either may return: ``reprl.env_learner``. "search", and "reprl" where observations are a
+            Box: searches are audited, and the report is a ``SearchAudit``.
         pairs: shared keys to try.
         horizon: as in ``reprl.learn``.
         discount: as in ``reprl.learn``; rivals need a horizon.
         reward_range: as in ``reprl.learn``.
         rho: the disagreement that is tested; learners that aim for a ρ are also given it.
+        agreement: below 1, a pair disagrees where its policies take the same action at less than this share of an
+            episode's steps, in episodes of the one or the other; reprl is also given it. In a black box the steps are
+            those of `evaluation` episodes of each policy.
         level: chance of rejecting a learner whose disagreement is at most rho.
         runs_per_key: runs under each key. Test and interval count the first two; the rest sharpen the estimate.
         access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
@@ -101,8 +111,20 @@ def audit(
     flags = (sequential, alternative, progress)
     seed = recall(checkpoint, "seed") if seed is None else seed
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, evaluation)
+    check_agreement("agreement", agreement)
+    if learner in ("reprl", SEARCH) and wants_search(env, SEARCH if learner == SEARCH else None, learn_options):
+        unused = (("runs_per_key", runs_per_key, 2), ("discount", discount, None), ("agreement", agreement, 1.0))
+        for name, value, usual in unused:
+            if value != usual:
+                raise InputError(f"{name} must be left out for an audit of searches, got {quote(value)}")
+        return audit_search(env, asked, horizon, reward_range, dict(learn_options), checkpoint, progress)
     place = open_environment(env, horizon, reward_range, discount)
-    subject = resolve_learner(learner, place, asked.rho, access, with_rescaled_epsilon(learn_options, place))
+    options = with_rescaled_epsilon(learn_options, place)
+    subject = resolve_learner(learner, place, asked.rho, access, options, agreement)
+    ours = _ours(subject)
+    asked = asked._replace(agreement=agreement if ours is None else ours.settings.agreement)
+    if asked.agreement < 1.0 and isinstance(place, GymnasiumModel) and not asked.evaluation:
+        raise InputError("evaluation must be at least 1 for an agreement below 1 in a black box, got 0")
     return _measure(asked, _ended(place, subject), subject, checkpoint, progress)
 
 
@@ -129,6 +151,7 @@ class _Asked(NamedTuple):
     seed: int
     test: SequentialTest | None
     evaluation: int
+    agreement: float = 1.0
 
 
 def _check(
@@ -165,13 +188,13 @@ def _measure(
     progress: bool | Progress,
 ) -> AuditReport:
     """Run the pairs, until a sequential test decides or they are used up."""
-    pairs, runs, workers, seed, test, episodes = asked[2:]
+    pairs, runs, workers, seed, test, episodes = asked[2:8]
     mdp = place if isinstance(place, TabularMDP) else None
     known: dict[str, Any] = {"episodes": episodes}
     if mdp is not None:
         known = {"scores": optimal_scores(mdp), "reachable": reachable(mdp)}
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, **known)
-    totals = Totals(trial)
+    totals = Totals(trial, asked.agreement)
     verdict = "undecided"
     with (
         open_checkpoint(checkpoint, _work(trial)) as kept,
@@ -205,7 +228,7 @@ def _work(trial: Trial) -> dict[str, Any]:
 
 def _report(asked: _Asked, trial: Trial, totals: Totals, verdict: str) -> AuditReport:
     """Judge what the pairs showed."""
-    rho, level, pairs, runs, _, seed, test, _ = asked
+    rho, level, pairs, runs, _, seed, test, *_ = asked
     subject, mdp = trial.subject, trial.env if isinstance(trial.env, TabularMDP) else None
     hits, keys = totals.hits, totals.keys
     chance = p_value(hits, keys, rho) if test is None else None
@@ -241,7 +264,15 @@ def _report(asked: _Asked, trial: Trial, totals: Totals, verdict: str) -> AuditR
         samples=totals.samples / (keys * runs),
         cells=totals.cells(by_cell, weights, policies.reached),
         policies=policies,
+        agreement=None if asked.agreement == 1.0 else asked.agreement,
+        alike=float(np.mean(totals.alike)) if totals.alike else None,
+        promise=_promise(asked.agreement, _ours(subject)),
     )
+
+
+def _promise(agreement: float, ours: ReprlLearner | None) -> str:
+    """Which of PROMISES is tested."""
+    return "approximate" if agreement < 1.0 else "registered" if ours is not None and ours.candidate else "strict"
 
 
 def _earned(mdp: TabularMDP, trial: Trial, values: list[float]) -> Earned:

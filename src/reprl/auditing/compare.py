@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
+from reprl.auditing.search_compare import compare_searches
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
@@ -17,6 +18,7 @@ from reprl.learning.accuracy import EpsilonUnits, rescale_epsilon
 from reprl.learning.adapters import EnvLearner, as_learner, takes
 from reprl.learning.baseline import exact_loss, resolve_baseline
 from reprl.learning.protocol import Learner, access_of, minimum_budget, name_of
+from reprl.learning.search_opening import wants_search
 from reprl.learning.settings import PAPER_EPSILON, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
@@ -132,6 +134,7 @@ def compare(
     epsilon: float | None = None,
     epsilon_units: EpsilonUnits = "rescaled",
     rho: float = 0.1,
+    target: float | None = None,
     access: Access | None = None,
     pairs: int = 40,
     limit: int | None = None,
@@ -154,6 +157,8 @@ def compare(
         epsilon: accepted mean suboptimality, and what the learners are asked for, instead of a quality.
         epsilon_units: what it is given in, as for ``reprl.learn``; the comparison holds it rescaled.
         rho: accepted disagreement; also what the learners are asked for.
+        target: a mean return that policies must exceed, where observations are a Box; the learners are then "search"
+            and baselines of ``reprl.lab.baselines.box_learners()``.
         access: "generative", "episodic", or None for both.
         pairs: at most so many pairs of runs at each budget.
         limit: the largest budget; None for 2³⁴ parallel samples and 2²² steps.
@@ -169,11 +174,30 @@ def compare(
     Randomness:
         Data stream (seed, "compare/ACCESS/LABEL") gives the seed of each row.
     """
+    named = isinstance(learners, Sequence) and all(isinstance(name, str) for name in learners)
+    if (learners is None or named) and wants_search(env, None, {} if target is None else {"target": target}):
+        given = {"quality": quality, "baseline": baseline, "epsilon": epsilon, "access": access}
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name} must be left out where observations are a Box, got {quote(value)}")
+        return compare_searches(
+            env,
+            learners,
+            horizon=horizon,
+            reward_range=reward_range,
+            target=target,
+            rho=check_probability("rho", rho),
+            pairs=check_int("pairs", pairs, 1, 10**6),
+            limit=limit,
+            seed=_seed(seed, checkpoint),
+            workers=check_int("workers", workers, 1, 1024),
+            checkpoint=checkpoint,
+            progress=progress,
+        )
     world = open_environment(env, horizon, reward_range)
     if isinstance(world, GymnasiumModel):
         check_access(world, access := access or "episodic", quote(env))
-    seed = recall(checkpoint, "seed") if seed is None else seed
-    seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
+    seed = _seed(seed, checkpoint)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
     rho = check_probability("rho", rho)
     accuracy = _accuracy(world, quality, baseline, epsilon, epsilon_units)
@@ -188,6 +212,12 @@ def compare(
             how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": tell, **aims}
             rows.append(run_row(world, one, pairs=pairs, limit=limits[one.access], seed=seed, **how))
     return Comparison(environment=place, pairs=pairs, seed=seed, rows=tuple(rows), **aims)
+
+
+def _seed(seed: int | None, checkpoint: str | os.PathLike[str] | None) -> int:
+    """The seed that is given, that of a comparison in a checkpoint, or a fresh one."""
+    found = recall(checkpoint, "seed") if seed is None else seed
+    return fresh_seed() if found is None else check_int("seed", found, 0, 2**64 - 1)
 
 
 def _accuracy(
@@ -238,14 +268,5 @@ def run_row(
         checkpoint=None if checkpoint is None else (checkpoint, f"{contender.access}/{contender.label}/"),
         tell=None if progress is None else lambda point: progress(contender.label, point.budget, most),
     )
-    return Row(
-        learner=contender.label,
-        access=contender.access,
-        options=contender.options,
-        samples=None if search.found is None else search.found.samples,
-        failed=None if search.failed is None else search.failed.samples,
-        needed=search.needed(rho),
-        limit=search.spent if search.found is None else most,
-        shown=search.points[-1] if search.found is None else search.found,
-        points=search.points,
-    )
+    named = {"learner": contender.label, "access": contender.access, "options": contender.options}
+    return Row.of(search, rho, most, **named)

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from reprl.auditing.evidence import estimate
-from reprl.auditing.search import Crossing, Tried
+from reprl.auditing.search import Crossing, Search, Tried
 from reprl.errors import DocumentError, quote
 from reprl.execution.terminal import Shown, visible
-from reprl.mdp.environment import ENVIRONMENT
+from reprl.mdp.environment import SIZED
 from reprl.sources.environment import Environment
 from reprl.storage import fields as f
 from reprl.storage.documents import JsonDocument, dump
@@ -42,6 +42,20 @@ class Row:
     """The budget that passed, or the largest."""
     points: Annotated[tuple[Tried, ...], f.ANYTHING]
     """All that were tried, by budget."""
+
+    @classmethod
+    def of(cls, search: Search, rho: float, limit: float, **named: Any) -> Row:
+        """Return the row of a search for the smallest budget, up to a limit; named: learner, access and options."""
+        found = search.found
+        return cls(
+            samples=None if found is None else found.samples,
+            failed=None if search.failed is None else search.failed.samples,
+            needed=search.needed(rho),
+            limit=search.spent if found is None else limit,
+            shown=search.points[-1] if found is None else found,
+            points=search.points,
+            **named,
+        )
 
     @property
     def reached(self) -> bool:
@@ -93,7 +107,7 @@ _ROW = {
     **_SHOWN,
     "curve": f.many(f.many(f.real(-math.inf), lambda at: 5 if at.version == 1 else 4), lambda at: len(at.counts)),
     "counts": f.many(f.many(f.whole(), 3)),
-    "values": f.many(estimate(0.0), lambda at: len(at.counts))._replace(since=2),
+    "values": f.many(estimate(), lambda at: len(at.counts))._replace(since=2),
 }
 _READ_ROW = Kind(
     lambda where, value, at: Row.make(read_fields(where, value, _ROW, at), where),
@@ -126,13 +140,16 @@ def _make_points(fields: Mapping[str, Any], where: str) -> tuple[Tried, ...]:
 class Comparison(JsonDocument, Shown):
     """What each learner pays for (ε, ρ) on one environment."""
 
-    environment: Annotated[Environment, ENVIRONMENT]
+    environment: Annotated[Environment, SIZED]
+    """With no states and no actions where observations are a Box."""
     epsilon: float
     rho: Annotated[float, f.SHARE]
     pairs: Annotated[int, f.whole(1)]
     """At each budget, at most."""
     seed: Annotated[int, f.SEED]
     rows: Annotated[tuple[Row, ...], f.many(_READ_ROW)]
+    target: Annotated[float | None, f.optional(f.real(-math.inf))._replace(since=3)] = None
+    """A mean return that policies were asked for, where observations are a Box."""
 
     @property
     def black_box(self) -> bool:
@@ -141,7 +158,7 @@ class Comparison(JsonDocument, Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this comparison."""
-        return _DOCUMENT.write(self, 2 if self.black_box else 1)
+        return _DOCUMENT.write(self, 3 if self.environment.n_states == 0 else 2 if self.black_box else 1)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each learner and budget that was tried."""
@@ -164,7 +181,8 @@ class Comparison(JsonDocument, Shown):
     def __repr__(self) -> str:
         """Who reached the target, on one line."""
         reached = sum(row.samples is not None for row in self.rows)
-        target = f"disagreement ≤ {self.rho:g}" + ("" if self.black_box else f", loss ≤ {self.epsilon:g}")
+        good = "" if self.target is None else f", return > {self.target:g}"
+        target = f"disagreement ≤ {self.rho:g}" + (good if self.black_box else f", loss ≤ {self.epsilon:g}")
         return f"Comparison({visible(self.environment.title)}: {reached} of {len(self.rows)} learners reach {target})"
 
     def to_json(self) -> str:
@@ -177,5 +195,6 @@ class Comparison(JsonDocument, Shown):
         return cast(Comparison, _DOCUMENT.make(text))
 
 
-_DOCUMENT = Document("comparison", "reprl-comparison", (2, 1), Comparison, declared(Comparison))
-"""Version 2 is of black boxes, where losses are null and what policies earn is said beside them."""
+_DOCUMENT = Document("comparison", "reprl-comparison", (3, 2, 1), Comparison, declared(Comparison))
+"""Version 2 is of black boxes, where losses are null and what policies earn is said beside them; version 3 is of those
+that observe a Box, where a mean return may be asked for."""

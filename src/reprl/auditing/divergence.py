@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from reprl.auditing.exact_quantities import TIE
 from reprl.canonical.choice import Choice
+from reprl.canonical.preferred import phases_of
 from reprl.learning.protocol import Run
 from reprl.mdp.policy import Policy
 from reprl.paper.rep_rl_bandit import Induction
@@ -156,7 +157,8 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
     a, b = (int(run.policy.table[h, s]) for run in pair)
     chosen = pair[0].choice
     assert chosen is not None
-    steps = range(len(pair[0].policy.table)) if chosen.kind == "steady" else (h,)
+    phases = phases_of(chosen.kind, len(pair[0].policy.table))
+    steps = (h,) if phases is None else np.flatnonzero(phases == phases[h]).tolist()
     gaps = [_mean_gaps(run, s, steps) for run in pair]
     u = chosen.tolerance
     crossed = [x for x in (a, b) if (gaps[0][x] <= u) != (gaps[1][x] <= u)] or [a, b]

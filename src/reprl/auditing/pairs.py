@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -15,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
-from reprl.errors import InputError, ReprlError, check_choice, quote
+from reprl.errors import InputError, ReprlError, check_choice, check_count, quote
 from reprl.execution.tasks import count_workers, run_tasks
-from reprl.learning.adapters import as_learner, policy_of
+from reprl.learning.adapters import as_learner, lasting, policy_of
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.learner import ReprlLearner, make_settings
 from reprl.learning.protocol import Learner, Run, access_of, name_of
@@ -29,7 +30,7 @@ from reprl.sources.environment import Environment, check_access, describe, fresh
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
-from reprl.storage.fields import Kind, many, optional, read_fields, real, record, whole, wholes, write_fields
+from reprl.storage.fields import SHARE, Kind, many, optional, read_fields, real, record, whole, wholes, write_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,12 @@ class Subject:
 
 
 def resolve_learner(
-    learner: object, env: TabularMDP | GymnasiumModel, rho: float, access: Access | None, options: dict[str, Any]
+    learner: object,
+    env: TabularMDP | GymnasiumModel,
+    rho: float,
+    access: Access | None,
+    options: dict[str, Any],
+    agreement: float = 1.0,
 ) -> Subject:
     """Return the learner that a user means: a name, reprl's own with settings bound, or any callable."""
     if access is not None:
@@ -61,7 +67,8 @@ def resolve_learner(
         return _ours(replace(learner, settings=settings), given)
     if isinstance(learner, str) and learner == ReprlLearner.name:
         if options.get("samples") is None:
-            return _named(env, rho, access, {name: value for name, value in options.items() if name != "samples"})
+            kept = {name: value for name, value in options.items() if name != "samples"}
+            return _named(env, rho, access, kept if agreement == 1.0 else {**kept, "agreement": agreement})
         options = {**options, **({} if access is None else {"access": access})}
     if isinstance(learner, str):
         return _rival(learner, env, rho, access, options)
@@ -82,6 +89,8 @@ def _ours(learner: ReprlLearner, sizes: Mapping[str, Any]) -> Subject:
 def _named(env: TabularMDP | GymnasiumModel, rho: float, access: Access | None, options: dict[str, Any]) -> Subject:
     access = access or ("episodic" if isinstance(env, GymnasiumModel) else None)
     limit = {name: options[name] for name in ("max_samples",) if name in options}
+    if limit.get("max_samples") is not None:
+        limit["max_samples"] = check_count("max_samples", limit["max_samples"], 1)
     given = {name: value for name, value in options.items() if name not in limit}
     settings = make_settings({"rho": rho, **given, **({} if access is None else {"access": access})})
     return _ours(ReprlLearner(_resolved(settings, env), **limit), limit)
@@ -135,6 +144,14 @@ class KeyRuns(NamedTuple):
     """Of the first two runs, if they disagree."""
     visits: NDArray[np.int64] | None = None
     """(H, S): how often those episodes, of all runs together, came to each cell."""
+    alike: tuple[float, ...] | None = None
+    """Share of decisions that two runs take alike, in episodes of the one or the other, whichever is less: of the first
+    two runs, then of all other pairs; None where nobody knows how often they come where."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether the first two policies differ."""
+        return bool((self.actions[0] != self.actions[1]).any())
 
 
 def run_key(trial: Trial, number: int) -> KeyRuns:
@@ -155,7 +172,7 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
         policies.append(policy)
         samples.append(spent)
         outputs = [*outputs, output][:2]
-    values, visits = _value(trial, number, policies)
+    values, visits, places = _value(trial, number, policies)
     reached = trial.reachable if visits is None else visits > 0
     one, two = outputs
     if isinstance(one, Run) and isinstance(two, Run):
@@ -163,19 +180,27 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
     else:
         divergence = policy_divergence(number, policies[0], policies[1], trial.world, trial.scores, reached)
     actions = np.stack([policy.table.astype(np.int32) for policy in policies])
-    return KeyRuns(actions, tuple(samples), values, divergence, visits)
+    alike = None
+    if places is not None:
+        pairs = combinations(range(len(policies)), 2)
+        alike = tuple(_alike(policies[i], policies[j], places[i], places[j]) for i, j in pairs)
+    return KeyRuns(actions, tuple(samples), values, divergence, visits, alike)
+
+
+def _alike(one: Policy, two: Policy, *visits: NDArray[Any]) -> float:
+    return 1.0 if one == two else 1.0 - one.disagreement(two, tuple(visits))
 
 
 def _value(
     trial: Trial, number: int, policies: list[Policy]
-) -> tuple[tuple[float, ...] | None, NDArray[np.int64] | None]:
-    """What the policies of a key are worth and, in a black box, where they went."""
+) -> tuple[tuple[float, ...] | None, NDArray[np.int64] | None, list[NDArray[Any]] | None]:
+    """What the policies of a key are worth; in a black box, where they went together; and where each of them goes."""
     env = trial.env
     if isinstance(env, TabularMDP):
-        exact = {policy: env.evaluate(policy) for policy in set(policies)}
-        return tuple(exact[policy] for policy in policies), None
+        exact = {policy: (env.evaluate(policy), lasting(env, policy)) for policy in set(policies)}
+        return tuple(exact[policy][0] for policy in policies), None, [exact[policy][1] for policy in policies]
     if not trial.episodes:
-        return None, None
+        return None, None, None
     seed = int(DataStream(trial.seed, "audit/evaluation", number).integers(1)[0]) >> 1
     played: dict[Policy, tuple[float, NDArray[np.int64]]] = {}
     for policy in policies:
@@ -184,8 +209,8 @@ def _value(
                 assert isinstance(model, GymnasiumModel)
                 found = model.play(policy, trial.episodes)
             played[policy] = float(found.returns.mean()), found.visits
-    visits = np.sum([played[policy][1] for policy in policies], axis=0)
-    return tuple(played[policy][0] for policy in policies), visits
+    places = [played[policy][1] for policy in policies]
+    return tuple(played[policy][0] for policy in policies), np.sum(places, axis=0), places
 
 
 def _call(trial: Trial, key: SharedKey, data_seed: int, where: str) -> tuple[object, Policy, int]:
@@ -239,6 +264,7 @@ def _task(trial: Trial) -> dict[str, Kind]:
         "samples": many(whole(), trial.runs),
         "values": optional(many(real(-math.inf), trial.runs)),
         "divergence": optional(record(Divergence)),
+        "alike": many(SHARE)._replace(later=True),
     }
     return {**table, "visits": wholes((trial.world.horizon, trial.world.n_states))} if trial.episodes else table
 

@@ -14,6 +14,7 @@ from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
 from reprl.execution.terminal import Shown, visible
+from reprl.guarantee import PROMISES
 from reprl.mdp.environment import ENVIRONMENT, cells_of
 from reprl.sources.environment import Environment
 from reprl.sources.protocol import ACCESSES
@@ -120,6 +121,13 @@ class AuditReport(JsonDocument, Shown):
     """The cells that disagree and are reached, those that matter most first, at most 100."""
     policies: Annotated[Policies | None, f.record(Policies)._replace(since=2)] = None
     """How many different policies there were, where they get, what they earn; None in documents of version 1."""
+    agreement: Annotated[float | None, f.real(0.0, 1.0, open_low=True)._replace(later=True)] = None
+    """Pairs differ that take the same action at less than this share of an episode's steps; None: that are not equal"""
+    alike: Annotated[float | None, f.SHARE._replace(later=True)] = None
+    """Share of an episode's decisions that two runs take alike, on average over all pairs; None where nobody knows how
+    often policies come where, and in documents that do not say."""
+    promise: Annotated[str | None, f.choice(tuple(PROMISES))._replace(later=True)] = None
+    """Which of ``reprl.guarantee.PROMISES`` is tested; None in documents that do not say: strict."""
 
     @property
     def ties(self) -> tuple[Cell, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -128,22 +128,72 @@ def smallest_budget(
     low, pairs = check_int("low", low, 1, 2**62), check_int("pairs", pairs, 1, 10**6)
     limit = check_int("limit", limit, low, 2**62)
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
-    tried: dict[int, tuple[Tried, bool, str]] = {}
     world, (kept, name) = describe(mdp), checkpoint or (None, "")
     played = 0 if isinstance(mdp, TabularMDP) else EVALUATION
 
-    def judge(budget: int) -> tuple[Tried, bool]:
+    def run(budget: int) -> Generator[KeyRuns, None, None]:
         own = int(DataStream(seed, f"compare/{budget}").integers(1)[0])
         subject = Subject(name="learner", access=access, options={}, call=make(budget))
         trial = Trial(env=mdp, world=world, subject=subject, seed=own, runs=2, episodes=played)
-        runs = run_keys(trial, pairs, workers, may_stop=True, checkpoint=kept, name=f"{name}{budget}/")
-        tried[budget] = point, agrees, _ = _try(mdp, runs, budget, rho)
+        return run_keys(trial, pairs, workers, may_stop=True, checkpoint=kept, name=f"{name}{budget}/")
+
+    def rate(point: Tried, earned: list[float]) -> tuple[Tried, bool]:
+        if isinstance(mdp, GymnasiumModel):
+            return point._replace(value=student(earned or [0.0], 0.0, float(mdp.horizon))), True
+        mean = sum(earned) / point.pairs  # a pair that failed is worth nothing
+        loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - mean)
+        return point._replace(suboptimality=loss), loss <= epsilon
+
+    return search_budgets(run, rate, rho=rho, low=low, limit=limit, tell=tell)
+
+
+class Pair(Protocol):
+    """Two runs of one shared key."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether their policies differ."""
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """Of each run."""
+
+    @property
+    def values(self) -> tuple[float | None, ...] | None:
+        """What each policy is worth."""
+
+
+def search_budgets(
+    run: Callable[[int], Generator[Any, None, None]],
+    rate: Callable[[Tried, list[float]], tuple[Tried, bool]],
+    *,
+    rho: float,
+    low: int,
+    limit: int,
+    tell: Callable[[Tried], None] | None = None,
+) -> Search:
+    """Find the smallest budget at which pairs agree and policies are good.
+
+    Args:
+        run: from a budget to its pairs, each a ``Pair``, which are begun as they are asked for.
+        rate: from a point and the mean worth of each pair to the point with that worth, and whether it will do.
+        rho: accepted disagreement.
+        low: the first budget.
+        limit: the largest budget.
+        tell: told of every point as it is done.
+    """
+    tried: dict[int, tuple[Tried, str]] = {}
+
+    def judge(budget: int) -> tuple[Tried, bool]:
+        point, earned, agrees, failure = _try(run(budget), budget, rho)
+        point, good = rate(point, earned)
+        tried[budget] = point, failure
         if tell is not None:
             tell(point)
-        return point, agrees and (point.suboptimality is None or point.suboptimality <= epsilon)
+        return point, agrees and good
 
     found, failed = _climb(judge, low, limit)
-    points, _, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
+    points, errors = zip(*(tried[budget] for budget in sorted(tried)), strict=True)
     if all(errors):
         raise InputError(errors[-1])
     return Search(found, failed, points, errors)
@@ -173,23 +223,24 @@ def _climb(judge: Callable[[int], tuple[Tried, bool]], low: int, limit: int) -> 
     return found, failed
 
 
-def _try(
-    mdp: TabularMDP | GymnasiumModel, runs: Generator[KeyRuns, None, None], budget: int, rho: float
-) -> tuple[Tried, bool, str]:
-    """Run pairs until the sequential test decides or they are used up; say whether they agree, and why a run failed."""
+def _try(runs: Generator[Pair, None, None], budget: int, rho: float) -> tuple[Tried, list[float], bool, str]:
+    """Run pairs until the sequential test decides or they are used up.
+
+    Returns:
+        What they showed, the mean worth of each pair, whether they agree, and why a run failed.
+    """
     test = SequentialTest.checked(MARGIN[0] * rho, LEVEL, min(MARGIN[1] * rho, (1.0 + rho) / 2.0))
     hits = keys = samples = 0
-    value, verdict, failure = 0.0, "undecided", ""
+    verdict, failure = "undecided", ""
     earned: list[float] = []
     try:
         with closing(runs):
             for found in runs:
-                assert found.values is not None
                 keys += 1
-                hits += bool((found.actions[0] != found.actions[1]).any())
+                hits += found.differ
                 samples += sum(found.samples)
-                value += sum(found.values)
-                earned.append(sum(found.values) / 2.0)
+                worth = [value for value in found.values or () if value is not None]
+                earned += [sum(worth) / len(worth)] if worth else []
                 verdict = test.decide(hits, keys)
                 if verdict != "undecided":
                     break
@@ -197,10 +248,7 @@ def _try(
         keys, hits, samples, failure = keys + 1, hits + 1, samples + 2 * budget, f"a run failed: {error}"
     agrees = not failure and (verdict == "not rejected" or (verdict == "undecided" and hits <= rho * keys))
     point = Tried(budget, samples / (2 * keys), keys, hits, test.interval(hits, keys), None)
-    if isinstance(mdp, TabularMDP):
-        loss = max(0.0, float(mdp.initial @ mdp.solve().values[0]) - value / (2 * keys))
-        return point._replace(suboptimality=loss), agrees, failure
-    return point._replace(value=student(earned or [0.0], 0.0, float(mdp.horizon))), agrees, failure
+    return point, earned, agrees, failure
 
 
 class Crossing(NamedTuple):

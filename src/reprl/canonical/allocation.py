@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from reprl.canonical.cellwise import cell_margins
 from reprl.canonical.choice import Rule, weigh_candidates
 from reprl.canonical.gaps import Gaps, average_gaps, find_gaps
-from reprl.canonical.preferred import STATIONARY
+from reprl.canonical.preferred import phases_of
 from reprl.kernels import njit
 from reprl.mdp.backup import one_hot
 from reprl.mdp.dynamics import Dynamics
@@ -16,6 +17,8 @@ NEAR = 8.0
 """Candidates whose margin is at most so many times smaller than the widest may still win."""
 ASIDE = 0.02
 """Weight of what no comparison waits for, relative to the largest."""
+MOST_CELLS = 64
+"""Cells with tolerances of their own that are followed."""
 
 
 def allocate_samples(rule: Rule, dynamics: Dynamics, epsilon: float) -> NDArray[np.float64]:
@@ -41,16 +44,46 @@ def allocate_samples(rule: Rule, dynamics: Dynamics, epsilon: float) -> NDArray[
     out = np.zeros(dynamics.outcomes.shape)
     add = dynamics.criterion.either(_add, _add_discounted)
     for kind, found in weighed.items():
-        compared = average_gaps(dynamics, gaps, rule.order) if kind == STATIONARY else gaps
+        phases = phases_of(kind, out.shape[0])
+        compared = gaps if phases is None else average_gaps(dynamics, gaps, rule.order, phases)
         for j in np.flatnonzero(may_win[kind] & (found.margin * NEAR > widest)):
             h, s, a = (int(i) for i in found.tightest[j])
-            row = 0 if kind == STATIONARY else h
+            row = h if phases is None else int(phases[h])
             distance = max(float(found.margin[j]), 1e-6) * float(compared.spread[row, s, a])
-            best, steps = int(compared.best[row, s]), range(out.shape[0]) if kind == STATIONARY else (h,)
+            best, steps = int(compared.best[row, s]), [h] if phases is None else np.flatnonzero(phases == row).tolist()
             for step in steps:  # of an average: the mean of squares is at least the square of the mean
                 scale = 1.0 / (distance**2 * len(steps))
                 if best != a:
                     add(dynamics, gaps, step, s, best, a, scale, out)
+    largest = out.max()
+    return out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own
+
+
+def allocate_cells(
+    order: NDArray[np.int64], dynamics: Dynamics, tolerances: NDArray[np.float64], actions: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the same where every cell has a tolerance of its own and counts by how often it is visited.
+
+    Args:
+        order: (A,) actions, the most preferred first.
+        dynamics: what is known so far.
+        tolerances: (H, S).
+        actions: (H, S), the policy.
+
+    Returns:
+        (H, S, A), as ``allocate_samples``; only the MOST_CELLS cells that count most, visits over the squared margin,
+        are followed.
+    """
+    gaps = find_gaps(dynamics, order)
+    margins, nearest = cell_margins(gaps, order, tolerances, actions)
+    weight = dynamics.occupancy(actions) / np.maximum(margins, 1e-3) ** 2
+    weight[nearest < 0] = 0.0
+    out, add = np.zeros(dynamics.outcomes.shape), dynamics.criterion.either(_add, _add_discounted)
+    for cell in np.argsort(-weight, axis=None, kind="stable")[:MOST_CELLS]:
+        h, s = (int(i) for i in np.unravel_index(cell, weight.shape))
+        a, best = int(nearest[h, s]), int(gaps.best[h, s])
+        if weight[h, s] > 0.0 and gaps.spread[h, s, a] > 0.0 and a != best:
+            add(dynamics, gaps, h, s, best, a, float(weight[h, s] / gaps.spread[h, s, a] ** 2), out)
     largest = out.max()
     return out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own
 

@@ -11,11 +11,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.allocation import allocate_samples
+from reprl.canonical.allocation import allocate_cells, allocate_samples
+from reprl.canonical.cellwise import AGREED, cell_shares, choose_agreed
 from reprl.canonical.choice import Choice, Rule, choose, follow, with_key
 from reprl.canonical.gaps import find_gaps, value_spread
-from reprl.canonical.preferred import decided_cells
-from reprl.canonical.supported import Supported, draw_thresholds, find_supported, weigh_unknown_states
+from reprl.canonical.preferred import count_equal, decided_cells, phases_of
+from reprl.canonical.registered import Published, choose_registered, count_within
+from reprl.canonical.supported import Supported, draw_thresholds, find_supported, read_all, weigh_unknown_states
+from reprl.mdp.basis import DATA, DEFAULT, PREFERENCE
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, without_unseen
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
@@ -67,20 +70,31 @@ class Reader(Protocol):
     def ended(self) -> tuple[int, ...]:
         """States in which nothing is decided."""
 
+    @property
+    def over(self) -> tuple[int, ...]:
+        """States in which an episode is over, whose steps do not count."""
+
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return the model that the rule is applied to."""
 
     def unknown(self, data: Data) -> float:
         """Return the optimistic value of cells that hardly were sampled though they could have been."""
 
+    def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
+        """Return (H, S): cells of which something that a promise speaks of is not known."""
+
     def slack(self, model: Supported) -> float:
         """Return what no sample of this source can tell: it is added to ε."""
 
+    def for_proof(self) -> Reader:
+        """Return how data are read for a certificate."""
 
-class TableReader:
+
+class TableReader(NamedTuple):
     """Reads samples that were drawn on demand: relative frequencies."""
 
-    scope = " (docs/rehearsal.md)"
+    over: tuple[int, ...] = ()
+    scope: str = " (docs/rehearsal.md)"
     ended: tuple[int, ...] = ()
 
     def read(self, key: SharedKey, data: Data) -> Supported:
@@ -94,9 +108,17 @@ class TableReader:
         """Return what under-sampled cells could be worth."""
         return find_unknown(data).worth
 
+    def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
+        """Return where some action that may be taken never was."""
+        return np.asarray((dynamics.allowed & ~dynamics.tried).any(axis=2))
+
     def slack(self, model: Supported) -> float:
         """Nothing: every cell can be sampled."""
         return 0.0
+
+    def for_proof(self) -> TableReader:
+        """The same way."""
+        return self
 
 
 class LogReader(NamedTuple):
@@ -109,6 +131,11 @@ class LogReader(NamedTuple):
     ended: tuple[int]
     scope: str = "; against policies that keep to actions which the log supports (docs/logs.md)"
 
+    @property
+    def over(self) -> tuple[int, ...]:
+        """Where an episode of the log has ended."""
+        return self.ended
+
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return what the log supports."""
         thresholds = draw_thresholds(key, self.min_action_share, self.min_visit_share)
@@ -118,9 +145,49 @@ class LogReader(NamedTuple):
         """Nothing: what the log hardly has is in the slack."""
         return 0.0
 
+    def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
+        """Return states that nobody has seen; what the log does not support, the promise does not speak of."""
+        return np.broadcast_to(data.counts.visits.sum(axis=(0, 2)) == 0, dynamics.outcomes.shape[:2])
+
     def slack(self, model: Supported) -> float:
         """Return what states that the log hardly reaches could be worth."""
         return weigh_unknown_states(model)
+
+    def for_proof(self) -> WholeLog:
+        """Without thresholds: a certificate is about the world itself, whatever the log supports."""
+        return WholeLog(self.ended)
+
+
+class WholeLog(NamedTuple):
+    """Reads all of a log, for a certificate."""
+
+    ended: tuple[int]
+    scope: str = "; of logs of one fixed practice (docs/proofs/certificate.md §9)"
+
+    @property
+    def over(self) -> tuple[int, ...]:
+        """Where an episode of the log has ended."""
+        return self.ended
+
+    def read(self, key: SharedKey, data: Data) -> Supported:
+        """Return relative frequencies."""
+        return read_all(data, *self.ended)
+
+    def unknown(self, data: Data) -> float:
+        """Nothing: a certificate bounds it."""
+        return 0.0
+
+    def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
+        """Return nothing: the same."""
+        return np.zeros(dynamics.outcomes.shape[:2], dtype=np.bool_)
+
+    def slack(self, model: Supported) -> float:
+        """Nothing: the same."""
+        return 0.0
+
+    def for_proof(self) -> WholeLog:
+        """The same way."""
+        return self
 
 
 class BoundRule(NamedTuple):
@@ -130,26 +197,56 @@ class BoundRule(NamedTuple):
     reader: Reader
     followed: bool = False
     """Whether only the candidate is left that a recipe has published."""
+    agreement: float = 1.0
+    """Below 1, the rule of approximate agreement takes the place of the choice among candidates."""
+    published: Published | None = None
+    """The registered candidate that takes the place of the rule's own."""
 
     @classmethod
-    def bind(cls, rule: Rule, reader: Reader, candidate: tuple[str, int] | None) -> BoundRule:
-        """Bind a rule to all its candidates, or to one (kind, number)."""
-        return cls(rule if candidate is None else follow(rule, *candidate), reader, candidate is not None)
+    def bind(
+        cls, rule: Rule, reader: Reader, candidate: tuple[str, int] | Published | None, agreement: float = 1.0
+    ) -> BoundRule:
+        """Bind a rule to all its candidates, to one (kind, number), or to one that was registered."""
+        if isinstance(candidate, Published):
+            candidate.cells.check(*rule.shape)
+            return cls(rule, reader, followed=True, published=candidate)
+        followed = candidate is not None
+        return cls(rule if candidate is None else follow(rule, *candidate), reader, followed, agreement)
 
     def choose(self, data: Data) -> Found:
         """Return f(ξ, ·) of the model that data show."""
         model = self.reader.read(self.rule.key, data)
         practice = model.practice if self.rule.baseline is None else None
-        return Found(choose(self.rule, model.dynamics, practice), model)
+        if self.published is not None:
+            return Found(choose_registered(self.rule, self.published.cells, model.dynamics, practice), model)
+        way = choose_agreed if self.agreement < 1.0 else choose
+        return Found(way(self.rule, model.dynamics, practice), model)
 
     def under(self, key: SharedKey) -> BoundRule:
         """Return the rule, with all its candidates, under another key."""
-        return BoundRule(with_key(self.rule, key), self.reader)
+        return BoundRule(with_key(self.rule, key), self.reader, agreement=self.agreement)
+
+    def for_proof(self) -> BoundRule:
+        """Return the rule that a certificate is about: a policy may change at every step; of all that data show."""
+        rule = self.rule._replace(stationary=np.empty(0), phased=np.empty(0), handicap=0.0)
+        return BoundRule(rule, self.reader.for_proof(), self.followed)
 
     def wanted(self, found: Found) -> Wish:
         """Return how much a sample of each cell would help to tell what the policy is."""
         epsilon = found.choice.epsilon
-        return Wish(allocate_samples(self.rule, found.dynamics, epsilon), UNKNOWN * epsilon)
+        tolerances = self.tolerances(found)
+        if tolerances is None:
+            weight = allocate_samples(self.rule, found.dynamics, epsilon)
+        else:
+            order = self.rule.order if self.published is None else np.array(self.published.cells.order)
+            weight = allocate_cells(order, found.dynamics, tolerances, found.policy.table)
+        return Wish(weight, UNKNOWN * epsilon)
+
+    def tolerances(self, found: Found) -> NDArray[np.float64] | None:
+        """Return the tolerance of every cell, (H, S); None where one tolerance is chosen for all of them."""
+        if self.published is not None:
+            return self.published.cells.tolerances[self.published.cells.rows(self.rule.shape[0])]
+        return found.choice.tolerance * cell_shares(self.rule) if found.choice.kind == AGREED else None
 
     def values(self, found: Found) -> NDArray[np.float64]:
         """Return (H+1, S): V* in the model."""
@@ -157,10 +254,35 @@ class BoundRule(NamedTuple):
 
     def decided(self, found: Found) -> NDArray[np.bool_]:
         """Return (H, S): where the policy decides by data, not by default."""
-        visits = found.dynamics.occupancy(found.policy.table)
-        decided = decided_cells(visits, found.choice.kind) & (found.model.known > 0)
+        tolerances = self.tolerances(found)
+        if tolerances is not None:
+            decided = found.dynamics.tried.any(axis=2) & np.isfinite(tolerances)
+        else:
+            decided = decided_cells(found.dynamics.occupancy(found.policy.table), found.choice.kind)
+        decided = decided & (found.model.known > 0)
         decided[:, list(self.reader.ended)] = False
         return decided
+
+    def occupancy(self, found: Found) -> NDArray[np.float64]:
+        """Return how often the policy comes to each cell in the model, (H, S), as long as an episode lasts."""
+        visits = found.dynamics.occupancy(found.policy.table).copy()
+        visits[:, list(self.reader.over)] = 0.0
+        return visits
+
+    def deciders(self, found: Found) -> NDArray[np.int64]:
+        """Return (H, S): who decides each cell, by its place in DECIDERS."""
+        order, tolerances = self.rule.order, self.tolerances(found)
+        gaps = find_gaps(found.dynamics, order)
+        if tolerances is None:
+            phases = phases_of(found.choice.kind, self.rule.shape[0])
+            equal = count_equal(found.dynamics, gaps, order, found.choice.tolerance, phases)
+        elif self.published is not None:
+            equal = count_within(self.rule, self.published.cells, found.dynamics)
+        else:
+            equal = np.where(np.isfinite(tolerances), (gaps.gap <= tolerances[:, :, None]).sum(axis=2), 0)
+        equal[found.model.known <= 0.0] = 0
+        equal[:, list(self.reader.ended)] = 0
+        return np.select([equal == 1, equal > 1], [DATA, PREFERENCE], DEFAULT).astype(np.int64)
 
     def spread(self, found: Found) -> float:
         """Return how much the best policy is worth more than the worst; the price of support is no loss."""

@@ -1,9 +1,10 @@
 """The choice among candidates: the whole rule, f(ξ, M).
 
-Every tolerance gives a policy and, where the law does not depend on the step, a stationary one. Candidates that give
-the same policy need no separation, so policies are compared: the weight of a policy is the POOL-norm of the weights of
-its candidates, which are margins less the loss. The policy with the largest weight, up to a little shared noise of its
-own, is chosen; one that changes with the step must weigh more than a stationary one by a shared handicap.
+Every tolerance gives a policy and, where the law does not depend on the step, a stationary one and one that changes at
+few steps. Candidates that give the same policy need no separation, so policies are compared: the weight of a policy is
+the POOL-norm of the weights of its candidates, which are margins less the loss. The policy with the largest weight, up
+to a little shared noise of its own, is chosen; one that changes with the step must weigh more than a stationary one by
+a shared handicap.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from numpy.typing import NDArray
 
 from reprl.canonical.gaps import Gaps, common_actions, find_gaps
 from reprl.canonical.goal import Goal
-from reprl.canonical.preferred import CLEAR, PREFERRED, STATIONARY, Candidates, weigh_tolerances
+from reprl.canonical.preferred import (
+    CLEAR,
+    PHASED,
+    PREFERRED,
+    STATIONARY,
+    Candidates,
+    phases_of,
+    weigh_tolerances,
+)
 from reprl.errors import InputError, check_choice, check_int, quote
 from reprl.mdp.backup import in_order
 from reprl.mdp.criterion import Criterion
@@ -25,7 +34,7 @@ from reprl.mdp.dynamics import Dynamics
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
 
-KINDS = (PREFERRED, STATIONARY)
+KINDS = (PREFERRED, STATIONARY, PHASED)
 OCTAVES, STEPS = 20, 2
 """The tolerances: STEPS in every octave from the effective horizon down, with a shared offset. They do not depend on
 the world, nor on ε."""
@@ -66,6 +75,8 @@ class Rule(NamedTuple):
     stationary: NDArray[np.float64]
     """The same for the kind STATIONARY; empty unless the law is said not to depend on the step, of which there are
     several."""
+    phased: NDArray[np.float64]
+    """The same for the kind PHASED; empty also if each phase is one step."""
     first: int
     """Number of the first candidate: 0, unless only one that a recipe has published is left."""
     room: float
@@ -150,6 +161,7 @@ def make_rule(
         order=preference_order(key, shape[2], asked),
         tolerances=tolerances,
         stationary=tolerances if several else np.empty(0),
+        phased=tolerances if several and shape[0] > 2 else np.empty(0),
         first=0,
         room=ROOM[0] + (ROOM[1] - ROOM[0]) * share,
         handicap=HANDICAP[0] + (HANDICAP[1] - HANDICAP[0]) * less if several else 0.0,
@@ -174,14 +186,11 @@ def follow(rule: Rule, kind: str, candidate: int) -> Rule:
     allowed = candidates_of(rule, kind)
     check_int("candidate", candidate, 0, allowed.size - 1)
     keep, none = allowed[candidate : candidate + 1], np.empty(0)
-    return rule._replace(
-        tolerances=keep if kind == PREFERRED else none,
-        stationary=keep if kind == STATIONARY else none,
-        first=candidate,
-    )
+    fields: dict[str, NDArray[np.float64]] = {field: keep if each == kind else none for each, field in _FIELDS.items()}
+    return rule._replace(first=candidate, **fields)  # type: ignore[arg-type]
 
 
-_FIELDS = {PREFERRED: "tolerances", STATIONARY: "stationary"}
+_FIELDS = {PREFERRED: "tolerances", STATIONARY: "stationary", PHASED: "phased"}
 
 
 def candidates_of(rule: Rule, kind: str) -> NDArray[np.float64]:
@@ -232,11 +241,7 @@ def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None) -> Cho
         Shared, at rule.key.derive("policy", fingerprint), whose address is the policy and not how it was found.
     """
     gaps = find_gaps(dynamics, rule.order)
-    best = start_value(dynamics, gaps.value[0])
-    if practice is None:
-        actions = gaps.default if rule.baseline is None else rule.baseline
-        practice = best - dynamics.policy_loss(gaps.value[0], actions)
-    epsilon = rule.goal.allowed_loss(best - practice, rule.criterion.effective_horizon)
+    best, practice, epsilon = find_goal(rule, dynamics, gaps, practice)
     entries = _printed(rule, weigh_candidates(rule, dynamics, gaps), rule.room * epsilon)
     entries.sort(key=lambda entry: (-entry.score, entry.loss))  # stable: equal ones keep the order of candidates
     first = entries[0]
@@ -256,6 +261,25 @@ def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None) -> Cho
     )
 
 
+class WorldGoal(NamedTuple):
+    """What a goal comes to in a model."""
+
+    best: float
+    """V* from the start."""
+    baseline: float
+    epsilon: float
+    """ε(M)."""
+
+
+def find_goal(rule: Rule, dynamics: Dynamics, gaps: Gaps, practice: float | None) -> WorldGoal:
+    """Return what the rule's goal comes to in a model; practice as in ``choose``."""
+    best = start_value(dynamics, gaps.value[0])
+    if practice is None:
+        actions = gaps.default if rule.baseline is None else rule.baseline
+        practice = best - dynamics.policy_loss(gaps.value[0], actions)
+    return WorldGoal(best, practice, rule.goal.allowed_loss(best - practice, rule.criterion.effective_horizon))
+
+
 def start_value(dynamics: Dynamics, values: NDArray[np.float64]) -> float:
     """Return the mean of values, (S,), over the start, summed in the order of states."""
     return float(in_order(dynamics.initial, values))
@@ -264,13 +288,13 @@ def start_value(dynamics: Dynamics, values: NDArray[np.float64]) -> float:
 def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Candidates]:
     """Apply the rule with every tolerance, by kind.
 
-    Stationary candidates need an action that may be taken at every step, in every state: a matter of the mask alone.
+    Those with phases need an action that may be taken at every step of one, in every state: a matter of the mask alone.
     """
     out = {}
-    if rule.tolerances.size:
-        out[PREFERRED] = weigh_tolerances(dynamics, gaps, rule.order, rule.tolerances)
-    if rule.stationary.size and np.any(common_actions(dynamics), axis=2).all():
-        out[STATIONARY] = weigh_tolerances(dynamics, gaps, rule.order, rule.stationary, stationary=True)
+    for kind, field in _FIELDS.items():
+        tolerances, phases = getattr(rule, field), phases_of(kind, rule.shape[0])
+        if tolerances.size and (phases is None or np.any(common_actions(dynamics, phases), axis=2).all()):
+            out[kind] = weigh_tolerances(dynamics, gaps, rule.order, tolerances, phases)
     return out
 
 

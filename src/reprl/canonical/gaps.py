@@ -158,8 +158,8 @@ def _passed(
     return total
 
 
-def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64]) -> Gaps:
-    """Return the gaps of Q* averaged over the steps, as those of one step: what a policy without steps is chosen by.
+def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], phases: NDArray[np.int64]) -> Gaps:
+    """Return the gaps of Q* averaged over the steps of each phase: what a policy that says the same in it is chosen by.
 
     A step counts for a state as often as a walk of random actions is there. So nothing enters that no episode could
     show, and no choice does.
@@ -168,18 +168,21 @@ def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64]) -> Ga
         dynamics: the model, whose law does not depend on the step.
         gaps: its gaps.
         order: (A,) actions, the most preferred first; it breaks exact ties and nothing else.
+        phases: (H,) the phase of every step, rising from 0.
 
     Returns:
-        gap, spread, best and default of one step: (1, S, A) and (1, S). An action counts if it was tried at every step
-        at which the state can be reached; a spread is the average of what it is at these, as for errors that all have
-        one sign (docs/proofs/canonical.md §10).
+        gap, spread, best and default of every phase, as of a step. An action counts if it was tried at every step of
+        the phase at which the state can be reached; a spread is the average of what it is at these, as for errors that
+        all have one sign (docs/proofs/canonical.md §10).
     """
     shares = _random_visits(dynamics)
-    n_states, n_actions = dynamics.outcomes.n_states, dynamics.outcomes.n_actions
-    shape = (1, n_states, n_actions)
-    default = order[common_actions(dynamics)[:, :, order].argmax(axis=2)]
-    out = gaps._replace(gap=np.full(shape, math.inf), spread=np.zeros(shape), best=default.copy(), default=default)
-    _average(dynamics, order, gaps, shares, out, np.zeros(n_states))
+    allowed = common_actions(dynamics, phases)
+    default = order[allowed[:, :, order].argmax(axis=2)]
+    infinite, none = np.full(allowed.shape, math.inf), np.zeros(allowed.shape)
+    out = gaps._replace(gap=infinite, spread=none, best=default.copy(), default=default)
+    for phase in range(len(allowed)):
+        inside = np.where(phases[:, None] == phase, shares, 0.0)
+        _average(dynamics, order, gaps, inside, phase, out, np.zeros(dynamics.outcomes.n_states))
     return out
 
 
@@ -188,10 +191,13 @@ def _random_visits(dynamics: Dynamics) -> NDArray[np.float64]:
     """Return Pr[x_h = s], (H, S), of a walk that takes every action that was tried as often as any other."""
     outcomes = dynamics.outcomes
     visits = np.zeros((outcomes.horizon, outcomes.n_states))
-    visits[0] = dynamics.initial
+    for s in range(outcomes.n_states):  # one by one: to assign a row takes Numba seconds to compile
+        visits[0, s] = dynamics.initial[s]
     for h in range(outcomes.horizon - 1):
         for s in range(outcomes.n_states):
-            tried = dynamics.tried[h, s].sum()
+            tried = 0  # a loop: Numba's sum takes seconds to compile
+            for a in range(outcomes.n_actions):
+                tried += dynamics.tried[h, s, a]
             if visits[h, s] <= 0.0 or tried == 0:
                 continue
             for a in range(outcomes.n_actions):
@@ -202,9 +208,9 @@ def _random_visits(dynamics: Dynamics) -> NDArray[np.float64]:
     return visits
 
 
-def common_actions(dynamics: Dynamics) -> NDArray[np.bool_]:
-    """Return the actions that may be taken at every step, (1, S, A)."""
-    return np.asarray(dynamics.allowed.all(axis=0))[None]
+def common_actions(dynamics: Dynamics, phases: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return the actions that may be taken at every step of a phase, (phases, S, A)."""
+    return np.stack([dynamics.allowed[phases == phase].all(axis=0) for phase in range(phases[-1] + 1)])
 
 
 @njit(cache=True, nogil=True)
@@ -213,10 +219,11 @@ def _average(
     order: NDArray[np.int64],
     gaps: Gaps,
     visits: NDArray[np.float64],
+    phase: int,
     out: Gaps,
     scratch: NDArray[np.float64],
 ) -> None:
-    """Fill out; visits, (H, S), say how much a step counts in a state; scratch is zeros, and stays so."""
+    """Fill a phase of out; visits, (H, S), say how much a step counts in a state; scratch is zeros, and stays so."""
     outcomes = dynamics.outcomes
     for s in range(outcomes.n_states):
         all_visits = 0.0
@@ -231,25 +238,25 @@ def _average(
             for h in range(outcomes.horizon):
                 if visits[h, s] > 0.0:
                     total += visits[h, s] / all_visits * gaps.gap[h, s, a]
-            out.gap[0, s, a] = total
-            if math.isfinite(total) and (best < 0 or total < out.gap[0, s, best] - TIE):
+            out.gap[phase, s, a] = total
+            if math.isfinite(total) and (best < 0 or total < out.gap[phase, s, best] - TIE):
                 best = a
         if best < 0:
             continue
-        out.best[0, s] = best
-        least = out.gap[0, s, best]
+        out.best[phase, s] = best
+        least = out.gap[phase, s, best]
         for a in range(order.size):
-            if not math.isfinite(out.gap[0, s, a]):
+            if not math.isfinite(out.gap[phase, s, a]):
                 continue
-            apart = out.gap[0, s, a] - least
-            out.gap[0, s, a] = apart if apart > TIE else 0.0
+            apart = out.gap[phase, s, a] - least
+            out.gap[phase, s, a] = apart if apart > TIE else 0.0
             total = 0.0
             for h in range(outcomes.horizon if a != best else 0):
                 if visits[h, s] > 0.0:
                     passed = _passed(outcomes, dynamics.probability, h, s, best, a, gaps.deviation[h + 1], scratch)
                     spread = math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
                     total += visits[h, s] / all_visits * spread
-            out.spread[0, s, a] = total
+            out.spread[phase, s, a] = total
 
 
 def value_spread(dynamics: Dynamics) -> float:

@@ -2,9 +2,9 @@
 
 What an action costs in a state counts by how often the policy comes there: where it hardly ever comes, nearly all
 actions are good enough, and where it never comes, the most preferred one is taken. A *stationary* policy says the same
-at every step: it is chosen by gaps that are averaged over the steps, and has far fewer comparisons to get wrong. Each
-candidate is a tolerance u; its margin is how far the world is from one in which it would print another policy, in units
-of what one sample per cell tells.
+at every step: it is chosen by gaps that are averaged over the steps, and has far fewer comparisons to get wrong. A
+*phased* one may change a few times, the more often the nearer the end. Each candidate is a tolerance u; its margin is
+how far the world is from one in which it would print another policy, in units of what one sample per cell tells.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from reprl.canonical.gaps import Gaps, average_gaps
 from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 
-PREFERRED, STATIONARY = "preferred", "steady"
+PREFERRED, STATIONARY, PHASED = "preferred", "steady", "phased"
 """Kinds of candidates, by the words that stored documents have for them."""
+LONGER = 3
+"""How many times longer a phase is than the one after it; the last is one step."""
 CLEAR = 1e3
 """Margins are not told apart beyond this: no comparison is near."""
 
@@ -44,8 +46,7 @@ def weigh_tolerances(
     gaps: Gaps,
     order: NDArray[np.int64],
     tolerances: NDArray[np.float64],
-    *,
-    stationary: bool = False,
+    phases: NDArray[np.int64] | None = None,
 ) -> Candidates:
     """Apply the rule with every tolerance.
 
@@ -54,8 +55,9 @@ def weigh_tolerances(
         gaps: its gaps.
         order: (A,) actions, the most preferred first.
         tolerances: (J,) in units of value.
-        stationary: whether one action is chosen for all steps, by gaps that are averaged over them; a state then counts
-            by its largest visit.
+        phases: (H,) the phase of every step, as ``phases_of`` returns it: one action is chosen for all steps of a
+            phase, by gaps that are averaged over them, and a state counts by its largest visit. None for every step
+            by itself.
 
     Guarantee:
         The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] (performance difference, docs/proofs/canonical.md
@@ -67,27 +69,83 @@ def weigh_tolerances(
     found = Candidates(
         np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
     )
-    compared = average_gaps(dynamics, gaps, order) if stationary else gaps
-    rows = 1 if stationary else horizon
+    compared = gaps if phases is None else average_gaps(dynamics, gaps, order, phases)
+    row = np.arange(horizon) if phases is None else phases
+    rows = int(row[-1]) + 1
     plain = np.empty((n, rows, n_states), dtype=np.int64)
     everywhere, weighed = np.ones((rows, n_states)), np.empty((rows, n_states), dtype=np.int64)
     apart = [_pick(compared, order, u, everywhere, plain[j], plain[j - 1]) for j, u in enumerate(tolerances)]
     fresh = [j for j in range(n) if apart[j] or j == 0]
     for j, end in pairwise([*fresh, n]):  # neighbours often pick the same, and then visit the same
-        found.actions[j] = plain[j]
+        found.actions[j] = plain[j][row]
         visits = dynamics.occupancy(found.actions[j])
-        seen = np.minimum(visits.max(axis=0, keepdims=True) if stationary else visits, 1.0)
+        seen = np.minimum(visits if phases is None else _largest(visits, phases), 1.0)
         for k in range(j, end):
             moved = _pick(compared, order, tolerances[k], seen, weighed, weighed)
             found.margin[k] = _margin(compared, order, tolerances[k], seen, weighed, found.tightest[k])
-            if stationary and found.tightest[k, 0] == 0:
-                found.tightest[k, 0] = visits[:, found.tightest[k, 1]].argmax()
+            if phases is not None and found.tightest[k, 0] >= 0:
+                inside = np.where(phases == found.tightest[k, 0], visits[:, found.tightest[k, 1]], -1.0)
+                found.tightest[k, 0] = inside.argmax()
             if k > j and not moved:
                 found.actions[k], found.loss[k] = found.actions[k - 1], found.loss[k - 1]
                 continue
-            found.actions[k] = weighed
+            found.actions[k] = weighed[row]
             found.loss[k] = dynamics.policy_loss(gaps.value[0], found.actions[k])
     return found
+
+
+def phases_of(kind: str, horizon: int) -> NDArray[np.int64] | None:
+    """Return the phase of every step, (H,), in which a policy of a kind says the same; None if it may always change.
+
+    The last phase is the last step, and each is LONGER times as long as the one after it: near the end there is ever
+    less to lose later on, and what is best changes faster. The first is what is left.
+    """
+    if kind == PREFERRED:
+        return None
+    phases = np.zeros(horizon, dtype=np.int64)
+    end, length = horizon, 1
+    while kind == PHASED and end > length:
+        end -= length
+        length *= LONGER
+        phases[end:] += 1
+    return phases
+
+
+def _largest(visits: NDArray[np.float64], phases: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the largest visits of a state, (phases, S)."""
+    return np.stack([visits[phases == phase].max(axis=0) for phase in range(phases[-1] + 1)])
+
+
+def count_equal(
+    dynamics: Dynamics,
+    gaps: Gaps,
+    order: NDArray[np.int64],
+    tolerance: float,
+    phases: NDArray[np.int64] | None = None,
+) -> NDArray[np.int64]:
+    """Return how many actions count as equal in each cell, (H, S), with one tolerance; 0 where nothing is compared.
+
+    The arguments are those of ``weigh_tolerances``, and so are the comparisons.
+    """
+    compared = gaps if phases is None else average_gaps(dynamics, gaps, order, phases)
+    row = np.arange(dynamics.outcomes.horizon) if phases is None else phases
+    plain = np.empty(compared.best.shape, dtype=np.int64)
+    _pick(compared, order, tolerance, np.ones(plain.shape), plain, plain)
+    visits = dynamics.occupancy(plain[row])
+    _count(compared, tolerance, np.minimum(visits if phases is None else _largest(visits, phases), 1.0), plain)
+    return plain[row]
+
+
+@njit(cache=True, nogil=True)
+def _count(gaps: Gaps, tolerance: float, visits: NDArray[np.float64], equal: NDArray[np.int64]) -> None:
+    """Fill equal, (H, S), with how many actions are good enough, as ``_pick`` judges them."""
+    for h in range(equal.shape[0]):
+        for s in range(equal.shape[1]):
+            weight, found = visit_weight(visits[h, s]), 0
+            for a in range(gaps.gap.shape[2] if visits[h, s] > 0.0 else 0):
+                gap = gaps.gap[h, s, a]
+                found += math.isfinite(gap) and weight * gap <= tolerance
+            equal[h, s] = found
 
 
 @njit(cache=True, nogil=True)
@@ -103,9 +161,9 @@ def weight_spread(visits: float) -> float:
 
 
 def decided_cells(visits: NDArray[np.float64], kind: str) -> NDArray[np.bool_]:
-    """Return where a policy of a kind ever comes, (H, S); a stationary one decides for a state at all steps."""
-    seen = visits > 0.0
-    return np.repeat(seen.any(axis=0, keepdims=True), len(seen), axis=0) if kind == STATIONARY else seen
+    """Return where a policy of a kind ever comes, (H, S); it decides for a state at all steps of a phase."""
+    phases = phases_of(kind, len(visits))
+    return (visits if phases is None else _largest(visits, phases)[phases]) > 0.0
 
 
 @njit(cache=True, nogil=True)

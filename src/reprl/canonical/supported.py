@@ -94,6 +94,14 @@ def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supporte
     return Supported(dynamics, np.repeat(known, steps, axis=0), full, _practice(plain, visits))
 
 
+def read_all(data: Data, certain: int) -> Supported:
+    """Return all that a log shows, as relative frequencies: every action counts that was taken, and every state."""
+    plain = empirical_dynamics(data)
+    visits = data.counts.visits[: plain.outcomes.tallied[0]].astype(np.float64)
+    visits[:, certain] = data.starts.sum()
+    return Supported(plain, np.ones(plain.outcomes.shape[:2]), plain.tried, _practice(plain, visits))
+
+
 def _practice(plain: Dynamics, visits: NDArray[np.float64]) -> float:
     """The value, from the start, of taking every action as often as the log does."""
     total = visits.sum(axis=2, keepdims=True)

@@ -19,6 +19,9 @@ FINE, DIFFERENT, BAD_INPUT, FAULT, ENDED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3,
 UNDECIDED = DIFFERENT
 """Of a run whose samples ran out before it was sure: an answer, and not the one that was hoped for."""
 
+HINTS: list[str] = []
+"""What the line of a command that is interrupted adds: how to go on. Typer drops notes of an exception."""
+
 
 class Answer(NamedTuple):
     """What a command found."""

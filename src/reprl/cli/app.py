@@ -19,6 +19,7 @@ from reprl.cli.answer import (
     ENDED,
     FAULT,
     FINE,
+    HINTS,
     INTERRUPTED,
     Answer,
     print_answer,
@@ -27,6 +28,7 @@ from reprl.cli.answer import (
 from reprl.cli.audit import audit
 from reprl.cli.audit_agents import audit_agents
 from reprl.cli.certify import certify
+from reprl.cli.check_log import check_log
 from reprl.cli.compare import compare
 from reprl.cli.confirm import confirm
 from reprl.cli.docs import docs
@@ -36,11 +38,15 @@ from reprl.cli.learners import learners
 from reprl.cli.options import as_typer
 from reprl.cli.plan import plan
 from reprl.cli.play import play
+from reprl.cli.register import register
 from reprl.cli.replicate import replicate
 from reprl.cli.report import report
+from reprl.cli.sign import sign
 from reprl.cli.signals import ending_in_order
 from reprl.cli.twice import twice
+from reprl.cli.two_sample import two_sample
 from reprl.cli.verify import verify
+from reprl.cli.warm_up import warm_up
 from reprl.errors import InputError, ReprlError, find_foreign
 from reprl.execution.terminal import LIKE_ASCII, visible
 
@@ -105,7 +111,9 @@ def _root(
 
 
 _AUDITS = (audit, audit_agents, compare)
-for _command in (twice, learn, replicate, verify, certify, confirm, play, *_AUDITS, plan, report, envs, learners, docs):
+_CHECKS = (verify, sign, certify, confirm, check_log, two_sample)
+_OTHERS = (report, envs, learners, docs, warm_up)
+for _command in (twice, learn, register, replicate, *_CHECKS, play, *_AUDITS, plan, *_OTHERS):
     app.command(cls=_Command, help=_paragraphs(_command.__doc__))(as_typer(_command))
 
 
@@ -113,6 +121,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code; bad input is one line, never a traceback."""
     words = sys.argv[1:] if argv is None else argv
     as_json = "--json" in words
+    HINTS.clear()
     with ending_in_order() as asked:
         try:
             _tolerate_any_text()
@@ -144,7 +153,7 @@ def _explain(error: BaseException, as_json: bool, asked: list[int]) -> int:
             _silence()
             return BROKEN_PIPE
         case KeyboardInterrupt():
-            return _complain("interrupted", as_json, INTERRUPTED)
+            return _complain("; ".join(["interrupted", *HINTS]), as_json, INTERRUPTED)
         case MemoryError():
             return _complain("not enough memory for this: take a smaller environment or fewer workers", as_json)
         case OSError():

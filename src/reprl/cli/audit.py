@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import Answer, evidence_answer, progress_wanted
-from reprl.cli.options import DASK, ENV, Asked, Evidence, World, complete_learner, option
+from reprl.cli.options import DASK, ENV, Asked, Evidence, World, complete_learner, given, option, refuse
+from reprl.cli.search import Sought, is_search, source_of
 
 if TYPE_CHECKING:
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
+
+_OURS = {"reprl": None, "search": "search"}
+"""Learners that may be a search: by what the environment observes, or by name."""
 
 
 def audit(
@@ -21,6 +25,7 @@ def audit(
     pairs: int = option("Pairs of runs to try. Default 50.", "-n", default=50),
     world: World,
     asked: Asked,
+    sought: Sought,
     level: float | None = option("Chance of rejecting a learner that keeps ρ. Default 0.05."),
     sequential: bool = option("Stop as soon as the verdict is certain.", default=False),
     evidence: Evidence,
@@ -37,6 +42,8 @@ def audit(
 
     reprl audit gridworld-v0 --pairs 10000 --out evidence --dask tcp://127.0.0.1:8786
 
+    reprl audit gym:CartPole-v1 --target 475 --pairs 20
+
     reprl audit plant.py:make_plant --learner mine.py:q_learning -o episodes=1000
     """
     from reprl.auditing.audit import audit as run_audit
@@ -45,8 +52,15 @@ def audit(
 
     options = asked.options(level=level, seed=evidence.seed)
     with evidence.open("audit.json") as (save, kept), cluster(dask):
-        opened, subject = world.open(env), named_learner(learner)
-        if learner == "reprl":
+        found_search = learner in _OURS and is_search(env, world, {**given(sought), "learner": _OURS[learner]}, options)
+        if found_search:
+            refuse("be left out for an audit of searches", env_option=world.env_option)
+            options |= {**given(sought), "horizon": world.horizon, "reward_range": world.reward_range}
+            opened, subject = source_of(env, world), "search"
+        else:
+            refuse("be left out unless a search is audited", sought)
+            opened, subject = world.open(env), named_learner(learner)
+        if learner == "reprl" and not found_search:
             _print_forecast(opened, options, 2.0 * pairs / max(1, workers))
         how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": progress_wanted()}
         found = run_audit(opened, subject, pairs, sequential=sequential, **how, **options)

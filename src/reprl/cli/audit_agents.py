@@ -20,6 +20,7 @@ def audit_agents(
     level: float | None = option("Chance of rejecting a learner that keeps (ρ, γ). Default 0.05."),
     episodes: int | None = option("Evaluation episodes of each agent. Default 20."),
     evidence: Evidence,
+    workers: int = option("Processes, for long audits; same result. Default 1.", default=1),
     option: list[str] | None = OPTION,
 ) -> Answer:
     """Train agents in pairs, one shared seed each and independent data, and measure how often the two act differently.
@@ -27,7 +28,9 @@ def audit_agents(
     This is approximate replicability (arXiv:2510.20200): not equality of policies, which 'reprl audit' measures. Exit
     code 1 if the evidence rejects that at most a share ρ of pairs differ in more than γ of the states they meet.
 
-    reprl audit-agents gym:CartPole-v1 --learner ppo.py:train --pairs 10 --out agents.json
+    reprl audit-agents gym:CartPole-v1 --learner ppo.py:train --pairs 10 --out agents
+
+    With --out and a folder, every pair is kept when it is finished: started again, the command goes on.
     """
     from reprl.auditing.agents import audit_agents as run_audit
     from reprl.cli.environment import named_learner, names_object, read_object
@@ -36,9 +39,10 @@ def audit_agents(
     asked: dict[str, Any] = {"rho": rho, "gamma": gamma, "level": level, "episodes": episodes, "seed": evidence.seed}
     asked |= {"horizon": horizon, "reward_range": reward_range}
     options = {name: value for name, value in asked.items() if value is not None} | read_pairs("--option", option)
-    with evidence.open("agents.json") as (save, _):
+    with evidence.open("agents.json") as (save, kept):
         own = not env.startswith(PREFIX) and names_object(env)
         subject, place = named_learner(learner), read_object("ENV", env) if own else env
-        found = run_audit(place, subject, pairs, progress=progress_wanted(), **options)
+        how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": progress_wanted()}
+        found = run_audit(place, subject, pairs, **how, **options)
         unsaved = save(found.to_json())
     return evidence_answer(found, unsaved)

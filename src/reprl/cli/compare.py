@@ -19,6 +19,7 @@ from reprl.cli.options import (
     option,
     read_baseline,
 )
+from reprl.cli.search import is_search, source_of
 
 
 def compare(
@@ -33,6 +34,7 @@ def compare(
     epsilon: float | None = SETTING,
     epsilon_units: str | None = EPSILON_UNITS,
     rho: float | None = SETTING,
+    target: float | None = option("A mean return to exceed, where observations are a Box."),
     access: str | None = option('"episodic" or "generative". Default: both.'),
     pairs: int | None = option("Most pairs of runs at each budget. Default 40.", "-n"),
     limit: int | None = option("The largest budget of samples to try."),
@@ -44,6 +46,8 @@ def compare(
 
     reprl compare gridworld-v0 --horizon 6 --access generative --out comparison.json
 
+    reprl compare gym:CartPole-v1 --target 475 --learner search --learner ars --limit 400000
+
     reprl compare river-swim-v0 --learner reprl --learner ucbvi --learner mine.py:train --pairs 20
     """
     from reprl.auditing.compare import compare as run_comparison
@@ -54,7 +58,14 @@ def compare(
     asked |= {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "access": access}
     asked |= {"pairs": pairs, "limit": limit, "seed": evidence.seed}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    opened = world.open(env)
+    if target is not None:
+        given["target"] = target
+    opened: Any
+    if is_search(env, world, {} if target is None else {"target": target}, {}):
+        opened = source_of(env, world)
+        given |= {"horizon": world.horizon, "reward_range": world.reward_range}
+    else:
+        opened = world.open(env)
     with evidence.open("comparison.json") as (save, kept):
         with cluster(dask):
             given |= {"workers": count_workers(workers), "checkpoint": kept, "progress": progress_wanted()}

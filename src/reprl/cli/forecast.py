@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reprl.cli.answer import progress_wanted
+from reprl.execution.terminal import visible
 
 if TYPE_CHECKING:
     from reprl.learning.settings import Settings
@@ -14,6 +15,23 @@ if TYPE_CHECKING:
 LONG = 10.0
 """Seconds from which on work is long."""
 _PILOT = 0.3
+
+
+def announce(world: TabularMDP | GymnasiumModel) -> None:
+    """Say at once what is learned in, and later, if so, that kernels have to be compiled; where people look on."""
+    if not progress_wanted():
+        return
+    from rich.console import Console
+
+    from reprl.kernels import tell_compiling
+    from reprl.sources.environment import describe
+
+    def say(line: str) -> None:
+        Console(stderr=True, highlight=False, markup=False).print(visible(line), style="dim", soft_wrap=True)
+
+    place = describe(world)
+    say(f"learning in {place.title}: {place.n_states} states, {place.n_actions} actions")
+    tell_compiling(lambda: say("compiling kernels, once: later runs find them in a cache (reprl warm-up fills it)"))
 
 
 def print_forecast(

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reprl.cli.answer import BAD_INPUT, Answer, progress_wanted
+from reprl.cli.answer import BAD_INPUT, HINTS, Answer, progress_wanted
 from reprl.cli.options import (
     DASK,
     DATA_SEED,
+    DONE_AT_LIMIT,
+    EARLY_ENDS,
     OPTIONAL_ENV,
     SHARED_SEED,
     Asked,
     Folder,
     LogFile,
+    OtherWorld,
     Work,
     World,
     count_workers,
@@ -30,7 +34,7 @@ from reprl.cli.options import (
 )
 from reprl.cli.outcome import describe_outcome, exit_code
 from reprl.cli.search import Search, is_search, learn_once
-from reprl.errors import InputError, ReprlError
+from reprl.errors import InputError, LogWarning, ReprlError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,6 +61,8 @@ class LogWorld:
     support: float | None = option("Relative share that makes a logged action count. Default 0.2.")
     reach: float | None = option("Share of the episodes that makes a logged state count. Default 0.005.")
     reward_step: float | None = option("Grid that a log's rescaled rewards are rounded to.")
+    early_ends: str | None = EARLY_ENDS
+    done_at_limit: str | None = DONE_AT_LIMIT
 
 
 def learn(
@@ -71,6 +77,7 @@ def learn(
     work: Work,
     dask: str | None = DASK,
     folder: Folder,
+    continue_: Path | None = option("Go on with the run in this folder, with all its samples.", metavar="DIR"),
     counts: Path | None = option("Write the data as counts here, for a second team to test theirs by.", metavar="FILE"),
     logged: LogFile,
     log_world: LogWorld,
@@ -87,12 +94,28 @@ def learn(
     reprl learn gym:CartPole-v1 --target 475 --shared-seed 7 --out run
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
+
+    A run in a folder that was stopped, or was undecided, goes on with its samples, and ends as if it had never stopped:
+
+    reprl learn --continue run --max-samples 5000000
     """
     options = asked.options()
+    if continue_ is not None:
+        alone: dict[str, Any] = {"shared_seed": shared_seed, "data_seed": data_seed, "certify": certify}
+        alone["out"] = folder.out
+        alone |= {"log": logged.log, "column": logged.column, "horizon": world.horizon, "discount": world.discount}
+        refuse("be left out with --continue", asked, search, log_world, force=folder.force, **alone)
+        return go_on(
+            continue_,
+            OtherWorld(env=env, env_option=world.env_option, reward_range=world.reward_range),
+            work,
+            counts,
+            dask,
+        )
     if logged.log is not None:
         drawn = {"data_seed": data_seed, "env_option": world.env_option, "counts": counts, "dask": dask}
-        refuse("be left out with --log", work, ENV=env, certify=certify, **drawn)
-        return _learn_log(logged, given(log_world), world, options, shared_seed, folder)
+        refuse("be left out with --log", work, ENV=env, **drawn)
+        return _learn_log(logged, given(log_world), world, options, shared_seed, folder, certify)
     refuse("come with --log", log_world, column=logged.column)
     if env is None:
         raise InputError("ENV must be given, or --log FILE; got neither")
@@ -131,13 +154,14 @@ def _learn_log(
     options: dict[str, Any],
     shared_seed: int | None,
     folder: Folder,
+    certify: bool,
 ) -> Answer:
     """Learn once from a log; spec says what it is a log of."""
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import check_options, make_settings
     from reprl.learning.logged import end_of, specify
     from reprl.randomness import fresh_seed
-    from reprl.sources.logs.tables import open_table
+    from reprl.sources.logs.tables import watched_table
 
     columns = logged.columns()
     states, actions = (read_labels(f"--{name}", spec.pop(name, None)) for name in ("states", "actions"))
@@ -147,11 +171,12 @@ def _learn_log(
     spec |= end_of(world.horizon, world.discount)
     if world.reward_range is not None:
         spec["reward_range"] = world.reward_range
-    table = open_table(logged.log, columns)
-    environment = specify(table, states, actions, **spec).environment(table.columns)
-    settings = make_settings(options, environment)
-    recipe = Recipe.plan(environment, settings, fresh_seed() if shared_seed is None else shared_seed)
-    result, unsaved = run_and_write(recipe, folder, partial(recipe.learn_log, logged.log, columns=columns))
+    tells_all = bool(world.discount or options.get("stationary"))
+    with watched_table(logged.log, columns, progress_wanted()) as table:
+        environment = specify(table, states, actions, tells_all=tells_all, **spec).environment(table.columns)
+        settings = make_settings(options, environment)
+        recipe = Recipe.plan(environment, settings, fresh_seed() if shared_seed is None else shared_seed)
+        result, unsaved = run_and_write(recipe, folder, partial(recipe.learn_log, table, certify=certify))
     out = None if unsaved else folder.out
     keep, team = "the log: a second team has its own", f"reprl replicate {out}/recipe.json --log FILE"
     return _answer(result, result.tiers.ignorable, out, unsaved, keep, team)
@@ -170,18 +195,96 @@ def _learn_from(
 ) -> Answer:
     """Learn once from an environment, and keep the data in sums where that was asked for; finished work is shown."""
     from reprl.artifacts.folder import find_finished
+
+    if folder.out is not None and not folder.force:
+        done = find_finished(folder.out, recipe, data_seed, certify=certify)
+        if done is not None and counts is None:
+            return _already(done, folder.out)
+        _check_decided(folder.out)
+    return _run(world, recipe, folder, counts, again, dask, work, data_seed=data_seed, certify=certify, afresh=True)
+
+
+def _run(
+    world: TabularMDP | GymnasiumModel,
+    recipe: Recipe,
+    folder: Folder,
+    counts: Path | None,
+    again: str,
+    dask: str | None,
+    work: Work,
+    **how: Any,
+) -> Answer:
+    """Run a recipe, and say what to publish."""
     from reprl.execution.tasks import cluster
 
-    if folder.out is not None and counts is None and not folder.force:
-        done = find_finished(folder.out, recipe, data_seed, certify=certify)
-        if done is not None:
-            return _already(done, folder.out)
     with open_out(counts) as save, cluster(dask):
-        result, unsaved = run_recipe(recipe, world, folder, work, data_seed=data_seed, certify=certify)
+        result, unsaved = run_recipe(recipe, world, folder, work, **how)
         unsaved = unsaved or save(result.counts.sealed())
     out = None if unsaved else folder.out
     keep = f"the data seed {result.data_seed}: a second team draws its own"
     return _answer(result, idle_cells(result, world), out, unsaved, keep, f"reprl replicate {out}/recipe.json{again}")
+
+
+def _check_decided(out: Path) -> None:
+    """Refuse to begin again in the place of an undecided run, whose samples can be gone on with."""
+    from reprl.artifacts.folder import RECEIPT, find_file, load_run
+
+    if not find_file(out, RECEIPT).is_file():
+        return
+    try:
+        receipt = load_run(out).receipt
+    except ReprlError:  # whoever opens the folder says what is wrong with it
+        return
+    if receipt.guarantee.status == "none":
+        raise InputError(
+            f"{out} must not hold an undecided run, got one of {receipt.samples:,} samples: go on with them (reprl "
+            f"learn --continue {shlex.quote(str(out))}), begin again (--force), or take another folder"
+        )
+
+
+def go_on(out: Path, other: OtherWorld, work: Work, counts: Path | None, dask: str | None) -> Answer:
+    """Go on with the run in a folder, which was stopped or was not sure; as if it had never stopped."""
+    from reprl.artifacts.folder import RECIPE, TASKS, find_file, find_finished, load_recipe
+    from reprl.artifacts.recipe import Recipe
+    from reprl.learning.learner import limit_time
+    from reprl.storage.checkpoints import recall_work
+
+    begun = recall_work(out / TASKS)
+    path = find_file(out, RECIPE)
+    stored = load_recipe(path) if path.is_file() else None
+    done = find_finished(out, stored, None) if isinstance(stored, Recipe) else None
+    if done is not None and counts is None:
+        return _already(done, out)
+    if begun is None:
+        raise InputError(f"--continue must name a folder with an unfinished run, its {TASKS} folder in it, got {out}")
+    if stored is not None and not isinstance(stored, Recipe):
+        return _go_on_searching(out, stored, other, begun["data_seed"], work)
+    if begun["kind"] != "learn":
+        raise InputError(f"--continue must name a run of reprl learn, got an unfinished {begun['kind']} in {out}")
+    recipe = Recipe.begun(begun) if stored is None else stored
+    _check_more(out, work.max_samples)
+    world = recipe.make(other.open(recipe.environment))
+    limit_time(world, work.timeout)
+    how = {"data_seed": begun["data_seed"], "certify": begun["certify"], "afresh": begun["candidate"] is None}
+    again = "" if recipe.environment.id else f" --env {shlex.quote(str(other.env))}"
+    return _run(world, recipe, Folder(out=out), counts, again, dask, work, **how)
+
+
+def _go_on_searching(out: Path, recipe: SearchRecipe, other: OtherWorld, data_seed: int, work: Work) -> Answer:
+    from reprl.cli.environment import read_object
+    from reprl.cli.search import repeat
+
+    env = None if other.env is None else read_object("ENV", other.env)
+    return repeat(recipe, None, env, [], data_seed, Folder(out=out), work)
+
+
+def _check_more(out: Path, max_samples: int | None) -> None:
+    """Refuse a limit that a finished run has reached already."""
+    from reprl.artifacts.folder import RECEIPT, find_file, load_run
+
+    if max_samples is not None and find_file(out, RECEIPT).is_file() and load_run(out).receipt.samples >= max_samples:
+        had = load_run(out).receipt.samples
+        raise InputError(f"--max-samples must be more than the {had:,} samples that {out} has, got {max_samples}")
 
 
 def _answer(
@@ -260,11 +363,10 @@ def run_recipe(
 ) -> tuple[LearnResult, str]:
     """Run a recipe in an environment; what it may cost is said before, for so many runs like it; 0 for none."""
     from reprl.artifacts.folder import TASKS
-    from reprl.cli.forecast import print_forecast
-    from reprl.sources.gymnasium.model import GymnasiumModel
+    from reprl.cli.forecast import announce, print_forecast
 
-    box = isinstance(world, GymnasiumModel)  # samples of an MDP in memory cost next to nothing
-    kept = folder.out / TASKS if folder.out is not None and box else None
+    announce(world)
+    kept = None if folder.out is None else folder.out / TASKS
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
     print_forecast(world, recipe.settings, **how, runs=runs)
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
@@ -276,8 +378,6 @@ def run_and_write(
     folder: Folder,
     learn: Callable[[], Any],
     kept: Path | None = None,
-    *,
-    keep: bool = False,
 ) -> tuple[Any, str]:
     """Learn, and write the run to a folder that is reserved before the work begins.
 
@@ -285,8 +385,7 @@ def run_and_write(
         recipe: what is run.
         folder: where to.
         learn: the run.
-        kept: the folder of its finished tasks.
-        keep: whether a run that was cut keeps them, to go on with.
+        kept: the folder of its finished tasks, which a run that was stopped or undecided keeps, to go on with.
 
     Returns:
         The run, and why it could not be written: empty if it could, or was not to be.
@@ -294,21 +393,43 @@ def run_and_write(
     from reprl.artifacts.folder import open_folder
     from reprl.storage.checkpoints import discard
 
+    signing = _key(folder)
     with ExitStack() as stack:
         reserved = None
         if folder.out is not None:
             reserved = stack.enter_context(open_folder(folder.out, recipe, force=folder.force))
         if kept is not None and folder.force:
             discard(kept)
-        result = learn()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LogWarning)  # the answer says it
+                result = learn()
+        except KeyboardInterrupt:
+            if kept is not None and kept.is_dir():
+                HINTS.append(f"what was done is kept: go on with reprl learn --continue {shlex.quote(str(folder.out))}")
+            raise
+        if reserved is not None:
+            result = reserved.counted(result)
         try:
             if reserved is not None:
                 reserved.write(result)
-            if kept is not None and not (result.guarantee.status == "none" and keep):
+                signing()
+            if kept is not None and result.guarantee.status != "none":
                 discard(kept)
         except ReprlError as error:
             return result, str(error)
     return result, ""
+
+
+def _key(folder: Folder) -> Callable[[], object]:
+    """Return what signs the folder when the run is there; a key that cannot be read is refused before the work."""
+    if folder.sign is None:
+        return lambda: None
+    if folder.out is None:
+        raise InputError(f"--sign must come with --out DIR, got {folder.sign}")
+    from reprl.artifacts.signature import load_private_key, sign_run
+
+    return partial(sign_run, folder.out, load_private_key(folder.sign))
 
 
 def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import ast
 import inspect
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -52,7 +53,7 @@ class _Declared(NamedTuple):
         inner = {kind, *get_args(kind), *(each for part in get_args(kind) for each in get_args(part))}
         read = whole if int in inner else real if float in inner else None
         shown = None if kind is bool else self.metavar or ("N" if read is whole else "X" if read is real else "NAME")
-        names = (f"--{name.replace('_', '-')}", *self.short)
+        names = (f"--{name.strip('_').replace('_', '-')}", *self.short)  # continue_ is no keyword of Python
         text = settings_help()[name] if self.help is None else self.help
         return typer.Option(self.default, *names, help=text, parser=read, metavar=shown, **common)
 
@@ -79,7 +80,7 @@ def group(kind: type[G]) -> type[G]:
     declared = {name: kind.__dict__[name] for name in inspect.get_annotations(kind)}
     for name, each in declared.items():
         setattr(kind, name, each.default)
-    kind.declared = declared  # type: ignore[attr-defined]
+    kind.declared = getattr(kind, "declared", {}) | declared  # type: ignore[attr-defined]
     return dataclass(frozen=True, kw_only=True)(kind)
 
 
@@ -135,9 +136,11 @@ def settings_help() -> dict[str, str]:
     return texts
 
 
-def whole(text: str) -> int:
-    """Read a whole number, quoting what is none."""
+def whole(text: str | int) -> int:
+    """Read a whole number, also one written as 1e6, quoting what is none."""
     try:
+        if isinstance(text, str) and re.fullmatch(r"\d+(\.\d+)?[eE]\d{1,2}", text) and float(text).is_integer():
+            return int(float(text))
         return int(text)
     except ValueError:
         raise typer.BadParameter(f"must be a whole number, got {quote(text)}") from None
@@ -169,7 +172,7 @@ ENV = argument("ENV", _NAMED, complete=_complete_env)
 OPTIONAL_ENV = argument("[ENV]", _NAMED, None, _complete_env)
 PLAN_ENV = argument("[ENV]", "Instead of sizes: an environment, which a pilot is made on.", None, _complete_env)
 RUN = argument("RUN", "A run folder.")
-HORIZON = option("H, the steps of an episode.", "-H")
+HORIZON = option("H, the steps of an episode. Default: the catalogue's; Gymnasium needs one.", "-H")
 REWARD_RANGE = option("Bounds of the reward of a Gymnasium environment.", metavar="LOW HIGH")
 ENV_OPTION = option("An option of the environment, such as size=5.", metavar="KEY=VALUE")
 SETTING = option()
@@ -188,6 +191,17 @@ OPTION = option("Any other option of the learner, such as coupling=joint.", "-o"
 SHARED_SEED = option("Public: the same in every run that shall agree. Drawn if left out.")
 DATA_SEED = option("Private: fresh in every run. Drawn if left out, as it should be.")
 WORKERS = option("They cannot change a result. Default: one for each core.")
+LOG_COLUMN = option("Which column of the log is what, such as state=SOFA; step= for none.", metavar="ROLE=NAME")
+EARLY_ENDS = option(
+    "What a log's episodes are that stop before the horizon without a flag: terminated (over) or censored (no longer "
+    "observed).",
+    metavar="WORD",
+)
+DONE_AT_LIMIT = option(
+    "What 'done' in the last row of the longest episodes is, where rows tell about every step: truncated (a time "
+    "limit) or terminated.",
+    metavar="WORD",
+)
 DASK = option("Do the work on this Dask cluster; same result.", metavar="ADDRESS")
 ALLOW = option("A module that the recipe's environment may import; repeatable.", metavar="MODULE")
 
@@ -246,6 +260,7 @@ class Asked:
     epsilon_units: str | None = EPSILON_UNITS
     rho: float | None = SETTING
     delta: float | None = SETTING
+    agreement: float | None = SETTING
     access: str | None = SETTING
     rule: str | None = SETTING
     preference: str | None = PREFERENCE
@@ -271,7 +286,9 @@ class Asked:
 class Work:
     """Samples and processes."""
 
-    max_samples: int | None = option("Never draw more; not sure by then: exit code 1.")
+    max_samples: int | None = option(
+        "Never draw more (1e6 will do); not sure by then: exit code 1. Default: 2³⁸, or 2²⁸ of a black box."
+    )
     workers: int | None = WORKERS
     timeout: float | None = option("Seconds that an episode of a black box may take. Default: any.")
 
@@ -281,7 +298,8 @@ class Folder:
     """The run folder."""
 
     out: Path | None = option("Write recipe, receipt and policy here.", metavar="DIR")
-    force: bool = option("Overwrite a folder that holds another recipe.", default=False)
+    force: bool = option("Overwrite a folder that holds another recipe, or an undecided run.", default=False)
+    sign: Path | None = option("Sign the receipt with this private key (ed25519, PEM).", metavar="KEYFILE")
 
 
 @group
@@ -289,26 +307,18 @@ class LogFile:
     """A log instead of an environment."""
 
     log: Path | None = option("Learn from logged episodes instead: .csv, .csv.gz or .parquet.", metavar="FILE")
-    column: list[str] | None = option(
-        "Which column of the log is what, such as state=SOFA; step= for none.", metavar="ROLE=NAME"
-    )
+    column: list[str] | None = LOG_COLUMN
 
     def columns(self) -> dict[str, str | None]:
-        """Read ROLE=NAME texts; an empty name stands for a column that is not to be used."""
-        columns: dict[str, str | None] = {}
-        for pair in self.column or []:
-            role, sign, name = pair.partition("=")
-            if not sign or role in columns:
-                raise InputError(f"--column must be ROLE=NAME, every role once, got {quote(pair)}")
-            columns[role] = name or None
-        return columns
+        """Return role → column."""
+        return read_columns(self.column)
 
 
 @group
 class Evidence:
     """Evidence."""
 
-    seed: int | None = option("Of the audit: shared and data seeds follow from it.")
+    seed: int | None = option("Of the audit: shared and data seeds follow from it. Drawn if left out.")
     out: Path | None = option(
         "Write the evidence to FILE.json, or to a folder with every finished pair: started again, it goes on.",
         metavar="FILE.json|DIR",
@@ -359,6 +369,17 @@ def read_pairs(name: str, pairs: list[str] | None) -> dict[str, Any]:
         except (ValueError, RecursionError):
             values[key] = text
     return values
+
+
+def read_columns(pairs: list[str] | None) -> dict[str, str | None]:
+    """Read ROLE=NAME texts; an empty name stands for a column that is not to be used."""
+    columns: dict[str, str | None] = {}
+    for pair in pairs or []:
+        role, sign, name = pair.partition("=")
+        if not sign or role in columns:
+            raise InputError(f"--column must be ROLE=NAME, every role once, got {quote(pair)}")
+        columns[role] = name or None
+    return columns
 
 
 def _refuse_constant(name: str) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import FINE, UNDECIDED
+from reprl.guarantee import PROMISES
 
 if TYPE_CHECKING:
+    from reprl.guarantee import Guarantee
     from reprl.learning.result import LearnResult
     from reprl.sources.environment import Environment
 
@@ -37,6 +39,8 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "tolerance_words": None if receipt.choice is None else receipt.choice.words(result.settings.preference),
         "followed": result.followed,
         "steps_kept_apart": result.apart or None,
+        "promise": describe_promise(result.guarantee),
+        "expected_agreement": result.expected_agreement,
         "rehearsal": document["rehearsal"],
         "certificate": document.get("certificate"),
         "undecided": [
@@ -55,9 +59,18 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "epsilon_share_of_spread": _share(result),
         "reward_range": None if names.reward_range is None else list(names.reward_range),
         "coverage": None if result.coverage is None else result.coverage._asdict(),
+        "log": None if result.check is None else result.check.to_dict(),
+        "decided_by": None if result.basis is None else result.basis.counts(),
         "spread": result.spread,
         "every_policy_is_within_epsilon": result.met_by_all,
     }
+
+
+def describe_promise(guarantee: Guarantee) -> dict[str, Any] | None:
+    """Return the kind of a promise and what it means; None where nothing is promised."""
+    if guarantee.status == "none":
+        return None
+    return {"kind": guarantee.kind, "agreement": guarantee.agreement, "meaning": PROMISES[guarantee.kind]}
 
 
 def _share(result: LearnResult) -> float | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reprl.cli.answer import Answer
+from reprl.cli.answer import FINE, UNDECIDED, Answer
 from reprl.cli.options import (
     BASELINE,
     EPSILON_UNITS,
     PLAN_ENV,
     SETTING,
     WORKERS,
+    LogFile,
     World,
     count_workers,
     option,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.lab.forecast import Forecast
+    from reprl.lab.log_plan import LogPlan
     from reprl.lab.planner import Plan
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
@@ -41,6 +43,8 @@ def plan(
     rho: float | None = SETTING,
     delta: float | None = SETTING,
     workers: int | None = WORKERS,
+    logged: LogFile,
+    shared_seed: int | None = option("Of the run that is planned. Default 0."),
 ) -> Answer:
     """Tabulate the samples that each algorithm needs, ours and its rivals', beside the lower bounds.
 
@@ -52,6 +56,11 @@ def plan(
     reprl plan --states 16 --actions 4 --horizon 6 --rho 0.1
 
     reprl plan gridworld-v0 --horizon 6
+
+    With --log FILE: how many more episodes of this practice a decision would need, if what they show stays as it is,
+    and which cells wait for them; exit code 1 if the log is not enough.
+
+    reprl plan --log clinic.csv --horizon 5
     """
     from reprl.lab.planner import plan as tabulate
     from reprl.learning.settings import PAPER_EPSILON, Settings
@@ -59,6 +68,11 @@ def plan(
     given = {"quality": quality, "epsilon": epsilon, "rho": rho, "delta": delta}
     asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     settings = Settings(**asked)
+    more = {"epsilon_units": epsilon_units, "baseline": None if baseline is None else read_baseline(baseline)}
+    if logged.log is not None:
+        refuse("be left out with --log", ENV=env, states=states, actions=actions, env_option=world.env_option)
+        return _plan_log(logged, world, asked | {k: v for k, v in more.items() if v is not None}, shared_seed)
+    refuse("come with --log", column=logged.column, shared_seed=shared_seed)
     forecasts: list[Forecast] = []
     if env is None:
         sizes = {"n_states": states, "n_actions": actions, "horizon": world.horizon}
@@ -72,7 +86,6 @@ def plan(
         if states is not None or actions is not None:
             raise InputError(f"--states and --actions must be left out with ENV, got {states or actions}")
         opened = world.open(env)
-        more = {"epsilon_units": epsilon_units, "baseline": None if baseline is None else read_baseline(baseline)}
         asked |= {name: value for name, value in more.items() if value is not None}
         accuracy, forecasts = _accuracy(opened, asked), _forecasts(opened, count_workers(workers), asked)
         sizes = {"n_states": opened.n_states, "n_actions": opened.n_actions, "horizon": opened.horizon}
@@ -82,6 +95,29 @@ def plan(
     document: dict[str, Any] = {**sizes, **figures, "rows": [row._asdict() for row in table]}
     document["forecasts"] = [found.to_dict() for found in forecasts]
     return Answer(document, lambda console: _show(console, table, forecasts))
+
+
+def _plan_log(logged: LogFile, world: World, asked: dict[str, Any], shared_seed: int | None) -> Answer:
+    """Say how many more episodes a decision from a log would need."""
+    from reprl.lab.log_plan import plan_log
+
+    given: dict[str, Any] = {"horizon": world.horizon, "discount": world.discount, "columns": logged.columns()}
+    if world.reward_range is not None:
+        given["reward_range"] = world.reward_range
+    found = plan_log(logged.log, shared_seed=shared_seed or 0, **given, **asked)
+    code = FINE if found.decided else UNDECIDED
+    return Answer(found.to_dict(), lambda console: _show_log(console, found), code)
+
+
+def _show_log(console: Console, found: LogPlan) -> None:
+    from reprl.execution.terminal import plain_table
+
+    console.print(str(found), soft_wrap=True)
+    if found.waiting:
+        table = plain_table("cell that waits", "rows", "teams that differ")
+        for each in found.waiting:
+            table.add_row(each.words, f"{each.rows:,}", f"{each.differ:.0%}")
+        console.print(table)
 
 
 def _accuracy(world: TabularMDP | GymnasiumModel, asked: dict[str, Any]) -> float:

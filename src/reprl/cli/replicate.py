@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer
+from reprl.cli.answer import BAD_INPUT, DIFFERENT, Answer, progress_wanted
 from reprl.cli.learn import describe_run, run_and_write, run_recipe
 from reprl.cli.options import ALLOW, DATA_SEED, Folder, LogFile, OtherWorld, Work, argument, option, refuse
 from reprl.cli.outcome import exit_code
@@ -34,6 +34,7 @@ def replicate(
     data_seed: int | None = DATA_SEED,
     work: Work,
     afresh: bool = option("Choose again, instead of following the recipe's candidate.", default=False),
+    certify: bool = option("Go on until your own data prove the policy, or out of samples.", default=False),
     counts: Path | None = option("The first team's counts: do your transitions contradict them?", metavar="FILE"),
     folder: Folder,
     logged: LogFile,
@@ -44,7 +45,8 @@ def replicate(
     not, or if your run was undecided when its samples ran out. A recipe that this release cannot honour is refused.
 
     The candidate that the recipe publishes (which tolerance was chosen) is followed, so nothing is chosen. ρ speaks of
-    runs that share nothing but the seed: --afresh makes such a one.
+    runs that share nothing but the seed: --afresh makes such a one. With --certify your own data have to prove the
+    policy: exit code 1 if they do not.
 
     reprl replicate run/recipe.json --out second
 
@@ -63,20 +65,21 @@ def replicate(
     beside = recipe if recipe.is_dir() else recipe.parent
     wanted = load_recipe(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
     if not isinstance(wanted, Recipe):
-        refuse("be left out for the recipe of a search", counts=counts, log=logged.log, afresh=afresh)
+        refuse("be left out for the recipe of a search", counts=counts, log=logged.log, afresh=afresh, certify=certify)
         return _repeat_search(wanted, beside, other, allow, data_seed, folder, work)
     first, remark = _first_team(beside, wanted, None if folder.force else folder.out)
     kept = _first_counts(counts, wanted, first)
     world: TabularMDP | GymnasiumModel | None = None
     if logged.log is not None:
         refuse("be left out with --log", work, other, data_seed=data_seed, allow=allow)
-        repeat = partial(wanted.learn_log, logged.log, columns=logged.columns(), afresh=afresh)
+        repeat = partial(wanted.learn_log, logged.log, columns=logged.columns(), afresh=afresh, certify=certify)
+        repeat = partial(repeat, progress=progress_wanted())
         result, unsaved = run_and_write(wanted, folder, repeat)
     else:
         refuse("come with --log", column=logged.column)
         world = wanted.make(other.open(wanted.environment), allow=allow or ())
         limit_time(world, work.timeout)
-        result, unsaved = run_recipe(wanted, world, folder, work, data_seed=data_seed, afresh=afresh)
+        result, unsaved = run_recipe(wanted, world, folder, work, data_seed=data_seed, afresh=afresh, certify=certify)
     return _answer(result, world, first, remark, kept, None if unsaved else folder.out, unsaved)
 
 
@@ -131,7 +134,7 @@ def _answer(
 
 def _code(result: LearnResult, comparison: Verification | None, tested: SameWorld | None) -> int:
     """Return the exit code: the answer is "different" where policies differ or the environments do."""
-    apart = (comparison is not None and not comparison.same) or (tested is not None and tested.contradicted)
+    apart = (comparison is not None and not comparison.agree) or (tested is not None and tested.contradicted)
     return DIFFERENT if apart else exit_code(result)
 
 
@@ -156,12 +159,13 @@ def _compare(
     first: Evidence | None, result: LearnResult, world: TabularMDP | GymnasiumModel | None, remark: str | None
 ) -> tuple[Verification | None, str | None]:
     """Compare with the first team, where there is one; and remark if both had the same data."""
-    from reprl.artifacts.verify import compare_policies
+    from reprl.artifacts.verify import Promised, compare_policies
 
     if first is None or first.receipt is None:
         return None, remark
     names = None if world is not None else result.environment.labels
-    comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names)
+    promised = Promised.by(first.receipt, result)
+    comparison = compare_policies(first.policy or first.fingerprint, result.policy, world, names, promised=promised)
     if first.receipt.data_commitment != result.receipt.data_commitment:
         return comparison, remark
     from reprl.artifacts.verify import SAME_DATA, SAME_LOG

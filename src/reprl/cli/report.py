@@ -9,7 +9,7 @@ from reprl.cli.options import OtherWorld, argument, option
 
 
 def report(
-    source: Path = argument("SOURCE", "A run folder, an audit or a comparison."),
+    source: Path = argument("SOURCE", "A run folder, or the file or folder of an audit or a comparison."),
     second: Path | None = argument("[SECOND]", "Another run, to be compared.", None),
     *,
     out: Path = option("Where to write the page.", "-o", default=..., metavar="FILE.html"),

@@ -23,13 +23,19 @@ _REMARKS = "remarks"
 
 
 @group
-class Search:
+class Sought:
+    """What a search is asked for."""
+
+    target: float | None = option("A mean return that would do, in reward units. Default: a tournament of proposals.")
+    policy: str | None = option("linear, quadratic, tanh or table. Default: linear, and table for finite observations.")
+    return_range: tuple[float, float] | None = option("Bounds of a return, which is clipped to it.", metavar="LOW HIGH")
+
+
+@group
+class Search(Sought):
     """A search, for observations that are not finite."""
 
     learner: str | None = option("'search' for a search in any environment. Default: where observations are a Box.")
-    target: float | None = option("A mean return that would do, in reward units. Default: as high as proposals lead.")
-    policy: str | None = option("linear, quadratic, tanh or table. Default: linear, and table for finite observations.")
-    return_range: tuple[float, float] | None = option("Bounds of a return, which is clipped to it.", metavar="LOW HIGH")
 
 
 def source_of(env: str, world: World) -> Any:
@@ -77,7 +83,7 @@ def run_search(recipe: SearchRecipe, model: ReturnModel, folder: Folder, work: W
     how: dict[str, Any] = {"max_samples": work.max_samples, "workers": count_workers(work.workers)}
     how |= {"timeout": work.timeout, "checkpoint": kept, "progress": progress_wanted()}
     run = partial(learn_search, model, recipe.settings, recipe.shared_seed, **how)
-    return run_and_write(recipe, folder, run, kept, keep=True)
+    return run_and_write(recipe, folder, run, kept)
 
 
 def learn_once(

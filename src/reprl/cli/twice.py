@@ -50,10 +50,10 @@ def twice(
         run_recipe(recipe, opened, Folder(), work, data_seed=seed, runs=ahead)[0]
         for seed, ahead in zip(seeds, (2, 0), strict=True)
     ]
-    from reprl.artifacts.verify import compare_policies
+    from reprl.artifacts.verify import Promised, compare_policies
     from reprl.lab.baselines import empirical_values, greedy_policy
 
-    comparison = compare_policies(runs[0].policy, runs[1].policy, opened)
+    comparison = compare_policies(runs[0].policy, runs[1].policy, opened, promised=Promised.by(*runs))
     plain = [greedy_policy(empirical_values(run.counts, run.environment.criterion)) for run in runs]
     greedy = int((plain[0].differs(plain[1])).sum())
     document = {
@@ -62,7 +62,7 @@ def twice(
         "greedy_different": greedy,
         "runs": [describe_run(run, None) for run in runs],
     }
-    code = exit_code(*runs) if comparison.same else DIFFERENT
+    code = exit_code(*runs) if comparison.agree else DIFFERENT
     return Answer(document, lambda console: _show(console, runs, opened, comparison, greedy), code)
 
 

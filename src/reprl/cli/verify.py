@@ -6,22 +6,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.cli.options import OtherWorld, argument
+from reprl.cli.options import LogFile, OtherWorld, argument, option, refuse
+from reprl.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reprl.artifacts.recompute import Recomputed
+    from reprl.artifacts.signature import Signed
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.sources.environment import Environment
 
 
 def verify(
     a: Path = argument("A", "A run folder, a policy or a receipt."),
-    b: Path = argument("B", "The other one."),
+    b: Path | None = argument("[B]", "The other one; may be left out with --log.", None),
     *,
     other: OtherWorld,
+    logged: LogFile,
+    signer: list[str] | None = option("A public key, or its file: each run must be signed by one.", metavar="KEY"),
 ) -> Answer:
     """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
+
+    With --log FILE, value and gain over practice are computed again from that log, your own or the one of the run:
+    exit code 1 if it contradicts a receipt. Signatures that lie beside receipts are checked: exit code 1 if one does
+    not hold, or if none of the keys of --signer has made it. Without a signature, the digest of a receipt is a seal
+    against accident alone.
+    Runs that promise an approximate agreement need to take only that share of an episode's decisions alike.
 
     Policies are compared cell by cell, receipts by the fingerprints in them. Receipts also hold the names of states
     and actions. Where a recipe with an id of the catalogue lies beside, or --env names the environment, the difference
@@ -30,27 +41,63 @@ def verify(
     reprl verify run second
 
     reprl verify run/policy.json second/policy.json
-    """
-    from reprl.artifacts.verify import compare_policies, find_names, find_world, load_evidence, remarks
 
-    sides = (load_evidence(a), load_evidence(b))
+    reprl verify run --log ours.csv
+    """
+    from reprl.artifacts.verify import Promised, compare_policies, find_names, find_world, load_evidence, remarks
+
+    if b is None and logged.log is None:
+        raise InputError("verify must get a second run, or --log FILE, got neither")
+    if logged.log is None:
+        refuse("come with --log", column=logged.column)
+    sides = (load_evidence(a), load_evidence(a if b is None else b))
     given = other.open(_place(sides))
     world, notes = find_world(sides) if given is None else (given, [])
     first, second = (side.policy or side.fingerprint for side in sides)
-    comparison = compare_policies(first, second, world, find_names(sides))
-    notes += remarks(sides)
+    called, promised = (sides[0].labels, sides[1].labels), Promised.by(*(side.receipt for side in sides))
+    comparison = compare_policies(first, second, world, find_names(sides), called, promised=promised)
+    notes += [] if b is None else remarks(sides)
+    shown = sides if b is not None else sides[:1]
+    again = _recompute(shown, logged)
+    signed = [_signed(side, signer) for side in shown]
     document = {
         **comparison.to_dict(),
-        "paths": [side.path for side in sides],
-        "rehearsals": [_rehearsal(side) for side in sides],
-        "certificates": [_certificate(side) for side in sides],
+        "paths": [side.path for side in shown],
+        "rehearsals": [_rehearsal(side) for side in shown],
+        "certificates": [_certificate(side) for side in shown],
         "remarks": notes,
+        "signatures": [None if each is None else each._asdict() for each in signed],
+        "log": [each.to_dict() for each in again],
     }
-    code = FINE if comparison.same else DIFFERENT
-    return Answer(document, lambda console: _show(console, sides, comparison, notes), code)
+    bad = any(each.contradicted for each in again) or any(each is not None and each.trouble for each in signed)
+    code = FINE if comparison.agree and not bad else DIFFERENT
+    both = comparison if b is not None else None
+    return Answer(document, lambda console: _show(console, shown, both, notes, signed, again), code)
 
 
-def _place(sides: tuple[Evidence, Evidence]) -> Environment | None:
+def _recompute(sides: tuple[Evidence, ...], logged: LogFile) -> list[Recomputed]:
+    """Value and gain of every side, by a log; two sides with one policy are computed once."""
+    from reprl.artifacts.recompute import recompute
+
+    if logged.log is None:
+        return []
+    return [recompute(side, logged.log, logged.columns()) for side in sides]
+
+
+def _signed(side: Evidence, signers: list[str] | None) -> Signed | None:
+    """What is known of a signature; None for a policy without a receipt."""
+    from reprl.artifacts.signature import check_signature, read_public_key
+
+    if side.receipt is None and side.search is None:
+        return None
+    found = check_signature(side.path)
+    if signers and not found.trouble and found.public_key not in [read_public_key(text) for text in signers]:
+        who = "nobody has signed it" if found.public_key is None else "the key is none of those that you named"
+        return found._replace(public_key=found.public_key or "none", trouble=who)
+    return found
+
+
+def _place(sides: tuple[Evidence, ...]) -> Environment | None:
     """What is known of the environment: all that a recipe says, or the horizon of a policy."""
     from reprl.mdp.criterion import Criterion
     from reprl.mdp.policy import TablePolicy
@@ -74,11 +121,20 @@ def _certificate(side: Evidence) -> dict[str, Any] | None:
     return None if side.receipt is None else side.receipt.to_dict().get("certificate")
 
 
-def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verification, notes: list[str]) -> None:
+def _show(
+    console: Console,
+    sides: tuple[Evidence, ...],
+    comparison: Verification | None,
+    notes: list[str],
+    signed: list[Signed | None],
+    again: list[Recomputed],
+) -> None:
     from reprl.execution.terminal import fact_rows
     from reprl.report.terminal import render
 
     rows: list[tuple[str, object]] = [(side.path, side.fingerprint) for side in sides]
+    called = () if comparison is None else comparison.names
+    rows += [(f"{side.path}, names", names) for side, names in zip(sides, called, strict=False) if names]
     rows += [
         (f"{side.path}, rehearsal", side.receipt.rehearsal)
         for side in sides
@@ -89,7 +145,12 @@ def _show(console: Console, sides: tuple[Evidence, Evidence], comparison: Verifi
         for side in sides
         if side.receipt is not None and side.receipt.certified is not None
     ]
+    rows += [
+        (f"{side.path}, signature", str(each)) for side, each in zip(sides, signed, strict=True) if each is not None
+    ]
+    rows += [(f"{side.path}, by this log", str(each)) for side, each in zip(sides, again, strict=False)]
     console.print(fact_rows(rows))
-    console.print(render(comparison))
+    if comparison is not None:
+        console.print(render(comparison))
     for remark in notes:
         console.print(f"note: {remark}", soft_wrap=True)

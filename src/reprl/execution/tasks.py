@@ -21,6 +21,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from reprl.errors import DependencyError, InputError, ReprlError, WorkerError, quote
@@ -33,6 +34,8 @@ _INLINE = 1 << 16
 """Bytes that are sent to a cluster with every batch of tasks; more is given to every worker once, beforehand."""
 _JOINING = 60
 """Seconds that the first worker of a cluster may take to join it."""
+_PATIENT, _ANSWERING = 10, 10
+"""Seconds after which it is said that there is none yet, and those that a scheduler may take to answer."""
 _OPENED = 4
 """Packages that a thread keeps unpacked."""
 
@@ -131,18 +134,59 @@ def cluster(address: str | None) -> Iterator[None]:
         raise DependencyError(f"{needed}, got {address}") from None
     from joblib import parallel_config
 
+    _check_scheduler(address)
     connect: Any = Client  # which has no types
     try:
-        client = connect(address, timeout=10, set_as_default=False)
+        client = connect(address, timeout=_ANSWERING, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"dask must be the address of a running scheduler, got {quote(address)}: {error}") from None
     with client:
-        try:
-            client.wait_for_workers(1, timeout=_JOINING)
-        except TimeoutError:
-            raise WorkerError(f"dask must have a worker within {_JOINING} s, got none at {quote(address)}") from None
+        _await_worker(client, address)
         with parallel_config(backend="dask", client=client):
             yield
+
+
+def _check_scheduler(address: str) -> None:
+    """Refuse an address at which no scheduler answers, before a client is made that would wait, and complain."""
+    import asyncio
+
+    from distributed import comm, core, security
+
+    dask: Any = SimpleNamespace(comm=comm, core=core, security=security)  # which have no types
+    wanted = "dask must be the address of a running scheduler"
+    scheme, _, place = address.partition("://")
+    if scheme == "inproc":
+        return
+
+    async def ask() -> None:
+        keys, connect = dask.security.Security(), dask.core.rpc
+        how = {"timeout": _ANSWERING, "connection_args": keys.get_connection_args("client")}
+        scheduler = connect(dask.comm.resolve_address(address), **how)
+        try:
+            await asyncio.wait_for(scheduler.identity(), _ANSWERING)
+        finally:
+            await scheduler.close_rpc()
+
+    try:
+        dask.comm.parse_host_port(place or address)
+        asyncio.run(ask())
+    except Exception as error:  # of whatever kind: nothing that can be used is there
+        reason = " ".join(str(error).split()) or f"no answer within {_ANSWERING} s"
+        found = f"got {quote(address)}: {quote(reason, 200)}"
+        raise InputError(f"{wanted}, {found} (such as tcp://127.0.0.1:8786)") from None
+
+
+def _await_worker(client: Any, address: str) -> None:
+    """Wait for the first worker, and say so when it takes long."""
+    for seconds, last in ((_PATIENT, False), (_JOINING - _PATIENT, True)):
+        try:
+            client.wait_for_workers(1, timeout=seconds)
+            return
+        except TimeoutError:
+            if last:
+                waited = f"dask must have a worker within {_JOINING} s"
+                raise WorkerError(f"{waited}, got none at {quote(address)}") from None
+            print(f"reprl: no workers yet at {address}: waiting up to {_JOINING - _PATIENT} s", file=sys.stderr)
 
 
 class Package(NamedTuple):

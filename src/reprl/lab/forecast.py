@@ -1,8 +1,8 @@
 """forecast: what a run will cost, before it is made, as a range that says what it is based on.
 
 How many samples the default learner needs depends on how close the world's closest calls are, which nobody knows
-beforehand. Two things are known: what it needed elsewhere (STORED, from experiments/canonical), and what a pilot shows,
-the learner's own first rounds on the environment in question, timed on this machine.
+beforehand. Two things are known: what it needed elsewhere (STORED, from experiments/price and experiments/defaults),
+and what a pilot shows, the learner's own first rounds on the environment in question, timed on this machine.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from reprl.sources.source import FIRST
 
 STORED = {
     "generative": (
-        *(46.6, 128.0, 256.0, 512.0, 1.02e3, 1.02e3, 1.07e3, 2.05e3, 2.05e3, 4.1e3),
-        *(8.19e3, 9.32e3, 1.72e4, 3.32e4, 1.31e5, 2.62e5, 5.24e5, 1.05e6, 4.19e6, 3.36e7),
+        *(128.0, 132.0, 256.0, 256.0, 256.0, 512.0, 512.0, 1.02e3, 2.05e3, 4.1e3),
+        *(4.1e3, 8.19e3, 1.64e4, 3.28e4, 6.55e4, 1.31e5, 2.62e5, 5.44e5, 2.13e6, 5.59e6),
     ),
     "episodic": (
-        *(128.0, 292.0, 518.0, 1.02e3, 1.04e3, 2.05e3, 2.25e3, 4.1e3, 4.1e3, 4.66e3),
-        *(8.2e3, 1.64e4, 1.77e4, 3.29e4, 6.55e4, 1.31e5, 1.49e5, 5.24e5, 1.05e6, 2.08e9),
+        *(512.0, 533.0, 683.0, 683.0, 1.02e3, 1.03e3, 2.05e3, 2.05e3, 2.05e3, 4.16e3),
+        *(8.32e3, 1.64e4, 6.57e4, 8.93e4, 8.93e4, 1.31e5, 2.62e5, 2.63e5, 2.63e5, 5.25e5),
     ),
 }
 """Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), at STORED_QUALITY: twenty
-quantiles over the worlds in experiments/canonical, each of which weighs the same (``present.per_cell`` there)."""
-WORLDS: dict[Access, int] = {"generative": 52, "episodic": 31}
+quantiles over the worlds in experiments/price and experiments/defaults, each of which weighs the same
+(``experiments.price.__main__.per_cell``)."""
+WORLDS: dict[Access, int] = {"generative": 71, "episodic": 15}
 """How many worlds those are."""
 STORED_QUALITY = DEFAULT_QUALITY
 """What the stored runs asked for; samples grow with 1/(1 − q)², as comparisons at a tolerance do. How an ε compares to
@@ -48,7 +49,7 @@ the gain of a world is not known beforehand: for one, stored runs are taken as t
 SHARES = (0.1, 0.5, 0.9)
 """Quantiles that a range states: eight of ten runs lie between its ends."""
 APART = 4.0
-"""91 % of the stored pairs of runs on one world used numbers of samples within this factor of each other."""
+"""93 % of the stored pairs of runs on one world used numbers of samples within this factor of each other."""
 TABLE_SIZES = (2**19, 2**22)
 """Samples by which the time of one is measured where a kernel plays: fewer say nothing of it."""
 PILOT = 2.0

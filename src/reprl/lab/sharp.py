@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_int, check_probability, check_real
+from reprl.paper.runs import Exploration
 
-_SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75)
+_SHARES = (0.05, 0.1, 0.15, 0.25, 0.35, 0.45, 0.55)
+_WINDOWS = (0.16, 0.2, 0.23, 0.26, 0.28, 0.3, 0.32)
 _MOST_TIERS = 4
 
 
@@ -37,13 +39,19 @@ class Problem(NamedTuple):
         return self.n_states * (self.horizon - 1) + 1
 
     @property
-    def spread(self) -> float:
-        """Σ_h R_h·√S_h, with R_h what a step and those after it can pay and S_h the states that it can begin in."""
-        return sum((self.horizon - h) * math.sqrt(self.n_states if h else 1) for h in range(self.horizon))
+    def turn(self) -> float:
+        """What the laws of arms and of rounded values turn by: π·Σ_h R_h·√S_h·(√c_A + √A·1{h > 1}).
+
+        R_h is what a step and those after it can pay, S_h the states that it can begin in, c_A 2 for two actions and
+        2A(A+1) for more. Values of the first step enter nothing.
+        """
+        arms = 2.0 if self.n_actions == 2 else 2.0 * self.n_actions * (self.n_actions + 1.0)
+        steps = [(self.horizon - h) * math.sqrt(self.n_states if h else 1) for h in range(self.horizon)]
+        return math.pi * (math.sqrt(arms) * sum(steps) + math.sqrt(self.n_actions) * sum(steps[1:]))
 
 
 class Sharp(NamedTuple):
-    """Sizes with which a run is proven; tiers 1 … L−1."""
+    """Sizes with which a run is proven before its first episode; tiers 1 … L−1."""
 
     episodes: float
     """Σ N_ℓ·K_ℓ."""
@@ -51,10 +59,12 @@ class Sharp(NamedTuple):
     """N: exploration runs of each tier."""
     lengths: tuple[int, ...]
     """K: episodes of one run."""
-    gaps: tuple[float, ...]
-    """g: window of the compact laws."""
-    widths: tuple[float, ...]
-    """w: of the rounding."""
+    quotas: tuple[int, ...]
+    """q: records of every action below which a state is under-explored."""
+    windows: tuple[float, ...]
+    """g: window of the compact laws, and width of the rounding."""
+    noises: tuple[float, ...]
+    """ν: what the error of every mean stays below; pessimism is g + ν."""
     reach: tuple[float, ...]
     """λ: what K episodes leave under-explored is visited no more than this, in expectation."""
     failures: tuple[float, float, float]
@@ -64,12 +74,21 @@ class Sharp(NamedTuple):
 def visits_left(n_states: int, n_actions: int, horizon: int, episodes: float, failure: float) -> float:
     """Return λ(K): no policy visits what K episodes with c = 1 left under-explored more often, but with probability ι.
 
-    (e−1)·H·(2HSA/K + 4·√(2H³SAℓ/K)), ℓ = log(2SAKH/ι): docs/proofs/whole.md §1.
+    σ_1/K with σ_h = n_h·H + (1 + 1/H)·σ_{h+1} + 2·(H+1)/(H+½)·√(H³ℓ·n_hK), n_h the actions that are offered at a step
+    and ℓ = log(2SAKH/ι): docs/proofs/whole.md §1. Episodes begin in one state.
     """
-    cells = n_states * n_actions
-    log = math.log(2.0 * cells * episodes * horizon / failure)
-    bonus = 4.0 * math.sqrt(2.0 * horizon**3 * cells * log / episodes)
-    return (math.e - 1.0) * horizon * (2.0 * horizon * cells / episodes + bonus)
+    log = _logarithm(n_states, n_actions, horizon, episodes, failure)
+    total = 0.0
+    for h in reversed(range(horizon)):
+        offered = (n_states if h else 1) * n_actions * (2 if h < horizon - 1 else 1)
+        bonus = 2.0 * (horizon + 1.0) / (horizon + 0.5) * math.sqrt(horizon**3 * log * offered * episodes)
+        total = offered * horizon + (1.0 + 1.0 / horizon) * total + bonus
+    return total / episodes
+
+
+def _logarithm(n_states: int, n_actions: int, horizon: int, episodes: float, failure: float) -> float:
+    """ℓ of the bonus."""
+    return math.log(2.0 * n_states * n_actions * episodes * horizon / failure)
 
 
 def episodes_for(n_states: int, n_actions: int, horizon: int, reach: float) -> tuple[int, float]:
@@ -94,19 +113,18 @@ def _least(enough: Callable[[float], bool], asked: object) -> int:
     return math.ceil(high)
 
 
-def disagreement(problem: Problem, runs: float, gap: float, width: float) -> float:
+def disagreement(problem: Problem, runs: float, quota: float, window: float) -> float:
     """Bound the probability that a tier parts two runs: its set, an action or a value (docs/proofs/whole.md §2, §3)."""
-    arms = 2.0 if problem.n_actions == 2 else 2.0 * problem.n_actions * (problem.n_actions + 1.0)
     sets = 2.0 * math.sqrt(2.0 * math.log(2.0) * problem.fractional / (2.0 * runs - 1.0))
-    turn = math.pi * (math.sqrt(arms) / gap + math.sqrt(problem.n_actions) / width)
-    return sets + turn * problem.spread / math.sqrt(2.0 * problem.horizon * runs)
+    return sets + problem.turn / window / math.sqrt(2.0 * quota * runs)
 
 
-def noise(problem: Problem, tiers: int, runs: float, delta_noise: float, delta_starved: float) -> float:
-    """Bound the error of every mean in units of what a step can still pay (docs/proofs/whole.md §4)."""
+def noise(problem: Problem, tiers: int, records: float, delta_noise: float, delta_starved: float) -> float:
+    """Bound the error of every mean, q·N = records (docs/proofs/whole.md §4)."""
     cells = problem.fractional * (tiers - 1)
-    fewest = max(1.0, problem.horizon * runs * delta_starved / cells)
-    return math.sqrt(math.log(2.0 * problem.n_actions * cells / delta_noise) / (2.0 * fewest))
+    fewest = max(1.0, records * delta_starved / cells)
+    log = math.log(2.0 * problem.n_actions * cells / delta_noise)
+    return problem.horizon * math.sqrt(log / (2.0 * fewest))
 
 
 def sharp_episodes(
@@ -131,7 +149,7 @@ def sharp_episodes(
     found = [
         _sizes(problem, tiers, ignored, window, markov)
         for tiers in range(2, _MOST_TIERS + 1)
-        for ignored, window, markov in product(_SHARES, _SHARES, (0.7, 0.8, 0.9))
+        for ignored, window, markov in product(_SHARES, _WINDOWS, (0.5, 0.6, 0.7, 0.8))
     ]
     return min(found, key=lambda one: one.episodes)
 
@@ -140,56 +158,73 @@ def _sizes(problem: Problem, tiers: int, ignored: float, window: float, markov: 
     """Sizes for L tiers: a share of ε for what is ignored, one of a tier's for its window, one of δ for visits."""
     decided = tiers - 1
     visits_delta = markov * problem.delta
-    rest = (problem.delta - visits_delta) / 2.0
+    noise_delta = 0.15 * (problem.delta - visits_delta)  # enters by its logarithm alone
+    starved = 0.85 * (problem.delta - visits_delta)
     last = ignored * problem.epsilon * visits_delta / problem.horizon
     reach = [last ** (tier / decided) for tier in range(1, tiers)]  # geometric, from 1 visit to the last
     reach[-1] = last
     share = (1.0 - ignored) * problem.epsilon / decided
-    runs, gaps, widths, lengths = [], [], [], []
+    runs, quotas, windows, noises, lengths = [], [], [], [], []
     for tier in range(1, tiers):
         # Tier 1 is visited at most H times, tier ℓ ≥ 2 at most λ_{ℓ−1}/δ₃ times.
         often = float(problem.horizon) if tier == 1 else reach[tier - 2] / visits_delta
         loss = min(float(problem.horizon), share / often)
+        length, failure = episodes_for(problem.n_states, problem.n_actions, problem.horizon, reach[tier - 1])
+        quota = find_quota(problem, length, failure)
         gap = window * loss
-        width = 0.3 * gap
-        left = loss - gap - 2.0 * width
-        if left <= 0.0:
-            return Sharp(math.inf, (), (), (), (), (), (rest, rest, visits_delta))
-        runs.append(_fewest_runs(problem, tiers, gap, width, left, rest))
-        gaps.append(gap)
-        widths.append(width)
-        lengths.append(episodes_for(problem.n_states, problem.n_actions, problem.horizon, reach[tier - 1])[0])
+        left = (loss - 3.0 * gap) / 4.0
+        needed = _fewest_runs(problem, tiers, quota, gap, left, (noise_delta, starved))
+        runs.append(needed)
+        lengths.append(length)
+        quotas.append(quota)
+        windows.append(gap)
+        noises.append(noise(problem, tiers, float(quota) * needed, noise_delta, starved))
     total = float(sum(n * k for n, k in zip(runs, lengths, strict=True)))
     return Sharp(
-        total, tuple(runs), tuple(lengths), tuple(gaps), tuple(widths), tuple(reach), (rest, rest, visits_delta)
+        total,
+        tuple(runs),
+        tuple(lengths),
+        tuple(quotas),
+        tuple(windows),
+        tuple(noises),
+        tuple(reach),
+        (noise_delta, starved, visits_delta),
     )
 
 
-def _fewest_runs(problem: Problem, tiers: int, gap: float, width: float, left: float, failure: float) -> int:
-    """The fewest runs at which a tier keeps its share of ρ, and four sampling errors fit into the rest of its loss."""
+def find_quota(problem: Problem, length: float, failure: float) -> int:
+    """Return q = ⌊Hℓ⌋: with c = 1 a phantom with fewer records has a value of H or more (docs/proofs/whole.md §1)."""
+    sizes = (problem.n_states, problem.n_actions, problem.horizon)
+    return max(problem.horizon, math.floor(problem.horizon * _logarithm(*sizes, length, failure)))
+
+
+def _fewest_runs(
+    problem: Problem, tiers: int, quota: int, window: float, left: float, failures: tuple[float, float]
+) -> int:
+    """The fewest runs at which a tier keeps its share of ρ, and the sampling error what is left of its loss."""
     share = problem.rho / (tiers - 1)
 
     def enough(runs: float) -> bool:
-        error = problem.horizon * noise(problem, tiers, runs, failure, failure)
-        return disagreement(problem, runs, gap, width) <= share and 4.0 * error <= left
+        error = noise(problem, tiers, quota * runs, *failures)
+        return disagreement(problem, runs, quota, window) <= share and error <= left
 
     return _least(enough, problem)
 
 
-# A pair that can be played: ρ from the number of runs alone, the loss from a run's own data (docs/proofs/whole.md §6).
+# A pair whose loss is certified from a run's own data (docs/proofs/whole.md §6).
 
 _MOST_RUNS = 10**6
 
 
 class PairSizes(NamedTuple):
-    """Sizes of one run of a proven pair by episodes: one tier, `compact` laws and rounding of one width."""
+    """Sizes of one run of a pair by episodes: one tier, `compact` laws and rounding of one width."""
 
     runs: int
     """N."""
     length: int
     """K: episodes of a run. ρ does not depend on it; the certified loss does."""
     quota: int
-    """q: records of every action below which a state is under-explored, at most ⌊Hℓ⌋."""
+    """q: records of every action below which a state is under-explored. ρ holds for every q."""
     window: float
     """g = w: of the compact laws and of the rounding."""
     noise: float
@@ -200,46 +235,51 @@ class PairSizes(NamedTuple):
     """What is proven of two runs."""
 
 
-def pair_sizes(problem: Problem, window: float, length: int) -> PairSizes:
+def pair_sizes(problem: Problem, window: float, length: int, quota: int | None = None) -> PairSizes:
     """Return the fewest runs N at which two runs part with probability at most ρ, whatever the world.
 
+    Args:
+        problem: what is asked.
+        window: g.
+        length: K.
+        quota: q; None for ⌊Hℓ⌋, the largest for which V₁ bounds what is left under-explored without a factor.
+
     Guarantee:
-        docs/proofs/whole.md §6: ρ = 2√(2 ln 2·F/(2N − 1)) + π(√c_A + √A)/g·Σ_h R_h√(S_h/(2qN)).
+        docs/proofs/whole.md §6: ρ = 2√(2 ln 2·F/(2N − 1)) + turn/(g·√(2qN)).
     """
     failure = 0.1 * problem.delta / _MOST_RUNS
-    log = math.log(2.0 * problem.n_states * problem.n_actions * length * problem.horizon / failure)
-    quota = math.floor(problem.horizon * log)
-    arms = 2.0 if problem.n_actions == 2 else 2.0 * problem.n_actions * (problem.n_actions + 1.0)
-    turn = math.pi * (math.sqrt(arms) + math.sqrt(problem.n_actions)) / window * problem.spread
-
-    def parted(runs: float) -> float:
-        sets = 2.0 * math.sqrt(2.0 * math.log(2.0) * problem.fractional / (2.0 * runs - 1.0))
-        return sets + turn / math.sqrt(2.0 * quota * runs)
-
-    runs = _least(lambda n: parted(n) <= problem.rho, problem)
+    quota = find_quota(problem, length, failure) if quota is None else check_int("quota", quota, 1, length)
+    runs = _least(lambda n: disagreement(problem, n, quota, window) <= problem.rho, problem)
     if runs > _MOST_RUNS:
         raise InputError(f"window must be larger: {window:g} asks for {runs} runs, at most {_MOST_RUNS} are allowed")
-    return PairSizes(runs, length, quota, window, 0.02 * window, failure, parted(runs))
+    return PairSizes(runs, length, quota, window, 0.04 * window, failure, disagreement(problem, runs, quota, window))
 
 
 def certified_loss(
-    problem: Problem, sizes: PairSizes, first_value: NDArray[np.float64], fewest: NDArray[np.float64]
+    problem: Problem, sizes: PairSizes, found: Exploration, ignored: NDArray[np.bool_], start: int
 ) -> float | None:
     """Bound what a run's policy loses, from its own data; None if a mean is not known well enough.
 
     Args:
         problem: δ is what the bound may fail with.
         sizes: of the run.
-        first_value: (N,) final values V₁ of the exploration runs.
-        fewest: (H, S) records of the rarest action of every decided cell, infinite where a cell is ignored.
+        found: its exploration runs.
+        ignored: (H, S), the set I that was drawn.
+        start: the state in which episodes begin.
 
     Guarantee:
         With probability at least 1 − δ over the run: docs/proofs/whole.md §6.
     """
     visits, rest = 0.8 * problem.delta, 0.1 * problem.delta
     left = np.arange(problem.horizon, 0, -1.0)[:, None]  # what a step and those after it can pay
+    fewest = np.where(ignored, np.inf, found.counts.visits.min(axis=2).astype(float))
     means = 2.0 * problem.n_actions * problem.fractional
     if (left * np.sqrt(math.log(means / rest) / (2.0 * fewest)) > sizes.noise).any():
         return None
-    reach = float(first_value.mean())  # where every V₁ is a bound, as it is except with probability N·ι
-    return problem.horizon * (3.0 * sizes.window + 4.0 * sizes.noise + reach / visits)
+    # Where every V₁/v bounds what its run left, as it does except with probability N·ι: Markov, or what covers I.
+    value = found.first_value / min(1.0, math.sqrt(find_quota(problem, sizes.length, sizes.failure) / sizes.quota))
+    reached = ignored.copy()
+    reached[0] &= np.arange(problem.n_states) == start
+    cover = sum(float(value[found.missed[:, h, s] > 0].min()) for h, s in np.argwhere(reached))
+    reach = min(float(value.mean()) / visits, cover)
+    return problem.horizon * (3.0 * sizes.window + 4.0 * sizes.noise + reach)

@@ -22,6 +22,7 @@ from reprl.learning.protocol import Run, name_of
 from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.policy import Policy, check_policy
+from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.logs.spec import ENDED, ID
@@ -251,6 +252,13 @@ def adds_end(model: object) -> bool:
         return True
     labels = getattr(getattr(model, "mdp", model), "labels", None)
     return labels is not None and labels.name.startswith((PREFIX, ID)) and labels.states[-1:] == (ENDED,)
+
+
+def lasting(world: TabularMDP, policy: Policy) -> NDArray[np.float64]:
+    """Return how often a policy comes to each cell, (H, S), as long as an episode lasts: not where it has ended."""
+    visits = world.occupancy(policy).copy()
+    visits[:, world.n_states - adds_end(world) :] = 0.0
+    return visits
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from reprl.assurance.certificate import HALFWAY, SKIPPED
 from reprl.assurance.stopping import StopRule, certificate_data_from
 from reprl.canonical.bound import BoundRule, Reader, TableReader
 from reprl.canonical.choice import make_rule
+from reprl.canonical.registered import Published
 from reprl.errors import InputError
 from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Execution
+from reprl.learning.adapters import adds_end
 from reprl.learning.loop import Outcome, run_loop
 from reprl.learning.result import CanonicalDetails, Details, Run
 from reprl.learning.settings import Settings
@@ -22,7 +24,7 @@ from reprl.mdp.criterion import Criterion, criterion_of
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.opening import Proof, open_source
-from reprl.sources.protocol import check_model, mask_of
+from reprl.sources.protocol import check_model
 
 
 def learn_canonical(
@@ -32,7 +34,7 @@ def learn_canonical(
     stop: StopRule,
     execution: Execution,
     *,
-    candidate: tuple[str, int] | None = None,
+    candidate: tuple[str, int] | Published | None = None,
     limit: int | None = None,
     proof: Proof | None = None,
 ) -> Run:
@@ -44,7 +46,7 @@ def learn_canonical(
         settings: accuracy, replicability and preference.
         stop: when to stop, and what to promise.
         execution: workers, checkpoint and progress.
-        candidate: (kind, number) of a recipe, followed instead of choosing afresh.
+        candidate: (kind, number) of a recipe, or what it has registered, followed instead of choosing afresh.
         limit: samples that may be drawn; None for LIMITS.
         proof: how data are gathered for a certificate; None where nobody asks for one.
 
@@ -55,10 +57,45 @@ def learn_canonical(
         Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
         (data seed, "rehearsal/ROUND/…").
     """
+    gathered = gather_canonical(
+        model, shared_key, settings, stop, execution, candidate=candidate, limit=limit, proof=proof
+    )
+    rule, outcome = gathered.rule, gathered.outcome
+    end, certificate_data = outcome.judgement, certificate_data_from(outcome.known.certificate_source())
+    details = CanonicalDetails(
+        end.found.choice, rule.followed, end.drift, end.certificate, certificate_data, gathered.apart, rule.published
+    )
+    return canonical_run(gathered.settings, rule, outcome, details)
+
+
+class Gathered(NamedTuple):
+    """What the loop came to, and under which settings."""
+
+    settings: Settings
+    rule: BoundRule
+    outcome: Outcome
+    apart: str
+    """What showed that the steps of a black box are not alike; empty if nothing did."""
+
+
+def gather_canonical(
+    model: Any,
+    shared_key: SharedKey,
+    settings: Settings,
+    stop: StopRule,
+    execution: Execution,
+    *,
+    candidate: tuple[str, int] | Published | None = None,
+    limit: int | None = None,
+    proof: Proof | None = None,
+) -> Gathered:
+    """Run the loop; the arguments and the randomness are those of ``learn_canonical``."""
     check_model(model, settings.access, f"access={settings.access!r}", masked=True)
     settings = settings.resolve_stationarity(model, certify=proof is not None)
     if proof is not None:
         _check_provable(model, settings)
+    if isinstance(candidate, Published):
+        candidate.registration.check_fresh(model.data_seed, log=False)
     criterion = criterion_of(model)
     settings.check_accuracy(criterion)
     if criterion.stationary and not settings.pooled:
@@ -67,7 +104,8 @@ def learn_canonical(
             f"{settings.stationary}"
         )
     sizes, key = (model.n_states, model.n_actions), check_shared_key(shared_key)
-    rule = bind_rule(key, criterion, sizes, settings, TableReader(), candidate)
+    reader = TableReader((model.n_states - 1,) if adds_end(model) else ())
+    rule = bind_rule(key, criterion, sizes, settings, reader, candidate)
     with WorkerPool(model, execution.workers, execution.checkpoint) as pool:
         open_as = partial(open_source, model, settings.access, pool, progress=execution.progress, proof=proof)
         outcome = run_loop(open_as(pooled=settings.pooled), rule, stop, limit)
@@ -75,11 +113,9 @@ def learn_canonical(
         if outcome.judgement.drift and settings.stationary is None and not criterion.stationary:
             # Nobody has said that steps are alike, and they are not: go on as a run that never took them to be.
             apart = outcome.judgement.drift
-            rule = bind_rule(key, criterion, sizes, replace(settings, stationary=False), TableReader(), None)
+            rule = bind_rule(key, criterion, sizes, replace(settings, stationary=False), reader, None)
             outcome = run_loop(open_as(pooled=False), rule, stop, limit, outcome.known.apart())
-    end, certificate_data = outcome.judgement, certificate_data_from(outcome.known.certificate_source())
-    details = CanonicalDetails(end.found.choice, rule.followed, end.drift, end.certificate, certificate_data, apart)
-    return canonical_run(settings, rule, outcome, details)
+    return Gathered(settings, rule, outcome, apart)
 
 
 PROOF = Proof(SKIPPED, HALFWAY)
@@ -91,7 +127,7 @@ def bind_rule(
     sizes: tuple[int, int],
     settings: Settings,
     reader: Reader,
-    candidate: tuple[str, int] | None,
+    candidate: tuple[str, int] | Published | None,
 ) -> BoundRule:
     """Return f(ξ, ·) of data, with all candidates or the one that a recipe has published."""
     rule = make_rule(
@@ -103,7 +139,7 @@ def bind_rule(
         stationary=settings.pooled,
         criterion=criterion,
     )
-    return BoundRule.bind(rule, reader, candidate)
+    return BoundRule.bind(rule, reader, candidate, settings.agreement)
 
 
 def canonical_run(settings: Settings, rule: BoundRule, outcome: Outcome, details: Details) -> Run:
@@ -119,6 +155,7 @@ def canonical_run(settings: Settings, rule: BoundRule, outcome: Outcome, details
         values=rule.values(found),
         rehearsal=outcome.judgement.rehearsal,
         spread=rule.spread(found),
+        occupancy=rule.occupancy(found),
         details=details,
     )
 
@@ -127,6 +164,5 @@ def _check_provable(model: Any, settings: Settings) -> None:
     """Refuse what no certificate covers."""
     if settings.pooled:
         raise InputError("stationary must be False, or left out, for a run that is to be certified, got True")
-    criterion_of(model).require_horizon("certify must be False for a discounted world", "True for ")
-    if mask_of(model) is not None:
-        raise InputError("certify must be False for an environment that masks actions, got True")
+    why = "the proof goes from the last step back, and here is none"
+    criterion_of(model).require_horizon(f"certify must be False for a discounted world ({why})", "True for ")

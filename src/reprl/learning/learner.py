@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,8 @@ from typing import Any, ClassVar, Unpack
 
 from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
-from reprl.errors import InputError, check_int, check_real, quote
+from reprl.canonical.registered import Published
+from reprl.errors import InputError, check_count, check_int, check_real, hint, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.learning.accuracy import with_rescaled_epsilon
@@ -44,8 +46,8 @@ def learn(
     reward_range: tuple[float, float] | None = None,
     shared_seed: int | None = 0,
     data_seed: int | None = None,
-    max_samples: int | None = None,
-    candidate: tuple[str, int] | None = None,
+    max_samples: float | None = None,
+    candidate: tuple[str, int] | Published | None = None,
     certify: bool = False,
     workers: int = 1,
     timeout: float | None = None,
@@ -59,23 +61,27 @@ def learn(
     Args:
         env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one: a black
             box, for access="episodic" alone, unless it publishes its dynamics. Where observations are a Box, the policy
-            is found by a search (docs/search.md), and the result is a ``SearchResult``.
+            is found by a search (docs/search.md), and the result is a ``SearchResult``. Or a recipe, which is followed
+            on fresh data (``Recipe.learn``).
         horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
         discount: γ of a world without an end, for a stationary policy (docs/discounting.md).
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run: choose it before the data; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
         max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
-        candidate: (kind, number) that a recipe has published, to follow; ρ speaks of runs that choose afresh.
+        candidate: (kind, number) that a recipe has published, or what it has registered, to follow; ρ then speaks of
+            runs that follow it on data that had no part in choosing it.
         certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
         workers: threads, or processes for a black box; they cannot change the result.
         timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
-        checkpoint: a folder for batches of episodes and rehearsals; a run that was stopped goes on with them.
+        checkpoint: a folder for batches of episodes and rehearsals. A run that was stopped, or was not sure when its
+            samples ran out, goes on with them, by the same call or one with more samples: the result is that of a run
+            that was never stopped.
         progress: True for a bar on standard error, or a function told (phase, done, total).
         learner: "search" for a search in any environment; None for what its observations need.
-        options: fields of ``Settings``, such as quality=0.9, baseline, rho=0.1, delta=0.1, access, rule, preference;
-            epsilon= instead of a quality, and epsilon_units="rescaled", "original" or "spread", what it is given in
-            (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
+        options: fields of ``Settings``, such as quality=0.9, baseline, rho=0.1, delta=0.1, agreement=1, access, rule,
+            preference; epsilon= instead of a quality, and epsilon_units="rescaled", "original" or "spread", what it is
+            given in (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -84,6 +90,16 @@ def learn(
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
     began, workers = time.perf_counter(), _checked_workers(workers, certify, progress)
+    most = None if max_samples is None else check_count("max_samples", max_samples, 1)
+    if hasattr(env, "learn") and hasattr(env, "shared_seed"):
+        given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
+        given |= {"candidate": candidate, "shared_seed": shared_seed or None, "timeout": timeout, "learner": learner}
+        given |= dict(options)
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name} must be left out for a recipe, which says it, got {quote(value)}")
+        how: dict[str, Any] = {"data_seed": data_seed, "max_samples": most, "workers": workers}
+        return env.learn(checkpoint=checkpoint, progress=progress, certify=certify, **how)
     if wants_search(env, learner, options):
         if candidate is not None:
             raise InputError(f"candidate must be left out for a search, got {quote(candidate)}")
@@ -95,7 +111,7 @@ def learn(
             shared_seed=fresh_seed() if shared_seed is None else shared_seed,
             data_seed=_private_seed(data_seed, checkpoint),
             options=options,
-            max_samples=max_samples,
+            max_samples=most,
             workers=workers,
             timeout=timeout,
             checkpoint=checkpoint,
@@ -108,7 +124,7 @@ def learn(
     settings = resolve_baseline(settings, world)
     world = truncate_if_needed(world, settings.rule, settings.epsilon)
     chosen = ReprlLearner(
-        settings := settings.resolve_stationarity(world, certify=certify), None, max_samples, candidate, certify
+        settings := settings.resolve_stationarity(world, certify=certify), None, most, candidate, certify
     )
     with (
         _closing(None if world is env else world),
@@ -137,18 +153,24 @@ def _private_seed(data_seed: int | None, checkpoint: str | os.PathLike[str] | No
 
 
 def _work(world: TabularMDP | GymnasiumModel, chosen: ReprlLearner, shared_seed: int, data_seed: int) -> dict[str, Any]:
-    """Everything on which the tasks of a run depend."""
-    place = describe(world)
+    """Everything on which the tasks of a run depend; its limit is not of it: a run may go on with a larger one."""
     return {
         "kind": "learn",
-        "environment": {"id": place.id, "digest": place.digest},
+        "environment": describe(world).stated,
         "settings": chosen.settings.to_dict(),
-        "max_samples": chosen.max_samples,
-        "candidate": chosen.candidate,
+        "candidate": _named(chosen.candidate),
         "certify": chosen.certify,
         "shared_seed": shared_seed,
         "data_seed": data_seed,
     }
+
+
+def _named(candidate: tuple[str, int] | Published | None) -> Any:
+    """A candidate as a checkpoint tells it from others."""
+    if not isinstance(candidate, Published):
+        return candidate
+    cells = candidate.cells
+    return [list(cells.starts), list(cells.order), [[str(u) for u in row] for row in cells.tolerances]]
 
 
 def limit_time(model: object, timeout: float | None) -> None:
@@ -177,10 +199,16 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
     settings = result.settings
     if settings.rule != "canonical":
         raise InputError(f"result must be of the rule 'canonical' to be certified, got {settings.rule!r}")
+    if settings.agreement < 1.0:
+        raise InputError(f"result must be of agreement 1 to be certified, got {settings.agreement:g}")
     result.environment.criterion.require_horizon("result must have a horizon to be certified")
-    check_apart(settings, "result")
+    if result.published is not None:
+        raise InputError("result must be of a run that did not follow a registered candidate, got one that did")
     if result.certificate_data is None:
-        raise InputError("result must hold its counts to be certified, got a run without them")
+        hint = "" if result.coverage is None else ": learn with certify=True"
+        raise InputError(f"result must hold its counts to be certified, got a run without them{hint}")
+    if result.certificate_data.source != "log":
+        check_apart(settings, "result")
     followed = (result.choice.kind, result.choice.candidate) if result.followed and result.choice else None
     given = settings, result.certificate_data, result.shared_seed, result.policy
     return certify_run(*given, delta, followed=followed, samples=int(result.samples))
@@ -223,8 +251,13 @@ def make_settings(
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
-            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}")
+            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}{hint(name, keywords())}")
     return Settings(**options)
+
+
+def keywords() -> set[str]:
+    """Return all that ``learn`` takes by name."""
+    return {*inspect.signature(learn).parameters, *LearnOptions.__annotations__} - {"env", "options"}
 
 
 def learner(**options: Unpack[LearnOptions]) -> ReprlLearner:
@@ -242,7 +275,7 @@ class ReprlLearner:
     for in full beforehand; exploration ends many of them early, so less than the budget is spent."""
     max_samples: int | None = None
     """Never draw more, as ``learn`` says."""
-    candidate: tuple[str, int] | None = None
+    candidate: tuple[str, int] | Published | None = None
     """What a recipe has published, to follow."""
     certify: bool = False
     """Whether to go on until the data prove the policy."""
@@ -253,8 +286,16 @@ class ReprlLearner:
         """Refuse a budget for a preset that has no size to set, and a candidate for a rule that has none."""
         if self.candidate is not None and self.settings.rule != "canonical":
             raise InputError(f"candidate must be left out unless rule='canonical', got {quote(self.candidate)}")
+        if self.certify and isinstance(self.candidate, Published):
+            raise InputError("certify must be False for a registered candidate, got True")
         if self.certify and self.settings.rule != "canonical":
             raise InputError(f"certify must be False unless rule='canonical', got True for {self.settings.rule!r}")
+        if self.max_samples is not None:
+            object.__setattr__(self, "max_samples", check_count("max_samples", self.max_samples, 1))
+        if self.settings.agreement < 1.0:
+            for name, given in (("candidate", self.candidate), ("certify", self.certify or None)):
+                if given is not None:
+                    raise InputError(f"{name} must be left out for an agreement below 1, got {quote(given)}")
         if self.samples is not None:
             check_int("samples", self.samples, 1)
             if self.settings.paper.full:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 
-from reprl.assurance.coverage import find_coverage
-from reprl.assurance.stopping import Rehearsed
-from reprl.canonical.bound import LogReader
-from reprl.errors import InputError, check_int
-from reprl.execution.settings import Execution
+from reprl.assurance.coverage import find_basis, find_coverage
+from reprl.assurance.practice import set_beside, value_group, vary
+from reprl.assurance.stopping import Certified, Rehearsed, StopRule, certificate_data_from
+from reprl.canonical.bound import BoundRule, LogReader, Reader, WholeLog
+from reprl.canonical.preferred import PREFERRED
+from reprl.canonical.registered import Published
+from reprl.errors import InputError, LogWarning, check_int, quote
+from reprl.execution.settings import Execution, Progress
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.canonical import bind_rule, canonical_run
 from reprl.learning.learner import check_options, make_settings
@@ -19,14 +25,19 @@ from reprl.learning.loop import run_loop
 from reprl.learning.result import LearnResult, LogDetails
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.criterion import check_discount
+from reprl.mdp.dynamics import Data
 from reprl.mdp.interface import Interface
 from reprl.mdp.labels import printable_labels
+from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey, fresh_seed
 from reprl.sources.gymnasium.model import REWARD_STEP
-from reprl.sources.logs.label_encoding import find_labels, read_allowed
+from reprl.sources.logs.groups import open_groups
+from reprl.sources.logs.label_encoding import read_allowed
+from reprl.sources.logs.read import read_log
+from reprl.sources.logs.scan import find_labels
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec, check_labels, labels_allowed
-from reprl.sources.logs.tables import Table, open_table
+from reprl.sources.logs.tables import GROUP, Table, watched_table
 
 
 def learn_log(
@@ -42,8 +53,12 @@ def learn_log(
     support: float = LogSpec.support,
     reach: float = LogSpec.reach,
     allowed: Any = None,
+    early_ends: str | None = None,
+    done_at_limit: str | None = None,
     shared_seed: int | None = 0,
-    candidate: tuple[str, int] | None = None,
+    candidate: tuple[str, int] | Published | None = None,
+    certify: bool = False,
+    progress: bool | Progress = False,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
     """Learn from a log a policy that a second team, with a log of its own, is likely to reproduce exactly.
@@ -54,8 +69,10 @@ def learn_log(
             stand together, in order.
         horizon: H; later rows are left out. With a discount, how many rows of an episode count; None for all.
         discount: γ of a world without an end, for a stationary policy; it says that the law is alike at all steps.
-        columns: role → column where their names differ; roles are episode, step, state, action, reward, next_state and
-            done, of which step, next_state and done may be missing. None for a column that is not to be used.
+        columns: role → column where their names differ; "group" names a column of subgroups, such as a ward, which the
+            result values apart; other roles are episode, step, state, action, reward, next_state,
+            done, terminated and truncated, of which all but episode, state, action and reward may be missing. None for
+            a column that is not to be used.
         states: all labels, in an order that both teams share; None for those in the log.
         actions: the same for actions.
         reward_range: (low, high) in original units, which are mapped to [0, 1]; it must contain 0.
@@ -66,8 +83,16 @@ def learn_log(
         allowed: a mapping from every state to the actions that may be taken there, by labels; a path to CSV or Parquet
             with a row for each such pair; or (S, A) booleans, or a list of action numbers for each state, in the order
             of states and actions, which must then be given. None for all. A row that does something else is an error.
+        early_ends: what episodes are that stop before the horizon without a flag: "terminated" if they were over,
+            "censored" if they were no longer observed. None refuses them where no column says where they led.
+        done_at_limit: what `done` in the last row of the longest episodes says where rows tell about every step:
+            "truncated" for a time limit, "terminated" for an end. None for a time limit if all of them are done.
         shared_seed: ξ, the same for every team: choose it before the data; None draws one, to be read off the result.
         candidate: (kind, number) that a recipe has published, to follow.
+        certify: prove the policy by the log itself, if it can be: of a fixed practice, whose number of episodes does
+            not depend on outcomes. What counts is then the world and not what is supported; without a proof the run is
+            as without this.
+        progress: True for a bar on standard error while the log is read, or a function told (phase, done, total).
         options: the fields of ``Settings`` that the rule "canonical" has a use for; epsilon_units too.
 
     Guarantee:
@@ -80,10 +105,13 @@ def learn_log(
     check_options(options)
     end = end_of(horizon, discount)
     world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
-    spec = specify(open_table(log, columns), states, actions, allowed=allowed, **end, **world)
-    settings = make_settings(options, spec.environment({}))
-    seed = fresh_seed() if shared_seed is None else shared_seed
-    return learn_spec(log, spec, settings, shared_seed=seed, columns=columns, candidate=candidate)
+    ends = {"early_ends": early_ends, "done_at_limit": done_at_limit}
+    tells_all = bool(discount or options.get("stationary"))
+    with watched_table(log, columns, progress) as table:
+        spec = specify(table, states, actions, allowed=allowed, tells_all=tells_all, **end, **world, **ends)
+        settings = make_settings(options, spec.environment({}))
+        seed = fresh_seed() if shared_seed is None else shared_seed
+        return learn_spec(table, spec, settings, shared_seed=seed, candidate=candidate, certify=certify)
 
 
 def end_of(horizon: int | None, discount: float | None) -> dict[str, Any]:
@@ -97,20 +125,33 @@ def end_of(horizon: int | None, discount: float | None) -> dict[str, Any]:
 
 
 def specify(
-    table: Table, states: Sequence[Any] | None, actions: Sequence[Any] | None, *, allowed: Any = None, **world: Any
+    table: Table,
+    states: Sequence[Any] | None,
+    actions: Sequence[Any] | None,
+    *,
+    allowed: Any = None,
+    tells_all: bool = False,
+    **world: Any,
 ) -> LogSpec:
-    """Return what a log is a log of: labels as they are given, or those that it, or the mask, holds; the rest as is."""
+    """Return what a log is a log of: labels as they are given, or those that it, or the mask, holds; the rest as is.
+
+    Where rows tell about every step, labels that stand only where a time limit stopped an episode count too.
+    """
     found: dict[str, Any] = {}
     if isinstance(allowed, str | os.PathLike):
         allowed = read_allowed(allowed, table.columns)
     named: Any = labels_allowed(allowed) if isinstance(allowed, Mapping) else None
     if allowed is not None and named is None and (states is None or actions is None):
         raise InputError("states and actions must be given with allowed, whose order is theirs, got none")
-    if states is None or actions is None:
-        found.update(find_labels(table, named))
-    for name, given in (("states", states), ("actions", actions)):
-        if given is not None:
-            found[name] = check_labels(name, given)
+    labels = {
+        name: check_labels(name, given)
+        for name, given in (("states", states), ("actions", actions))
+        if given is not None
+    }
+    if len(labels) < 2:
+        known = [text for some in labels.values() for text in some]
+        found.update(find_labels(table, named, known, stopped=tells_all))
+    found |= labels
     return LogSpec(**found, **world, allowed=allowed if named is None else named)
 
 
@@ -122,7 +163,9 @@ def learn_spec(
     shared_seed: int,
     columns: Mapping[str, str | None] | None = None,
     published: Mapping[str, str] | None = None,
-    candidate: tuple[str, int] | None = None,
+    candidate: tuple[str, int] | Published | None = None,
+    certify: bool = False,
+    progress: bool | Progress = False,
 ) -> LearnResult:
     """Learn from the log of a world that is specified beforehand, as a recipe does; the rest is as in ``learn_log``.
 
@@ -134,20 +177,63 @@ def learn_spec(
         columns: where they are in this log.
         published: where they were in the first team's, which is what the recipe says; None for this log's.
         candidate: to follow.
+        certify: prove it by the log, if that can be.
+        progress: as there.
     """
     began = time.perf_counter()
+    settings, key = settle(settings, spec), SharedKey(shared_seed)
+    if certify:
+        _check_provable(spec, candidate, settings)
+    with watched_table(log, columns, progress) as table:
+        source = LogSource(table, spec, pooled=settings.pooled)
+    if isinstance(candidate, Published):
+        candidate.registration.check_fresh(source.data_seed, log=True)
+    if source.check.biased:
+        warnings.warn(str(source.check.worst), LogWarning, stacklevel=3)
+    if certify and settings.quality is not None and settings.baseline is None:
+        source.check_practice()
+    run = _learn_source(source, spec, key, settings, candidate, certify=certify)
+    if GROUP in table.columns:
+        run = _with_groups(run, open_groups(table), spec, settings, source.data_seed)
+    used = {role: name for role, name in table.columns.items() if role != GROUP}
+    world = spec.environment(used if published is None else published)
+    interface, seeds = Interface(printable_labels(world.labels)), (key.seed, source.data_seed)
+    return run.recorded(world, interface, seeds, source.ledger, began)
+
+
+def _with_groups(
+    run: LearnResult, tables: Mapping[str, Table], spec: LogSpec, settings: Settings, data_seed: int
+) -> LearnResult:
+    """Add what the policy is worth to each subgroup; not with a discount, where nothing is set beside practice."""
+    details = run.details
+    if not isinstance(details, LogDetails) or details.beside is None:
+        return run
+    groups = [
+        value_group(
+            name, read_log(table, spec, pooled=settings.pooled), run.policy, DataStream(data_seed, f"group/{name}")
+        )
+        for name, table in tables.items()
+    ]
+    return replace(run, details=details._replace(beside=details.beside._replace(groups=tuple(groups))))
+
+
+def settle(settings: Settings, spec: LogSpec) -> Settings:
+    """Return settings with actions, stationarity and baseline resolved for a log; what it has no use for is refused."""
     _check_settings(settings)
-    key = SharedKey(shared_seed)
     place = spec.environment({})
     settings = settings.resolve_actions(spec.actions, spec.n_actions).resolve_stationarity(place)
     settings = resolve_baseline(settings, place, spec.mask())
     _check_endless(spec, settings)
-    table = open_table(log, columns)
-    source = LogSource(table, spec, pooled=settings.pooled)
-    run = _learn_source(source, spec, key, settings, candidate)
-    world = spec.environment(table.columns if published is None else published)
-    interface, seeds = Interface(printable_labels(world.labels)), (key.seed, source.data_seed)
-    return run.recorded(world, interface, seeds, source.ledger, began)
+    return settings
+
+
+def bind_log_rule(
+    spec: LogSpec, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | Published | None = None
+) -> BoundRule:
+    """Return f(ξ, ·) of a log."""
+    settings.check_accuracy(spec.criterion)
+    sizes, reader = (spec.n_states, spec.n_actions), LogReader(spec.support, spec.reach, (spec.ended,))
+    return bind_rule(shared_key, spec.criterion, sizes, settings, reader, candidate)
 
 
 def _check_settings(settings: Settings) -> None:
@@ -162,25 +248,82 @@ def _check_endless(spec: LogSpec, settings: Settings) -> None:
         raise InputError("stationary must be True, or left out, for a log with a discount, got False")
 
 
+def _check_provable(spec: LogSpec, candidate: tuple[str, int] | Published | None, settings: Settings) -> None:
+    """Refuse what no certificate covers."""
+    if settings.agreement < 1.0 or isinstance(candidate, Published):
+        what = "a registered candidate" if isinstance(candidate, Published) else f"agreement={settings.agreement:g}"
+        raise InputError(f"certify must be False unless the rule chooses by itself and agreement=1, got {what}")
+    why = "the proof goes from the last step back, and here is none"
+    spec.criterion.require_horizon(f"certify must be False for a log with a discount ({why})", "True for ")
+    if candidate is not None and candidate[0] != PREFERRED:
+        raise InputError(
+            f"candidate must be of the kind {PREFERRED!r}, or left out (--afresh), to be certified: no certificate "
+            f"covers others, got {quote(candidate)}"
+        )
+
+
+def _other_rules(
+    spec: LogSpec, key: SharedKey, settings: Settings, candidate: tuple[str, int] | Published | None, rule: BoundRule
+) -> dict[str, Callable[[Data], Policy]]:
+    """The rule with one setting changed, by the name of the change."""
+
+    def decide(changed: Settings, reader: Reader, data: Data) -> Policy:
+        sizes = (spec.n_states, spec.n_actions)
+        bound = bind_rule(key, spec.criterion, sizes, changed, reader, candidate)
+        proving = isinstance(rule.reader, WholeLog)
+        return (bound.for_proof() if proving else bound).choose(data).policy
+
+    found: dict[str, Callable[[Data], Policy]] = {}
+    if settings.quality is not None:
+        for quality in (round(1.0 - 2.0 * (1.0 - settings.quality), 6), round(1.0 - 0.5 * (1.0 - settings.quality), 6)):
+            if 0.0 < quality < 1.0:
+                found[f"quality {quality:g}"] = partial(decide, replace(settings, quality=quality), rule.reader)
+    elif settings.epsilon is not None:
+        scale = spec.reward_map.high - spec.reward_map.low
+        for epsilon in (2.0 * settings.epsilon, 0.5 * settings.epsilon):
+            if epsilon <= spec.criterion.effective_horizon:
+                found[f"epsilon {scale * epsilon:.4g}"] = partial(
+                    decide, replace(settings, epsilon=epsilon), rule.reader
+                )
+    if isinstance(rule.reader, LogReader):
+        for share in (2.0 * spec.support, 0.5 * spec.support):
+            if share <= 1.0:
+                reader = rule.reader._replace(min_action_share=share)
+                found[f"support {share:g}"] = partial(decide, settings, reader)
+    order = tuple(int(a) for a in rule.rule.order[::-1])
+    found["preference reversed"] = partial(decide, replace(settings, preference=order), rule.reader)
+    return found
+
+
 def _learn_source(
-    source: LogSource, spec: LogSpec, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | None
+    source: LogSource,
+    spec: LogSpec,
+    shared_key: SharedKey,
+    settings: Settings,
+    candidate: tuple[str, int] | Published | None,
+    *,
+    certify: bool,
 ) -> LearnResult:
     """Choose, and rehearse the choice on logs redrawn by whole episodes.
 
     Guarantee:
         Status "rehearsed" if the rehearsal passed and the policy loses less than ε in the model, with what hardly known
         states could be worth added to ε; otherwise "none", as also if steps were pooled and the log contradicts it.
-        ε speaks of policies that keep to supported actions.
+        ε speaks of policies that keep to supported actions. Status "certified" if the log proves the policy of the
+        world itself (docs/proofs/certificate.md §9), which is then what is printed.
 
     Randomness:
         Shared, at shared_key.derive("rule"), as ``choose`` and ``draw_thresholds`` say. Data: streams (data seed,
         "rehearsal/log/…") and ("off-policy/…").
     """
-    settings.check_accuracy(spec.criterion)
-    sizes, reader = (spec.n_states, spec.n_actions), LogReader(spec.support, spec.reach, (spec.ended,))
-    rule = bind_rule(shared_key, spec.criterion, sizes, settings, reader, candidate)
-    outcome = run_loop(source, rule, Rehearsed(settings.asked, Execution()))
-    found = outcome.judgement.found
+    rule = bind_log_rule(spec, shared_key, settings, candidate)
+    stop: StopRule = Rehearsed(settings.asked, Execution())
+    if certify:
+        stop = Certified(settings.asked, shared_key.seed, stop)
+    outcome = run_loop(source, rule, stop)
+    found, certificate = outcome.judgement.found, outcome.judgement.certificate
+    if certificate is not None and outcome.judgement.guarantee.status == "certified":
+        rule = rule.for_proof()
     coverage = find_coverage(
         outcome.known.log,
         found.policy,
@@ -189,5 +332,22 @@ def _learn_source(
         unknown=rule.reader.slack(found.model),
         stream=DataStream(source.data_seed, "off-policy"),
     )
-    details = LogDetails(found.choice, coverage, rule.followed, outcome.judgement.drift)
+    basis = find_basis(outcome.known.log.data, found.policy, rule.deciders(found), spec.ended)
+    proof = certificate_data_from(outcome.known.certificate_source()) if certify else None
+    beside = set_beside(outcome.known.log, found.policy, coverage, DataStream(source.data_seed, "beside"))
+    if beside is not None:
+        others = _other_rules(spec, shared_key, settings, candidate, rule)
+        beside = beside._replace(variants=vary(outcome.known.log.data, found.policy, coverage.practice, others))
+    details = LogDetails(
+        found.choice,
+        coverage,
+        rule.followed,
+        outcome.judgement.drift,
+        basis,
+        certificate=certificate,
+        certificate_data=proof,
+        beside=beside,
+        check=source.check,
+        published=rule.published,
+    )
     return canonical_run(settings, rule, outcome, details)

@@ -55,8 +55,9 @@ def run_loop(
         known = source.gather(known, size, wanted)
         data = known.estimate()
         found = rule.choose(data)
-        judgement = stop.judge(Round(source, known, rule, data, found, last=number == len(sizes)))
-        if judgement.enough:
+        last = number == len(sizes) or source.exhausted(known)
+        judgement = stop.judge(Round(source, known, rule, data, found, last=last))
+        if judgement.enough or last:
             break
         wanted = partial(rule.wanted, found)
     return Outcome(known, data, judgement)

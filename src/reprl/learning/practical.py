@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from reprl.assurance.rehearsal import Rehearsal
-from reprl.assurance.stopping import Judgement, Round, ask_teams, not_passed
+from reprl.assurance.stopping import Judgement, Round, Second, ask_teams, not_passed
 from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
 from reprl.learning.loss import best_value, policy_loss_bound
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
-from reprl.mdp.dynamics import Data
+from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.paper.rep_rl_bandit import Induction, tiered_induction
@@ -90,7 +90,8 @@ class PracticalRehearsed:
     def judge(self, now: Round) -> Judgement:
         """Rehearse the round."""
         found, asked = now.found, self.settings.asked
-        rehearsal = ask_teams(now, found.policy, asked, self.execution)
+        second = Second(model=empirical_dynamics(now.known.data))
+        rehearsal = ask_teams(now, found.policy, asked, self.execution, second)
         over = (loss := policy_loss_bound(now.known.data, found.policy)) - asked.epsilon
         enough = rehearsal.passed and (over <= 0.0 or over > CLEARLY * rehearsal.error)
         guarantee = self._promise(rehearsal, loss, now.source.ran_out)

@@ -281,6 +281,10 @@ class ExplorationRuns:
         seen[length:] = [join(seen[length], more) if length < len(seen) else more, *seen[length + 1 :]]
         return known._replace(seen=tuple(seen), data=known.data + Data(more.counts, more.starts))
 
+    def exhausted(self, known: _Runs) -> bool:
+        """No: the stop rule sees what is spent."""
+        return False
+
     def drift(self, known: _Runs) -> str:
         """Nothing: steps are kept apart."""
         return ""

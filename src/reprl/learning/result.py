@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -14,12 +15,15 @@ from numpy.typing import NDArray
 
 from reprl.assurance.certificate import Certificate, CertificateData
 from reprl.assurance.coverage import Coverage
+from reprl.assurance.practice import Beside
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import Choice
+from reprl.canonical.registered import Published
 from reprl.execution.terminal import open_card, visible
-from reprl.guarantee import Guarantee
+from reprl.guarantee import Guarantee, shared_out
 from reprl.learning.settings import Settings
 from reprl.learning.worth import Worth, find_worth
+from reprl.mdp.basis import Basis
 from reprl.mdp.counts import Counts
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
@@ -29,6 +33,7 @@ from reprl.paper.constants import Constants
 from reprl.paper.rep_level_explore import Explored
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.sources.environment import Environment
+from reprl.sources.logs.check import LogCheck
 from reprl.sources.protocol import Ledger
 
 if TYPE_CHECKING:
@@ -52,6 +57,10 @@ class CanonicalDetails(NamedTuple):
     """The data that a certificate is, or could be, made from."""
     apart: str = ""
     """What showed that the steps of a black box are not alike, after which they were kept apart; empty if nothing."""
+    published: Published | None = None
+    """The registered candidate that it followed."""
+    tried: tuple[str, ...] = ()
+    """Digests of other recipes for which a proof was sought from the same data, as far as its folder knows."""
 
 
 class LogDetails(NamedTuple):
@@ -62,6 +71,17 @@ class LogDetails(NamedTuple):
     """How far the log speaks of the policy."""
     followed: bool = False
     drift: str = ""
+    basis: Basis | None = None
+    """Who decided each cell, and what the log shows there; the policy carries it too."""
+    certificate: Certificate | None = None
+    certificate_data: CertificateData | None = None
+    """Only where a proof was asked for: counts say more of a log than a receipt does."""
+    tried: tuple[str, ...] = ()
+    beside: Beside | None = None
+    """The policy beside practice; None with a discount."""
+    check: LogCheck | None = None
+    """What is wrong or odd with the log."""
+    published: Published | None = None
 
 
 class PaperDetails(NamedTuple):
@@ -111,6 +131,9 @@ class LearnResult:
     spread: float | None = None
     """How much the best policy is worth more than the worst, in the run's own model: an ε of at least this is met by
     every policy."""
+    occupancy: NDArray[np.float64] | None = None
+    """(H, S): how often the policy comes to each cell in the run's own model, as long as an episode lasts; None where
+    the rule is not the canonical one."""
     record: Record | None = None
     """Seeds, environment and cost, of ``learn`` and ``learn_log``."""
 
@@ -120,7 +143,7 @@ class LearnResult:
         """Return the result as ``learn`` gives it: what it was made with, and a policy that knows its environment."""
         seconds = time.perf_counter() - began
         record = Record(environment, *seeds, ledger.samples, ledger.episodes, seconds)
-        return replace(self, policy=Policy(self.policy, interface), record=record)
+        return replace(self, policy=Policy(self.policy, interface, self.basis), record=record)
 
     @property
     def _made(self) -> Record:
@@ -169,6 +192,11 @@ class LearnResult:
         return isinstance(self.details, CanonicalDetails | LogDetails) and self.details.followed
 
     @property
+    def published(self) -> Published | None:
+        """The registered candidate that the run followed; None for any other run."""
+        return self.details.published if isinstance(self.details, CanonicalDetails | LogDetails) else None
+
+    @property
     def drift(self) -> str:
         """What shows that steps are not alike, though the run was told so; empty if nothing does."""
         return self.details.drift if isinstance(self.details, CanonicalDetails | LogDetails) else ""
@@ -181,17 +209,47 @@ class LearnResult:
     @property
     def certificate(self) -> Certificate | None:
         """What the run's own data prove; None where nobody asked for a proof."""
-        return self.details.certificate if isinstance(self.details, CanonicalDetails) else None
+        return self.details.certificate if isinstance(self.details, CanonicalDetails | LogDetails) else None
 
     @property
     def certificate_data(self) -> CertificateData | None:
         """The data that a certificate is, or could be, made from."""
-        return self.details.certificate_data if isinstance(self.details, CanonicalDetails) else None
+        return self.details.certificate_data if isinstance(self.details, CanonicalDetails | LogDetails) else None
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """Digests of other recipes for which a proof was sought from the same data, as far as its folder knows."""
+        return self.details.tried if isinstance(self.details, CanonicalDetails | LogDetails) else ()
+
+    def also_tried(self, others: Sequence[str]) -> LearnResult:
+        """Return the result of a run whose data were asked for a proof under other recipes before: k cost k·δ."""
+        others = sorted({*self.tried, *others} - {self.recipe.digest})
+        if not others or not isinstance(self.details, CanonicalDetails | LogDetails):
+            return self
+        guarantee, certificate = self.guarantee, self.certificate
+        if guarantee.status == "certified" and certificate is not None:
+            guarantee = shared_out(guarantee, certificate.delta, 1 + len(others))
+        return replace(self, details=self.details._replace(tried=tuple(others)), guarantee=guarantee)
 
     @property
     def coverage(self) -> Coverage | None:
         """How far a log speaks of the policy; None where samples were drawn."""
         return self.details.coverage if isinstance(self.details, LogDetails) else None
+
+    @property
+    def basis(self) -> Basis | None:
+        """Who decided each cell, and what the log shows there; None where samples were drawn."""
+        return self.details.basis if isinstance(self.details, LogDetails) else None
+
+    @property
+    def beside(self) -> Beside | None:
+        """The policy beside the practice of a log: changed cells, hidden factors, other settings, subgroups."""
+        return self.details.beside if isinstance(self.details, LogDetails) else None
+
+    @property
+    def check(self) -> LogCheck | None:
+        """What is wrong or odd with the log; None where samples were drawn."""
+        return self.details.check if isinstance(self.details, LogDetails) else None
 
     @property
     def induction(self) -> Induction | None:
@@ -262,6 +320,14 @@ class LearnResult:
         return sorted(cells, key=lambda cell: -apart[cell])
 
     @property
+    def expected_agreement(self) -> float | None:
+        """The share of an episode's decisions that a second team is expected to take alike, by the rehearsal.
+
+        On average over simulated teams, of an exact promise as of an approximate one; None where nobody rehearsed.
+        """
+        return None if self.rehearsal is None else self.rehearsal.alike
+
+    @property
     def recipe(self) -> Recipe:
         """Everything a second team needs to repeat this run on fresh data."""
         from reprl import Recipe
@@ -282,6 +348,8 @@ class LearnResult:
         words, worth = f"{self.guarantee.status}, {self.samples:,} samples", self.worth
         if self.guarantee.status != "none":
             words = f"ρ ≤ {self.guarantee.rho:.3g} {words}"
+            if self.rehearsal is not None and self.rehearsal.agree < self.rehearsal.of:
+                words += f", {self.rehearsal.agree} of {self.rehearsal.of} teams of this seed agree"
         if worth is not None:
             words += f", {visible(worth.brief)}"
         words += f", policy {self.policy.short_fingerprint}"

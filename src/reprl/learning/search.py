@@ -7,13 +7,13 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from reprl.assurance.betting import Levels, MeanTest, mean_interval, rung_risk, scan_levels
-from reprl.assurance.student import StudentTest
-from reprl.errors import InputError, check_int, quote
+from reprl.assurance.student import StudentTest, student_interval
+from reprl.errors import InputError, check_count, quote
 from reprl.execution.pool import WorkerPool
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress
@@ -27,6 +27,7 @@ from reprl.search.networks import make_network
 from reprl.search.scales import Scaled, find_scales, first_inputs
 from reprl.search.scan import Judge, Test
 from reprl.search.settings import SearchSettings
+from reprl.search.tournament import Interval, improve
 from reprl.sources.environment import episode_steps, make
 from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.sources.returns import Play, Range, ReturnModel, Returns
@@ -35,8 +36,12 @@ from reprl.storage.checkpoints import open_checkpoint
 PROOF = "docs/proofs/search.md"
 SCALES = 0.1
 """The part of the risk that is for finding scales of observations, where that is needed."""
-STEPS = 32
-"""Where no target is named: the aim is this fraction of the range below its upper end."""
+STEPS = 64
+"""The smallest step of a ladder is this fraction of the way to its target."""
+TOLERANCE = 16
+"""The tolerance of a tournament is at least this fraction of the range of returns."""
+ROOM = 256
+"""At the target a threshold is at most this fraction of the range above it: good candidates grow rare quickly."""
 _NO_BOUND = 1e300
 """What a policy may lose, in reward units, where returns have no bound; else no policy earns more than the bound."""
 BASELINE = 16
@@ -91,8 +96,8 @@ def learn_search(
     """
     began, key = time.perf_counter(), SharedKey(shared_seed)
     model.timeout = timeout
-    limit = None if max_samples is None else check_int("max_samples", max_samples, 1)
-    _check_target(settings, model)
+    limit = None if max_samples is None else check_count("max_samples", max_samples, 1)
+    check_target(settings, model)
     with (
         open_checkpoint(checkpoint, _work(model, settings, shared_seed, limit)) as kept,
         WorkerPool(model, workers, kept) as pool,
@@ -122,11 +127,13 @@ def learn_search(
     )
 
 
-def _check_target(settings: SearchSettings, model: ReturnModel) -> None:
+def check_target(settings: SearchSettings, model: ReturnModel) -> None:
+    """Refuse a target, or none, that returns cannot be compared with."""
     bounds, target = model.return_range, settings.target
-    if bounds is None and target is None:
+    if bounds is None and target is None and settings.tolerance is None:
         raise InputError(
-            "target must be given where returns have no bound (reward_range or return_range would give one), got None"
+            "target or tolerance must be given where returns have no bound (reward_range or return_range would give "
+            "one), got None"
         )
     if bounds is not None and target is not None and not bounds.low <= target < bounds.high:
         raise InputError(f"target must lie in [{bounds.low:g}, {bounds.high:g}), the range of returns, got {target:g}")
@@ -202,12 +209,46 @@ def _estimate(found: Any, bounds: Range | None) -> Estimate:
     return Estimate(mean, *mean_interval(found, *bounds, 0.05), int(found.size))
 
 
-def aim_of(settings: SearchSettings, bounds: Range) -> Aim:
-    """Return where a ladder leads: to the target, or as high as it can."""
+def aim_of(target: float, bounds: Range) -> Aim:
+    """Return where a ladder leads: to the target."""
     span = bounds.high - bounds.low
-    level = bounds.high - span / STEPS if settings.target is None else settings.target
-    room = min(span / (2 * STEPS), 0.5 * (bounds.high - level))
-    return Aim(bounds, level, max(level - bounds.low, span / STEPS) / (2 * STEPS), 0.5, room)
+    room = min(span / ROOM, 0.5 * (bounds.high - target))
+    return Aim(bounds, target, max((target - bounds.low) / STEPS, span / STEPS**2), 0.5, room)
+
+
+class _Certified(NamedTuple):
+    """Decisions by bets on bounded returns."""
+
+    bounds: Range
+    risk: float
+    """Of one team, over all rungs."""
+
+    def judge(self, rung: int, threshold: float) -> Judge:
+        """Return the tests of the candidates of a rung."""
+        each = rung_risk(2.0 * self.risk, rung, None)
+        return lambda j: MeanTest.checked(*self.bounds, threshold, scan_levels(each, j))
+
+    def interval(self, rung: int, candidates: int) -> Interval:
+        """Return the intervals of the candidates of a tournament, which hold all together."""
+        level = rung_risk(2.0 * self.risk, rung, None) / candidates
+        return lambda returns: mean_interval(returns, *self.bounds, level, steps=24)
+
+
+class _Rehearsed(NamedTuple):
+    """Decisions by Student's statistic, of which nothing is proven."""
+
+    width: float
+    risk: float
+
+    def judge(self, rung: int, threshold: float) -> Judge:
+        """Return the tests of the candidates of a rung."""
+        each = rung_risk(2.0 * self.risk, rung, None)
+        return lambda j: StudentTest(threshold, min(each, scan_levels(each, j).above * 4.0), self.width)
+
+    def interval(self, rung: int, candidates: int) -> Interval:
+        """Return the intervals of the candidates of a tournament."""
+        level = rung_risk(2.0 * self.risk, rung, None) / candidates
+        return lambda returns: student_interval(returns, level, self.width)
 
 
 def _climb(
@@ -217,30 +258,31 @@ def _climb(
     settings: SearchSettings,
     tell: Callable[[int, int], None] | None,
 ) -> Climb:
-    """Climb by bets where returns are bounded; one scan at the target, rehearsed, where they are not."""
+    """Climb to the target or, where none is named, hold tournaments; by bets unless returns have no bound."""
     bounds, target = returns.model.return_range, settings.target
-    sizes = {"candidates": settings.candidates, "near": settings.near, "most": settings.most_episodes}
-    risk = settings.risk * (1.0 - SCALES)
-    if bounds is not None:
-
-        def judge(rung: int, threshold: float) -> Judge:
-            each = rung_risk(2.0 * risk, rung, None)
-            return lambda j: MeanTest.checked(*bounds, threshold, scan_levels(each, j))
-
-        return climb(key, returns, family, aim_of(settings, bounds), judge, rungs=settings.rungs, tell=tell, **sizes)
-    assert target is not None
-    width = max(abs(target), 1.0) / 16.0
+    risk, width = settings.risk * (1.0 - SCALES), _width(settings, bounds)
+    way: _Certified | _Rehearsed = _Rehearsed(width, risk)
+    if bounds is not None and settings.assurance == "certified":
+        way = _Certified(bounds, risk)
+    how: dict[str, Any] = {"near": settings.near, "rungs": settings.rungs, "tell": tell}
+    if target is None:
+        return improve(key, returns, family, width, way.interval, entrants=settings.entrants, **how)
     aim = Aim(Range(target - width, math.inf), target, width, 0.0, width)
-    return climb(
-        key,
-        returns,
-        family,
-        aim,
-        lambda rung, threshold: lambda j: StudentTest(threshold, min(risk, scan_levels(risk, j).above * 4.0), width),
-        rungs=1,
-        tell=tell,
-        **sizes,
-    )
+    if bounds is not None:
+        aim = aim_of(target, bounds)
+    else:
+        how["rungs"] = 1  # there is no level from which to climb
+    return climb(key, returns, family, aim, way.judge, candidates=settings.candidates, **how)
+
+
+def _width(settings: SearchSettings, bounds: Range | None) -> float:
+    """Differences of mean returns that matter: the least tolerance of a tournament, or a share of what is asked for."""
+    if settings.target is None and settings.tolerance is not None:
+        return settings.tolerance
+    if bounds is not None:
+        return (bounds.high - bounds.low) / (TOLERANCE if settings.target is None else STEPS)
+    assert settings.target is not None
+    return max(abs(settings.target), 1.0) / 16.0
 
 
 def _details(
@@ -262,8 +304,9 @@ def _details(
 def _rung(step: Step, bounds: Range | None) -> RungRecord:
     found = step.found
     earned = None if found.winner is None else _estimate(found.returns, bounds)
+    level, threshold = (x if math.isfinite(x) else None for x in (step.level, step.threshold))
     return RungRecord(
-        step.rung, step.level, step.threshold, found.winner, found.tried, step.episodes, step.samples, earned
+        step.rung, level, threshold, found.winner, found.tried, step.episodes, step.samples, earned, step.tolerance
     )
 
 
@@ -282,6 +325,6 @@ def _promise(
             f"candidate {cut.candidate} of rung {len(climbed.steps) - 1} is undecided after {cut.episodes:,} episodes"
         )
         return Guarantee(**figures, status="none", source=source)
-    if bounds is None:
+    if bounds is None or settings.assurance == "rehearsed":
         return Guarantee(**figures, status="rehearsed", source="docs/search.md")
     return Guarantee(**figures, status="certified", source=PROOF)

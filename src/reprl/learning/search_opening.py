@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from reprl.errors import InputError, quote
+from reprl.errors import InputError, hint, quote
 from reprl.mdp.tabular import TabularMDP
 from reprl.search.settings import SEARCH_ONLY, SearchSettings
 from reprl.sources.gymnasium.model import GymnasiumModel
@@ -68,7 +68,9 @@ def search_settings(options: Mapping[str, Any]) -> SearchSettings:
     known = SearchSettings.__dataclass_fields__
     for name in options:
         if name not in known:
-            raise InputError(f"option must be one of {', '.join(known)} for a search; got {quote(name)}")
+            raise InputError(
+                f"option must be one of {', '.join(known)} for a search; got {quote(name)}{hint(name, known)}"
+            )
     return SearchSettings(**options)
 
 

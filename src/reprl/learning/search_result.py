@@ -33,10 +33,11 @@ class RungRecord(NamedTuple):
     """One scan of a ladder."""
 
     rung: int
-    level: float
+    level: float | None
     """What was aimed at."""
-    threshold: float
-    """The level and a shared draw: what a candidate's mean return must exceed."""
+    threshold: float | None
+    """The level and a shared draw: what a candidate's mean return must exceed. In a tournament both are what the
+    winner's mean return is above, by this run's data; None where it was cut."""
     candidate: int | None
     """The first that does; None if none of all tried does, or one is undecided."""
     tried: int
@@ -44,6 +45,13 @@ class RungRecord(NamedTuple):
     samples: int
     earned: Estimate | None
     """What the winner earned in the rung's own episodes."""
+    tolerance: float | None = None
+    """Of a tournament: how far below the best candidate the winner may be."""
+
+    @property
+    def bar(self) -> str:
+        """What the winner had to pass, a function of the shared seed and of earlier verdicts."""
+        return f"threshold {self.threshold:.5g}" if self.tolerance is None else f"tolerance {self.tolerance:.5g}"
 
 
 class SearchDetails(NamedTuple):
@@ -51,7 +59,7 @@ class SearchDetails(NamedTuple):
 
     ladder: tuple[RungRecord, ...]
     reached: bool
-    """Whether the target, or the highest level there is, was passed."""
+    """Whether the target was passed; in a tournament, whether nothing near the winner is better by the tolerance."""
     undecided: Undecided | None
     """The candidate that samples ran out on, in the last rung."""
     scales: tuple[float, ...]
@@ -69,6 +77,15 @@ class SearchDetails(NamedTuple):
     def winner(self) -> RungRecord | None:
         """The rung whose winner is printed; None where nothing passed."""
         return next((rung for rung in reversed(self.ladder) if rung.candidate is not None), None)
+
+
+def first_difference(one: SearchDetails, two: SearchDetails) -> str:
+    """Say at which rung the ladders of two runs first differ; empty if they do not."""
+    for a, b in zip(one.ladder, two.ladder, strict=False):
+        if (a.candidate, a.bar) != (b.candidate, b.bar):
+            found = " and ".join("none" if x.candidate is None else f"candidate {x.candidate}" for x in (a, b))
+            return f"they part at rung {a.rung}, {a.bar}: {found}"
+    return ""
 
 
 class SearchRecord(NamedTuple):
@@ -152,7 +169,8 @@ class SearchResult:
     def certified_return(self) -> float | None:
         """What the printed policy's mean return is certified to exceed; None where nothing is."""
         winner = self.details.winner
-        return None if winner is None or self.record.return_range is None else winner.threshold
+        proves = self.record.return_range is not None and self.settings.assurance == "certified"
+        return winner.threshold if proves and winner is not None else None
 
     @property
     def recipe(self) -> SearchRecipe:

@@ -16,7 +16,7 @@ from reprl.coupling.custom import Coupling, Mechanism, check_custom
 from reprl.coupling.mechanisms import MECHANISMS, MechanismName
 from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingName, CouplingSpec
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
-from reprl.guarantee import Asked
+from reprl.guarantee import Asked, check_agreement
 from reprl.learning.accuracy import EpsilonUnits
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.tiers import Tiers
@@ -60,6 +60,7 @@ class LearnOptions(LearnerOptions, SearchOptions, total=False):
     """Every field of ``Settings``, and of a search, as a keyword; what each means is written there."""
 
     rho: float
+    agreement: float
     access: Access
 
 
@@ -204,6 +205,9 @@ class Settings:
     baseline: Any = None
     """What a quality is measured from, for "canonical": a policy, its actions, (H, S) or (S,), a function of a state,
     or one action; None for always the most preferred action, and of a log for what was done in it."""
+    agreement: float = 1.0
+    """For "canonical": the share of an episode's steps, weighted by how often they are reached, at which two runs take
+    the same action but with probability ρ; 1 for exactly the same policy."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""
@@ -214,6 +218,9 @@ class Settings:
             object.__setattr__(self, "rule", "sampled")  # the word that recipes have
         check_choice("rule", self.rule, RULES)
         self._check_goal()
+        check_agreement("agreement", self.agreement)
+        if self.agreement < 1.0 and self.rule != "canonical":
+            raise InputError(f"agreement must be 1 unless rule='canonical', got {self.agreement:g}")
         if self.preference is not None and self.rule != "canonical":
             raise InputError(f"preference must be left out unless rule='canonical', got {quote(self.preference)}")
         object.__setattr__(self, "preference", check_preference(self.preference))
@@ -252,7 +259,7 @@ class Settings:
     @property
     def asked(self) -> Asked:
         """What is asked for."""
-        return Asked(self.epsilon or 0.0, self.rho, self.delta, self.quality)
+        return Asked(self.epsilon or 0.0, self.rho, self.delta, self.quality, self.agreement)
 
     @property
     def goal(self) -> Goal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -118,4 +119,6 @@ def _unknown_id(id: object) -> str:
     if isinstance(id, str):
         newer = [name for name in _WORLDS if name.rpartition("-v")[0] == id.rpartition("-v")[0] or name == f"{id}-v0"]
         meant = f" (did you mean {quote(newer[0])}?)" if newer else meant
+        if not newer and re.fullmatch(r"[A-Z][\w.]*-v\d+", id):  # as Gymnasium spells them
+            meant = f" (did you mean {quote(PREFIX + id)}?)"
     return f"environment must be one of {', '.join(_WORLDS)}, or {PREFIX} and a Gymnasium id; got {quote(id)}{meant}"

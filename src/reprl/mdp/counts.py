@@ -49,7 +49,7 @@ class Counts:
         if hits.size and hits.min() < 0:
             raise InputError(f"hits must not be negative, got {hits.min()}")
         hits.setflags(write=False)
-        self.outcomes = outcomes
+        self.outcomes = outcomes.protected()
         self.hits = hits
         if int(hits.max(initial=0)) * int(np.diff(outcomes.first).max(initial=0)) > _MAX_TALLY:
             totals = np.bincount(self._cells, hits.astype(np.float64))
@@ -71,9 +71,17 @@ class Counts:
     @cached_property
     def reward_sum(self) -> NDArray[np.float64]:
         """Σ r over those samples, (H, S, A)."""
-        weights = self.hits * self._columns()[1]
-        sums = np.bincount(self._cells, weights, minlength=int(np.prod(self.outcomes.tallied))).astype(np.float64)
-        return self._by_step(sums)
+        return self._summed(self._columns()[1])
+
+    @cached_property
+    def reward_square(self) -> NDArray[np.float64]:
+        """Σ r² over those samples, (H, S, A)."""
+        return self._summed(self._columns()[1] ** 2)
+
+    def _summed(self, each: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up a number of every sample, (H, S, A)."""
+        sums = np.bincount(self._cells, self.hits * each, minlength=int(np.prod(self.outcomes.tallied)))
+        return self._by_step(sums.astype(np.float64))
 
     def pool(self) -> Counts:
         """Add the steps' tallies up: every sample then counts for its (s, a) at all steps.

@@ -249,6 +249,12 @@ class Criterion(NamedTuple):
             return sweep(plain, self.gamma * law, added, self.gamma, (1.0, 1.0), actions)
         return _first(plain, law, added, actions)
 
+    def collect(self, outcomes: Outcomes, law: Values, may: NDArray[np.bool_], bonus: Values) -> NDArray[np.int64]:
+        """Return the policy, (rows, S), that collects the largest expected sum of bonuses, (rows, S, A), of H steps."""
+        actions = _written(outcomes)
+        _first(_unpaid(outcomes), law, terms(may, bonus), actions)
+        return actions
+
     def lost_values(self, outcomes: Outcomes, law: Values, may: NDArray[np.bool_], lost: Values) -> Values:
         """Return the most that what is lost at states, lost (rows, S) in [0, 1], could be worth, (S,).
 

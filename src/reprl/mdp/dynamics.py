@@ -20,7 +20,8 @@ from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.tabular import TabularMDP
 from reprl.storage.files import read_bounded, write_atomic
 
-_MAGIC = b"reprl-data 1\n"
+_MAGIC, _MASKED = b"reprl-data 1\n", b"reprl-data 2\n"
+"""Data without and with a mask of actions."""
 _SEAL = hashlib.sha256().digest_size
 _LARGE = 1 << 16
 """Outcomes of a table from which on it is worth while to leave out those that a team has not seen."""
@@ -107,15 +108,20 @@ class Data:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """Return the canonical encoding: a magic line, a JSON line of the starts, then the counts."""
-        return _MAGIC + json.dumps(self.starts.tolist()).encode() + b"\n" + self.counts.to_bytes()
+        """Return the canonical encoding: a magic line, a JSON line of the starts, one of the mask, then the counts."""
+        starts = json.dumps(self.starts.tolist()).encode() + b"\n"
+        if self.allowed is None:
+            return _MAGIC + starts + self.counts.to_bytes()
+        mask = json.dumps(np.packbits(self.allowed).tobytes().hex()).encode() + b"\n"
+        return _MASKED + starts + mask + self.counts.to_bytes()
 
     @staticmethod
     def from_bytes(data: bytes) -> Data:
         """Read what ``to_bytes`` wrote; anything else is a ReprlError."""
-        if not data.startswith(_MAGIC):
+        if not data.startswith((_MAGIC, _MASKED)):
             raise DocumentError(f"data must start with {_MAGIC!r}, got {quote(data[: len(_MAGIC)])}")
         line, _, rest = data[len(_MAGIC) :].partition(b"\n")
+        packed, _, rest = rest.partition(b"\n") if data.startswith(_MASKED) else (None, b"", rest)
         counts = Counts.from_bytes(rest)
         try:
             starts = json.loads(line)
@@ -125,7 +131,8 @@ class Data:
         fits = isinstance(starts, list) and len(starts) == n_states
         if not fits or not all(type(n) is int and 0 <= n < 2**62 for n in starts) or not 0 < sum(starts) < 2**63:
             raise DocumentError(f"data starts must be a list of {n_states} whole numbers, not all 0, got {quote(line)}")
-        return Data(counts, np.array(starts, dtype=np.int64))
+        allowed = None if packed is None else _unpack(packed, counts.outcomes.shape)
+        return Data(counts, np.array(starts, dtype=np.int64), allowed)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the data to path, followed by their SHA-256, all or nothing."""
@@ -148,11 +155,24 @@ class Data:
         return Data.from_bytes(data)
 
 
+def _unpack(line: bytes, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
+    """Read a mask, (H, S, A); in every state something must be allowed."""
+    cells, text = shape[0] * shape[1] * shape[2], line.strip(b'"').decode("ascii", "replace")
+    size = 2 * ((cells + 7) // 8)
+    if len(text) != size or set(text) - set("0123456789abcdef"):
+        raise DocumentError(f"data mask must be {size} hexadecimal digits, got {quote(line)}")
+    allowed = np.unpackbits(np.frombuffer(bytes.fromhex(text), dtype=np.uint8), count=cells).astype(np.bool_)
+    found: NDArray[np.bool_] = allowed.reshape(shape)
+    if not found.any(axis=2).all():
+        raise DocumentError(f"data mask must allow an action in every state, got {quote(line)}")
+    return found
+
+
 def true_dynamics(mdp: TabularMDP) -> Dynamics:
     """Return the dynamics of a world that is known."""
     outcomes = mdp.outcomes
     law = np.tile(mdp.probability, mdp.horizon if outcomes.slot_shift else 1)
-    allowed = _mask(mdp.allowed, outcomes.shape)
+    allowed = full_mask(mdp.allowed, outcomes.shape)
     return Dynamics(outcomes, law, allowed, np.asarray(mdp.initial), allowed, mdp.criterion)
 
 
@@ -163,12 +183,12 @@ def empirical_dynamics(data: Data) -> Dynamics:
     tried = np.empty(outcomes.tallied, dtype=np.bool_)
     _normalise(outcomes, data.counts.hits, probability, tried)
     tried = np.repeat(tried, outcomes.horizon, axis=0) if outcomes.pooled else tried
-    allowed = _mask(data.allowed, outcomes.shape)
+    allowed = full_mask(data.allowed, outcomes.shape)
     return Dynamics(outcomes, probability, tried & allowed, data.starts / data.starts.sum(), allowed, data.criterion)
 
 
-def _mask(allowed: NDArray[np.bool_] | None, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
-    """The actions that may be taken, (H, S, A), in one piece, as kernels want it."""
+def full_mask(allowed: NDArray[np.bool_] | None, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
+    """Return the actions that may be taken, (H, S, A), in one piece, as kernels want it; None stands for all."""
     return np.ones(shape, dtype=np.bool_) if allowed is None else np.array(allowed, order="C")
 
 
@@ -193,7 +213,7 @@ def without_unseen(dynamics: Dynamics) -> Dynamics:
     first = np.zeros_like(outcomes.first)
     _mark_seen(outcomes, law, kept, first)
     fewer = outcomes._replace(first=first, next_state=outcomes.next_state[kept], reward=outcomes.reward[kept])
-    return dynamics._replace(outcomes=fewer, probability=law[kept])
+    return dynamics._replace(outcomes=fewer.protected(), probability=law[kept])
 
 
 def redraw_data(data: Data, share: int, key: int) -> Data:

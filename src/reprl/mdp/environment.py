@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.labels import Labels, label_fields
+from reprl.storage.documents import plain
 from reprl.storage.fields import MAPPING, TEXT, Fields, Kind, also, optional, record, whole
 
 SIZES = ("horizon", "n_states", "n_actions")
@@ -44,6 +45,20 @@ class Environment(NamedTuple):
     def title(self) -> str:
         """What to call it."""
         return self.id or self.labels.name
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What a folder of unfinished work says of it, in types that JSON has; options that JSON lacks are left out."""
+        try:
+            options = plain(dict(self.options), strict=True)
+        except TypeError:
+            options = None
+        stated: dict[str, Any] = {"id": None if options is None else self.id, "options": options or {}}
+        stated |= {"horizon": self.horizon, "n_states": self.n_states, "n_actions": self.n_actions}
+        stated |= {"digest": self.digest}
+        if self.reward_range is not None:
+            stated["reward_range"] = list(self.reward_range)
+        return stated if self.discount is None else {**stated, "discount": self.discount}
 
     @property
     def units(self) -> tuple[float, float]:
@@ -91,13 +106,13 @@ def _names(names: Sequence[object], count: int) -> tuple[str, ...]:
     return tuple(map(str, names)) if len(names) == count else ()
 
 
-def _evidence_fields() -> dict[str, Kind]:
+def _evidence_fields(least: int = 1) -> dict[str, Kind]:
     names = label_fields(TEXT, lambda at: at.n_states, lambda at: at.n_actions)
     del names["description"]
     names["grid"] = also(
         names["grid"], lambda grid, at: max(grid) <= at.n_states, lambda at: f"at most {at.n_states} by {at.n_states}"
     )
-    sizes = {name: whole(1) for name in SIZES}
+    sizes = {name: whole(1 if name == "horizon" else least) for name in SIZES}
     return {"id": optional(TEXT), "options": MAPPING, **sizes, "labels": record(Labels, names)}
 
 
@@ -112,6 +127,8 @@ def environment_kind(table: Mapping[str, Kind]) -> Kind:
 
 ENVIRONMENT = environment_kind(_evidence_fields())
 """In a document of evidence: its name, its sizes, and the names of states and actions."""
+SIZED = environment_kind(_evidence_fields(0))
+"""The same, where there may be no finite set of states: their number is then 0."""
 
 
 def cells_of(at: Fields) -> tuple[int, int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from reprl.errors import DocumentError, quote
-from reprl.storage.documents import MAX_TEXT
+from reprl.errors import DocumentError, InputError, quote
+from reprl.storage.documents import MAX_TEXT, digest
 from reprl.storage.fields import Fields, Kind, optional, row, whole
 
 
@@ -36,6 +36,31 @@ class Labels(NamedTuple):
     """(rows, columns) when state s sits at row s // columns, column s % columns; later states are off the grid."""
     reward_map: RewardMap = RewardMap()
     """How rewards were brought to [0, 1]; by default they were there already."""
+
+    def check(self, n_states: int, n_actions: int) -> Labels:
+        """Return the labels if there is a name for each state and action, or for none."""
+        for what, names, wanted in (("states", self.states, n_states), ("actions", self.actions, n_actions)):
+            if isinstance(names, str) or len(names) not in (0, wanted):
+                raise InputError(f"labels.{what} must be {wanted} names or none, got {len(names)}: {quote(names)}")
+        return self
+
+    @property
+    def digest(self) -> str | None:
+        """SHA-256 of the names of states and actions, in order; None where neither have names."""
+        if not self.states and not self.actions:
+            return None
+        return digest({"format": "reprl-names 1", "states": list(self.states), "actions": list(self.actions)})
+
+    def difference(self, other: Labels) -> str:
+        """Say where names differ first, of states or actions that both have names for; empty if nowhere."""
+        for noun, mine, theirs in (("action", self.actions, other.actions), ("state", self.states, other.states)):
+            if not mine or not theirs or mine == theirs:
+                continue
+            if len(mine) != len(theirs):
+                return f"there are {len(mine)} names of {noun}s in the first and {len(theirs)} in the second"
+            i = next(i for i, (one, two) in enumerate(zip(mine, theirs, strict=True)) if one != two)
+            return f"{noun} {i} is {quote(mine[i])} in the first and {quote(theirs[i])} in the second"
+        return ""
 
     def state(self, s: int) -> str:
         """The name of a state, or its number."""

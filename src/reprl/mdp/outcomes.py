@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.kernels import njit
+from reprl.kernels import njit, read_only
 
 
 class Outcomes(NamedTuple):
@@ -54,6 +54,14 @@ class Outcomes(NamedTuple):
     def tallied(self) -> tuple[int, int, int]:
         """(H, S, A), or (1, S, A) where the steps' tallies are pooled: the cells that have tallies of their own."""
         return (1 if self.pooled else self.horizon), self.n_states, self.n_actions
+
+    def protected(self) -> Outcomes:
+        """Return the table with arrays that nobody writes to, as all tables have: kernels are compiled for one kind."""
+        flags = (self.first.flags, self.next_state.flags, self.reward.flags)
+        if not any(flag.writeable for flag in flags):
+            return self
+        first, next_state = read_only(self.first), read_only(self.next_state)
+        return self._replace(first=first, next_state=next_state, reward=read_only(self.reward))
 
     def slots(self, h: int, s: int, a: int) -> tuple[slice, slice]:
         """The outcomes of a cell, as a slice of the table, and their tally slots, as a slice of an array of n_slots."""

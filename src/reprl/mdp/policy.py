@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reprl.errors import DocumentError, InputError, check_array, check_int, quote
+from reprl.errors import DocumentError, InputError, check_array, check_choice, check_int, quote
 from reprl.execution.terminal import open_card
+from reprl.mdp.basis import FALLBACKS, Basis, basis_kind
 from reprl.mdp.criterion import Sized, criterion_of
 from reprl.mdp.interface import Interface
+from reprl.mdp.labels import Labels
 from reprl.storage.documents import JsonDocument, decode, stated_format
-from reprl.storage.fields import ANYTHING, Document, many
+from reprl.storage.fields import ANYTHING, SHA256, Document, many
 from reprl.storage.frames import cell_columns, frame
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Policy(JsonDocument):
         """SHA-256, in 64 hexadecimal digits, of what the policy does."""
         raise NotImplementedError
 
-    def disagreement(self, other: Policy, weights: ArrayLike | None = None) -> float:
+    def disagreement(self, other: Policy, weights: Any = None) -> float:
         """Return the share of decisions, weighted if weights are given, in which two policies differ."""
         raise NotImplementedError
 
@@ -60,6 +62,21 @@ class Policy(JsonDocument):
     @property
     def interface(self) -> Interface | None:
         """Spaces and names of the environment that it was learned in; None if it knows none."""
+        return None
+
+    @property
+    def labels(self) -> Labels:
+        """Names of states and actions; empty where it knows none."""
+        return Labels() if self.interface is None else self.interface.labels
+
+    @property
+    def names(self) -> str | None:
+        """SHA-256 of the names of states and actions, which the fingerprint does not cover; None if it knows none."""
+        return self.labels.digest
+
+    @property
+    def basis(self) -> Basis | None:
+        """Who decided each cell; None if nobody says so."""
         return None
 
     @property
@@ -101,11 +118,13 @@ class Policy(JsonDocument):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, and names where they are known."""
-        labels = None if self.interface is None else self.interface.labels
-        columns = cell_columns((self.horizon, self.n_states), () if labels is None else labels.states)
+        labels = self.labels
+        columns = cell_columns((self.horizon, self.n_states), labels.states)
         columns["action"] = self.table.ravel()
-        if labels is not None and labels.actions:
+        if labels.actions:
             columns["action_name"] = np.array(labels.actions, dtype=object)[self.table.ravel()]
+        if self.basis is not None:
+            columns["decided_by"] = self.basis.names.ravel()
         return frame(columns)
 
     def predict(
@@ -183,20 +202,23 @@ class TablePolicy(Policy):
 
     Args:
         actions: (H, S) table of action indices; or (S,) for a *stationary* one, which does the same at every step.
-        interface: the environment's spaces and names, which make it fit to act there; no part of what it *is*: neither
-            equality nor the fingerprint looks at it.
+        interface: the environment's spaces and names, which make it fit to act there. Two tables that name states or
+            actions differently are not equal; the fingerprint is of the bare table.
+        basis: who decided each cell, of a policy that was learned from a log; no part of what it is either.
     """
 
-    __slots__ = ("_fingerprint", "_interface", "_stationary", "_table")
+    __slots__ = ("_basis", "_fingerprint", "_interface", "_stationary", "_table")
 
-    def __init__(self, actions: ArrayLike | Policy, interface: Interface | None = None) -> None:
+    def __init__(
+        self, actions: ArrayLike | Policy, interface: Interface | None = None, basis: Basis | None = None
+    ) -> None:
         """Check and freeze a table of actions."""
         if isinstance(actions, Policy):
             self._table, self._stationary = actions.table, actions.stationary
-            interface = interface or actions.interface
+            interface, basis = interface or actions.interface, basis or actions.basis
         else:
             self._table, self._stationary = _checked(actions)
-        self._interface = interface
+        self._interface, self._basis = interface, basis
         self._fingerprint = ""
 
     @property
@@ -219,26 +241,61 @@ class TablePolicy(Policy):
         """Spaces and names of the environment that it was learned in; None for a bare table."""
         return self._interface
 
+    @property
+    def basis(self) -> Basis | None:
+        """Who decided each cell, and what the log shows there; None if it was not learned from a log."""
+        return self._basis
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the actions, for numpy."""
         return np.array(self.actions, dtype=dtype) if copy or dtype is not None else self.actions
 
-    def act(self, observation: Any, step: int | None = None) -> Any:
+    def act(
+        self, observation: Any, step: int | None = None, *, strict: bool = False, fallback: str | None = None
+    ) -> Any:
         """Return what to do: an action as the environment takes it.
 
         Args:
             observation: what the environment shows, or a state's name; a state's number where its dynamics are known,
                 or for a bare table. Of numbers, an array is as good: it is answered by one.
             step: how many steps of the episode are over, from 0 to H − 1; one that ignores the step has no need of it.
+            strict: of a policy from a log, whether to refuse cells that nobody decided.
+            fallback: of a policy from a log, what to do in those cells: "practice" for the action that the log takes
+                most often there; None for what the table says. What practice does there is no part of what two teams
+                agree on: their logs hardly show it.
         """
-        if step is None and self.ignores_step:
+        if step is None and self.ignores_step and not (strict or fallback):
             h = 0
         else:
-            h = check_int("step", step, 0, None if self._stationary else self.horizon - 1)
-        row, known = self._table[0 if self._stationary else h], self._interface or Interface()
+            h = check_int("step", 0 if step is None and self._stationary else step, 0, self._last_step)
+        h = 0 if self._stationary else h
+        row, known = self._table[h], self._interface or Interface()
         if known.observation is None and np.ndim(observation) > 0 and not isinstance(observation, list | tuple):
-            return row[[known.state(s, self.n_states) for s in observation]]
-        return known.member(int(row[known.state(observation, self.n_states)]))
+            states = [known.state(s, self.n_states) for s in observation]
+            return (
+                np.array([self._answer(h, s, strict, fallback) for s in states]) if strict or fallback else row[states]
+            )
+        return known.member(self._answer(h, known.state(observation, self.n_states), strict, fallback))
+
+    @property
+    def _last_step(self) -> int | None:
+        return None if self._stationary else self.horizon - 1
+
+    def _answer(self, h: int, s: int, strict: bool, fallback: str | None) -> int:
+        """What to do in a cell."""
+        action = int(self._table[h, s])
+        if not strict and fallback is None:
+            return action
+        if fallback is not None:
+            check_choice("fallback", fallback, FALLBACKS)
+        if self._basis is None:
+            name = "fallback" if fallback else "strict"
+            raise InputError(
+                f"{name} must be left out for a policy that does not say who decided, got {quote(fallback or strict)}"
+            )
+        known = self._interface or Interface()
+        cell = f"state {known.labels.state(s)!r}" + ("" if self._stationary else f" at step {h}")
+        return self._basis.answer(h, s, action, cell, strict=strict, fallback=fallback)
 
     def _is_single(self, observations: Any) -> bool:
         if self._interface is None or self._interface.observation is None:
@@ -249,16 +306,27 @@ class TablePolicy(Policy):
             return isinstance(observations, str)  # no name of a state: act says so
         return True
 
-    def disagreement(self, other: Policy, weights: ArrayLike | None = None) -> float:
-        """Return the share of cells in which two tables differ.
+    def disagreement(self, other: Policy, weights: Any = None) -> float:
+        """Return the share of cells in which two tables differ, or of the steps of an episode.
 
         Args:
             other: a table for the same states and steps.
-            weights: (H, S), not negative, not all 0: what a cell counts, as its occupancy does; None for all alike.
+            weights: what a cell counts, (H, S), not negative, not all 0; None for all alike. Or an MDP, or two tables
+                in a tuple, how often each of the two policies comes to a cell: then the share of an episode's steps at
+                which they differ, for episodes of this policy or of the other, whichever is larger.
         """
         apart = self.differs(other)
         if weights is None:
             return float(apart.mean())
+        if hasattr(weights, "occupancy"):
+            weights = weights.occupancy(self), weights.occupancy(other)
+        if isinstance(weights, tuple) and len(weights) == 2 and np.ndim(weights[0]) > 0:
+            return max(self._share(apart, visits) for visits in weights)
+        return self._share(apart, weights)
+
+    @staticmethod
+    def _share(apart: NDArray[np.bool_], weights: Any) -> float:
+        """The share of the weight at which two tables differ."""
         given = check_array("weights", weights, (1, 2))
         if given.shape[-1] != apart.shape[1] or given.min() < 0.0 or not given.sum() > 0.0:
             raise InputError(f"weights must be (H, S) = {apart.shape} numbers, not negative, got {quote(weights)}")
@@ -283,8 +351,10 @@ class TablePolicy(Policy):
     __hash__ = Policy.__hash__
 
     def __eq__(self, other: object) -> bool:
-        """Equal shapes and equal actions everywhere."""
-        return isinstance(other, TablePolicy) and np.array_equal(self.actions, other.actions)  # (1, S) is not (S,)
+        """Equal shapes and equal actions everywhere, of states and actions that have the same names, if any."""
+        if not isinstance(other, TablePolicy) or not np.array_equal(self.actions, other.actions):  # (1, S) is not (S,)
+            return False
+        return self.interface is None or other.interface is None or not self.labels.difference(other.labels)
 
     def __repr__(self) -> str:
         """Show the shape and the short fingerprint."""
@@ -293,7 +363,7 @@ class TablePolicy(Policy):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by actions, so that the copy is checked and write-protected like the original."""
-        return TablePolicy, (self.actions, self.interface)
+        return TablePolicy, (self.actions, self.interface, self.basis)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this policy."""
@@ -314,9 +384,24 @@ class TablePolicy(Policy):
         if document["fingerprint"] != policy.fingerprint:
             stated = quote(document["fingerprint"])
             raise DocumentError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
-        if "interface" not in document or (stationary and document["interface"] is None):
-            return policy
-        return cls(policy, Interface.read("policy interface", document["interface"], policy.n_states))
+        interface = None
+        if document.get("interface") is not None or ("interface" in document and not stationary):
+            interface = Interface.read("policy interface", document["interface"], policy.n_states)
+        if "names" in document and (interface is None or interface.labels.digest != document["names"]):
+            found = "none" if interface is None else "other ones"
+            raise DocumentError(f"policy names must be the names that {document['names'][:12]}… seals, got {found}")
+        basis = document.get("basis")
+        if basis is not None and basis.decided.shape != policy.table.shape:
+            raise DocumentError(
+                f"policy basis must have the shape of its actions {policy.table.shape}, got {basis.decided.shape}"
+            )
+        return cls(policy, interface, basis)
+
+
+def _table_shape(at: Any) -> tuple[int, int]:
+    """(H, S) of the actions in a document; they are checked later."""
+    rows = at.actions if at.actions and isinstance(at.actions[0], list) else [at.actions]
+    return len(rows), len(rows[0])
 
 
 _DOCUMENT = Document(
@@ -330,6 +415,8 @@ _DOCUMENT = Document(
         "fingerprint": ANYTHING,
         "actions": many(ANYTHING, make=list)._replace(write=lambda actions, version: actions.tolist()),
         "interface": ANYTHING._replace(write=lambda known, version: known and known.to_dict(), since=_NAMED),
+        "names": SHA256._replace(later=True, since=_NAMED),
+        "basis": basis_kind(_table_shape)._replace(later=True, since=_NAMED),
     },
 )
 """The table itself says what the other fields must be."""
@@ -341,10 +428,18 @@ def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
     A stationary policy also fits a world with a horizon, where it is repeated at every step.
     """
     checked = policy if isinstance(policy, Policy) else Policy(policy)
+    check_fits(checked, world)
     shape = criterion_of(world).policy_shape(world.n_states)
     if checked.stationary and len(shape) == 2:
         checked = Policy(np.tile(checked.table, (shape[0], 1)), checked.interface)
-    if checked.actions.shape != shape:
+    return checked
+
+
+def check_fits(checked: Policy, world: Sized) -> None:
+    """Refuse a policy that does not fit a world of these sizes, in memory of the policy's own size."""
+    shape = criterion_of(world).policy_shape(world.n_states)
+    repeated = checked.stationary and len(shape) == 2
+    if checked.actions.shape != (shape[1:] if repeated else shape):
         form = "(H, S)" if len(shape) == 2 else "(S,), as this world is discounted,"
         raise InputError(f"policy must have shape {form} = {shape}, got {checked.actions.shape}")
     actions = checked.table
@@ -353,13 +448,13 @@ def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
         raise InputError(f"policy action [{h}, {s}] must be from 0 to {world.n_actions - 1}, got {actions[h, s]}")
     mask = getattr(world, "allowed", None)
     if mask is not None:
-        mask = mask[: len(actions)]
-        taken = np.take_along_axis(mask, actions[..., None], axis=2)[..., 0]
+        mask = mask if repeated else mask[: len(actions)]
+        wanted = np.broadcast_to(actions, (max(len(mask), len(actions)), actions.shape[1]))
+        taken = np.take_along_axis(mask, wanted[..., None], axis=2)[..., 0]
         if not taken.all():
             h, s = (int(i) for i in np.argwhere(~taken)[0])
             may = ", ".join(map(str, np.flatnonzero(mask[h, s])))
-            raise InputError(f"policy action [{h}, {s}] must be allowed there ({may}), got {actions[h, s]}")
-    return checked
+            raise InputError(f"policy action [{h}, {s}] must be allowed there ({may}), got {wanted[h, s]}")
 
 
 def _checked(actions: ArrayLike) -> tuple[NDArray[np.int64], bool]:

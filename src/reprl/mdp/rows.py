@@ -6,6 +6,9 @@ would take hundreds of gigabytes. Sizes are checked before memory is taken for t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -51,10 +54,24 @@ class Rows(NamedTuple):
         return self.steps * self.n_states * self.n_actions
 
 
+_most: ContextVar[int] = ContextVar("most entries")
+
+
+@contextmanager
+def limited(entries: int) -> Iterator[None]:
+    """Build nothing larger than so many entries: a table and all that is made on the way take about 40 bytes each."""
+    token = _most.set(entries)
+    try:
+        yield
+    finally:
+        _most.reset(token)
+
+
 def check_entries(what: str, entries: int) -> None:
     """Refuse what would not fit in memory, before any is taken."""
-    if entries > MAX_ENTRIES:
-        raise InputError(f"{what} must have at most {MAX_ENTRIES} entries, got {entries}")
+    most = min(_most.get(MAX_ENTRIES), MAX_ENTRIES)
+    if entries > most:
+        raise InputError(f"{what} must have at most {most} entries, got {entries}")
 
 
 def dense_rows(transition: NDArray[np.float64], means: NDArray[np.float64]) -> Rows:

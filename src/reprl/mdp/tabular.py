@@ -115,7 +115,7 @@ class TabularMDP:
         self.reward_kind = check_choice("reward_kind", reward_kind, REWARD_KINDS)
         self._mask = mask
         self.initial = _initial(initial, self.n_states)
-        self.labels = labels or Labels()
+        self.labels = (labels or Labels()).check(self.n_states, self.n_actions)
         self.outcomes, self.probability = tabulate(rows, horizon, self.reward_kind)
 
     def discounted(self, discount: float, length: int | None = None) -> TabularMDP:

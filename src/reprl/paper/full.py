@@ -84,7 +84,7 @@ def run_full(
         return FullRun(first[learn(model, key)], ())
     batch = None
     if task.parallel and ParallelLearners.ready(model, decision):
-        batch = ParallelLearners(model, constants, decision)
+        batch = ParallelLearners(model, constants, decision, execution.workers)
     boosted = Boosted(
         learner=learn,
         many=None if batch is None else batch.many,

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +63,15 @@ class ParallelLearners:
         model: parallel samples of an MDP in memory.
         constants: calls, accuracy and failure probability of a learner.
         decision: mechanism, coupling and rounding; a custom one is not for kernels (`ready`).
+        workers: threads; they cannot change what is found.
 
     Randomness:
         Shared, as ``tiered_induction`` at key.derive("decide"). Data: one batch of the model for every call of `many`;
         learner i of a batch reads lanes i·HSA to (i + 1)·HSA − 1.
     """
 
-    def __init__(self, model: GenerativeModel, constants: Constants, decision: Decision) -> None:
-        self._model, self._constants, self._decision = model, constants, decision
+    def __init__(self, model: GenerativeModel, constants: Constants, decision: Decision, workers: int = 1) -> None:
+        self._model, self._constants, self._decision, self._workers = model, constants, decision, workers
         self._first: dict[Policy, tuple[SharedKey, LearnerData, int]] = {}
 
     @staticmethod
@@ -86,23 +88,34 @@ class ParallelLearners:
         """
         data = self._model.for_learners(self._constants.calls, n)
         choice = self._choice(key)
-        shape = (self._model.horizon, self._model.n_states)
         found: Counter[Policy] = Counter()
-        for begin in range(0, n, CHUNK):
-            actions = np.empty((min(CHUNK, n - begin), *shape), dtype=np.uint16)
-            if not _decide(data, choice, begin, *self._searches(), actions):
-                raise InputError(
-                    f"coupling of the states of a step passed max_nodes={choice.max_nodes}: choose coupling='blocked' "
-                    "or 'product'"
-                )
-            rows = actions.reshape(len(actions), -1)
-            whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))
-            _, index, times = np.unique(whole.ravel(), return_index=True, return_counts=True)
-            for i, count in sorted(zip(index.tolist(), times.tolist(), strict=True)):
-                policy = Policy(actions[i].astype(np.int64))
-                found[policy] += count
-                self._first.setdefault(policy, (key, data, begin + i))
+
+        def decide(begin: int) -> list[tuple[int, int, NDArray[np.uint16]]]:
+            return self._chunk(data, choice, begin, min(CHUNK, n - begin))
+
+        with ThreadPoolExecutor(self._workers) as pool:
+            for chunk in pool.map(decide, range(0, n, CHUNK)):  # in order, whoever is done first
+                for number, count, actions in chunk:
+                    policy = Policy(actions.astype(np.int64))
+                    found[policy] += count
+                    self._first.setdefault(policy, (key, data, number))
         return found
+
+    def _chunk(
+        self, data: LearnerData, choice: Choice, begin: int, n: int
+    ) -> list[tuple[int, int, NDArray[np.uint16]]]:
+        """Make learners begin, …, begin + n − 1: for every policy its first learner, its number of learners, itself."""
+        actions = np.empty((n, self._model.horizon, self._model.n_states), dtype=np.uint16)
+        if not _decide(data, choice, begin, *self._searches(), actions):
+            raise InputError(
+                f"coupling of the states of a step passed max_nodes={choice.max_nodes}: choose coupling='blocked' or "
+                "'product'"
+            )
+        rows = actions.reshape(n, -1)
+        size = rows.dtype.itemsize * rows.shape[1]
+        kind: Any = f"u{size}" if size in (2, 4, 8) else np.dtype((np.void, size))  # numbers are sorted faster
+        _, index, times = np.unique(rows.view(kind).ravel(), return_index=True, return_counts=True)
+        return [(begin + i, count, actions[i]) for i, count in sorted(zip(index.tolist(), times.tolist(), strict=True))]
 
     def replay(self, policy: Policy) -> tuple[Induction, Counts]:
         """Return how the first learner that output a policy came to it."""

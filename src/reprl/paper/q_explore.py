@@ -64,12 +64,12 @@ def explore(
     orders = Orders(settings, needed, stream.key)
     if checkpoint is None:
         return _explore(model, orders, runs, workers, progress)
-    kept, ledger = keep_batches(checkpoint), model.ledger
-    batch = kept.get(stream.purpose)
+    kept, ledger, name = keep_batches(checkpoint), model.ledger, f"{stream.purpose}/{runs}"
+    batch = kept.get(name)
     if batch is None:
         before = ledger.episodes, ledger.samples
         found = _explore(model, orders, runs, workers, progress)
-        kept.put(stream.purpose, Batch(found, ledger.episodes - before[0], ledger.samples - before[1]))
+        kept.put(name, Batch(found, ledger.episodes - before[0], ledger.samples - before[1]))
         return found
     ledger.episodes += batch.episodes
     ledger.samples += batch.samples

@@ -145,6 +145,6 @@ def _places(report: AgentReport) -> Table:
         (str(place.step), Cell(place.observation, look="digest"), percent(place.apart), chosen(place.actions))
         for place in report.places
     ]
-    text = "All agents were asked about states in which one pair differs; those that split most pairs come first."
+    text = "States in which the two agents of a pair were seen to differ; those that split most pairs come first."
     head = ("step", "observation", "pairs that differ", "agents chose")
     return Table("places", "States in which most pairs differ", head, rows, text, On.TERMINAL | On.PAGE, first=20)

@@ -9,11 +9,13 @@ import numpy as np
 from reprl.auditing.divergence import STAGES, Divergence
 from reprl.auditing.evidence import fewest_to_reject
 from reprl.auditing.record import AuditReport
+from reprl.guarantee import PROMISES
 from reprl.learning.worth import Worth
 from reprl.report import charts
 from reprl.report.maps import Maps
 from reprl.report.names import action_name, describe_world, state_name
 from reprl.report.numbers import chosen, counted, number, percent, span
+from reprl.report.run import share_of
 from reprl.report.shades import shade
 from reprl.report.summary import (
     Badge,
@@ -43,7 +45,7 @@ def summarize_audit(audit: AuditReport) -> Summary:
     if audit.policies is not None:
         weight = np.where(audit.policies.reached, weight, 0.0)
     world = audit.environment
-    maps = Maps(world, weight)
+    maps = Maps(world, weight, worst=True)
     kind = "Sequential" if audit.sequential else "Fixed-size"
     where: list[Block] = [*_figures(audit, maps), _cells(audit), _stages(audit), _divergences(audit)]
     test = Listing("Test", _test(audit))
@@ -69,10 +71,11 @@ def summarize_audit(audit: AuditReport) -> Summary:
 
 def _lines(audit: AuditReport) -> list[Line]:
     rate, kind = f"{audit.disagreement:.3g}", "at all times" if audit.sequential else "exact"
+    differ = "differ" if audit.agreement is None else f"take less than {percent(audit.agreement)} of decisions alike"
     return [
         line(
             Strong(f"{audit.disagreements} of {audit.pairs} pairs"),
-            f" differ: disagreement {rate}, 95 % interval {span(*audit.interval)} ({kind})",
+            f" {differ}: disagreement {rate}, 95 % interval {span(*audit.interval)} ({kind})",
         ),
         line(_meaning(audit)),
     ]
@@ -97,7 +100,10 @@ def _meaning(audit: AuditReport) -> str:
 
 
 def _facts(audit: AuditReport) -> list[Fact]:
-    facts, found = [], audit.policies
+    found, promise = audit.policies, audit.promise or "strict"
+    facts = [Fact("kind of promise", f"{promise}: {PROMISES[promise]}", prose=True)]
+    if audit.alike is not None:
+        facts.append(Fact("decisions alike", share_of(audit.alike), "of an episode's, on average over pairs"))
     if audit.runs_per_key > 2:
         note = (
             "the estimate averages all their pairs, test and interval count the first two; "
@@ -161,19 +167,25 @@ def _figures(audit: AuditReport, maps: Maps) -> list[Figure]:
 def _cells(audit: AuditReport) -> Table:
     world = audit.environment
     rows = []
-    for cell in audit.cells:
+    once = len(audit.by_cell) > 1 and bool((audit.by_cell == audit.by_cell[0]).all())  # all policies are stationary
+    cells = [*{cell.state: cell for cell in reversed(audit.cells)}.values()][::-1] if once else audit.cells
+    for cell in cells:
         stake = "—" if cell.stake is None else "exact tie" if cell.stake == 0 else number(cell.stake)
         often = cell.visited if cell.reachability is None else cell.reachability
         actions = chosen([(action_name(world, a), share) for a, share in cell.actions])
         reach = "—" if often is None else percent(often)
-        rows.append((world.cell(cell.step, cell.state), percent(cell.disagreement), reach, stake, actions))
+        place = state_name(world, cell.state) if once else world.cell(cell.step, cell.state)
+        rows.append((place, percent(cell.disagreement), reach, stake, actions))
     apart = audit.by_cell > 0.0
     if audit.policies is not None:
         apart = apart & audit.policies.reached
-    ties = f" {len(audit.ties)} of {len(rows)} listed are exact ties." if audit.ties else ""
+    apart = apart[:1] if once else apart
+    tied = sum(cell.stake == 0 for cell in cells)
+    ties = f" {tied} of {len(rows)} listed are exact ties." if tied else ""
+    every = " Runs do the same at every step, so each state is listed once." if once else ""
     text = (
         "Those come first in which pairs differ often and which are easily reached. At stake: the largest difference "
-        f"in value between the actions chosen.{ties}"
+        f"in value between the actions chosen.{ties}{every}"
     )
     played = any(cell.visited is not None for cell in audit.cells)
     head = ("where", "pairs that differ", "visited" if played else "reachable", "at stake", "runs chose")

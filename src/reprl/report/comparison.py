@@ -40,7 +40,9 @@ def summarize_comparison(comparison: Comparison) -> Summary:
 def _lines(comparison: Comparison, rows: Sequence[Row]) -> list[Line]:
     """Who needed least, for each kind of access by itself: the two kinds of samples are not the same good."""
     target = f"Target: disagreement ≤ {comparison.rho:g}"
-    if comparison.black_box:
+    if comparison.target is not None:
+        target += f" and mean return > {comparison.target:g}"
+    elif comparison.black_box:
         target += "; the best value of a black box is not known, so what policies earn is only shown"
     else:
         target += f" and mean loss ≤ {comparison.epsilon:g}"

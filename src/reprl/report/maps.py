@@ -57,9 +57,10 @@ class Maps:
     Args:
         world: sizes and names.
         weight: (H, S), what makes a state worth drawing where not all fit.
+        worst: whether a slider opens at the step with the largest weight, not at the first.
     """
 
-    def __init__(self, world: Environment, weight: NDArray[np.float64]) -> None:
+    def __init__(self, world: Environment, weight: NDArray[np.float64], *, worst: bool = False) -> None:
         """Choose the steps and states to draw and how to lay them out."""
         H, S = world.horizon, world.n_states
         self.world = world
@@ -78,6 +79,8 @@ class Maps:
         self.axes = axes(world)
         self.ramp = "action" if world.n_actions <= CATEGORIES else "actions"
         """The class of colours that tell actions apart."""
+        self.opens = int(np.argmax(weight[self.steps].max(axis=1))) if worst else 0
+        """Which of the steps a slider shows first."""
         self._told: list[tuple[str, NDArray[Any], Sequence[str]]] = []
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reprl.sources.environment import Environment
+from reprl.sources.logs.spec import ID as LOG
 from reprl.storage.documents import plain
 
 _DIRECTIONS = {
@@ -53,8 +54,15 @@ def _folded(name: str) -> str:
 
 def describe_world(world: Environment, description: str = "") -> str:
     """Describe an environment in a line; audits and comparisons carry no words of its own for it."""
+    if world.id == LOG:  # labels, thresholds and columns are for specialists
+        return " · ".join(
+            part
+            for part in (description, f"{world.n_states - 1:,} states, {world.n_actions:,} actions, {world.criterion}")
+            if part
+        )
     options = ", ".join(f"{name} {value}" for name, value in plain(world.options).items())
-    parts = (description, f"{world.n_states:,} states, {world.n_actions:,} actions, {world.criterion}", options)
+    sizes = f"{world.n_states:,} states, {world.n_actions:,} actions, " if world.n_states else ""
+    parts = (description, f"{sizes}{world.criterion}", options)
     return " · ".join(part for part in parts if part)
 
 

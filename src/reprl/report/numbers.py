@@ -42,4 +42,9 @@ def counted(count: float, noun: str) -> tuple[str, str]:
 
 def chosen(shares: Sequence[tuple[str, float]]) -> str:
     """Return how often each of a few actions was chosen."""
-    return ", ".join(f"{name} {share:.0%}" for name, share in shares[:4])
+    return ", ".join(f"{name} {_share(share)}" for name, share in shares[:4])
+
+
+def _share(share: float) -> str:
+    """A share, with the digits that one below 1 % needs."""
+    return f"{share:.0%}" if share == 0.0 or share >= 0.01 else f"{100 * share:.2g}%"

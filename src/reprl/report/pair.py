@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
-from reprl.artifacts.verify import Verification, compare_policies, remarks
+from reprl.artifacts.verify import Promised, Verification, compare_policies, remarks
 from reprl.learning.worth import Worth
 from reprl.mdp.labels import Labels
 from reprl.report.maps import Maps
 from reprl.report.names import describe_world
 from reprl.report.numbers import counted, number
-from reprl.report.run import STATUSES, Run, note_facts
+from reprl.report.run import STATUSES, Run, note_facts, share_of
 from reprl.report.sketch import Sketch
 from reprl.report.summary import Badge, Block, Cell, Fact, Line, Mark, On, Section, Strong, Summary, Table, line
 
@@ -35,7 +35,7 @@ def summarize_verification(found: Verification) -> Summary:
     return Summary(
         kind="two runs",
         title="Two runs",
-        badge=Badge("same policy", "good") if found.same else Badge("different policies", "bad"),
+        badge=_badge(found),
         lines=_lines(found),
         facts=facts,
         sections=[Section([_cells(found.labels, rows, found.different or 0)])],
@@ -43,18 +43,38 @@ def summarize_verification(found: Verification) -> Summary:
     )
 
 
+def _badge(found: Verification) -> Badge:
+    if found.same or not found.agree:
+        return Badge("same policy", "good") if found.same else Badge("different policies", "bad")
+    return Badge(f"alike at {share_of(found.agreement)} of the steps", "good")
+
+
+def _alike(found: Verification) -> str:
+    return "" if found.alike is None else f"; {share_of(found.alike)} of an episode's decisions are alike"
+
+
 def _lines(found: Verification) -> list[Line]:
     if found.same:
         exact = Strong("exactly the same policy")
         return [line("Both hold ", exact, ", in every state at every step.", on=On.PAGE)]
+    if found.renamed:
+        return [line("Names differ: ", Strong(found.renamed), f"{_also(found)}")]
     if found.weights is not None:
         return [line(Strong(f"{found.weights[0]:,} of {found.weights[1]:,}"), " weights differ")]
     if found.different is not None:
         cells = found.cells or 1
-        return [line(Strong(f"{found.different:,} of {cells:,}"), f" cells differ ({found.different / cells:.2%})")]
+        share = f"({found.different / cells:.2%})"
+        return [line(Strong(f"{found.different:,} of {cells:,}"), f" cells differ {share}{_alike(found)}")]
     if found.shapes is not None:
         return [line(f"Their shapes (H, S) differ: {found.shapes[0]} and {found.shapes[1]}")]
     return [line("Only fingerprints are known; give policies or run folders to see where")]
+
+
+def _also(found: Verification) -> str:
+    """What the tables of policies with different names have in common."""
+    if found.fingerprints[0] == found.fingerprints[1]:
+        return "; the tables of numbers are the same, so the same number means another thing"
+    return "" if found.different is None else f"; {found.different:,} of {found.cells or 1:,} cells differ besides"
 
 
 def _cells(labels: Labels, cells: Sequence[tuple[int, int, int, int]], total: int) -> Table:
@@ -82,7 +102,8 @@ def summarize_pair(
     """
     first, second = runs
     world = first.environment
-    found = compare_policies(first.policy, second.policy, labels=world.labels)
+    promised = Promised.by(first.receipt, second.receipt)
+    found = compare_policies(first.policy, second.policy, labels=world.labels, promised=promised)
     summary, sections, maps, apart = summarize_verification(found), [Section([_sides(runs, worth, seeds)])], None, None
     idle = first.receipt.tiers.ignorable & second.receipt.tiers.ignorable if idle is None else idle
     if found.different:
@@ -149,10 +170,12 @@ def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[i
         return [Cell(text[:12], look="digest") for text in texts]
 
     status = [run.receipt.guarantee.status for run in runs]
+    both = list(zip(runs, status, strict=True))
     rows: list[tuple[str, Sequence[str | Cell]]] = [
         ("fingerprint", digests(*(run.policy.fingerprint for run in runs))),
         ("status", [Cell(each, look=STATUSES[each][0]) for each in status]),
         ("promised", [run.promise for run in runs]),
+        ("kind of promise", ["" if each == "none" else run.receipt.guarantee.kind for run, each in both]),
         ("rehearsal", [str(run.receipt.rehearsal or "") for run in runs]),
         ("earns", [run.worth.words for run in runs if run.worth is not None]),
         ("earns, exactly", [each.words for each in worth or ()]),

@@ -12,6 +12,7 @@ from reprl.artifacts.verify import Verification
 from reprl.auditing.agent_record import AgentReport
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
+from reprl.auditing.search_audit import SearchAudit
 from reprl.errors import InputError, quote
 from reprl.learning.result import LearnResult
 from reprl.learning.search_result import SearchResult
@@ -23,6 +24,7 @@ from reprl.report.confirmation import summarize_confirmation
 from reprl.report.pair import summarize_verification
 from reprl.report.run import Run, summarize_run
 from reprl.report.search import Found, summarize_search
+from reprl.report.search_audit import summarize_search_audit
 from reprl.report.sketch import Sketch
 from reprl.report.summary import Mark, Summary
 
@@ -51,6 +53,7 @@ _SUMMARIES: dict[type, Callable[[Any], Summary]] = {
     Policy: _policy,
     AuditReport: summarize_audit,
     AgentReport: summarize_agents,
+    SearchAudit: summarize_search_audit,
     Comparison: summarize_comparison,
     Confirmation: summarize_confirmation,
     Verification: summarize_verification,

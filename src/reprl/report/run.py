@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,18 +14,23 @@ from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
 from reprl.assurance.coverage import Coverage
+from reprl.canonical.cellwise import AGREED
+from reprl.guarantee import PROMISES
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import SAMPLED_ONLY
 from reprl.learning.worth import Note, Worth, baseline_name, every_policy, find_worth
+from reprl.mdp.basis import DECIDERS, Basis
 from reprl.mdp.labels import Labels
 from reprl.mdp.policy import Policy
+from reprl.report.committee import gain_fact, gain_lines, sections_for
 from reprl.report.maps import Maps
-from reprl.report.names import action_name, describe_world
+from reprl.report.names import action_name, describe_world, state_name
 from reprl.report.numbers import counted, number, percent
 from reprl.report.shades import ranks, shade
 from reprl.report.sketch import Sketch
 from reprl.report.summary import Badge, Fact, Figure, Line, Listing, Mark, On, Section, Strong, Summary, line
 from reprl.sources.environment import Environment
+from reprl.sources.logs.check import Finding
 
 NAMED = 5
 """Undecided cells that are named."""
@@ -37,6 +43,10 @@ STATUSES = {
 }
 """Tone of the badge and meaning of every status."""
 _SUPPORTED = "among policies that do what the log supports"
+
+
+_FOLDED = ("accuracy", "rehearsal", "ties", "confidence", "tightest", "followed", "tolerance", "sampled cells", "earns")
+"""Facts that a committee need not read, by their labels."""
 
 
 class Run(NamedTuple):
@@ -96,15 +106,33 @@ class Run(NamedTuple):
         promise, among = self.receipt.guarantee, f" {_SUPPORTED}" if self.logged else ""
         if promise.status == "none":
             return [line("Nothing is promised of this policy: a second team may come to another one.", on=On.HTML)]
+        loss = promise.epsilon * (self.environment.units[1] - self.environment.units[0])
         same, good = (Strong(percent(max(0.0, 1 - chance))) for chance in (promise.rho, promise.delta))
-        exact, probably = Strong("exactly the same policy"), " with probability at least "
-        start = "Two runs of this recipe, with the same shared seed and fresh, independent data, end in "
-        earns = ["The policy earns within ", Strong(number(promise.epsilon)), f" of the best possible{among}"]
+        probably = " with probability at least "
+        ends = [" end in ", Strong("exactly the same policy")]
+        if promise.agreement < 1.0:
+            ends = [" take the same action at ", Strong(percent(promise.agreement)), " of the steps of an episode"]
+        start = "Two runs of this recipe, with the same shared seed and fresh, independent data,"
+        ends = [start, *ends, probably, same, "."]
+        earns = ["The policy earns within ", Strong(number(loss)), f" of the best possible{among}"]
         if promise.quality is not None:
             name = baseline_name(self.recipe.settings, self.environment)
             gain = f" of what the best policy{among} earns more than {name},"
             earns = ["The policy earns at least ", Strong(percent(promise.quality)), gain]
-        return [line(start, exact, probably, same, ".", on=On.HTML), line(*earns, probably, good, ".", on=On.HTML)]
+        kind = line(Strong(f"{promise.kind.capitalize()} promise"), f": {PROMISES[promise.kind]}.", on=On.HTML)
+        found = [line(*ends, on=On.HTML), line(*earns, probably, good, ".", on=On.HTML), kind]
+        return [*found, line(self.differing, on=On.HTML)] if self.differing else found
+
+    @property
+    def differing(self) -> str:
+        """What is to be said beside ρ where teams with this very shared seed did not all agree; otherwise empty."""
+        found = self.receipt.rehearsal
+        if found is None or found.agree == found.of or self.receipt.guarantee.status != "rehearsed":
+            return ""
+        return (
+            f"With this very shared seed, {found.of - found.agree} of {found.of} simulated second teams came to "
+            "another policy: ρ is an average over shared seeds, and this one is worse than most."
+        )
 
     @property
     def effort(self) -> str:
@@ -129,30 +157,36 @@ class Run(NamedTuple):
     def accuracy(self) -> str:
         """What ε is: in the units of values, in the rewards' own, and beside what there is to win at all."""
         world, epsilon, quality = self.environment, self.epsilon, self.recipe.settings.quality
-        words = f"ε = {epsilon:.4g} where values go from 0 to {world.criterion.effective_horizon:g}"
+        low, high = world.units
+        length = world.criterion.effective_horizon
+        words = f"ε = {epsilon * (high - low):.4g} where values go from {length * low:g} to {length * high:g}"
         if quality is not None:
             words = f"quality {quality:g}: by this run's data {words}"
-        original = world.original(epsilon)
-        if original is not None:
-            low, high = world.units
-            words += f", that is {original:.4g} in the rewards' own units (each from {low:g} to {high:g})"
+        if world.original(epsilon) is not None:
+            words += f" (each reward from {low:g} to {high:g}; {epsilon:.4g} in rewards rescaled to [0, 1])"
         if self.spread:
-            share = f"{epsilon / self.spread:.0%}"
-            words += f"; {share} of the gap between the best and the worst policy, {self.spread:.3g}"
+            share, gap = percent(epsilon / self.spread), self.spread * (high - low)
+            words += f"; {share} of the gap between the best and the worst policy, {gap:.3g}"
         return words
 
     @property
     def ties(self) -> str:
         """How ties were broken; empty for the rule "sampled"."""
         choice = self.receipt.choice
-        return "" if choice is None else choice.words(self.recipe.settings.preference)
+        scale = self.environment.units[1] - self.environment.units[0]
+        return "" if choice is None else choice.words(self.recipe.settings.preference, scale)
+
+    def _named(self, h: int | None, s: int) -> str:
+        return state_name(self.environment, s) if h is None else self.environment.cell(h, s)
 
     @property
     def disputed(self) -> str:
         """The cells in which simulated teams differ, the most disputed first."""
-        cells = self.receipt.to_dict()["undecided"]
-        shown = [f"{self.environment.cell(h, s)} ({x:.0%} of teams differ)" for h, s, x in cells[:NAMED]]
-        more = [f"and {len(cells) - NAMED} more cells"] if len(cells) > NAMED else []
+        cells, noun = [((h, s), x) for h, s, x in self.receipt.to_dict()["undecided"]], "cells"
+        if (self.policy.table == self.policy.table[0]).all():  # it does the same at every step: each state once
+            cells, noun = [*{s: ((None, s), x) for (_, s), x in reversed(cells)}.values()][::-1], "states"
+        shown = [f"{self._named(*at)} ({percent(x)} of teams differ)" for at, x in cells[:NAMED]]
+        more = [f"and {len(cells) - NAMED} more {noun}"] if len(cells) > NAMED else []
         return "; ".join(shown + more) or "no cell in the rehearsal; see above"
 
 
@@ -177,12 +211,9 @@ def summarize_run(
         kind="run",
         title=world.title,
         badge=Badge(status, tone, On.HTML),
-        lines=run.sentences,
+        lines=[*gain_lines(run), *run.sentences],
         facts=[*_facts(run, worth), *more],
-        sections=(
-            Section(_figures(run, maps), "Over steps and states", maps.note + every),
-            Section((Listing("Settings", _settings(run)), Listing("Recipe and receipt", _papers(run)))),
-        ),
+        sections=[*sections_for(run), *_sections(run, maps, maps.note + every)],
         warning=f"undecided: {run.ran_out} before this run was sure" if run.is_undecided else "",
         sketches=[
             Sketch(policy, world, receipt.tiers.ignorable if idle is None else idle, disputed, title=world.labels.name)
@@ -197,12 +228,31 @@ def summarize_run(
     )
 
 
+def _sections(run: Run, maps: Maps, note: str) -> list[Section]:
+    """Maps, settings and papers; for a log, all but the policy itself behind a fold."""
+    figures = _figures(run, maps)
+    papers = (Listing("Settings", _settings(run)), Listing("Recipe and receipt", _papers(run)))
+    if not run.logged:
+        return [Section(figures, "Over steps and states", note), Section(papers)]
+    plain = [each for each in figures if each.name in ("policy", "listing")]
+    rest = [each for each in figures if each not in plain]
+    return [
+        Section(plain, "The policy", note),
+        Section([*rest, *papers], fold="For specialists: maps of samples and values, settings, digests"),
+    ]
+
+
 def _note(run: Run) -> Note | None:
     """What is said of the policy's worth; of the paper's rule, only whether every policy would do."""
     if run.worth is not None:
         return run.worth.note
     low, high = run.environment.units
     return every_policy(run.spread, run.recipe.settings.epsilon, None, high - low)
+
+
+def share_of(alike: float) -> str:
+    """A share in per cent, rounded down, so that nothing but all is 100 %."""
+    return f"{math.floor(1000.0 * alike + 1e-9) / 10.0:g} %"
 
 
 def note_facts(*runs: Run) -> list[Fact]:
@@ -221,9 +271,16 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     facts += note_facts(run)
     facts.append(Fact("samples", run.effort, on=On.TERMINAL | On.CARD))
     facts.append(Fact("promised", run.promise, on=On.TERMINAL))
+    facts += [Fact("this seed", words, on=On.TERMINAL, prose=True) for words in (run.differing,) if words]
+    if receipt.guarantee.status != "none":
+        kind = receipt.guarantee.kind
+        facts.append(Fact("kind of promise", f"{kind}: {PROMISES[kind]}", on=On.TERMINAL, prose=True))
     facts.append(Fact("accuracy", run.accuracy, on=both, prose=True))
     if receipt.rehearsal is not None and not run.is_undecided:
         facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))
+    if receipt.rehearsal is not None and receipt.rehearsal.alike is not None:
+        words = f"a second team is expected to take {share_of(receipt.rehearsal.alike)} of an episode's decisions alike"
+        facts.append(Fact("decisions alike", words, prose=True))
     if receipt.certified is not None:
         facts += certificate_facts(receipt.certified.certificate, receipt.labels)
     if receipt.choice is not None:
@@ -231,14 +288,21 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     if run.apart:
         facts.append(Fact("steps", f"kept apart, since they are not alike: {run.apart}", on=both, prose=True))
     if receipt.choice is not None and receipt.choice.followed:
-        words = f"the recipe's candidate, {receipt.choice.published}; ρ speaks of choosing --afresh"
+        words = f"the recipe's candidate, {run.recipe.candidate or receipt.choice.published}"
+        made = run.recipe.registration
+        if made is not None:
+            words += f"; chosen by {made.by} on {made.at}, on {made.samples:,} pilot samples that no run may use again"
         facts.append(Fact("followed", words, on=both, prose=True))
     if receipt.coverage is not None:
         facts += _coverage(receipt.coverage, run.environment)
+    if receipt.findings:
+        facts.append(Fact("the log", _finding(receipt.findings), prose=True))
+    if run.policy.basis is not None:
+        facts.append(Fact("decided by", _deciders(run.policy.basis), prose=True))
     if run.is_undecided:
         facts.append(Fact("undecided", run.disputed, on=On.TERMINAL))
-    seed = Fact("shared seed", str(run.recipe.shared_seed), "publish it with the recipe", On.HTML)
-    return [*facts, seed]
+    facts.append(Fact("shared seed", str(run.recipe.shared_seed), "publish it with the recipe", On.HTML))
+    return [*gain_fact(run), *(each._replace(folded=run.logged and each.label in _FOLDED) for each in facts)]
 
 
 def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
@@ -252,7 +316,10 @@ def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
     if receipt.choice is not None:
         name = "width" if receipt.choice.kind == "sampled" else "tolerance"
         how = "followed" if receipt.choice.followed else "chosen"
-        found.append((name, number(receipt.choice.tolerance), f"candidate {receipt.choice.candidate}, {how}"))
+        scale = run.environment.units[1] - run.environment.units[0]
+        note = f"candidate {receipt.choice.candidate}, {how}"
+        note = "scale of the tolerances of all states" if receipt.choice.kind == AGREED else note
+        found.append((name, number(scale * receipt.choice.tolerance), note))
     else:
         tiers = receipt.tiers.count
         found.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
@@ -303,9 +370,26 @@ def _coverage(found: Coverage, world: Environment) -> list[Fact]:
     return [Fact(label, words, on=On.TERMINAL | On.PAGE, prose=True) for label, words in rows]
 
 
+def _finding(findings: Sequence[Finding]) -> str:
+    """The worst that was found, with what to do about it."""
+    more = f" (and {len(findings) - 1} more: reprl check-log)" if len(findings) > 1 else ""
+    return f"{findings[0]}{more}"
+
+
+def _deciders(basis: Basis) -> str:
+    """How many cells data, the preference and nobody decided."""
+    found = basis.counts()
+    return (
+        f"data in {found['data']:,} cells, the preference among equal actions in {found['preference']:,}; "
+        f"{found['default']:,} hold a default, as hardly anything is known there or the policy never comes there"
+    )
+
+
 def _figures(run: Run, maps: Maps) -> list[Figure]:
     receipt, policy = run.receipt, run.policy
-    visits, values, tiers = receipt.visits.astype(np.float64), receipt.values[:-1], receipt.tiers
+    low, high = run.environment.units
+    visits, tiers = receipt.visits.astype(np.float64), receipt.tiers
+    values = receipt.values[:-1] * (high - low) + low * run.environment.criterion.remaining[:, None]
     for label, told, names in (
         ("action", policy.table, maps.names),
         ("tier", tiers.level, ()),
@@ -313,6 +397,10 @@ def _figures(run: Run, maps: Maps) -> list[Figure]:
         ("value", values, ()),
     ):
         maps.tell(label, told, names)
+    if policy.basis is not None:
+        maps.tell("decided by", policy.basis.decided, DECIDERS)
+        usual = policy.basis.usual
+        maps.tell("practice mostly", np.where(usual < 0, len(maps.names), usual), [*maps.names, "never there"])
     last = "ignored" if tiers.count > 1 else "every state"
     caption = "How easily a state is reached at a step: tier 1 most easily."
     if receipt.rule == "canonical":
@@ -363,6 +451,8 @@ def _fractional(run: Run, maps: Maps) -> Figure:
 def _papers(run: Run) -> dict[str, Any]:
     document = run.receipt.to_dict()
     shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
+    if run.policy.names is not None:
+        shown["names digest"] = run.policy.names
     for name in ("data_commitment", "package_version", "stream_version"):
         shown[name.replace("_", " ")] = document[name]
     return {**shown, "seconds": f"{document['timings']['seconds']:.3g}"}

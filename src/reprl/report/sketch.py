@@ -62,8 +62,13 @@ class Sketch:
             world = interface.world(policy.horizon, policy.n_states, n_actions)
         none = np.zeros(policy.table.shape, dtype=bool)
         self.policy, self.world, self.title = policy, world, title or world.title
-        self.idle, self.framed = none if idle is None else idle, none if framed is None else framed
-        self.steps = range(min(policy.horizon, STEPS))
+        self.idle: NDArray[np.bool_] = none if idle is None else idle
+        self.framed: NDArray[np.bool_] = none if framed is None else framed
+        self.once = bool((policy.table == policy.table[0]).all())
+        """Whether it does the same at every step, and is drawn once."""
+        if self.once:
+            self.idle, self.framed = self.idle.min(axis=0, keepdims=True), self.framed.max(axis=0, keepdims=True)
+        self.steps = range(1 if self.once else min(policy.horizon, STEPS))
         grid, turns = world.labels.grid, directions(world)
         self.grid = grid if grid is not None and min(grid) > 1 and grid[0] * grid[1] <= policy.n_states else None
         self.signs = short_names(world) if turns is None else [_TURNS[turn] for turn in turns]
@@ -72,7 +77,12 @@ class Sketch:
 
     def step(self, h: int, word: str = "step ") -> str:
         """A step in words."""
-        return "every step" if self.policy.stationary else f"{word}{h}"
+        return "every step" if self.once else f"{word}{h}"
+
+    def states(self, most: int) -> list[int]:
+        """Return the states to draw where so many fit: those that stand out, then those with a decision."""
+        order = np.lexsort((self.idle.min(axis=0), 1 - self.framed.max(axis=0)))
+        return sorted(order[:most].tolist())
 
     def state(self, s: int) -> str:
         """A state by its name, or its number."""
@@ -99,6 +109,7 @@ class Sketch:
 
     def hidden(self, states: int) -> str:
         """Say what is left out where so many states are drawn."""
-        left = ((self.policy.n_states - states, "states"), (self.policy.horizon - len(self.steps), "steps"))
+        steps = 0 if self.once else self.policy.horizon - len(self.steps)
+        left = ((self.policy.n_states - states, "states"), (steps, "steps"))
         said = " and ".join(f"{count:,} more {noun}" for count, noun in left if count > 0)
         return f"… and {said}" if said else ""

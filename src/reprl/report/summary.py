@@ -35,6 +35,8 @@ class Line(NamedTuple):
 
     parts: tuple[str, ...]
     on: On = On.ALL
+    tone: str = ""
+    """"bad" for a warning that nobody should overlook."""
 
 
 def line(*parts: str, on: On = On.ALL) -> Line:
@@ -61,6 +63,8 @@ class Fact(NamedTuple):
     on: On = On.ALL
     prose: bool = False
     """Whether the value is a sentence, for which a tile is too small."""
+    folded: bool = False
+    """Whether a page shows it behind a fold, for specialists."""
 
     @property
     def text(self) -> str:
@@ -124,6 +128,8 @@ class Section(NamedTuple):
     blocks: Sequence[Block]
     title: str = ""
     note: str = ""
+    fold: str = ""
+    """What a page shows in its place until it is opened; empty for a section that is open."""
 
 
 class Mark(NamedTuple):

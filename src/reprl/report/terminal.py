@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.columns import Columns
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.panel import Panel
@@ -75,7 +76,7 @@ def _cell(cell: str | Cell) -> Text:
 def _pictures(sketches: Sequence[Sketch], width: int) -> Iterator[RenderableType]:
     """Draw policies side by side; where two differ stands out, cells without a decision are a dot."""
     panels = [
-        Panel(_rows(sketch) if sketch.grid is None else _grids(sketch, width), title=Text(sketch.title), expand=False)
+        Panel((_rows if sketch.grid is None else _grids)(sketch, width), title=Text(sketch.title), expand=False)
         for sketch in sketches
     ]
     yield Columns(panels) if len(panels) > 1 else panels[0]
@@ -112,19 +113,32 @@ def _padded(text: Text, width: int) -> Text:
     return text
 
 
-def _rows(sketch: Sketch) -> RenderableType:
-    """A row for every state, a column for every step."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("state", no_wrap=True)
+def _rows(sketch: Sketch, width: int) -> RenderableType:
+    """A row for every state, a column for every step; steps that do not fit beside each other go below."""
+    from rich.console import Group
+
+    states = sketch.states(STATES)
+    names = [Text(sketch.world.labels.state(s)) for s in states]
+    squares = {h: [_square(sketch, sketch.square(h, s)) for s in states] for h in sketch.steps}
+    first = max([cell_len("state"), *(name.cell_len for name in names)])
+    wide = {h: max([len(sketch.step(h, "")), *(cell.cell_len for cell in squares[h])]) + 1 for h in sketch.steps}
+    parts: list[list[int]] = [[]]
     for h in sketch.steps:
-        table.add_column(sketch.step(h, ""), no_wrap=True)
-    states = range(min(sketch.policy.n_states, STATES))
-    for s in states:
-        table.add_row(Text(sketch.world.labels.state(s)), *(_square(sketch, sketch.square(h, s)) for h in sketch.steps))
-    return _with_rest(table, sketch.hidden(len(states)))
+        if parts[-1] and first + sum(wide[k] for k in parts[-1]) + wide[h] > width:
+            parts.append([])
+        parts[-1].append(h)
+    tables = []
+    for part in parts:
+        table = Table(box=None, pad_edge=False)
+        for head in ("state", *(sketch.step(h, "") for h in part)):
+            table.add_column(head, no_wrap=True)
+        for s, name in enumerate(names):
+            table.add_row(name, *(squares[h][s] for h in part))
+        tables.append(_with_rest(table, "" if part is parts[-1] else " "))
+    return _with_rest(Group(*tables), sketch.hidden(len(states)))
 
 
-def _with_rest(table: Table, rest: str) -> RenderableType:
+def _with_rest(table: RenderableType, rest: str) -> RenderableType:
     from rich.console import Group
 
     return Group(table, Text(rest)) if rest else table

@@ -21,13 +21,13 @@ def worth_of(run: StoredRun, env: TabularMDP | GymnasiumModel | None = None) -> 
 
     Args:
         run: the run.
-        env: its environment. None opens one of the catalogue; no file decides what else is opened here.
+        env: its environment. None opens a small one of the catalogue; no file decides what else is opened here.
     """
     id = run.recipe.environment.id
     if env is None and (id is None or id.startswith(PREFIX)):
         return None
     try:
-        world = run.recipe.make(env)
+        world = run.recipe.make_small() if env is None else run.recipe.make(env)
     except ReprlError:
         if env is not None:
             raise

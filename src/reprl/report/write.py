@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from reprl.artifacts.confirmation import FORMAT as CONFIRMED
 from reprl.artifacts.confirmation import Confirmation
-from reprl.artifacts.folder import StoredRun, load_run
+from reprl.artifacts.folder import RECIPE, StoredRun, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.search import StoredSearch
@@ -19,6 +19,8 @@ from reprl.auditing.agent_record import FORMAT as AGENTS
 from reprl.auditing.agent_record import AgentReport
 from reprl.auditing.comparison import Comparison
 from reprl.auditing.record import AuditReport
+from reprl.auditing.search_audit import FORMAT as SEARCHES
+from reprl.auditing.search_audit import SearchAudit
 from reprl.errors import DocumentError, InputError, quote
 from reprl.learning.search_result import SearchResult
 from reprl.mdp.policy import Policy
@@ -33,7 +35,8 @@ from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.storage.documents import decode, load, plain, stated_format
 from reprl.storage.files import open_output
 
-Source = StoredRun | StoredSearch | AuditReport | AgentReport | Comparison | Confirmation
+Evidence = AuditReport | AgentReport | SearchAudit | Comparison | Confirmation
+Source = StoredRun | StoredSearch | Evidence
 
 
 def write_report(
@@ -76,10 +79,11 @@ def write_report(
 
 def _read(source: object) -> Source:
     """Tell what a source is and read it."""
-    if isinstance(source, AuditReport | AgentReport | Comparison | Confirmation):
+    if isinstance(source, Evidence):
         return source
     if isinstance(source, str | os.PathLike):
-        return load_run(source) if Path(source).is_dir() else load(source, _from_json)
+        path = _evidence(Path(source))
+        return load_run(path) if path.is_dir() else load(path, _from_json)
     parts = source if isinstance(source, Mapping) else _attributes(source)
     if not set(StoredRun._fields) <= set(parts):
         return _from_json(_to_json(parts))
@@ -87,6 +91,21 @@ def _read(source: object) -> Source:
         return StoredSearch(source.recipe, source.receipt, source.policy)
     kinds = zip((Recipe, Receipt, Policy), StoredRun._fields, strict=True)
     return StoredRun(*(_part(kind, parts[name]) for kind, name in kinds)).check()
+
+
+EVIDENCE = ("audit.json", "agents.json", "comparison.json")
+"""What a folder of evidence holds beside its finished tasks."""
+
+
+def _evidence(path: Path) -> Path:
+    """The file in a folder of an audit or a comparison; any other path as it is."""
+    if not path.is_dir() or (path / RECIPE).exists():
+        return path
+    found = [path / name for name in EVIDENCE if (path / name).is_file()]
+    if not found and (path / "tasks").is_dir():
+        files = " or ".join(EVIDENCE)
+        raise InputError(f"{path} must hold {files}, got an unfinished audit: the command that began it goes on")
+    return found[0] if len(found) == 1 else path
 
 
 def _attributes(source: object) -> dict[str, Any]:
@@ -102,16 +121,19 @@ def _part(kind: Any, value: Any) -> Any:
     return value if isinstance(value, kind) else kind.from_json(_to_json(value))
 
 
-def _from_json(data: bytes | str) -> AuditReport | AgentReport | Comparison | Confirmation:
+_KINDS: dict[Any, Any] = {
+    "reprl-audit": AuditReport,
+    AGENTS: AgentReport,
+    SEARCHES: SearchAudit,
+    "reprl-comparison": Comparison,
+    CONFIRMED: Confirmation,
+}
+
+
+def _from_json(data: bytes | str) -> Evidence:
     format = stated_format(decode(data, "report source"))
-    if format == "reprl-audit":
-        return AuditReport.from_json(data)
-    if format == AGENTS:
-        return AgentReport.from_json(data)
-    if format == "reprl-comparison":
-        return Comparison.from_json(data)
-    if format == CONFIRMED:
-        return Confirmation.from_json(data)
+    if isinstance(format, str) and format in _KINDS:
+        return cast(Evidence, _KINDS[format].from_json(data))
     if format in [f"reprl-{name}" for name in StoredRun._fields]:
         raise DocumentError("report source is one file of a run: give the folder that holds recipe, receipt and policy")
     raise DocumentError(f"report source must say format 'reprl-audit' or 'reprl-comparison', got {quote(format)}")

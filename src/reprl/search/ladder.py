@@ -45,6 +45,8 @@ class Step(NamedTuple):
     samples: int
     """Steps of the environment that the rung took."""
     episodes: int
+    tolerance: float | None = None
+    """Of a tournament; level and threshold are then what the winner's mean return is above, by this run's data."""
 
 
 class Climb(NamedTuple):
@@ -69,7 +71,6 @@ def climb(
     candidates: int,
     near: int,
     rungs: int,
-    most: int,
     tell: Callable[[int, int], None] | None = None,
 ) -> Climb:
     """Climb from the lower bound of returns.
@@ -83,7 +84,6 @@ def climb(
         candidates: of a rung without a centre, at most.
         near: of a rung near one.
         rungs: at most.
-        most: episodes of a candidate.
         tell: called with the rung and the candidate that is judged.
 
     Randomness:
@@ -97,7 +97,7 @@ def climb(
         width = aim.room if level == aim.level else aim.width * (level - floor)
         threshold = level + width * float(key.derive("search", "threshold", number).uniforms(1)[0])
         before = returns.model.ledger.samples, returns.model.ledger.episodes
-        rung = Rung(key, number, family, centre, candidates if centre is None else near, most)
+        rung = Rung(key, number, family, centre, candidates if centre is None else near)
         say = None if tell is None else (lambda j, k=number: tell(k, j))
         found = scan(rung, returns, judge(number, threshold), say)
         after = returns.model.ledger.samples, returns.model.ledger.episodes

@@ -12,6 +12,7 @@ import numpy as np
 
 from reprl.errors import InputError, check_int, quote
 from reprl.kernels import njit
+from reprl.search.proposals import CONSTANT
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Wholes = np.ndarray[Any, np.dtype[np.int64]]
@@ -40,9 +41,9 @@ class Linear(NamedTuple):
         return np.ones(self.size(inputs, scores))
 
     def owners(self, inputs: int, scores: int) -> Wholes:
-        """(size,) the number of the input, or product of two, that a weight belongs to; −1 for the constant."""
+        """(size,) the number of the input, or product of two, that a weight belongs to; CONSTANT for the constant."""
         features = np.arange(self.features(inputs))
-        return np.tile(np.where(features == inputs, -1, features - (features > inputs)), scores)
+        return np.tile(np.where(features == inputs, CONSTANT, features - (features > inputs)), scores)
 
     def scores(self, x: Floats, rows: Wholes, weights: Floats, n: int) -> Floats:
         """Return the scores, (len(x), n), of inputs (·, d) by the weights (policies, size) of the policy in `rows`."""

@@ -28,6 +28,11 @@ SPREAD = 5
 beforehand. A policy in which few inputs dominate is often a good one."""
 
 
+CONSTANT = -2
+"""In place of an input: the weight of the constant 1. Half of the first proposals have none, which suits systems whose
+rest position is the origin of the observations."""
+
+
 def near_normals(key: SharedKey, n: int) -> Floats:
     """Return n draws with mean 0 and variance 1: sums of twelve uniforms, less six, in multiples of 2**-32.
 
@@ -49,17 +54,19 @@ def propose_normal(key: SharedKey, scale: Floats, inputs: Wholes, centre: Floats
     Args:
         key: the address of the candidate.
         scale: (size,) powers of two: how large each weight is.
-        inputs: (size,) the input that each weight belongs to; −1 for none.
+        inputs: (size,) the input that each weight belongs to; CONSTANT, or −1 for none.
         centre: what to propose near; None for a proposal out of nothing.
 
     Randomness:
-        Shared: the key's own draws; those at "spread" without a centre; those at "size" and "mask" with one.
+        Shared: the key's own draws; those at "spread" and "constant" without a centre; those at "size" and "mask" with
+        one.
     """
     normals = near_normals(key, scale.size)
     if centre is None:
         powers = np.append(2.0 * np.floor(SPREAD * key.derive("spread").uniforms(int(inputs.max()) + 1)), 0.0)
-        first: Floats = np.ldexp(scale * normals, powers[inputs].astype(np.int64))
-        return first
+        first: Floats = np.ldexp(scale * normals, powers[np.maximum(inputs, -1)].astype(np.int64))
+        without = key.derive("constant").uniforms(1)[0] < 0.5
+        return np.where(inputs == CONSTANT, 0.0, first) if without else first
     own = np.ldexp(1.0, np.frexp(centre)[1] - 1)  # the power of two below a weight's own size
     step = np.where(centre == 0.0, scale, np.maximum(own, 0.25 * scale)) * normals
     size = 0.5 ** int(key.derive("size").uniforms(1)[0] * SIZES)

@@ -101,15 +101,16 @@ class _Arm:
         self.played += returns.size
         self.state = self.test.bet(self.state, returns)
 
-    def wants(self, most: int) -> int:
+    @property
+    def wants(self) -> int:
         """Episodes to play next: what the evidence so far says is missing, and at most as many as there were."""
-        if self.verdict != "undecided" or self.played >= most:
+        if self.verdict != "undecided":
             return 0
         if self.played == 0:
-            return min(FIRST, most)
+            return FIRST
         near = self.test.progress(self.state)
         missing = math.ceil(1.05 * self.played * (1.0 / near - 1.0)) if near > 0.0 else self.played
-        return min(max(missing, 1 + self.played // 8), self.played, most - self.played)
+        return min(max(missing, 1 + self.played // 8), self.played)
 
 
 class Rung(NamedTuple):
@@ -120,8 +121,6 @@ class Rung(NamedTuple):
     family: Family
     centre: Floats | None
     candidates: int
-    most: int
-    """Episodes of one candidate, at most."""
 
     def weights(self, j: int) -> Floats:
         """Return the weights of candidate j; the centre is candidate 0 of its rung.
@@ -162,9 +161,7 @@ def scan(rung: Rung, returns: Returns, judge: Judge, tell: Callable[[int], None]
 
 def _play(rung: Rung, returns: Returns, arms: Sequence[_Arm]) -> bool:
     """Play the candidate whose turn it is, the first, and with it others that are still early; False if none can be."""
-    wanted = [
-        arm.wants(rung.most) if i == 0 else min(arm.wants(rung.most), EARLY - arm.played) for i, arm in enumerate(arms)
-    ]
+    wanted = [arm.wants if i == 0 else min(arm.wants, EARLY - arm.played) for i, arm in enumerate(arms)]
     afford = returns.affordable()
     plays = []
     for arm, count in zip(arms, wanted, strict=True):

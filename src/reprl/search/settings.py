@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
-from reprl.errors import InputError, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
 
 POLICIES = ("linear", "quadratic", "tanh", "table")
 """Families that have a name."""
+ASSURANCES = ("certified", "rehearsed")
+"""How it is decided whether a mean return is above a threshold."""
 
 
 class SearchOptions(TypedDict, total=False):
@@ -22,7 +24,9 @@ class SearchOptions(TypedDict, total=False):
     candidates: int
     near: int
     rungs: int
-    most_episodes: int
+    entrants: int
+    tolerance: float | None
+    assurance: str
     observation_range: Any
     return_range: Sequence[float] | None
 
@@ -36,7 +40,7 @@ class SearchSettings:
     delta: float = 0.1
     """Allowed probability that the printed policy's return is not above what is certified."""
     target: float | None = None
-    """A mean return that would do, in reward units; None to climb as high as proposals lead."""
+    """A mean return that would do, in reward units; None for a tournament of proposals."""
     policy: Any = None
     """"linear", "quadratic" (linear in products too), "tanh" (a hidden layer), "table" (finite observations), or an
     object with ``size`` and ``from_vector``; None for "linear", and "table" where observations are finite."""
@@ -47,9 +51,14 @@ class SearchSettings:
     near: int = 32
     """Proposals near the last winner that a rung scans, at most."""
     rungs: int = 32
-    """Levels that are tried, at most."""
-    most_episodes: int = 1_000_000
-    """Episodes of one candidate; a run that needs more promises nothing and names the candidate."""
+    """Levels that are tried, at most; without a target, rounds of the tournament."""
+    entrants: int = 256
+    """Proposals of a tournament, which is held where no target is named."""
+    tolerance: float | None = None
+    """How far below the best of its tournament a policy may be, in reward units, up to a shared factor between 1 and 2;
+    None for 1/32 of the range of returns."""
+    assurance: str = "certified"
+    """"certified", by bets on bounded returns; "rehearsed", by Student's statistic: cheaper, and nothing is proven."""
     observation_range: Any = None
     """(low, high) of every number in an observation, which scale the inputs; None for the bounds of the space where
     they are finite; "found" for powers of two that the run finds out, which is a decision like any other."""
@@ -72,7 +81,12 @@ class SearchSettings:
         check_int("candidates", self.candidates, 1, 2**20)
         check_int("near", self.near, 1, 2**20)
         check_int("rungs", self.rungs, 1, 1000)
-        check_int("most_episodes", self.most_episodes, 2, 2**40)
+        check_int("entrants", self.entrants, 2, 2**16)
+        check_choice("assurance", self.assurance, ASSURANCES)
+        if self.tolerance is not None:
+            check_real("tolerance", self.tolerance, 0.0, math.inf)
+            if self.target is not None:
+                raise InputError(f"tolerance must be left out where a target is named, got {quote(self.tolerance)}")
 
     @property
     def risk(self) -> float:

@@ -7,6 +7,7 @@ has ended stays ended), an episode that comes there is over, and its cells get o
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -40,14 +41,18 @@ def play_batch(
     pool: WorkerPool,
     progress: Callable[[int, int], None] | None,
 ) -> Data:
-    """Have the worker pool play episodes of one policy, or return those that its checkpoint has kept."""
+    """Have the worker pool play episodes of one policy, or return those that its checkpoint has kept.
+
+    A batch is kept under everything that it is a function of, so that a run with another limit finds those they share.
+    """
     if pool.checkpoint is None:
         return _play_box(model, actions, episodes, stream, pool, progress).data
     kept = Kept(pool.checkpoint, "", _write_batch, partial(_read_batch, model))
-    batch = kept.get(stream.purpose)
+    name = f"{stream.purpose}/{episodes}/{hashlib.sha256(actions.tobytes()).hexdigest()[:32]}"
+    batch = kept.get(name)
     if batch is None:
         batch = _play_box(model, actions, episodes, stream, pool, progress)
-        kept.put(stream.purpose, batch)
+        kept.put(name, batch)
     else:
         model.ledger.episodes += batch.episodes
         model.ledger.samples += batch.samples

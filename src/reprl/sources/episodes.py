@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_int
 from reprl.kernels import njit
-from reprl.mdp.draws import alias_table, cumulate, draw_outcome, multinomial
+from reprl.mdp.draws import AliasTable, alias_table, draw_outcome, multinomial
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, philox
 from reprl.sources.protocol import EpisodeArrays, Ledger, Observation
+
+FEW = 4
+"""Up to so many draws for each outcome of a row are made one by one."""
 
 
 class EpisodicModel:
@@ -194,41 +197,128 @@ def walk(
         Exactly the law of n independent episodes: those that share a state are exchangeable, so only their number
         matters.
     """
+    here = _begin(outcomes, initial, n, key)
+    hits = np.zeros(outcomes.n_slots, dtype=np.int64)
+    none = AliasTable(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint64))
+    _walk(outcomes, law, none, np.uint64(key), actions, here, hits, np.empty(outcomes.n_slots, dtype=np.int64))
+    return hits
+
+
+def walk_few(
+    world: EpisodeArrays,
+    table: Outcomes,
+    actions: NDArray[np.int64],
+    n: int,
+    key: int,
+    hits: NDArray[np.int64],
+    starts: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Add n fresh episodes of a policy to tallies, in time that grows with no table.
+
+    Args:
+        world: what episodes are drawn from.
+        table: its outcomes, with the slots that are tallied.
+        actions: (H, S) what is played.
+        n: episodes.
+        key: of the data stream: lane h·S + s moves the episodes of a cell, lane H·S starts them. Up to FEW for each
+            outcome of a cell are drawn one by one, word k for the k-th; more are drawn as counts.
+        hits: (table.n_slots,) tallies, which grow.
+        starts: (S,) how many episodes began in each state, which grow.
+
+    Returns:
+        The slots that had no hit before.
+
+    Guarantee:
+        Exactly the law of n independent episodes.
+    """
+    here = _begin(table, world.initial, n, key)
+    starts += here
+    fresh = np.empty(min(n * table.horizon, table.n_slots), dtype=np.int64)
+    found = _walk(table, world.probability, world.table, np.uint64(key), actions, here, hits, fresh)
+    return fresh[:found]
+
+
+def _begin(outcomes: Outcomes, initial: NDArray[np.float64], n: int, key: int) -> NDArray[np.int64]:
+    """Return how many of n fresh episodes begin in each state, (S,)."""
     starts = np.flatnonzero(initial)
     counts = np.empty(starts.size, dtype=np.int64)
     lane = np.uint64(outcomes.horizon * outcomes.n_states)
     multinomial(np.uint64(key), lane, n, initial[starts], np.cumsum(initial[starts]), counts)
     here = np.zeros(outcomes.n_states, dtype=np.int64)
     here[starts] = counts
-    hits = np.zeros(outcomes.n_slots, dtype=np.int64)
-    _walk(outcomes, law.copy(), cumulate(law, outcomes.first), np.uint64(key), actions, here, hits)
-    return hits
+    return here
 
 
 @njit(cache=True)
 def _walk(
     outcomes: Outcomes,
     law: NDArray[np.float64],
-    cumulative: NDArray[np.float64],
+    table: AliasTable,
     key: np.uint64,
     actions: NDArray[np.int64],
     here: NDArray[np.int64],
     hits: NDArray[np.int64],
-) -> None:
-    """Move here[s] episodes through the MDP as multinomial counts and fill hits with what they see."""
-    there = np.empty_like(here)
+    fresh: NDArray[np.int64],
+) -> int:
+    """Move here[s] episodes through the MDP and tally what they see; return how many slots are new in `fresh`.
+
+    An empty alias table means that all are drawn as counts.
+    """
+    there, found = np.zeros_like(here), min(0, fresh.size)  # no literal: one signature of _move
     for h in range(outcomes.horizon):
-        there[:] = 0
-        shift = h * outcomes.slot_shift
         for s in range(outcomes.n_states):
-            row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
-            low, high = outcomes.first[row], outcomes.first[row + 1]
-            lane = np.uint64(h * outcomes.n_states + s)
-            seen = hits[low + shift : high + shift]
-            multinomial(key, lane, here[s], law[low:high], cumulative[low:high], seen)
-            for e in range(low, high):
-                there[outcomes.next_state[e]] += seen[e - low]
+            if here[s] > 0:
+                row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
+                lane, shift = np.uint64(h * outcomes.n_states + s), h * outcomes.slot_shift
+                found = _move(outcomes, law, table, key, lane, row, shift, here[s], hits, there, fresh, found)
+                here[s] = 0
         here, there = there, here
+    return found
+
+
+@njit(cache=True)
+def _move(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    table: AliasTable,
+    key: np.uint64,
+    lane: np.uint64,
+    row: int,
+    shift: int,
+    n: int,
+    hits: NDArray[np.int64],
+    there: NDArray[np.int64],
+    fresh: NDArray[np.int64],
+    found: int,
+) -> int:
+    """Draw n outcomes of a row, one by one if they are few; as ``_walk``."""
+    low, high = outcomes.first[row], outcomes.first[row + 1]
+    if table.row.size > 0 and n <= FEW * (high - low):
+        even, odd = np.uint64(0), np.uint64(0)
+        for k in range(n):
+            if k & 1 == 0:
+                even, odd = philox(key, lane, np.uint64(k >> 1))
+            e = draw_outcome(table, row, odd if k & 1 else even)
+            if hits[e + shift] == 0:
+                fresh[found] = e + shift
+                found += 1
+            hits[e + shift] += 1
+            there[outcomes.next_state[e]] += 1
+        return found
+    cumulative, seen = np.empty(high - low), np.empty(high - low, np.int64)
+    running = 0.0
+    for e in range(low, high):
+        running += law[e]
+        cumulative[e - low] = running
+    multinomial(key, lane, n, law[low:high].copy(), cumulative, seen)
+    for e in range(low, high):
+        if seen[e - low] > 0:
+            if hits[e + shift] == 0:
+                fresh[found] = e + shift
+                found += 1
+            hits[e + shift] += seen[e - low]
+            there[outcomes.next_state[e]] += seen[e - low]
+    return found
 
 
 @njit(cache=True)

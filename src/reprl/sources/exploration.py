@@ -17,24 +17,25 @@ from numpy.typing import NDArray
 
 from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Progress
-from reprl.kernels import njit
 from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import criterion_of
-from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
+from reprl.mdp.dynamics import Data, Dynamics
 from reprl.mdp.homogeneity import steps_alike
 from reprl.mdp.labels import Labels
 from reprl.mdp.outcomes import step_forward
-from reprl.sources.black_box import play_batch
-from reprl.sources.episodes import walk
-from reprl.sources.optimism import find_unknown
-from reprl.sources.protocol import Episodic, Model, has_fixed_start, is_stationary, mask_of, no_data
+from reprl.sources.optimism import UNSURE, find_unknown, weigh_unknown
+from reprl.sources.protocol import Episodic, has_fixed_start, is_stationary, mask_of, no_data
 from reprl.sources.source import FIRST, LIMITS, RAN_OUT, TableSamples, Wanted, doubling, most_samples
+from reprl.sources.tallies import open_tallies
 
-LEAST = 16
-"""Episodes of a batch, at least."""
+LEAST, STEPS = 16, 512
+"""Episodes of a batch, at least; and samples of a batch of a black box, if its episodes are as long as before: a plan
+then costs little beside the environment, and no clock is read."""
 BATCHES = (4, 2, 512)
 """Batches of a round: 4 per action, as a batch tries one action in each state, or 2 per state and action up to 512."""
 
+REPLAN = 64
+"""A batch has at least 1/REPLAN as many steps as there are outcomes to plan with."""
 ALONE = 2048
 """Batches of a round that has to stand by itself: one for each cell, up to this."""
 
@@ -53,17 +54,36 @@ class AdaptiveEpisodes:
 
     def __init__(self, model: Episodic, pool: WorkerPool, *, pooled: bool, progress: Progress | None = None) -> None:
         self.ledger, self.data_seed, self.fixed_start = model.ledger, model.data_seed, has_fixed_start(model)
-        self.model, self.pool, self.pooled, self._progress = model, pool, pooled, progress
+        self.model, self.pool, self.pooled, self._progress, self._limit = model, pool, pooled, progress, 0
 
     def sizes(self, limit: int | None) -> list[int]:
-        """Return the numbers of episodes, round by round; where steps are pooled, an episode tells about H cells."""
+        """Return the numbers of episodes, round by round; where steps are pooled, an episode tells about H cells.
+
+        The limit ends them by itself. It moves no batch before: the data of a run with a larger limit begin with those
+        of a run with a smaller one, but for the last batches.
+        """
         model = self.model
         first = FIRST * model.n_states * model.n_actions
         if self.pooled:
             first = -(-first // model.horizon)
         usual = LIMITS["black box" if model.arrays is None else "tables"]
-        unit = model.samples_per_episode
-        return list(doubling(first, most_samples(limit, usual, unit) // unit))
+        self._limit = most_samples(limit, usual, model.samples_per_episode)
+        return list(doubling(first, max(first, self._limit)))
+
+    def affordable(self, known: TableSamples) -> int:
+        """Return how many samples the limit leaves."""
+        return self._limit - known.spent
+
+    def least(self, known: TableSamples) -> int:
+        """Return the fewest episodes of a batch; where episodes end early, more make one."""
+        if self.model.arrays is not None:
+            return LEAST
+        episodes, spent = (known.size, known.spent) if known.size else (1, self.model.samples_per_episode)
+        return max(LEAST, STEPS * episodes // max(1, spent))
+
+    def exhausted(self, known: TableSamples) -> bool:
+        """Whether the limit leaves less than a full episode."""
+        return self.affordable(known) < self.model.samples_per_episode
 
     def empty(self) -> TableSamples:
         """Return what is known before the first episode.
@@ -76,17 +96,20 @@ class AdaptiveEpisodes:
         return TableSamples(none, criterion_of(self.model), "episodes", self.fixed_start, steps=steps)
 
     def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
-        """Play episodes until there are so many."""
-        steps = known.steps
+        """Play episodes until there are so many, or the limit is reached; early ends leave samples for others."""
+        steps, before = known.steps, self.ledger.samples
 
         def keep(more: Counts) -> None:
             nonlocal steps
-            steps = None if steps is None else steps + more
+            assert steps is not None
+            steps += more
 
         (weight, bearable), more = (None, 0.0) if wanted is None else wanted(), size - known.size
         how: Any = {"bearable": bearable, "pool": self.pool, "progress": self.tell(known)}
-        data = cover(self.model, known.data, more, weight, keep=keep, **how)
-        return known._replace(data=data, round=known.round + 1, steps=steps)
+        how |= {"least": self.least(known), "keep": None if steps is None else keep, "limit": self.affordable(known)}
+        data = cover(self.model, known.data, more, weight, **how)
+        spent = known.spent + self.ledger.samples - before
+        return known._replace(data=data, round=known.round + 1, steps=steps, spent=spent)
 
     def tell(self, known: TableSamples) -> Callable[[int, int], None] | None:
         """Return what is told of the next round."""
@@ -105,7 +128,8 @@ class AdaptiveEpisodes:
         apart = self.model.arrays is None and not self.pooled and self.model.horizon > 1
         if not apart or steps_alike(known.data.counts).contradicted:
             return ""
-        return "no sample tells its steps apart: where you know that they are alike, stationary=True needs fewer"
+        claim = "stationary=True (-o stationary=true)"
+        return f"no sample tells its steps apart: where you know that they are alike, {claim} needs fewer"
 
 
 class PlannedEpisodes:
@@ -120,17 +144,31 @@ class PlannedEpisodes:
 
     def __init__(self, adaptive: AdaptiveEpisodes, after: int) -> None:
         self.ledger, self.data_seed, self.fixed_start = adaptive.ledger, adaptive.data_seed, adaptive.fixed_start
-        self.sizes, self.empty, self.drift = adaptive.sizes, adaptive.empty, adaptive.drift
-        self._adaptive, self._after = adaptive, after
+        self.empty, self.drift = adaptive.empty, adaptive.drift
+        self._adaptive, self._after, self._sizes = adaptive, after, [0]
+
+    def sizes(self, limit: int | None) -> list[int]:
+        """Return the numbers of episodes, as without a certificate."""
+        self._sizes = self._adaptive.sizes(limit)
+        return self._sizes
+
+    def exhausted(self, known: TableSamples) -> bool:
+        """Whether the limit has cut a round short, or leaves less than a full episode."""
+        return known.size not in self._sizes or self._adaptive.exhausted(known)
 
     def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
-        """Play episodes until there are so many; a certificate reads those of this round alone."""
-        own = self._adaptive
+        """Play episodes until there are so many; a certificate reads those of this round alone.
+
+        How many there are must not depend on their data, so the limit pays for all of them at full length.
+        """
+        own, before = self._adaptive, self.ledger.samples
         if known.round < self._after:
             return own.gather(known, size, wanted)
-        (weight, bearable), more = (None, 0.0) if wanted is None else wanted(), size - known.size
-        how: Any = {"bearable": bearable, "pool": own.pool, "progress": own.tell(known)}
+        (weight, bearable), most = (None, 0.0) if wanted is None else wanted(), own.affordable(known)
+        more = min(size - known.size, most // own.model.samples_per_episode)
+        how: Any = {"bearable": bearable, "pool": own.pool, "progress": own.tell(known), "least": own.least(known)}
         fresh = cover_planned(own.model, known.data, more, weight, **how)
+        known = known._replace(spent=known.spent + self.ledger.samples - before)
         return known._replace(data=known.data + fresh, round=known.round + 1, kind="rounds", planned=fresh)
 
     def shortage(self, known: TableSamples) -> str:
@@ -147,6 +185,8 @@ def cover(
     weight: NDArray[np.float64] | None = None,
     *,
     bearable: float = 0.0,
+    least: int = LEAST,
+    limit: int | None = None,
     pool: WorkerPool | None = None,
     progress: Callable[[int, int], None] | None = None,
     keep: Callable[[Counts], None] | None = None,
@@ -159,6 +199,8 @@ def cover(
         episodes: how many to play.
         weight: (H, S, A) how much the variance of each cell's mean matters; None for all alike.
         bearable: what the unknown may be worth; while it could be worth more, every other batch looks into it.
+        least: the fewest episodes of a batch.
+        limit: samples that the round may draw; None for as many as its episodes need.
         pool: the processes that play a black box; None for this process alone.
         progress: called with the episodes done and those of the round.
         keep: called with what every batch showed, its steps apart.
@@ -166,17 +208,20 @@ def cover(
     Randomness:
         A fresh data stream of the model for every batch.
     """
-    pooled = data.counts.outcomes.pooled
-    for number, (first, last) in enumerate(pairwise(_edges(model, episodes))):
-        actions = plan_visits(data, weight, model)
-        if number % 2 and (unknown := find_unknown(data)).worth > bearable:
-            actions = unknown.actions
-        tell = None if progress is None else _shifted(progress, first, episodes)
-        more = play(model, actions, last - first, pool=pool, progress=tell)
-        data += more.pool() if pooled else more
-        if keep is not None:
-            keep(more.counts)
-    return data
+    tallies, before = open_tallies(model, data, pool, keep), model.ledger.samples
+    for number, (first, last) in enumerate(pairwise(_edges(model, episodes, tallies.seen, least))):
+        most = last - first
+        if limit is not None:
+            most = min(most, (limit + before - model.ledger.samples) // model.samples_per_episode)
+        if most < 1:
+            break
+        dynamics, visits = tallies.dynamics(), tallies.visits()
+        actions = plan_visits(dynamics, visits, weight, model)
+        if number % 2 and dynamics is not None:
+            unknown = weigh_unknown(dynamics, visits < UNSURE)
+            actions = unknown.actions if unknown.worth > bearable else actions
+        tallies.play(actions, most, None if progress is None else _shifted(progress, first, episodes))
+    return tallies.data()
 
 
 def cover_planned(
@@ -186,6 +231,7 @@ def cover_planned(
     weight: NDArray[np.float64] | None = None,
     *,
     bearable: float = 0.0,
+    least: int = LEAST,
     pool: WorkerPool | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Data:
@@ -197,21 +243,24 @@ def cover_planned(
         Given what was known before, the number of samples of a cell is a function of outcomes of earlier steps: data
         *by steps* (docs/proofs/certificate.md §1).
     """
-    edges = _edges(model, episodes, most=min(ALONE, int(np.prod(_shape(model)))))
-    dynamics, unknown = empirical_dynamics(data), find_unknown(data)
+    before = open_tallies(model, data, pool)
+    most = min(ALONE, model.horizon * model.n_states * model.n_actions)
+    edges = _edges(model, episodes, before.seen, least, most)
+    dynamics = before.dynamics()
+    unknown = find_unknown(data)
     visits = np.zeros(data.counts.visits.shape)  # of this round, which has to stand by itself
     plans = []
     for number, (first, last) in enumerate(pairwise(edges)):
-        actions = plan_visits(data, weight, model, visits)
+        actions = plan_visits(dynamics, visits, weight, model)
         if number % 2 and unknown.worth > bearable:
             actions = unknown.actions
-        _forecast(dynamics, actions, last - first, visits)
+        if dynamics is not None:
+            _forecast(dynamics, actions, last - first, visits)
         plans.append(actions)
-    fresh = no_data(model)
+    fresh = open_tallies(model, no_data(model), pool)
     for actions, (first, last) in zip(plans, pairwise(edges), strict=True):
-        tell = None if progress is None else _shifted(progress, first, episodes)
-        fresh = fresh + play(model, actions, last - first, pool=pool, progress=tell)
-    return fresh
+        fresh.play(actions, last - first, None if progress is None else _shifted(progress, first, episodes))
+    return fresh.data()
 
 
 def _forecast(dynamics: Dynamics, actions: NDArray[np.int64], episodes: int, visits: NDArray[np.float64]) -> None:
@@ -225,99 +274,47 @@ def _forecast(dynamics: Dynamics, actions: NDArray[np.int64], episodes: int, vis
         here, there = there, here
 
 
-def _edges(model: Episodic, episodes: int, most: int = 0) -> list[int]:
-    """Where the batches of a round begin and end; `most` of them if that is more than usual."""
+def _edges(model: Episodic, episodes: int, seen: int, least: int, most: int = 0) -> list[int]:
+    """Where the batches of a round begin and end, of `least` episodes if that makes enough; `most` if usually fewer.
+
+    A plan goes through the outcomes that were `seen`. Where these are many, the steps of a batch are at least
+    1/REPLAN of them, so that planning takes a bounded time for a step.
+    """
     per_action, per_cell, usual = BATCHES
-    planned = max(most, per_action * model.n_actions, min(usual, per_cell * model.n_states * model.n_actions))
-    batches = max(1, min(episodes // LEAST, planned))
+    few = per_action * model.n_actions
+    planned = max(most, few, min(usual, per_cell * model.n_states * model.n_actions))
+    bearable = max(few, REPLAN * episodes * model.horizon // max(1, seen))
+    long_enough = max(episodes // least, min(few, episodes // LEAST))
+    batches = max(1, min(long_enough, planned, bearable))
     return [episodes * number // batches for number in range(batches + 1)]
 
 
 def plan_visits(
-    data: Data, weight: NDArray[np.float64] | None, model: Episodic, visits: NDArray[np.float64] | None = None
+    dynamics: Dynamics | None,
+    visits: NDArray[np.int64] | NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    model: Episodic,
 ) -> NDArray[np.int64]:
-    """Return the policy, (H, S), whose visits lower Σ weight/n fastest in the empirical model; n are visits, if any.
+    """Return the policy, (H, S), whose visits lower Σ weight/n fastest; what is not known leads nowhere.
 
     Where steps are pooled, the sum is over (s, a), and a cell's weight is that of all its steps together.
+
+    Args:
+        dynamics: the empirical model; None before the first episode.
+        visits: (H, S, A): the numbers n.
+        weight: (H, S, A): how much the variance of each cell's mean matters; None for all alike.
+        model: for its known states, and its mask.
     """
-    if visits is None:
-        visits = data.counts.visits.astype(np.float64)
-    if weight is not None and data.counts.outcomes.pooled:
+    if dynamics is None:
+        mask = mask_of(model)
+        return np.zeros(visits.shape[:2], dtype=np.int64) if mask is None else mask.argmax(axis=2)
+    if weight is not None and dynamics.outcomes.pooled:
         weight = np.repeat(weight.sum(axis=0, keepdims=True), model.horizon, axis=0)
     bonus = ((1.0 if weight is None else weight) + 1.0 / (visits + 1.0)) / (visits + 0.5) ** 2
     bonus[:, list(model.known)] = 0.0
-    if data.starts.sum() == 0:
-        return np.zeros(visits.shape[:2], dtype=np.int64) if data.allowed is None else data.allowed.argmax(axis=2)
-    actions = np.empty(visits.shape[:2], dtype=np.int64)
-    _plan(empirical_dynamics(data), bonus, actions)
-    return actions
-
-
-def play(
-    model: Episodic,
-    actions: NDArray[np.int64],
-    episodes: int,
-    *,
-    pool: WorkerPool | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Data:
-    """Play episodes of one policy and return what they showed, every step of them.
-
-    Args:
-        model: the MDP in memory, or a black box; its ledger is charged.
-        actions: (H, S) what is played.
-        episodes: how many.
-        pool: processes that play a black box, and where finished batches are kept; None for this process alone.
-        progress: called now and then with the episodes done and all of them.
-
-    Guarantee:
-        Exactly the law of independent episodes. Where a state's law is known, an episode that comes there is over, and
-        its cells get one free record an episode. Bytes do not depend on the pool, if an episode of a black box is a
-        function of its seed and actions.
-
-    Randomness:
-        Data stream (data seed, "cover/BATCH"): as ``walk`` says, or word k of lane 0 to seed episode k of a black box.
-    """
-    stream = model.fresh_stream("cover")
-    arrays = model.arrays
-    if arrays is not None:
-        hits = walk(arrays.outcomes, arrays.probability, arrays.initial, actions, episodes, stream.key)
-        model.ledger.episodes += episodes
-        model.ledger.samples += episodes * model.samples_per_episode
-        counts = Counts(arrays.outcomes, hits)
-        if progress is not None:
-            progress(episodes, episodes)
-        return Data(counts, counts.visits[0].sum(axis=1), mask_of(model))
-    return play_batch(model, actions, episodes, stream, pool or WorkerPool(model), progress)
+    return dynamics.criterion.collect(dynamics.outcomes, dynamics.probability, dynamics.allowed, bonus)
 
 
 def _shifted(progress: Callable[[int, int], None], before: int, total: int) -> Callable[[int, int], None]:
     """Report a batch as a part of its round."""
     return lambda done, _: progress(before + done, total)
-
-
-def _shape(model: Model) -> tuple[int, int, int]:
-    return model.horizon, model.n_states, model.n_actions
-
-
-@njit(cache=True, nogil=True)
-def _plan(dynamics: Dynamics, bonus: NDArray[np.float64], actions: NDArray[np.int64]) -> None:
-    """Fill actions with those that collect the largest expected sum of bonuses; what is not known leads nowhere."""
-    outcomes = dynamics.outcomes
-    value = np.zeros(outcomes.n_states)
-    here = np.zeros(outcomes.n_states)
-    for h in range(outcomes.horizon - 1, -1, -1):
-        for s in range(outcomes.n_states):
-            best, largest = 0, -1.0
-            for a in range(outcomes.n_actions):
-                if not dynamics.allowed[h, s, a]:
-                    continue
-                total = bonus[h, s, a]
-                row = h * outcomes.row_shift + s * outcomes.n_actions + a
-                for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                    total += dynamics.probability[e + h * outcomes.slot_shift] * value[outcomes.next_state[e]]
-                if total > largest:
-                    best, largest = a, total
-            actions[h, s] = best
-            here[s] = largest
-        value, here = here, value

@@ -210,6 +210,10 @@ class ParallelCalls:
         """Make calls until there are so many."""
         return known._replace(data=known.data + call(self._model, size - known.size), round=known.round + 1)
 
+    def exhausted(self, known: TableSamples) -> bool:
+        """Never before the last size."""
+        return False
+
     def drift(self, known: TableSamples) -> str:
         """Nothing: steps are pooled only where the environment shows that they are alike."""
         return ""

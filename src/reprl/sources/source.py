@@ -81,6 +81,8 @@ class TableSamples(NamedTuple):
     """Of the last round alone, where its policies were all fixed before it began."""
     steps: Counts | None = None
     """The same samples with their steps kept apart, where they are pooled on the user's word."""
+    spent: int = 0
+    """Samples that they took, where a source counts them."""
 
     @property
     def name(self) -> str:
@@ -106,8 +108,8 @@ class TableSamples(NamedTuple):
         return redraw_data(self.estimate(), share, key)
 
     def certificate_source(self) -> CertificateSource | None:
-        """Return all data, or those of the last round if it was planned; none covers a mask or a discount."""
-        if self.criterion.stationary or self.data.allowed is not None:
+        """Return all data, or those of the last round if it was planned; none covers a discount."""
+        if self.criterion.stationary:
             return None
         data = self.data if self.planned is None else self.planned
         return CertificateSource(data, self.kind, self.round, self.fixed_start)
@@ -142,6 +144,9 @@ class DataSource(Protocol[S]):
 
     def gather(self, known: S, size: int, wanted: Wanted | None) -> S:
         """Bring the samples to a size."""
+
+    def exhausted(self, known: S) -> bool:
+        """Whether nothing more can be gathered, before the last size is reached."""
 
     def drift(self, known: S) -> str:
         """Say what contradicts that steps are alike, where they are pooled; empty if nothing does."""

@@ -7,15 +7,17 @@ on with the tasks that are missing, and work that is finished has none to do. A 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from reprl.errors import DocumentError, InputError, quote
+from reprl.errors import DocumentError, InputError, OutputError, quote
 from reprl.randomness import STREAM_VERSION
 from reprl.storage.documents import canonical, decode, digest, dump, load, plain
 from reprl.storage.fields import ANYTHING, MAPPING, TEXT, Document, read_fields
@@ -28,6 +30,9 @@ _DOCUMENT = Document(
 )
 _MAGIC = b"reprl-task-1\n"
 _SEAL = 32
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_told: list[str] = []
+"""What was said of a full disk: it is said once."""
 R = TypeVar("R")
 
 
@@ -60,6 +65,7 @@ class Checkpoint:
             self._claim(self.folder)
         except BaseException:
             self.close()
+            remove_empty([self.folder])
             raise
 
     def _claim(self, place: Path) -> None:
@@ -119,8 +125,15 @@ class Kept(NamedTuple, Generic[R]):
         return None if content is None else self.read(content)
 
     def put(self, key: object, found: R) -> None:
-        """Keep what a task gave."""
-        self.checkpoint.put(f"{self.prefix}{key}", self.write(found))
+        """Keep what a task gave; a disk that is full by now costs the checkpoint, not the work."""
+        try:
+            self.checkpoint.put(f"{self.prefix}{key}", self.write(found))
+        except OutputError as error:
+            if getattr(error.__context__, "errno", None) not in _FULL:
+                raise
+            if not _told:
+                _told.append(str(error))
+                print(f"reprl: going on, but finished work is not kept: {error}", file=sys.stderr)
 
     def once(self, key: object, make: Callable[[], R]) -> R:
         """Return what a task gave, or do it and keep it."""
@@ -151,9 +164,14 @@ def open_checkpoint(folder: str | os.PathLike[str] | None, work: Mapping[str, An
 
 def recall(folder: str | os.PathLike[str] | None, name: str) -> Any | None:
     """Return a setting of the work that a folder holds tasks of, for who goes on with it; None if there is none."""
-    if folder is None or not (Path(folder) / WORK).exists():
-        return None
-    return _load(Path(folder))["work"].get(name)
+    work = None if folder is None else recall_work(folder)
+    return None if work is None else work.get(name)
+
+
+def recall_work(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Return every setting of the work that a folder holds tasks of; None if there is none."""
+    place = Path(folder)
+    return dict(_load(place)["work"]) if (place / WORK).exists() else None
 
 
 def discard(folder: str | os.PathLike[str]) -> None:

@@ -6,6 +6,8 @@ import hashlib
 import json
 import math
 import os
+import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +19,11 @@ from reprl.errors import DocumentError, ReprlError, quote
 from reprl.storage.files import read_bounded, write_atomic
 
 MAX_TEXT = 1000
-MAX_BYTES = 1 << 27
+MAX_BYTES = 1 << 26
 """The largest document that is read from a file, where its kind sets no smaller limit."""
-_MAX_MEMORY = 1 << 30
-"""What the values of a document may take in memory, by a bound from its brackets and commas alone."""
+_MAX_MEMORY = 1 << 28
+"""What a document's text and values may take in memory, by a bound from its length and signs alone."""
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 T = TypeVar("T")
 
 
@@ -110,6 +113,11 @@ def load(path: str | os.PathLike[str], read: Callable[[bytes], T], limit: int | 
         raise DocumentError(f"{os.fspath(path)}: {error}") from None
 
 
+def read_document(path: str | os.PathLike[str]) -> Any:
+    """Return what a file of JSON says, of whatever kind it is."""
+    return decode(read_bounded(path, MAX_BYTES), str(path))
+
+
 @contextmanager
 def naming(prefix: str) -> Iterator[None]:
     """Say where a value came from when a check refuses it."""
@@ -128,8 +136,10 @@ def decode(data: bytes | str, noun: str) -> Any:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         _check_memory(text)
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
-        if not text.isascii() or "\\u" in text:  # else no text of it can hold half a character
-            json.dumps(document, ensure_ascii=False).encode()
+        if isinstance(data, str):
+            data.encode()  # bytes were whole characters when they were decoded
+        if _HALF.search(text):
+            _check_whole(document)
         return document
     except ReprlError as error:
         raise DocumentError(f"{noun} {error}") from None
@@ -141,13 +151,34 @@ def decode(data: bytes | str, noun: str) -> Any:
         raise DocumentError(f"{noun} must be a JSON document: {quote(str(error))}") from None
 
 
+def _check_whole(document: Any) -> None:
+    """Refuse texts that hold half a character, which only an escape can have put there."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            value.encode()
+        elif isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+
+
 def _check_memory(text: str) -> None:
     """Refuse a text whose values could take more memory than a document may, before they do."""
-    memory = 48 * text.count(",") + 96 * text.count("[") + 320 * text.count("{")
+    memory = bound_memory(text)
     if memory > _MAX_MEMORY:
         raise DocumentError(
-            f"must take at most {_MAX_MEMORY >> 20} MiB of memory, got up to {memory >> 20} MiB of values"
+            f"must take at most {_MAX_MEMORY >> 20} MiB of memory, got up to {memory >> 20} MiB of text and values"
         )
+
+
+def bound_memory(text: str) -> int:
+    """Return a bound on the bytes that a JSON text and its values take, at most, while they are read."""
+    commas, lists, objects = text.count(","), text.count("["), text.count("{")
+    # A number of one or two digits is in memory already; any other value has three characters or more.
+    values = min(commas + lists + objects, (len(text) - commas - text.count(" ")) // 3)
+    return sys.getsizeof(text) + 9 * commas + 56 * values + 96 * lists + 320 * objects + 200 * text.count(":")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def frame(columns: Mapping[str, Any]) -> pd.DataFrame:
     try:
         import pandas as pd
     except ImportError:
-        raise DependencyError("to_pandas needs pandas: pip install 'reprl[pandas]'") from None
+        raise DependencyError("to_pandas needs pandas: pip install '.[pandas]'") from None
     return pd.DataFrame(dict(columns))
 
 

@@ -59,8 +59,8 @@ def _normals(uniforms: Floats) -> Floats:
     return found
 
 
-def _play(env: Any, agent: LinearAgent) -> float:
-    """The return of an episode."""
+def play_episode(env: Any, agent: LinearAgent) -> float:
+    """Return what an agent earns in an episode."""
     seen, _ = env.reset()
     total, over = 0.0, False
     while not over:
@@ -140,7 +140,7 @@ def cem(
             break
         tried = _directions(DataStream(seed, "cem", number).uniforms(population * found.weights.size), found)
         weights = found.weights + wide * tried
-        earned = np.array([_play(env, found._replace(weights=each)) for each in weights])
+        earned = np.array([play_episode(env, found._replace(weights=each)) for each in weights])
         best = weights[np.argsort(-earned, kind="stable")[:elite]]
         found, wide = found._replace(weights=best.mean(axis=0)), best.std(axis=0) + 0.01
     return found
@@ -220,17 +220,11 @@ def _directions(uniforms: Floats, agent: LinearAgent) -> Floats:
 
 def _pairs(env: Any, agent: LinearAgent, tried: Floats, noise: float, episodes: int) -> Floats:
     """(directions, 2): mean returns of a step in each direction and in its opposite."""
-    return np.array(
-        [
-            [
-                np.mean(
-                    [_play(env, agent._replace(weights=agent.weights + sign * noise * way)) for _ in range(episodes)]
-                )
-                for sign in (1.0, -1.0)
-            ]
-            for way in tried
-        ]
-    )
+
+    def mean(weights: Floats) -> float:
+        return float(np.mean([play_episode(env, agent._replace(weights=weights)) for _ in range(episodes)]))
+
+    return np.array([[mean(agent.weights + sign * noise * way) for sign in (1.0, -1.0)] for way in tried])
 
 
 def _moved(agent: LinearAgent, tried: Floats, gain: Floats, step: float) -> LinearAgent:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Source: TypeAlias = str | EnvSpec | Callable[[], gymnasium.Env[Any, Any]] | gymnasium.Env[Any, Any]
 
 _MAX_NAMES = 100_000
+_MAX_REWARDS = 4096
 REWARD_STEP = 2.0**-20
 """Rescaled rewards of a black box are rounded to multiples of this, so that a table of outcomes stays finite."""
 
@@ -170,6 +171,7 @@ class GymnasiumModel:
         self.ledger = Ledger()
         self._source, self._options = env, env_options
         self._h, self._state, self._episode, self._batches = self.horizon, -1, -1, 0
+        self._nothing, self._rewards = self._scaled(0.0), dict[float, float]()
 
     @property
     def discount(self) -> float | None:
@@ -287,7 +289,7 @@ class GymnasiumModel:
             raise InputError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
         quick = type(action) is int and 0 <= action < self.n_actions  # this line is passed once a sample
         a = action if quick else check_int("action", action, 0, self.n_actions - 1)
-        reward = 0.0
+        reward = self._nothing
         self._h += 1
         if self._state != self.ended:
             try:
@@ -300,9 +302,11 @@ class GymnasiumModel:
                 raise InputError(
                     f"{limit}: lift its time limit or take a horizon of at most {self._h}, got {self.horizon}"
                 )
-            reward = self._checked(paid)
+            reward = self._rewards.get(paid, -1.0) if type(paid) is float or type(paid) is int else -1.0
+            if reward < 0.0:
+                reward = self._rescale(paid)
             self._state = self.ended if terminated else self._seen(member)
-        return Observation(self._state, self._scaled(reward), self._h == self.horizon)
+        return Observation(self._state, reward, self._h == self.horizon)
 
     def play(self, policy: Policy, n: int) -> Played:
         """Play the model's next n episodes of a policy; return what each was worth, rescaled, and where it went."""
@@ -341,6 +345,14 @@ class GymnasiumModel:
 
     def _scaled(self, reward: float) -> float:
         return round(self.reward_map.forward(reward) / REWARD_STEP) * REWARD_STEP
+
+    def _rescale(self, paid: Any) -> float:
+        """Check and rescale a reward; the first so many different ones are remembered."""
+        reward = self._checked(paid)
+        scaled = self._scaled(reward)
+        if len(self._rewards) < _MAX_REWARDS:
+            self._rewards[reward] = scaled
+        return scaled
 
     def _seen(self, member: Any) -> int:
         try:
@@ -426,6 +438,8 @@ def _open(source: Any, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         raise InputError(f"environment options must come with a Gymnasium id, got {quote(options)}")
     env = source if isinstance(source, gymnasium.Env) else source() if callable(source) else None
     if not isinstance(env, gymnasium.Env):
+        if callable(source):
+            raise InputError(f"the factory {quote(source)} must return a gymnasium.Env, got {quote(env)}")
         raise InputError(f"environment must be a Gymnasium id, a factory or a gymnasium.Env, got {quote(source)}")
     return env
 

@@ -72,14 +72,15 @@ class Blocks(NamedTuple):
         """Return all blocks together."""
         return self._weighted(np.ones(self.number, dtype=np.int64))
 
-    def redraw(self, share: int, key: int) -> Data:
+    def redraw(self, share: int, key: int, times: int = 1) -> Data:
         """Return the log that a second team would have, if these episodes were all that there are.
 
         Args:
             share: one block is drawn, with replacement, for every `share` of them, and at least one.
             key: of the private data stream; lane 0.
+            times: as if there were so many times as many blocks.
         """
-        words = np.empty(max(1, self.number // share), dtype=np.uint64)
+        words = np.empty(max(1, times * self.number // share), dtype=np.uint64)
         fill_words(np.uint64(key), np.uint64(0), np.uint64(0), words)
         drawn = ((words >> np.uint64(11)) * 2.0**-53 * self.number).astype(np.int64)
         return self._weighted(np.bincount(drawn, minlength=self.number))

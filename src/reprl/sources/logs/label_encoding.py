@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, ReprlError, quote
-from reprl.sources.logs.spec import LogSpec, text_of
+from reprl.sources.logs.spec import MISSING, NUMERAL, LogSpec, text_of
 from reprl.sources.logs.tables import Coded, Table, Unhashable
 from reprl.storage.documents import MAX_TEXT
 
@@ -25,6 +26,7 @@ _TRUTHS = {
     **dict.fromkeys(("true", "1", "yes", "t", "y"), 1),
     **dict.fromkeys(("false", "0", "no", "f", "n"), 0),
 }
+_COMMA = re.compile(r"-?[0-9]*,[0-9]+")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _KINDS = ((bool, "a truth value"), (int, "a number"), (float, "a number"), (str, "a text"), (bytes, "a text"))
 
@@ -34,8 +36,8 @@ class Words:
 
     def __init__(self, table: Table, role: str, known: tuple[str, ...] | None) -> None:
         self.index = None if known is None else {text: i for i, text in enumerate(known)}
-        self.texts: dict[str, None] = {}
-        """Labels found so far, where nobody has said which there are."""
+        self.texts: dict[str, int] = {}
+        """Labels found so far, where nobody has said which there are, and their numbers."""
         self._table, self._role = table, role
         self._kind = ""
 
@@ -49,6 +51,8 @@ class Words:
         for number in np.flatnonzero(present):
             label = column.labels[number]
             kind = next((name for cls, name in _KINDS if isinstance(label, cls)), f"a {type(label).__name__}")
+            if isinstance(label, str) and NUMERAL.fullmatch(label):
+                kind = self._kind  # 3 and "3" are one label
             self._kind = self._kind or kind
             try:
                 if kind != self._kind:
@@ -66,8 +70,10 @@ class Words:
         kinds = set(map(type, labels))
         if kinds not in ({int}, {str}) or self._kind not in ("", dict(_KINDS)[kinds.pop()]):
             return None
-        texts = labels if isinstance(labels[0], str) else list(map(str, labels))
-        if not all(texts) or max(map(len, texts)) > MAX_TEXT:
+        texts = list(map(str, labels))
+        if isinstance(labels[0], str):
+            texts = [text_of("label", text) if "." in text else text for text in texts if len(text) <= MAX_TEXT]
+        if len(texts) < len(labels) or not all(texts) or max(map(len, texts)) > MAX_TEXT:
             return None
         self._kind = dict(_KINDS)[type(labels[0])]
         return texts
@@ -75,11 +81,11 @@ class Words:
     def missing(self, codes: NDArray[np.int64], base: int) -> None:
         """Refuse a row in which nothing stands."""
         if (codes < 0).any():
-            raise self._table.fault(base + int(np.argmax(codes < 0)), self._role, "must not be empty, got nothing")
+            message = "must not be empty, got nothing: leave the episode out, or give what is missing a label"
+            raise self._table.fault(base + int(np.argmax(codes < 0)), self._role, message)
 
-    def collect(self, column: Coded, base: int, used: NDArray[np.bool_] | None = None) -> None:
-        """Remember labels, of the rows that are used."""
-        self.texts.update(dict.fromkeys(text for text in self.check(column, base, used) if text))
+    def limit(self, base: int) -> None:
+        """Refuse more labels than can be told apart."""
         if len(self.texts) > MOST_LABELS:
             message = f"must hold at most {MOST_LABELS} labels, got more: cut numbers into classes first"
             raise self._table.fault(base, self._role, message)
@@ -99,23 +105,16 @@ class Words:
         return found
 
 
-def find_labels(table: Table, allowed: Mapping[str, Iterable[str]] | None = None) -> dict[str, tuple[str, ...]]:
-    """Return the labels of states and actions that a log, or a mask, holds: numbers in order, then texts in theirs."""
-    words = {role: Words(table, role, None) for role in ("state", "action", "next_state")}
-    row = 0
-    for chunk in table.chunks():
-        for role in ("state", "action"):
-            words[role].collect(chunk[role], row)
-        if "next_state" in chunk:
-            ended = read_truths(table, chunk["done"], row) == 1 if "done" in chunk else None
-            words["next_state"].collect(chunk["next_state"], row, None if ended is None else ~ended)
-        row += chunk["state"].codes.size
-    if not row:
-        raise InputError(f"{table.name} must have at least one row, got none")
-    named = allowed or {}
-    states = {**words["state"].texts, **words["next_state"].texts, **dict.fromkeys(named)}
-    actions = {**words["action"].texts, **dict.fromkeys(text for some in named.values() for text in some)}
-    return {"states": _in_order(states), "actions": _in_order(actions)}
+def blank_missing(column: Coded, named: Container[str] = ()) -> Coded:
+    """Return a column in which texts that stand for nothing, such as "NA", are nothing, unless they are named."""
+    nothing = [
+        i
+        for i, label in enumerate(column.labels)
+        if isinstance(label, str) and label.strip() in MISSING and label not in named
+    ]
+    if not nothing:
+        return column
+    return Coded(np.where(np.isin(column.codes, nothing), -1, column.codes), column.labels)
 
 
 def read_allowed(path: str | os.PathLike[str], columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -139,12 +138,14 @@ def read_allowed(path: str | os.PathLike[str], columns: Mapping[str, str]) -> di
     return {state: tuple(some) for state, some in found.items()}
 
 
-def _in_order(texts: Mapping[str, None]) -> tuple[str, ...]:
+def in_order(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return labels, each once: numbers in order, then texts in theirs."""
+
     def place(text: str) -> tuple[bool, int, str]:
         whole = _WHOLE.fullmatch(text)
         return (not whole, int(text) if whole else 0, text)
 
-    return tuple(sorted(texts, key=place))
+    return tuple(sorted(set(texts), key=place))
 
 
 class Episodes:
@@ -246,29 +247,41 @@ def _shown(column: Coded, row: int) -> str:
     return "nothing" if code < 0 else quote(column.labels[code])
 
 
-def read_truths(table: Table, column: Coded, base: int) -> NDArray[np.int64]:
-    """Return 1 for done and 0 for not."""
+def read_truths(table: Table, column: Coded, base: int, role: str = "done") -> NDArray[np.int64]:
+    """Return 1 for true and 0 for not."""
     known = [
-        _TRUTHS.get(str(text_of("done", x)).strip().lower(), -1) if x not in (None, "") else -1 for x in column.labels
+        _TRUTHS.get(str(text_of(role, x)).strip().lower(), -1) if x not in (None, "") else -1 for x in column.labels
     ]
     found = np.array([*known, -1], dtype=np.int64)[column.codes]
     if (found < 0).any():
         row = int(np.argmax(found < 0))
-        raise table.fault(base + row, "done", f"must be true or false, 1 or 0, got {_shown(column, row)}")
+        raise table.fault(base + row, role, f"must be true or false, 1 or 0, got {_shown(column, row)}")
     return found
+
+
+def read_numbers(table: Table, values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return rewards as numbers, NaN for what is none; decimal commas are read where no comma separates columns."""
+    if values.dtype.kind in "iufb":
+        return values.astype(np.float64)
+    numbers = np.full(values.size, np.nan)
+    for i, value in enumerate(values.tolist()):
+        if table.decimal == "," and isinstance(value, str):
+            value = value.replace(",", ".", 1)
+        with suppress(TypeError, ValueError, OverflowError):
+            numbers[i] = float(value)
+    return numbers
 
 
 def read_rewards(table: Table, spec: LogSpec, values: NDArray[Any], base: int) -> NDArray[np.int64]:
     """Return rewards as steps of the grid; what is no number within the range is refused."""
-    if values.dtype.kind in "iufb":
-        numbers = values.astype(np.float64)
-    else:
-        numbers = np.empty(values.size)
-        for i, value in enumerate(values.tolist()):
-            try:
-                numbers[i] = float(value)
-            except (TypeError, ValueError, OverflowError):
-                raise table.fault(base + i, "reward", f"must be a number, got {quote(value)}") from None
+    numbers = read_numbers(table, values)
+    if values.dtype.kind not in "iufb" and np.isnan(numbers).any():
+        row = int(np.argmax(np.isnan(numbers)))
+        value = values[row]
+        if not isinstance(value, float | np.floating) or value == value:
+            comma = isinstance(value, str) and _COMMA.fullmatch(value.strip())
+            advice = " (decimal commas are read where ';' separates the columns)" if comma else ""
+            raise table.fault(base + row, "reward", f"must be a number, got {quote(value)}{advice}")
     low, high = spec.reward_range
     bad = ~((numbers >= low) & (numbers <= high))
     if bad.any():

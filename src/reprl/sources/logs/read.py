@@ -13,9 +13,11 @@ from reprl.mdp.dynamics import Data
 from reprl.mdp.homogeneity import StepCounts
 from reprl.mdp.outcomes import Outcomes
 from reprl.sources.logs.block_bootstrap import BLOCKS, FEWEST, MOST_PAIRS, Blocks, Digits, Numbering, Tally
-from reprl.sources.logs.label_encoding import Episodes, Words, read_rewards, read_truths
+from reprl.sources.logs.ends import FLAGS, GOES_ON, TRUNCATED, Reading, combine_flags, resolve_ends
+from reprl.sources.logs.label_encoding import Episodes, Words, blank_missing, read_rewards, read_truths
+from reprl.sources.logs.scan import scan_of
 from reprl.sources.logs.spec import LogSpec
-from reprl.sources.logs.tables import Table
+from reprl.sources.logs.tables import Chunk, Table
 
 
 class Log(NamedTuple):
@@ -48,8 +50,8 @@ class _Rows(NamedTuple):
     """−1 where the column is missing or empty."""
     reward: NDArray[np.int64]
     """Steps of the grid."""
-    done: NDArray[np.int64]
-    """−1 where there is no such column."""
+    ends: NDArray[np.int64]
+    """What the row's flags say of the episode's end: one of ``reprl.sources.logs.ends``."""
 
     def part(self, which: slice) -> _Rows:
         columns: list[Any] = [column[which] for column in self]
@@ -75,40 +77,47 @@ def read_log(table: Table, spec: LogSpec, *, pooled: bool = False) -> Log:
         of FEWEST times the number of outcomes where that is more; if pooled, 20 bytes for each outcome and binary
         digit of a step, and some 100 for each outcome.
     """
-    counting = _Counting(table, spec, pooled=pooled)
+    lengths = scan_of(table, (*spec.states, *spec.actions)).lengths
+    reading = resolve_ends(table, spec, lengths, pooled=pooled)
+    counting = _Counting(table, spec, reading, pooled=pooled)
     held: _Rows | None = None
     row = 0
-    for rows in _translate(table, spec):
+    for rows in _translate(table, spec, reading):
         block = rows if held is None else held.then(rows)
         base = row - (held is not None)
         counting.add(block.part(slice(None, -1)), block.part(slice(1, None)), base)
         held = block.part(slice(-1, None))
         row += rows.h.size
-    if held is None:
-        raise InputError(f"{table.name} must have at least one row, got none")
+    assert held is not None  # the scan found rows
     counting.add(held, None, row - 1)
+    if reading.problem:  # after what is wrong with single rows
+        raise InputError(reading.problem)
     return counting.log()
 
 
-def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
+def _translate(table: Table, spec: LogSpec, reading: Reading) -> Iterator[_Rows]:
     """Yield the rows of every chunk in numbers."""
     known = {"state": spec.states, "action": spec.actions, "next_state": spec.states}
     words = {role: Words(table, role, labels) for role, labels in known.items()}
     episodes = Episodes(table)
-    base = 0
-    for chunk in table.chunks():
-        size = chunk["episode"].codes.size
+    base, named = 0, {*spec.states, *spec.actions}
+    for raw in table.chunks():
+        size = raw["episode"].codes.size
         if not size:
             continue
-        nothing = np.full(size, -1, dtype=np.int64)
+        chunk: Chunk = {
+            role: column if role == "reward" else blank_missing(column, named) for role, column in raw.items()
+        }
         fresh, h = episodes.follow(chunk["episode"], chunk.get("step"), base)
-        done = read_truths(table, chunk["done"], base) if "done" in chunk else nothing
+        ends = combine_flags(
+            {role: read_truths(table, chunk[role], base, role) for role in FLAGS if role in chunk}, size
+        )
         for role in ("state", "action"):
             words[role].missing(chunk[role].codes, base)
         state, action = (words[role].numbers(chunk[role], base) for role in ("state", "action"))
-        following = nothing
+        following = np.full(size, -1, dtype=np.int64)
         if "next_state" in chunk:
-            following = words["next_state"].numbers(chunk["next_state"], base, done != 1)
+            following = words["next_state"].numbers(chunk["next_state"], base, ~reading.is_over(ends, h))
         yield _Rows(
             fresh=fresh,
             h=h,
@@ -116,7 +125,7 @@ def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
             a=action,
             following=following,
             reward=read_rewards(table, spec, chunk["reward"], base),
-            done=done,
+            ends=ends,
         )
         base += size
 
@@ -124,21 +133,10 @@ def _translate(table: Table, spec: LogSpec) -> Iterator[_Rows]:
 class _Counting:
     """Counts checked rows."""
 
-    def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:
+    def __init__(self, table: Table, spec: LogSpec, reading: Reading, *, pooled: bool) -> None:
         self._table, self._spec, self._pooled, self._mask = table, spec, pooled, spec.mask()
+        self._reading = reading
         self._outcomes, self._slots, self._starts, self._digits = Numbering(), Tally(), Tally(), Digits()
-        self._given = "next_state" in table.columns
-        endless = spec.criterion.stationary
-        if endless and not self._given and "done" not in table.columns:
-            raise InputError(
-                f"{table.name} must have a column next_state or done for a discount, as nothing else says whether an "
-                f"episode ended with its last row, got {', '.join(table.columns.values())}"
-            )
-        # Whether every row that counts has to say where it leads: there is no last step, or it tells about the others.
-        must_say = endless or (pooled and spec.horizon > 1)
-        unsaid = must_say and not endless and not self._given
-        self._kept = spec.kept - unsaid  # rows of an episode that count, from the first
-        self._final = self._kept if must_say else self._kept - 1  # the first whose successor is of no account
         self._episodes = self._pieces = self._rows = self._beyond = self._cut = 0
         self._blocks = BLOCKS
 
@@ -149,10 +147,11 @@ class _Counting:
         last = np.ones(1, dtype=np.bool_) if after is None else after.fresh
         following = self._following(rows, after, last, base)
         self._check_allowed(rows, base)
-        spec, kept = self._spec, rows.h < self._kept
+        spec, kept = self._spec, rows.h < self._reading.kept
         begins = kept & (rows.h % spec.piece == 0)
         block = (self._pieces + np.cumsum(begins) - 1) % self._blocks
         self._pieces += int(begins.sum())
+        kept &= following >= 0
         self._episodes += int(rows.fresh.sum())
         self._beyond += int((~kept).sum())
         self._rows += int(kept.sum())
@@ -180,14 +179,15 @@ class _Counting:
             raise self._table.fault(base + row, "action", f"must be allowed in state {state!r}, got {action!r}")
 
     def _following(self, rows: _Rows, after: _Rows | None, last: NDArray[np.bool_], base: int) -> NDArray[np.int64]:
-        """Return the state after every row: as it says, as the next row says, or "ended"."""
+        """Return the state after every row: as it says, as the next row says, or "ended"; −1 to leave the row out."""
         fault, spec = self._table.fault, self._spec
-        goes_on = (rows.done == 1) & ~last
+        reading = self._reading
+        goes_on = (rows.ends > GOES_ON) & ~last
         if goes_on.any():
             row = base + int(np.argmax(goes_on)) + 1
             raise fault(row, "episode", "must change after a row that is done, got the same episode again")
         found = rows.following.copy()
-        final = rows.h >= self._final
+        final = rows.h >= reading.final
         if after is not None:
             found[~last & (found < 0)] = after.s[~last & (found < 0)]
             apart = ~last & (found != after.s)
@@ -197,14 +197,14 @@ class _Counting:
                     f"must be the next row's state, {spec.states[after.s[row]]!r}, got {spec.states[found[row]]!r}"
                 )
                 raise fault(base + row, "next_state", message)
-        found[rows.done == 1] = spec.ended
-        unknown = (found < 0) & ~final
-        if unknown.any() and (self._given or "done" in self._table.columns):
-            role, what = "done", "must be true in the last row of an episode, as no column says what comes next"
-            if self._given:
-                role, what = "next_state", "must say where the last row of an episode leads"
-            raise fault(base + int(np.argmax(unknown)), role, f"{what}, got none")
-        found[found < 0] = spec.ended
+        early = last & (rows.ends <= GOES_ON) & ~final
+        found[reading.is_over(rows.ends, rows.h) | (early & reading.over)] = spec.ended
+        left = (found < 0) & ~final & ((rows.ends == TRUNCATED) | reading.censored | bool(reading.problem))
+        unknown = (found < 0) & ~final & ~left
+        if unknown.any():
+            what = "must say where the last row of an episode leads, or early_ends what that means"
+            raise fault(base + int(np.argmax(unknown)), "next_state", f"{what}, got none")
+        found[(found < 0) & ~left] = spec.ended
         return found
 
     def log(self) -> Log:
@@ -231,6 +231,6 @@ class _Counting:
 
     def _at_steps(self, cell: NDArray[np.int64], table: Outcomes, ranks: NDArray[np.int64]) -> StepCounts:
         """Return which steps the outcomes of a pooled table came at."""
-        hits, digits = self._digits.named(ranks), (self._kept - 1).bit_length()
+        hits, digits = self._digits.named(ranks), (self._reading.kept - 1).bit_length()
         shape = (self._digits.steps, table.n_states, table.n_actions)
         return StepCounts(cell, table.next_state, table.reward, hits[0], hits[1:], digits, shape)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
+from reprl.errors import InputError
 from reprl.mdp.dynamics import Data
+from reprl.sources.logs.check import inspect_log
 from reprl.sources.logs.read import Log, read_log
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import Table
 from reprl.sources.protocol import Ledger
-from reprl.sources.source import Wanted
+from reprl.sources.source import CertificateSource, Wanted
 
 LEAST = 100
 """Episodes, or pieces of them where there is no last step, from which on a rehearsal says anything: redrawn logs of one
@@ -31,8 +33,9 @@ class LogSamples(NamedTuple):
         """Draw whole episodes, with replacement."""
         return self.log.blocks.redraw(share, key)
 
-    def certificate_source(self) -> None:
-        """None: no certificate covers a policy that keeps to supported actions."""
+    def certificate_source(self) -> CertificateSource:
+        """Return the counts of all episodes; that an ended one stays so is known (docs/proofs/certificate.md §9)."""
+        return CertificateSource(self.log.data, "log", 1, False)
 
 
 class LogSource:
@@ -49,9 +52,21 @@ class LogSource:
 
     def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:
         self._log, self._spec = read_log(table, spec, pooled=pooled), spec
+        self.check = inspect_log(table, spec, pooled=pooled)
         self.ledger = Ledger(samples=self._log.rows, episodes=self._log.episodes)
         self.data_seed = seed_of(self._log.data)
         self.claim = spec.criterion.either("stationary=True", "a discount")
+
+    def check_practice(self) -> None:
+        """Refuse a log that does not show what practice earns: episodes were cut off, or their last rows left out."""
+        lost = (
+            self._log.cut if not self._log.beyond or not self._log.data.counts.outcomes.pooled else self._log.episodes
+        )
+        if lost:
+            raise InputError(
+                f"certify must come with epsilon or a baseline for a log in which {lost} episodes do not show their "
+                "whole return, as a quality is measured from what practice earns, got neither"
+            )
 
     def sizes(self, limit: int | None) -> list[int]:
         """Return the one size that there is."""
@@ -64,6 +79,10 @@ class LogSource:
     def gather(self, known: LogSamples, size: int, wanted: Wanted | None) -> LogSamples:
         """Return the log: nothing can be added to it."""
         return known
+
+    def exhausted(self, known: LogSamples) -> bool:
+        """Never before the last size."""
+        return False
 
     def drift(self, known: LogSamples) -> str:
         """Say what contradicts that the log's steps are alike, where they were pooled, if anything does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.errors import InputError, check_int, check_real, quote
+from reprl.errors import InputError, check_choice, check_int, check_real, quote
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.labels import Labels, RewardMap
 from reprl.sources.environment import Environment
@@ -23,9 +24,15 @@ ID = "log"
 ENDED = "ended"
 """One more state, the last: where an episode is after it is done; there it pays 0 in original units."""
 _OPTIONS = ("states", "actions", "reward_range", "reward_step", "support", "reach", "columns")
-_MORE = ("allowed", "discount", "length")
+_MORE = ("allowed", "discount", "length", "early_ends", "done_at_limit")
 """Options that are there only where they say something, so that older recipes keep their digests."""
 _MOST_STEPS = 1 << 20
+EARLY_ENDS = ("terminated", "censored")
+LIMITS = ("truncated", "terminated")
+MISSING = frozenset(("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "n/a"))
+"""Texts that stand for nothing, unless a label is said to be called so."""
+NUMERAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]*)?")
+_WHOLE = re.compile(r"(-?[0-9]+)\.0*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +59,12 @@ class LogSpec:
     """γ of a world without an end, whose law does not depend on the step; None where there is a horizon."""
     length: int | None = None
     """With a discount, how many rows of an episode count; None for all of them."""
+    early_ends: str | None = None
+    """What episodes are that stop before the horizon without a flag: "terminated" if they were over, "censored" if they
+    were no longer observed; None refuses them where no column says where they led."""
+    done_at_limit: str | None = None
+    """What `done` in the last row of the longest episodes says where rows tell about every step: "truncated" for a time
+    limit, "terminated" for an end; None for a time limit if all of them are done."""
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -60,6 +73,9 @@ class LogSpec:
         if self.length is not None:
             self.criterion.require_discount(f"length must come with a discount, got {quote(self.length)}")
             check_int("length", self.length, 1, 2**62)
+        for name, words in (("early_ends", EARLY_ENDS), ("done_at_limit", LIMITS)):
+            if getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), words)
         for name in ("states", "actions"):
             labels = check_labels(name, getattr(self, name))
             object.__setattr__(self, name, labels)
@@ -136,7 +152,7 @@ class LogSpec:
             "support": float(self.support),
             "reach": float(self.reach),
             **({} if self.allowed is None else {"allowed": [list(actions) for actions in self.allowed]}),
-            **{name: getattr(self, name) for name in ("discount", "length") if getattr(self, name) is not None},
+            **{name: getattr(self, name) for name in _MORE[1:] if getattr(self, name) is not None},
         }
 
     def mask(self) -> NDArray[np.bool_] | None:
@@ -256,6 +272,8 @@ def text_of(name: str, label: object) -> str:
     if isinstance(label, float) and math.isfinite(label) and label == int(label):
         label = int(label)
     text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
+    if whole := _WHOLE.fullmatch(text):
+        text = whole[1]
     if not text or len(text) > MAX_TEXT:
         raise InputError(f"{name} must have 1 to {MAX_TEXT} characters, got {quote(label)}")
     return text

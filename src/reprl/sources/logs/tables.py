@@ -7,7 +7,8 @@ checks the rows. PyArrow reads files; arrays, data frames and episodes in memory
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_choice, hint, quote
+from reprl.execution.progress import progress_bar
+from reprl.execution.settings import Progress, check_progress
 
-ROLES = ("episode", "step", "state", "action", "reward", "next_state", "done")
+ROLES = ("episode", "step", "state", "action", "reward", "next_state", "done", "terminated", "truncated")
 """What a column can be; also the names that are looked for when nobody says otherwise."""
 NEEDED = ("episode", "state", "action", "reward")
+GROUP = "group"
+"""One more role, for a column that names subgroups: looked for only where somebody names it."""
 CHUNK = 1 << 17
 """Rows of a chunk."""
 
@@ -43,6 +48,14 @@ class Table(NamedTuple):
     columns: Mapping[str, str]
     """Role → column, of those that are there."""
     chunks: Callable[[], Iterator[Chunk]]
+    unused: tuple[str, ...] = ()
+    """Columns that are there and have no role."""
+    decimal: str = "."
+    """What stands before the decimals of a reward that is a text."""
+    size: int = 0
+    """Rows, as far as that can be told before they are read."""
+    found: list[Any] | None = None
+    """What a first reading has found, so that there is one only: a list that it is put into."""
 
     def fault(self, row: int, role: str, message: str) -> InputError:
         """Return an error that names file, row and column; rows count from 1, without a header."""
@@ -57,6 +70,8 @@ def open_table(log: Any, columns: Mapping[str, str | None] | None = None) -> Tab
             of names to arrays, or a Minari dataset with finite spaces.
         columns: role → name of a column where it is not the role itself; None for a column that is not to be used.
     """
+    if isinstance(log, Table):
+        return log
     wanted = _wanted(columns)
     if isinstance(log, str | os.PathLike):
         from reprl.sources.logs.arrow import open_file
@@ -76,13 +91,39 @@ def open_table(log: Any, columns: Mapping[str, str | None] | None = None) -> Tab
     raise InputError(f"log must be {allowed}, got {quote(log)}")
 
 
+@contextmanager
+def watched_table(
+    log: Any, columns: Mapping[str, str | None] | None = None, progress: bool | Progress = False
+) -> Iterator[Table]:
+    """Open a log as ``open_table`` does, and tell how far it is read: a bar, or a function of (phase, done, total)."""
+    check_progress(progress)
+    table = open_table(log, columns)
+    with progress_bar(progress, "rows") as tell:
+        yield table if tell is None else table._replace(chunks=_telling(table, tell))
+
+
+def _telling(table: Table, tell: Progress) -> Callable[[], Iterator[Chunk]]:
+    """Return the chunks of a table with a word after each."""
+    phases = iter(("looking through the log", "counting"))
+
+    def chunks() -> Iterator[Chunk]:
+        phase, done = next(phases, "comparing episodes"), 0
+        for chunk in table.chunks():
+            yield chunk
+            done += chunk["episode"].codes.size
+            tell(phase, done, max(done, table.size))
+        tell(phase, done, done)
+
+    return chunks
+
+
 def _wanted(columns: Mapping[str, str | None] | None) -> dict[str, tuple[str, bool]]:
     """Role → (column, whether it must be there)."""
     wanted = {role: (role, role in NEEDED) for role in ROLES}
     if columns is not None and not isinstance(columns, Mapping):
         raise InputError(f"columns must map roles ({', '.join(ROLES)}) to names, got {quote(columns)}")
     for role, name in (columns or {}).items():
-        check_choice("columns", role, ROLES)
+        check_choice("columns", role, (*ROLES, GROUP))
         if name is None and role not in NEEDED:
             del wanted[role]
         elif isinstance(name, str) and name:
@@ -110,7 +151,8 @@ def find_columns(names: list[Any], wanted: Mapping[str, tuple[str, bool]], sourc
 
 def _open_arrays(log: Any, wanted: Mapping[str, tuple[str, bool]]) -> Table:
     """A mapping of arrays, or a data frame."""
-    used = find_columns(list(log if isinstance(log, Mapping) else log.columns), wanted, "log")
+    names = list(log if isinstance(log, Mapping) else log.columns)
+    used = find_columns(names, wanted, "log")
     arrays = {role: _array(name, log[name]) for role, name in used.items()}
     lengths = {used[role]: array.size for role, array in arrays.items()}
     if len(set(lengths.values())) > 1:
@@ -124,7 +166,12 @@ def _open_arrays(log: Any, wanted: Mapping[str, tuple[str, bool]]) -> Table:
                 for role, array in arrays.items()
             }
 
-    return Table("log", used, chunks)
+    return Table("log", used, chunks, unused_columns(names, used), size=size, found=[])
+
+
+def unused_columns(names: Iterable[Any], used: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns that have no role."""
+    return tuple(str(name) for name in names if name not in used.values())
 
 
 def _array(name: str, values: Any) -> NDArray[Any]:
@@ -215,10 +262,18 @@ def _open_episodes(dataset: Any, columns: Mapping[str, str | None] | None) -> Ta
                 "action": _encode(np.array(taken, dtype=np.int64)),
                 "reward": np.asarray(episode.rewards),
                 "next_state": _encode(np.array(seen[1:], dtype=np.int64)),
-                "done": _encode(np.asarray(episode.terminations, dtype=np.bool_)),
+                "terminated": _encode(np.asarray(episode.terminations, dtype=np.bool_)),
+                "truncated": _encode(_truncations(episode, size)),
             }
 
-    return Table("log", {role: role for role in ROLES if role != "step"}, chunks)
+    roles = ("episode", "state", "action", "reward", "next_state", "terminated", "truncated")
+    return Table("log", {role: role for role in roles}, chunks, found=[])
+
+
+def _truncations(episode: Any, size: int) -> NDArray[np.bool_]:
+    """Whether a time limit stopped an episode at each step; one that is over was not stopped."""
+    found = np.asarray(getattr(episode, "truncations", np.zeros(size)), dtype=np.bool_)
+    return found & ~np.asarray(episode.terminations, dtype=np.bool_)
 
 
 def _members(values: Any, size: int) -> list[Any]:

@@ -1,9 +1,9 @@
-"""Numbers of its pages, looked up in the stored data of experiments.canonical and in the code."""
+"""Numbers of pages on the canonical rule, looked up in the stored data of experiments.price and in the code."""
 
 from __future__ import annotations
 
+import json
 import math
-import re
 from functools import cache
 from typing import Any
 
@@ -12,83 +12,55 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 import reprl
-from experiments.stored import LookUp, code, constants, lines, measured, pairs_of, percent, phrases, power, row, stored
+from experiments.pairs import Counts, by_case, count
+from experiments.price.__main__ import PAGE, prices
+from experiments.stored import ROOT, LookUp, code, constants, percent, phrases, power
 
-UNTUNED = ("held out", "made last")
-"""Groups of worlds of experiments.canonical that nothing was tuned on."""
-
-
-def pooled(*groups: str) -> float:
-    """Return the share of sure pairs apart in groups of worlds of experiments.canonical."""
-    found = [tuple(map(int, row("canonical", group)[2].split("/"))) for group in groups]
-    return sum(apart for apart, _ in found) / sum(pairs for _, pairs in found)
+EPSILON = 0.3
+"""Of the argument on the combination lock."""
 
 
-def rejected(*groups: str) -> str:
-    """Return on how many of their rows ρ is rejected."""
-    return "some" if any(row("canonical", group)[5] != "0" for group in groups) else "none"
+@cache
+def stored_pairs(file: str) -> dict[str, Any]:
+    """Return the measurements of a file of these pages."""
+    found: dict[str, Any] = json.loads((ROOT / PAGE[file]).read_text("utf-8"))["measured"]
+    return found
 
 
-def worlds_of(group: str) -> tuple[int, int]:
-    """Return how many worlds a group has, and how many rows they stand in."""
-    rows = {name.partition("#")[0] for name in measured("canonical", f"{group}/")}
-    return len({name.partition("/")[2].removesuffix(", steps apart") for name in rows}), len(rows)
+@cache
+def worlds_of(file: str, group: str) -> dict[str, dict[str, Any]]:
+    """Return the prices of a group of worlds."""
+    return {name: row for name, row in prices(stored_pairs(file)).items() if name.startswith(group)}
+
+
+def total(seen: list[Counts]) -> list[str]:
+    """Return pairs apart of how many, and runs that lose more than asked of how many."""
+    return [
+        str(sum(getattr(getattr(one, name), field) for one in seen))
+        for name in ("apart", "missed")
+        for field in ("failures", "trials")
+    ]
+
+
+def summary(file: str, group: str) -> list[str]:
+    """Return the median over worlds of the median price, and the totals."""
+    rows = worlds_of(file, group).values()
+    return [f"{np.median([np.median(row['runs']) for row in rows]):.0f}", *total([row["seen"] for row in rows])]
+
+
+def held_out() -> list[Counts]:
+    return [row["seen"] for row in worlds_of("held", "generated/").values()]
 
 
 def untuned() -> list[str]:
-    """Return of such worlds the share of pairs apart, how many there are, and on how many ρ is rejected."""
-    return [percent(pooled(*UNTUNED)), str(sum(worlds_of(group)[0] for group in UNTUNED)), rejected(*UNTUNED)]
+    """Return of worlds that nothing was tuned on the share of pairs apart, their number, and on how many ρ falls."""
+    apart = sum(one.apart.failures for one in held_out()) / sum(one.apart.trials for one in held_out())
+    return [percent(apart), str(len(held_out())), "some" if any(one.apart.rejected for one in held_out()) else "none"]
 
 
-def most_apart() -> tuple[str, str, str]:
-    """Return how many are apart, of how many, where the largest share is, of worlds that nothing was tuned on."""
-    shares: dict[str, list[int]] = {}
-    for group in UNTUNED:
-        for name, chunk in measured("canonical", f"{group}/").items():
-            found = shares.setdefault(name.partition("#")[0], [0, 0])
-            found[0] += sum(one[3] for one in chunk["rows"] if one[6] and one[7])
-            found[1] += sum(one[6] and one[7] for one in chunk["rows"])
-    name, (apart, pairs) = max(shares.items(), key=lambda item: item[1][0] / item[1][1])
-    return str(apart), str(pairs), name.partition("/")[2]
-
-
-def traps() -> list[Any]:
-    """Return every pair of runs on the world in which most give up."""
-    return [one for way in ("generative", "episodic") for one in pairs_of("canonical", f"made last/{way}/traps, H=25#")]
-
-
-def steps_apart() -> list[float]:
-    """Return how many times as many samples runs took that kept steps apart, in the median, on the worlds tried so."""
-    found = {name.partition("#")[0] for name in measured("canonical", "held out/generative/")}
-    alone = [name for name in found if name.endswith(", steps apart")]
-
-    def median(world: str) -> float:
-        return float(np.median([one[1:3] for one in pairs_of("canonical", f"held out/generative/{world}#")]))
-
-    return [median(name) / median(name.removesuffix(", steps apart")) for name in alone]
-
-
-def cost(world: str, access: str, digits: int = 0) -> str:
-    """Return the mean samples of a target, as the table has it."""
-    return power(float(row("canonical", world, access)[2]), digits)
-
-
-def seeds_cost() -> list[str]:
-    """Return the least and the largest mean cost of the random worlds among the targets."""
-    worlds = [f"random-mdp(10,3,4) seed {seed}" for seed in range(4)]
-    found = [float(row("canonical", world, "episodes")[2]) for world in worlds]
-    return [power(min(found)), power(max(found))]
-
-
-def least_rejected(pairs: int) -> int:
-    """Return how many pairs have to be apart for ρ to be rejected."""
-    p_value = code("reprl.auditing.evidence.p_value")
-    return next(k for k in range(pairs) if p_value(k, pairs, stored("canonical")["rho"]) < 0.05)
-
-
-def largest_gap() -> float:
-    """Return the largest gap of an action that the drawn policy takes, as below the tables of the page."""
-    return float(re.findall(r"with probability ≥ 0.001: ([\d.]+)", "\n".join(lines("canonical")))[0])
+def unsure() -> list[str]:
+    """Return on how many of those most runs were not sure, and the limit on their samples."""
+    return [str(sum(one.unpromised > one.pairs for one in held_out())), power(code("experiments.price.measure.LIMIT"))]
 
 
 def by_luck(teams: int, share: int) -> float:
@@ -127,7 +99,7 @@ def part_on_average(teams: int, share: int) -> float:
 
 def lock_bound() -> list[str]:
     """Return H and V* of the combination lock, the chance q that costs ε if hidden, and the samples that show it."""
-    mdp, epsilon, delta = reprl.make("combination-lock-v0"), code("experiments.canonical.plan.EPSILON"), 0.1
+    mdp, epsilon, delta = reprl.make("combination-lock-v0"), EPSILON, 0.1
     assert isinstance(mdp, reprl.TabularMDP)
     steps, best = mdp.horizon, float(mdp.initial @ mdp.solve().values[0])
     worth = best + epsilon
@@ -138,12 +110,12 @@ def lock_bound() -> list[str]:
 
 def lake_margins(keys: int) -> list[str]:
     """Return the median margins of FrozenLake's policies, by steps and steady."""
-    from experiments.canonical.plan import FROZEN
     from reprl.canonical.choice import choose, make_rule
     from reprl.canonical.goal import Goal
     from reprl.mdp.dynamics import true_dynamics
 
-    mdp, found = FROZEN(), []
+    mdp, found = reprl.make("gym:FrozenLake-v1", 12), list[str]()
+    assert isinstance(mdp, reprl.TabularMDP)
     for steady in (False, True):
         rules = [
             make_rule(
@@ -167,58 +139,11 @@ DISTANCES, NEAREST = (0.2, 0.3, 0.5, 0.8), 0.001
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/canonical.md": {
-        "bottleneck-tiny-duplicated": lambda: [f"{code('experiments.canonical.worlds.TINY')}"],
-        "met-gridworld-were": lambda: phrases(
-            [
-                cost("gridworld 4×4 H=6", "parallel", 1),
-                cost("gridworld 4×4 H=6", "episodes"),
-                cost("hard instance S=16 H=3 bias 0.08", "parallel", 1),
-                cost("river-swim(5,2,6)", "episodes"),
-                *seeds_cost(),
-                cost("FrozenLake H=12 ε=0.02", "episodes"),
-                power(float(row("canonical", "FrozenLake H=12 ε=0.02", "episodes")[5].partition(":")[0])),
-            ],
-            "{}",
-            "{}",
-            "{}",
-            "{}",
-            "{} to {}",
-            "{}",
-            "{}",
-        ),
-        "combination-lock-times": lambda: [row("canonical", "combination-lock-v0", "reprl (joint)")[4].strip("*")],
-        "keep-takes-times": lambda: lock_bound()[3:],
-        "targets-catalogue-found": lambda: phrases(
-            [
-                *(str(x) for group in UNTUNED for x in (rejected(group), *worlds_of(group))),
-                *(percent(pooled(group)) for group in UNTUNED),
-                *most_apart(),
-            ],
-            "{}",
-            "{}",
-            "{}",
-            "{}",
-            "{}",
-            "{}",
-            "{}",
-            "{}",
-            "{} of {}",
-            "{}",
-        ),
-        "samples-episodes-pairs": lambda: [str(code("experiments.canonical.plan.FEWEST"))],
-        "apart-have-pairs": lambda: [str(code("experiments.canonical.plan.MORE"))],
-        "traps-runs-were": lambda: phrases(
-            [str(sum(2 - one[6] - one[7] for one in traps())), str(2 * len(traps()))], "{} of {}"
-        ),
-        "nothing-tolerance-no": lambda: [
-            f"{measured('canonical')['drawn']['tolerance']:.1f}",
-            f"{largest_gap():.2f}",
-            f"{measured('canonical')['drawn']['loss']:.3f}",
-        ],
-        "power-tests-more": lambda: [str(n) for pairs in (40, 20, 200) for n in (pairs, least_rejected(pairs))],
-        "states-have-pairs": lambda: sorted({str(n) for n in code("experiments.canonical.plan.PAIRS").values()}),
-        "rivals-searched-pairs": lambda: [str(stored("canonical")["effort"]["rival_pairs"])],
-        "shared-machine-teams": lambda: [str(code("reprl.assurance.rehearsal.asked_for")(0.1) // 2)],
+        "price-targets": lambda: summary("price", "targets/"),
+        "price-generated": lambda: summary("price", "generated/"),
+        "price-held": lambda: summary("held", "generated/"),
+        "held-unsure": unsure,
+        "defaults-kept": lambda: total([count(found) for found in by_case(stored_pairs("defaults")).values()]),
     },
     "docs/rehearsal.md": {
         "chosen-rule-far": lambda: [str(code("reprl.canonical.choice.OCTAVES") * code("reprl.canonical.choice.STEPS"))],
@@ -269,6 +194,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             power(code("reprl.mdp.backup.STILL") / (1 - code("reprl.mdp.criterion.MOST"))),
         ],
         "margin-goes-keys": lambda: phrases([*lake_margins(20), "20"], "{} to {}", "{}"),
+        "phases-before-last": lambda: constants("canonical.preferred", "LONGER"),
         "no-noise-would": lambda: constants("canonical.choice", "NOISE"),
         "gain-least-share": lambda: constants("canonical.goal", "LEAST_GAIN"),
     },

@@ -1,0 +1,195 @@
+"""register: choose a candidate on pilot data and publish it in a recipe, before the data that ρ speaks of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+from reprl.artifacts.recipe import Recipe
+from reprl.assurance.stopping import Budget
+from reprl.canonical.bound import UNKNOWN, BoundRule
+from reprl.canonical.registered import Firmest, Published, Registration, find_firmest, log_digest
+from reprl.errors import InputError, check_int, quote
+from reprl.execution.progress import progress_bar
+from reprl.execution.settings import Execution, Progress
+from reprl.learning.baseline import resolve_baseline
+from reprl.learning.canonical import gather_canonical
+from reprl.learning.learner import check_options, limit_time, make_settings
+from reprl.learning.logged import bind_log_rule, end_of, settle, specify
+from reprl.learning.loop import Outcome, run_loop
+from reprl.learning.search_opening import wants_search
+from reprl.learning.settings import LearnOptions, Settings
+from reprl.mdp.tabular import TabularMDP
+from reprl.randomness import SharedKey, fresh_seed
+from reprl.sources.environment import describe, fresh_model, open_environment
+from reprl.sources.gymnasium.model import REWARD_STEP, GymnasiumModel
+from reprl.sources.logs.source import LogSource
+from reprl.sources.logs.spec import LogSpec
+from reprl.sources.logs.tables import open_table
+from reprl.sources.opening import unit_of
+from reprl.sources.protocol import plays_episodes
+
+NOT_SAID = "not said"
+"""By whom a candidate was chosen, where nobody says."""
+
+
+def register(
+    env: TabularMDP | GymnasiumModel | str | Any,
+    *,
+    pilot: int,
+    by: str | None = None,
+    horizon: int | None = None,
+    discount: float | None = None,
+    reward_range: tuple[float, float] | None = None,
+    shared_seed: int | None = 0,
+    data_seed: int | None = None,
+    workers: int = 1,
+    timeout: float | None = None,
+    progress: bool | Progress = False,
+    **options: Unpack[LearnOptions],
+) -> Recipe:
+    """Spend pilot data on the choice of a candidate, and return the recipe that publishes it.
+
+    Every team then runs the recipe on fresh data, the first team too: ``reprl.learn(recipe)``, ``reprl replicate``.
+
+    Args:
+        env: as in ``reprl.learn``; no search.
+        pilot: samples of the pilot.
+        by: who chooses, for the record.
+        horizon: as in ``reprl.learn``, as all that follow.
+        discount: γ.
+        reward_range: of a black box.
+        shared_seed: ξ, which goes into the recipe.
+        data_seed: of the pilot. It is published, and no run of the recipe may use it.
+        workers: threads, or processes for a black box.
+        timeout: seconds that an episode of a black box may take.
+        progress: True for a bar, or a function.
+        options: fields of ``Settings``; agreement must be 1.
+
+    Guarantee:
+        None by itself: a pilot chooses, it promises nothing. ρ of a run of the recipe speaks of any two runs that
+        follow it on data of their own (docs/register.md, docs/proofs/agreement.md §4).
+
+    Randomness:
+        Data: streams of data_seed only. No shared draw enters the choice, but for those of logs and preferences.
+    """
+    if wants_search(env, None, options):
+        raise InputError(f"env must have tables for a candidate to be registered, got {quote(env)}")
+    check_options(options)
+    world = open_environment(env, horizon, reward_range, discount)
+    settings = _checked(make_settings(options, world).resolve_actions(world.labels.actions, world.n_actions))
+    settings, key = resolve_baseline(settings, world), SharedKey(fresh_seed() if shared_seed is None else shared_seed)
+    settings = settings.resolve_stationarity(world)
+    seed = fresh_seed() if data_seed is None else check_int("data_seed", data_seed, 0, 2**64 - 1)
+    with (
+        fresh_model(world, settings.access, seed) as model,
+        progress_bar(progress if plays_episodes(model) else False, "episodes") as tell,
+    ):
+        limit_time(model, timeout)
+        unit, name = unit_of(model, settings.access, pooled=settings.pooled)
+        if check_int("pilot", pilot, 1) < unit:
+            raise InputError(f"pilot must be at least {unit}, the samples of {name}, got {pilot}")
+        how = Execution(workers=check_int("workers", workers, 1, 1024), checkpoint=None, progress=tell)
+        found = gather_canonical(model, key, settings, Budget(settings.asked), how, limit=pilot)
+    settled = replace(found.settings, stationary=found.settings.pooled and not found.apart)
+    firmest = _choose(found.rule, found.outcome, settled, by_visits=settings.access == "episodic")
+    ledger = model.ledger
+    made = _sign(firmest, by, ledger.samples, ledger.episodes)._replace(data_seed=seed)
+    return Recipe.plan(describe(world), settled, key.seed).register(Published(firmest.cells, made))
+
+
+def register_log(
+    log: Any,
+    *,
+    by: str | None = None,
+    horizon: int | None = None,
+    discount: float | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    states: Sequence[Any] | None = None,
+    actions: Sequence[Any] | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    reward_step: float = REWARD_STEP,
+    support: float = LogSpec.support,
+    reach: float = LogSpec.reach,
+    allowed: Any = None,
+    early_ends: str | None = None,
+    done_at_limit: str | None = None,
+    shared_seed: int | None = 0,
+    **options: Unpack[LearnOptions],
+) -> Recipe:
+    """As ``register``, with a log as the pilot: no run of the recipe may read the same log.
+
+    Args:
+        log: the pilot's; the arguments are those of ``reprl.learn_log``.
+        by: who chooses, for the record.
+        horizon: as there, as all that follow.
+        discount: γ.
+        columns: role → column.
+        states: all labels; those of the pilot alone would make another team's states unknown.
+        actions: the same for actions.
+        reward_range: in original units.
+        reward_step: of rescaled rewards.
+        support: of actions.
+        reach: of states.
+        allowed: a mask.
+        early_ends: what episodes that stop early are, where no column says.
+        done_at_limit: the same for those that are done at the last step.
+        shared_seed: ξ, which goes into the recipe.
+        options: fields of ``Settings``; agreement must be 1.
+    """
+    check_options(options)
+    end, table = end_of(horizon, discount), open_table(log, columns)
+    world: dict[str, Any] = {"reward_range": reward_range, "reward_step": reward_step, "support": support}
+    world |= {"early_ends": early_ends, "done_at_limit": done_at_limit, "reach": reach}
+    tells_all = bool(discount or options.get("stationary"))
+    spec = specify(table, states, actions, allowed=allowed, tells_all=tells_all, **end, **world)
+    place = spec.environment(table.columns)
+    settings = settle(_checked(make_settings(options, place)), spec)
+    key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
+    source = LogSource(table, spec, pooled=settings.pooled)
+    rule = bind_log_rule(spec, key, settings)
+    outcome = run_loop(source, rule, Budget(settings.asked))
+    short = source.shortage(outcome.known)
+    if short:
+        raise InputError(f"log must be large enough for a pilot, got one that is too small: {short}")
+    firmest = _choose(rule, outcome, settings, by_visits=True, noun="log")
+    made = _sign(firmest, by, source.ledger.samples, source.ledger.episodes)
+    made = made._replace(log=log_digest(source.data_seed))
+    return Recipe.plan(place, settings, key.seed).register(Published(firmest.cells, made))
+
+
+def _checked(settings: Settings) -> Settings:
+    if settings.rule != "canonical":
+        raise InputError(f"rule must be 'canonical' for a candidate to be registered, got {settings.rule!r}")
+    if settings.agreement < 1.0:
+        raise InputError(f"agreement must be 1 for a candidate to be registered, got {settings.agreement:g}")
+    return settings
+
+
+def _choose(rule: BoundRule, outcome: Outcome, settings: Settings, *, by_visits: bool, noun: str = "pilot") -> Firmest:
+    """Choose the firmest candidate, or say why the pilot is too small for that."""
+    model, choice = outcome.judgement.found.model, outcome.judgement.found.choice
+    unknown = rule.reader.unknown(outcome.data)
+    if unknown > UNKNOWN * choice.epsilon:
+        worth = f"what was hardly explored could be worth {unknown:.3g}, of {choice.epsilon:.3g} that may be lost"
+        raise InputError(f"{noun} must be larger to choose a candidate, got one after which {worth}")
+    if outcome.judgement.drift:
+        raise InputError(
+            f"{noun} must not contradict that steps are alike, got one that does: {outcome.judgement.drift}"
+        )
+    practice = model.practice if rule.rule.baseline is None else None
+    found = find_firmest(rule.rule, model.dynamics, practice, pooled=settings.pooled, by_visits=by_visits)
+    if found is None:
+        why = f"no candidate loses little enough by its data, of {choice.epsilon:.3g} that may be lost"
+        raise InputError(f"{noun} must be larger to choose a candidate, got one after which {why}")
+    return found
+
+
+def _sign(found: Firmest, by: str | None, samples: int, episodes: int) -> Registration:
+    if by is not None and (not isinstance(by, str) or not by.strip() or not by.isprintable()):
+        raise InputError(f"by must be a printable name, got {quote(by)}")
+    at = time.strftime("%Y-%m-%d", time.gmtime())
+    margin = float(f"{found.margin:.6g}")
+    return Registration(by or NOT_SAID, at, int(samples), int(episodes), None, None, found.considered, margin)

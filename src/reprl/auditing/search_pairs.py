@@ -1,0 +1,146 @@
+"""Pairs of searches: runs under one shared seed on independent data, where policies are no tables of an MDP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from contextlib import closing, nullcontext
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from reprl.errors import InputError, quote
+from reprl.execution.tasks import count_workers, run_tasks
+from reprl.lab.baselines.boxes import box_learner, play_episode
+from reprl.learning.search import learn_search
+from reprl.learning.search_result import first_difference
+from reprl.randomness import DataStream, SharedKey
+from reprl.search.settings import SearchSettings
+from reprl.sources.returns import ReturnModel
+from reprl.storage import fields as f
+from reprl.storage.checkpoints import Checkpoint, Content, Kept
+from reprl.storage.fields import declared, many, optional, read_fields, write_fields
+
+SEARCH = "search"
+_TWO = partial(many, length=2)
+
+
+class SearchPair(NamedTuple):
+    """Two runs of one shared seed."""
+
+    same: Annotated[bool, f.FLAG]
+    """Whether their policies are equal, bit by bit."""
+    statuses: Annotated[tuple[str, str], _TWO(f.choice(("certified", "rehearsed", "none")))]
+    """What each run promises."""
+    samples: Annotated[tuple[int, int], _TWO(f.whole())]
+    values: Annotated[tuple[float | None, float | None], _TWO(optional(f.real(-math.inf)))]
+    """What each policy earned on average; None where it was not played."""
+    above: Annotated[tuple[float | None, float | None], _TWO(optional(f.real(-math.inf)))]
+    """What each mean return is certified to exceed."""
+    parted: Annotated[str, f.TEXT]
+    """Where the two first differ; empty if they do not."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether the policies differ."""
+        return not self.same
+
+
+class SearchTrial(NamedTuple):
+    """Everything that a pair depends on, so that any worker can make it."""
+
+    model: ReturnModel
+    learner: str
+    """"search", or a baseline for environments that observe a Box."""
+    settings: SearchSettings | None
+    """Of a search."""
+    options: Mapping[str, Any]
+    """Of a baseline."""
+    seed: int
+    budget: int | None = None
+    evaluation: int = 50
+    """Episodes with which a baseline's policy is valued; a search values its own."""
+
+
+class _Outcome(NamedTuple):
+    fingerprint: str
+    status: str
+    samples: int
+    value: float | None
+    above: float | None = None
+    details: Any = None
+
+
+def run_pair(trial: SearchTrial, number: int) -> SearchPair:
+    """Make both runs of the pair with a number.
+
+    Randomness:
+        As in ``reprl.auditing.pairs.run_key``.
+    """
+    shared = SharedKey(int(DataStream(trial.seed, "audit/shared").integers(1, number)[0]) >> 1)
+    seeds = [int(word) >> 1 for word in DataStream(trial.seed, "audit/data", number).integers(2)]
+    run = _search if trial.learner == SEARCH else _train
+    one, two = (run(trial, shared, seed) for seed in seeds)
+    same, apart = one.fingerprint == two.fingerprint, ""
+    if not same:
+        apart = first_difference(one.details, two.details) if one.details is not None else "their weights differ"
+    return SearchPair(
+        same,
+        (one.status, two.status),
+        (one.samples, two.samples),
+        (one.value, two.value),
+        (one.above, two.above),
+        apart,
+    )
+
+
+def _search(trial: SearchTrial, key: SharedKey, data_seed: int) -> _Outcome:
+    model = trial.model.for_run(data_seed)
+    assert trial.settings is not None
+    with closing(model) if model.reopens else nullcontext():
+        found = learn_search(model, trial.settings, key.seed, max_samples=trial.budget)
+    status = found.guarantee.status
+    return _Outcome(found.policy.fingerprint, status, found.samples, found.value, found.certified_return, found.details)
+
+
+def _train(trial: SearchTrial, key: SharedKey, data_seed: int) -> _Outcome:
+    from reprl.sources.gymnasium.learner_env import LearnerEnv
+
+    trainer = box_learner(trial.learner, **{**trial.options, "samples": trial.budget})
+    model = trial.model.for_run(data_seed)
+    with closing(model) if model.reopens else nullcontext():
+        place = LearnerEnv(model.env, data_seed, model.horizon, samples=trial.budget)
+        agent = trainer.on(place, key, data_seed)
+        if not hasattr(agent, "fingerprint"):
+            raise InputError(
+                f"learner {trial.learner} must have a fingerprint (reprl.audit_agents needs none), got none"
+            )
+        tried = LearnerEnv(model.env, int(DataStream(data_seed, "audit/evaluation").integers(1)[0]) >> 1, model.horizon)
+        value = float(np.mean([play_episode(tried, agent) for _ in range(trial.evaluation)]))
+    return _Outcome(agent.fingerprint, "none", place.ledger.samples, value)
+
+
+def run_pairs(
+    trial: SearchTrial,
+    pairs: int,
+    workers: int,
+    *,
+    may_stop: bool,
+    checkpoint: Checkpoint | None = None,
+    name: str = "",
+) -> Generator[SearchPair, None, None]:
+    """Make pairs 0, 1, …, in order; the arguments are those of ``reprl.auditing.pairs.run_keys``."""
+    if workers > 1 and not trial.model.reopens:
+        raise InputError(f"env must be an id or a factory for several workers, got {quote(trial.model.env)}")
+    store = None if checkpoint is None else Kept(checkpoint, f"{name}pair ", _write, _read)
+    window = 2 * count_workers(workers) if may_stop else None
+    return run_tasks(run_pair, trial, range(pairs), workers=workers, window=window, store=store)
+
+
+def _write(pair: SearchPair) -> Content:
+    return Content(write_fields(pair, declared(SearchPair)), b"")
+
+
+def _read(content: Content) -> SearchPair:
+    return SearchPair(**read_fields("task", content.fields, declared(SearchPair), joint=" "))

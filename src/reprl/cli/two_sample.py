@@ -1,0 +1,128 @@
+"""reprl two-sample: do two data sets contradict each other?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reprl.cli.answer import DIFFERENT, FINE, Answer
+from reprl.cli.options import HORIZON, REWARD_RANGE, LogFile, argument, option, refuse
+from reprl.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from reprl.auditing.two_sample import SameWorld
+    from reprl.mdp.counts import Counts
+    from reprl.sources.environment import Environment
+
+_LOGS = (".csv", ".gz", ".parquet")
+
+
+def two_sample(
+    a: Path = argument("A", "Counts (learn --counts), a run folder that keeps them, or a log."),
+    b: Path = argument("B", "The other one."),
+    *,
+    recipe: Path | None = option("A recipe or run folder: labels, horizon and rewards of the logs.", metavar="RECIPE"),
+    horizon: int | None = HORIZON,
+    reward_range: tuple[float, float] | None = REWARD_RANGE,
+    column: list[str] | None = option("Which column of the logs is what, as for learn --log.", metavar="ROLE=NAME"),
+    level: float | None = option("Allowed probability of a false contradiction. Default 0.001."),
+) -> Answer:
+    """Test whether two data sets can come from one environment: exit code 1 if they contradict each other.
+
+    A bet against one law of outcomes, cell by cell; how each team chose where to sample does not matter, nor does what
+    two practices prefer. Data that do not contradict each other prove no more than that.
+
+    reprl two-sample first.csv second.csv --horizon 5
+
+    reprl two-sample first.csv second.csv --recipe run
+
+    reprl two-sample first.counts second.counts
+    """
+    from reprl.auditing.two_sample import same_world
+
+    given = {} if level is None else {"level": level}
+    logs = [path.suffix in _LOGS for path in (a, b)]
+    if all(logs):
+        first, second, names = _read_logs((a, b), recipe, horizon, reward_range, LogFile(log=None, column=column))
+    elif any(logs):
+        raise InputError(f"A and B must be two logs, or counts both, got {a} and {b}")
+    else:
+        refuse("be left out for counts", horizon=horizon, reward_range=reward_range, column=column)
+        (first, names), (second, other) = (_read_counts(path, recipe) for path in (a, b))
+        names = names if names.labels.states else other
+    tested = same_world(first, second, **given)
+    words = [item.words(names) for item in tested.contrasts]
+    verdict = "different" if tested.contradicted else "not contradicted"
+    document = {**tested.to_dict(), "verdict": verdict, "words": words, "paths": [str(a), str(b)]}
+    code = DIFFERENT if tested.contradicted else FINE
+    return Answer(document, lambda console: _show(console, tested, words), code)
+
+
+def _read_logs(
+    paths: tuple[Path, Path],
+    recipe: Path | None,
+    horizon: int | None,
+    reward_range: tuple[float, float] | None,
+    logged: LogFile,
+) -> tuple[Counts, Counts, Environment]:
+    """Count both logs by one list of labels: the recipe's, or all that either of them holds."""
+    from reprl.artifacts.folder import RECIPE, find_file, load_recipe
+    from reprl.sources.logs.read import read_log
+    from reprl.sources.logs.scan import find_labels
+    from reprl.sources.logs.spec import LogSpec
+    from reprl.sources.logs.tables import open_table
+
+    columns = logged.columns()
+    if recipe is not None:
+        refuse("be left out with --recipe", horizon=horizon, reward_range=reward_range)
+        wanted = load_recipe(find_file(recipe, RECIPE) if recipe.is_dir() else recipe)
+        spec = LogSpec.of(wanted.environment)
+        published = wanted.environment.options["columns"]
+        columns = {role: name for role, name in published.items() if role != name} | columns
+        tables = [open_table(path, columns) for path in paths]
+    else:
+        if horizon is None:
+            raise InputError("--horizon or --recipe must be given for two logs, got neither")
+        tables = [open_table(path, columns) for path in paths]
+        found = [find_labels(table) for table in tables]
+        labels: dict[str, Any] = {
+            name: tuple(dict.fromkeys(found[0][name] + found[1][name])) for name in ("states", "actions")
+        }
+        spec = LogSpec(horizon=horizon, reward_range=reward_range or LogSpec.reward_range, **labels)
+    pooled = spec.criterion.stationary
+    first, second = (read_log(table, spec, pooled=pooled).data.counts for table in tables)
+    return first, second, spec.environment({})
+
+
+def _read_counts(path: Path, recipe: Path | None) -> tuple[Counts, Environment]:
+    """Read counts, from a file or a run folder, with the names that a recipe or a receipt beside them gives."""
+    from reprl.artifacts.folder import COUNTS, RECIPE, find_file, load_recipe, load_run
+    from reprl.mdp.counts import Counts
+    from reprl.mdp.criterion import Criterion
+    from reprl.mdp.dynamics import Data
+    from reprl.sources.environment import Environment
+
+    if path.is_dir():
+        if not find_file(path, COUNTS).is_file():
+            raise InputError(f"{path} must be a run folder that keeps its counts (--certify), got one without")
+        return Data.load(find_file(path, COUNTS)).counts, load_run(path).environment
+    counts = Counts.load(path)
+    horizon, n_states, n_actions = counts.outcomes.shape
+    place = Environment(None, {}, Criterion(horizon), n_states, n_actions)
+    if recipe is not None:
+        folder = recipe if recipe.is_dir() else recipe.parent
+        place = load_recipe(find_file(folder, RECIPE) if recipe.is_dir() else recipe).environment
+        place = load_run(folder).environment if recipe.is_dir() else place
+    return counts, place
+
+
+def _show(console: Console, tested: SameWorld, words: list[str]) -> None:
+    if not tested.contradicted:
+        console.print("not contradicted: both data sets can come from one environment; that proves no more")
+        return
+    console.print("different: the two data sets contradict each other", style="bold red")
+    console.print(f"by chance alone with probability at most {tested.p_value:.2g}; where it shows most:")
+    for line in words:
+        console.print(f"  {line}", soft_wrap=True)

@@ -1,0 +1,173 @@
+"""What those need who decide whether a policy that was learned from a log is put to use.
+
+Gain over practice first, changed cells with what they are worth, assumptions, and what other settings would do; all in
+the units of the log's own rewards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reprl.assurance.practice import MOST_ODDS, Beside, Change
+from reprl.report.numbers import number, percent
+from reprl.report.summary import Cell, Fact, Line, On, Section, Strong, Table, line
+
+if TYPE_CHECKING:
+    from reprl.assurance.coverage import Coverage
+    from reprl.report.run import Run
+
+
+def gain_interval(run: Run, found: Coverage) -> tuple[float, float]:
+    """The 95 % interval of the gain over practice in the rewards' own units."""
+    low, high = run.environment.units
+    return (high - low) * found.gain_low, (high - low) * found.gain_high
+
+
+def gain_lines(run: Run) -> list[Line]:
+    """The headline: the gain over practice; a red line where it is not shown to be positive."""
+    found = run.receipt.coverage
+    if found is None:
+        return []
+    low, high = gain_interval(run, found)
+    practice = run.environment.original_return(found.practice)
+    between = Strong(f"{number(low)} to {number(high)}")
+    earns = f" more per episode than practice, which earns {number(practice)} (95 % interval)."
+    lines = [line("By this log the policy earns ", between, earns, on=On.HTML)]
+    if high <= 0.0:
+        words = "The policy earns less than practice by this log: do not put it to use."
+        lines.append(Line((words,), On.HTML, "bad"))
+    elif low <= 0.0:
+        words = "The gain over practice is not shown to be positive: by this log the policy may be worse."
+        lines.append(Line((words,), On.HTML, "bad"))
+    return lines
+
+
+def sections_for(run: Run) -> list[Section]:
+    """Tables for a committee; none where samples were drawn."""
+    if run.receipt.coverage is None:
+        return []
+    beside = run.receipt.beside
+    blocks = [_assumptions(run, run.receipt.coverage, beside)]
+    if beside is not None:
+        blocks = [_changes(run, beside), *blocks, *_variants(run, beside), *_groups(run, beside)]
+    return [Section(blocks, "Policy and practice")]
+
+
+def _changes(run: Run, found: Beside) -> Table:
+    names, scale = run.environment.labels, run.environment.units[1] - run.environment.units[0]
+
+    def row(change: Change) -> list[str | Cell]:
+        interval = f"{number(scale * change.low)} to {number(scale * change.high)}"
+        tone = "good" if change.low > 0.0 else "bad" if change.high < 0.0 else "plain"
+        return [
+            names.state(change.state),
+            str(change.step),
+            names.action(change.usual),
+            Cell(names.action(change.action), look="strong"),
+            number(float(f"{change.visits:.3g}")),
+            Cell(number(scale * change.gain), look=tone),
+            interval,
+        ]
+
+    more = found.changed - len(found.changes)
+    caption = (
+        "Where the policy does something else than practice mostly does, worth most first. Gain: per episode, visits "
+        "times what a visit earns more than practice, in the rewards' own units."
+    )
+    if not found.changed:
+        caption = "The policy does everywhere what practice mostly does."
+    elif more:
+        caption += f" {more:,} further cells are worth less."
+    head = ("State", "Step", "Practice mostly", "Policy", "Visits per episode", "Gain per episode", "95 % interval")
+    return Table("changes", "What would change", head, [row(change) for change in found.changes], caption, On.PAGE)
+
+
+def _assumptions(run: Run, found: Coverage, beside: Beside | None) -> Table:
+    rows = [
+        ["No hidden reasons for actions", _hidden(run, beside)],
+        ["Ends", _ends(found)],
+        ["States tell all that matters", "Assumed: what happens next depends on state, step and action alone."],
+        ["Steps", _steps(run)],
+        ["Support", _support(run, found)],
+        ["Same world", "Assumed: patients, machines or customers to come are like those in the log."],
+    ]
+    return Table("assumptions", "What has to be true", ("Assumption", "By this log"), rows, on=On.PAGE)
+
+
+def _hidden(run: Run, beside: Beside | None) -> str:
+    start = "Assumed: nothing that is not in the log has moved both what was done and what followed. "
+    if beside is None:
+        return f"{start}How strong such a factor would have to be is not computed with a discount."
+    if beside.odds is None:
+        return f"{start}There is no gain that a hidden factor would have to explain."
+    how = "drawn anew at every step; one that lasts a whole episode can do more" if run.environment.horizon > 1 else ""
+    scope = f" (Marginal sensitivity model{', ' if how else ''}{how}.)"
+    if beside.odds >= MOST_ODDS:
+        much = f"multiplies the odds of each action by {MOST_ODDS:g}"
+        return f"{start}Not even one that {much} could explain the gain away.{scope}"
+    return (
+        f"{start}A hidden factor that multiplies or divides the odds of each action by {beside.odds:.2f} could explain "
+        f"the gain away; a weaker one could not.{scope}"
+    )
+
+
+def _ends(found: Coverage) -> str:
+    parts = []
+    if found.cut:
+        parts.append(f"{found.cut:,} episodes stop early without being done; what followed is taken as unrelated to it")
+    if found.beyond:
+        parts.append(f"{found.beyond:,} rows at or after the horizon were left out")
+    return f"{'; '.join(parts)}." if parts else "Every episode ends, or reaches the horizon."
+
+
+def _steps(run: Run) -> str:
+    if run.recipe.settings.stationary:
+        bad = f" The log contradicts it: {run.drift}." if run.drift else " The log does not contradict it."
+        return f"Assumed: the law does not depend on the step.{bad}"
+    return "Nothing is assumed: every step has its own law."
+
+
+def _support(run: Run, found: Coverage) -> str:
+    options = run.environment.options
+    alike = f"in {percent(found.alike)} practice did what the policy says"
+    words = f"The policy rests on data in {percent(found.covered)} of the log's visits; {alike}."
+    if "support" in options:
+        words += f" Actions count that are taken at least {options['support']:g} times as often as the most usual one."
+    scale = run.environment.units[1] - run.environment.units[0]
+    if found.unknown > 0.0:
+        words += f" States that the log hardly reaches could be worth {number(scale * found.unknown)} more."
+    return words
+
+
+def _variants(run: Run, found: Beside) -> list[Table]:
+    scale = run.environment.units[1] - run.environment.units[0]
+    rows: list[list[str | Cell]] = [
+        [each.setting, f"{each.cells:,}", percent(each.share), number(float(f"{scale * each.gain:.4g}"))]
+        for each in found.variants
+    ]
+    caption = "The decision made again with one setting changed, on the same log."
+    head = ("Setting", "Cells that change", "Share of visits", "Gain over practice")
+    return [Table("variants", "Had it been asked otherwise", head, rows, caption, On.PAGE)] if rows else []
+
+
+def _groups(run: Run, found: Beside) -> list[Table]:
+    world = run.environment
+    scale = world.units[1] - world.units[0]
+    rows: list[list[str | Cell]] = []
+    for each in found.groups:
+        tone = "good" if each.gain_low > 0.0 else "bad" if each.gain_high < 0.0 else "plain"
+        gain = f"{number(scale * each.gain_low)} to {number(scale * each.gain_high)}"
+        values = [number(float(f"{world.original_return(x):.4g}")) for x in (each.practice, each.value)]
+        rows.append([each.name, f"{each.episodes:,}", *values, Cell(gain, look=tone)])
+    head = ("Subgroup", "Episodes", "Practice earns", "Policy earns", "Gain, 95 % interval")
+    caption = "By the episodes of each subgroup alone. The policy is one for all: it was not chosen for a subgroup."
+    return [Table("groups", "Subgroups", head, rows, caption, On.PAGE)] if rows else []
+
+
+def gain_fact(run: Run) -> list[Fact]:
+    """The red line, on a terminal."""
+    found = run.receipt.coverage
+    if found is None or found.gain_low > 0.0:
+        return []
+    words = "the gain over practice is not shown to be positive: the policy may be worse"
+    return [Fact("WARNING", words, on=On.TERMINAL, prose=True)]

@@ -1,0 +1,50 @@
+"""docs/canonical.md shows what is stored, and what is stored keeps the promises."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.defaults.__main__ import table as defaults
+from experiments.pairs import by_case, count
+from experiments.price.__main__ import PAGE, per_cell
+from experiments.price.__main__ import table as prices
+from experiments.runner import ROOT
+from reprl.lab.forecast import APART, STORED, WORLDS, stored_range
+from reprl.learning.settings import Settings
+
+
+def measured(file: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / PAGE[file]).read_text("utf-8"))["measured"]
+    return found
+
+
+@pytest.mark.parametrize("file", list(PAGE))
+def test_tables_are_those_of_the_stored_data(file: str) -> None:
+    page = (ROOT / "docs" / "canonical.md").read_text("utf-8")
+    shown = page.partition(f"<!-- {file} -->\n")[2].partition("\n<!-- end -->")[0]
+    assert shown == (defaults if file == "defaults" else prices)(measured(file))
+
+
+@pytest.mark.parametrize("file", list(PAGE))
+def test_no_promise_is_rejected(file: str) -> None:
+    found = {name: row for name, row in measured(file).items() if not name.startswith("greedy/")}
+    assert not [name for name, case in by_case(found).items() if count(case).rejected]
+
+
+def test_the_stored_range_holds_eight_of_ten_stored_runs() -> None:
+    """Every world weighs the same. If the experiments were measured again, renew STORED from ``per_cell``."""
+    for access, needs in per_cell().items():
+        assert len(needs) == WORLDS[access]
+        low, _, high = stored_range(Settings(access=access), 1)
+        inside = np.mean([((need >= 0.99 * low) & (need <= 1.01 * high)).mean() for need in needs.values()])
+        assert 0.7 <= inside <= 0.95
+        assert 0.4 <= np.mean([(need <= STORED[access][10]).mean() for need in needs.values()]) <= 0.65
+
+
+def test_pairs_of_runs_are_as_far_apart_as_stated() -> None:
+    ratios = [np.abs(np.log(need[:, 0] / need[:, 1])) for needs in per_cell().values() for need in needs.values()]
+    assert 0.88 <= (np.concatenate(ratios) <= np.log(APART) + 1e-9).mean() <= 0.98

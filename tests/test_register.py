@@ -1,0 +1,212 @@
+"""Registered candidates: the pilot's choice, the recipe that publishes it, the runs that follow it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reprl
+from reprl.canonical.choice import choose, make_rule
+from reprl.canonical.gaps import find_gaps
+from reprl.canonical.goal import Goal
+from reprl.canonical.preferred import CLEAR
+from reprl.canonical.registered import ROOM, Cells, _widest, choose_registered, find_firmest
+from reprl.cli.app import main
+from reprl.errors import DocumentError, InputError
+from reprl.mdp.dynamics import true_dynamics
+from reprl.randomness import SharedKey
+from tests.clinic_log import ACTIONS, HORIZON, STATES, make_log
+
+
+def world(seed: int = 0, n_states: int = 5, n_actions: int = 3, horizon: int = 4) -> reprl.TabularMDP:
+    rng = np.random.default_rng(seed)
+    transition = rng.dirichlet(np.ones(n_states), (n_states, n_actions))
+    return reprl.TabularMDP(transition, rng.uniform(0.0, 1.0, (n_states, n_actions)), 0, horizon)
+
+
+def rule_of(mdp: reprl.TabularMDP) -> Any:
+    shape = (mdp.horizon, mdp.n_states, mdp.n_actions)
+    return make_rule(SharedKey(1).derive("rule"), shape, goal=Goal(quality=0.9), stationary=mdp.stationary)
+
+
+# --- the choice -------------------------------------------------------------------------------------------------------
+
+
+def _naive_margin(gap: Any, spread: Any, order: Any, u: float) -> tuple[int, float]:
+    """What a tolerance picks in a cell, and how far the nearest comparison is that can change it."""
+    chosen = next(a for a in order if gap[a] <= u)
+    margin, passed = CLEAR, False
+    for a in order:
+        if a == chosen:
+            passed = True
+            if gap[a] > 0.0:
+                margin = min(margin, (u - gap[a]) / spread[a])
+        elif not passed:
+            margin = min(margin, (gap[a] - u) / spread[a])
+        elif gap[chosen] == 0.0:
+            margin = min(margin, (gap[a] + u) / spread[a])
+    return chosen, margin
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_widest_hole_is_as_wide_as_any_tolerance_finds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    gap, spread, order = rng.uniform(0.0, 1.0, 4), rng.uniform(0.5, 2.0, 4), rng.permutation(4)
+    gap[rng.integers(4)] = 0.0
+    for level in (0.01, 0.05, 0.2):
+        u = float(_widest(gap[None, None], spread[None, None], order, np.full((1, 1), level))[0, 0])
+        picked = [_naive_margin(gap, spread, order, each) for each in np.linspace(1e-6, 1.1, 4001)]
+        firm = [(gap[a], a) for a, margin in picked if margin >= level + 1e-3]
+        if math.isinf(u):
+            assert all(a == order[0] for _, a in firm)
+        else:
+            chosen, margin = _naive_margin(gap, spread, order, u)
+            assert margin >= level - 1e-9
+            assert not firm or gap[chosen] <= min(firm)[0]
+            assert margin >= max(each for a, each in picked if a == chosen) - 1e-3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_firmest_candidate_is_firmer_than_the_rule_and_loses_little(seed: int) -> None:
+    mdp = world(seed)
+    rule, dynamics = rule_of(mdp), true_dynamics(mdp)
+    found = find_firmest(rule, dynamics, pooled=True, by_visits=False)
+    assert found is not None
+    printed = choose_registered(rule, found.cells, dynamics)
+    assert printed.loss <= ROOM * printed.epsilon
+    assert printed.loss == pytest.approx(printed.best - mdp.evaluate(printed.policy))
+    assert printed.margin == pytest.approx(found.margin)
+    assert found.margin >= choose(rule, dynamics).margin
+    assert found.considered > 100
+
+
+def test_a_candidate_prints_what_its_tolerances_say_block_by_block() -> None:
+    mdp = world(3)
+    rule, dynamics = rule_of(mdp), true_dynamics(mdp)
+    gaps = find_gaps(dynamics, rule.order)
+    tolerances = np.full((4, 5), 0.1)
+    tolerances[2, 1] = math.inf
+    cells = Cells((0, 1, 2, 3), (2, 0, 1), tolerances)
+    table = choose_registered(rule, cells, dynamics).policy.table
+    for h, s in np.ndindex(4, 5):
+        expected = next(a for a in (2, 0, 1) if gaps.gap[h, s, a] <= 0.1) if (h, s) != (2, 1) else 2
+        assert table[h, s] == expected
+    blocks = choose_registered(rule, Cells((0, 3), (0, 1, 2), np.full((2, 5), 0.2)), dynamics).policy.table
+    assert (blocks[:3] == blocks[0]).all()
+
+
+# --- recipes and runs -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def study() -> reprl.Recipe:
+    return reprl.register("two-goals-v0", pilot=20_000, access="generative", data_seed=5, by="the first team")
+
+
+def test_teams_follow_a_registered_recipe_on_fresh_data(study: reprl.Recipe, tmp_path: Any) -> None:
+    assert study.registration is not None
+    assert (study.registration.by, study.registration.data_seed) == ("the first team", 5)
+    read = reprl.Recipe.from_json(study.to_json())
+    assert read.digest == study.digest
+    one, two = reprl.learn(read, data_seed=1), read.learn(data_seed=2)
+    assert one.policy == two.policy
+    assert one.guarantee.status == two.guarantee.status == "rehearsed"
+    assert one.guarantee.kind == "registered"
+    assert one.receipt.to_dict()["guarantee"]["promise"] == "registered"
+    assert one.recipe.digest == study.digest
+    stored = reprl.load_run(one.save(tmp_path / "one"))
+    assert stored.recipe.registration == study.registration
+    assert "Registered promise" in one._repr_html_()
+    strict = read.learn(data_seed=1, afresh=True, max_samples=2**16)
+    assert strict.guarantee.kind == "strict"
+
+
+def test_pilot_data_are_not_used_again(study: reprl.Recipe) -> None:
+    with pytest.raises(InputError, match="data_seed must be another one than the pilot's, got 5"):
+        reprl.learn(study, data_seed=5)
+
+
+def test_what_a_recipe_says_is_not_said_again(study: reprl.Recipe) -> None:
+    with pytest.raises(InputError, match=r"quality must be left out for a recipe, which says it, got 0\.5"):
+        reprl.learn(study, quality=0.5)
+    with pytest.raises(InputError, match="certify must be False for a registered candidate, got True"):
+        reprl.learn(study, certify=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("starts",), [1], "candidate cells.starts must rise from 0 to at most 5"),
+        (("order",), [0, 0, 1, 2], "candidate cells.order must name every action from 0 to 3 once"),
+        (("tolerances",), [[0.1]], "candidate cells.tolerances must be 1 x 25 numbers above 0"),
+        (("tolerances",), [[0.1], [0.1, 0.2]], "tolerances must be rows of one length"),
+    ],
+)
+def test_a_candidate_that_does_not_fit_is_refused(study: reprl.Recipe, path: Any, value: Any, words: str) -> None:
+    document = json.loads(study.to_json())
+    document["candidate"]["cells"] |= {"starts": [0], "tolerances": [[0.1] * 25]}
+    document["candidate"]["cells"][path[0]] = value
+    with pytest.raises((InputError, DocumentError), match=words):
+        reprl.Recipe.from_json(json.dumps(document))
+
+
+def test_a_registered_candidate_comes_with_its_registration(study: reprl.Recipe) -> None:
+    document = json.loads(study.to_json())
+    del document["registration"]
+    with pytest.raises((InputError, DocumentError), match="recipe registration must be given for its candidate"):
+        reprl.Recipe.from_json(json.dumps(document))
+
+
+def test_a_pilot_that_is_too_small_is_refused() -> None:
+    with pytest.raises(InputError, match="pilot must be at least 100, the samples of one parallel call, got 10"):
+        reprl.register("two-goals-v0", pilot=10, access="generative")
+    with pytest.raises(InputError, match="pilot must be larger to choose a candidate, got one after which"):
+        reprl.register("two-goals-v0", pilot=200, access="generative", data_seed=1)
+    with pytest.raises(InputError, match=r"agreement must be 1 for a candidate to be registered, got 0\.9"):
+        reprl.register(world(), pilot=2000, agreement=0.9)
+
+
+def test_episodes_and_black_boxes_are_registered_too() -> None:
+    import gymnasium
+
+    recipe = reprl.register(world(1), pilot=20_000, data_seed=3)
+    assert reprl.learn(recipe.make(world(1)), shared_seed=0, candidate=recipe.published).guarantee.kind == "registered"
+    box = reprl.register(
+        lambda: gymnasium.make("CliffWalking-v1"), pilot=60_000, horizon=15, reward_range=(-100.0, 0.0), data_seed=3
+    )
+    assert box.settings.stationary is True
+    assert box.registration is not None
+    assert box.registration.episodes > 0
+
+
+def test_a_log_may_be_the_pilot_of_other_logs(tmp_path: Any) -> None:
+    pilot, ours = make_log(5000, 1), make_log(20_000, 2)
+    recipe = reprl.register_log(pilot, horizon=HORIZON, states=STATES, actions=ACTIONS, quality=0.5)
+    assert recipe.registration is not None
+    assert recipe.registration.log is not None
+    run = recipe.learn_log(ours)
+    assert run.followed
+    assert run.recipe.digest == recipe.digest
+    with pytest.raises(InputError, match="log must be another one than the pilot's"):
+        recipe.learn_log(pilot)
+
+
+def test_the_command_registers_and_replicates(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "study.json"
+    how = ["--access", "generative", "--pilot", "20000", "--data-seed", "5", "--shared-seed", "1"]
+    assert main(["register", "two-goals-v0", *how, "--by", "team A", "--out", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["promise"]["kind"] == "registered"
+    assert document["registration"]["by"] == "team A"
+    for team in ("first", "second"):
+        out = str(tmp_path / team)
+        assert main(["replicate", str(path), "--data-seed", str(10 + len(team)), "--out", out, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["promise"]["kind"] == "registered"
+    assert main(["verify", str(tmp_path / "first"), str(tmp_path / "second"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["remarks"] == []
+    assert main(["replicate", str(path), "--data-seed", "5"]) == 2
+    assert "another one than the pilot's" in capsys.readouterr().err

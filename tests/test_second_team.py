@@ -1,0 +1,154 @@
+"""The second team: signatures, values computed again from a log, proofs on fresh data, and the two-sample test."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reprl
+from reprl import ReprlError
+from reprl.artifacts import signature
+from reprl.artifacts.receipt import Receipt
+from reprl.cli.app import main
+from reprl.report.run import Run, summarize_run
+from tests.test_logs_certified import COIN, HORIZON, make_log, shop
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("cryptography")
+pandas = pytest.importorskip("pandas")
+
+
+def answer(capsys: Any, *words: object) -> tuple[int, dict[str, Any]]:
+    code = main([*map(str, words), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: Any) -> Path:
+    """Logs of two teams, one of another world, and the run of the first team."""
+    folder: Path = tmp_path_factory.mktemp("teams")
+    for name, world, seed in (("ours", shop(), 1), ("theirs", shop(), 2), ("other", shop(0.5), 3)):
+        pandas.DataFrame(make_log(world, COIN, 60_000, seed)).to_csv(folder / f"{name}.csv", index=False)
+    assert signature.new_key(folder / "me.pem")
+    learn = ["learn", "--log", folder / "ours.csv", "--horizon", HORIZON, "--quality", 0.7, "--shared-seed", 1]
+    assert main([*map(str, learn), "--certify", "--out", str(folder / "run"), "--sign", str(folder / "me.pem")]) == 0
+    return folder
+
+
+def test_a_run_is_learned_certified_signed_and_repeated_with_a_proof(place: Path, tmp_path: Path, capsys: Any) -> None:
+    capsys.readouterr()
+    code, found = answer(
+        capsys, "replicate", place / "run", "--log", place / "theirs.csv", "--certify", "--out", tmp_path / "second"
+    )
+    assert code == 0
+    assert found["same"] is True
+    assert found["guarantee"]["status"] == "certified"
+    code, found = answer(capsys, "verify", place / "run", tmp_path / "second")
+    assert code == 0
+    assert found["signatures"][0]["trouble"] == ""
+    assert found["signatures"][1]["public_key"] is None
+    assert main(["verify", str(place / "run"), str(tmp_path / "second")]) == 0
+    text = capsys.readouterr().out
+    assert "valid, by the key" in text
+    assert "not signed; its digest is a seal against accident, not a signature" in text
+
+
+def test_a_signature_fails_for_an_edited_receipt_and_another_key(place: Path, tmp_path: Path, capsys: Any) -> None:
+    stored = reprl.load_run(place / "run")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("recipe.json", "policy.json", "signature.json", "counts.bin"):
+        (copy / name).write_bytes((place / "run" / name).read_bytes())
+    replace(stored.receipt, samples=stored.receipt.samples + 1).save(copy / "receipt.json")  # sealed again
+    code, found = answer(capsys, "verify", place / "run", copy)
+    assert code == 1
+    assert found["same"] is True
+    assert found["signatures"][1]["trouble"] == "it is of another receipt"
+    forged = json.loads((place / "run" / "signature.json").read_text())
+    forged["receipt"] = Receipt.load(copy / "receipt.json").digest
+    (copy / "signature.json").write_text(json.dumps(forged))
+    assert answer(capsys, "verify", place / "run", copy)[1]["signatures"][1]["trouble"].startswith("it was not made")
+    mine, other = (signature.new_key(tmp_path / f"{name}.pem") for name in ("a", "b"))
+    signature.sign_run(copy, tmp_path / "a.pem")
+    assert signature.check_signature(copy).public_key == mine
+    first = signature.check_signature(place / "run").public_key
+    keys = ("--signer", first, "--signer", mine)
+    assert answer(capsys, "verify", place / "run", copy, *keys)[0] == 0
+    code, found = answer(capsys, "verify", place / "run", copy, "--signer", first, "--signer", other)
+    assert code == 1
+    assert "none of those that you named" in found["signatures"][1]["trouble"]
+
+
+def test_a_wrong_seal_does_not_tell_the_right_one(place: Path, tmp_path: Path) -> None:
+    stored = json.loads((place / "run" / "receipt.json").read_text())
+    stored["samples"] += 1
+    (tmp_path / "receipt.json").write_text(json.dumps(stored))
+    with pytest.raises(ReprlError, match="receipt digest must be that of its content, got another") as caught:
+        Receipt.load(tmp_path / "receipt.json")
+    right = replace(Receipt.load(place / "run" / "receipt.json"), samples=stored["samples"]).digest
+    assert right[:12] not in str(caught.value)
+
+
+def test_bad_keys_are_refused_in_one_line(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "no.pem").write_text("not a key")
+    with pytest.raises(ReprlError, match="must hold an ed25519 private key in PEM"):
+        signature.sign_run(place / "run", tmp_path / "no.pem")
+    with pytest.raises(ReprlError, match="not there yet"):
+        signature.new_key(tmp_path / "no.pem")
+    with pytest.raises(ReprlError, match="64 hexadecimal digits"):
+        signature.read_public_key("abc")
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "signature.json").write_text("{}")
+    with pytest.raises(ReprlError, match="signature must have format"):
+        signature.check_signature(bad)
+
+
+def test_value_and_gain_are_computed_again_from_a_log(place: Path, capsys: Any) -> None:
+    run, mdp = place / "run", shop()
+    code, found = answer(capsys, "verify", run, "--log", place / "ours.csv")
+    assert code == 0
+    assert found["log"][0]["own"] is True
+    code, found = answer(capsys, "verify", run, "--log", place / "theirs.csv")
+    assert code == 0
+    told = found["log"][0]
+    assert told["own"] is False
+    policy = reprl.load_run(run).policy.table[:, :2]
+    assert told["value"][1] <= mdp.evaluate(reprl.Policy(policy)) <= told["value"][2]
+    code, found = answer(capsys, "verify", run, "--log", place / "other.csv")
+    assert code == 1
+    assert found["log"][0]["contradicted"] is True
+    assert main(["verify", str(run)]) == 2
+    assert "--log FILE" in capsys.readouterr().err
+
+
+def test_two_logs_are_compared_with_names_and_a_verdict(place: Path, capsys: Any) -> None:
+    both = (place / "ours.csv", place / "theirs.csv")
+    code, found = answer(capsys, "two-sample", *both, "--horizon", HORIZON)
+    assert (code, found["verdict"]) == (0, "not contradicted")
+    code, found = answer(capsys, "two-sample", place / "ours.csv", place / "other.csv", "--recipe", place / "run")
+    assert (code, found["verdict"]) == (1, "different")
+    assert "state 0" in found["words"][0] or "state 1" in found["words"][0]
+    assert main(["two-sample", str(place / "ours.csv"), str(place / "run")]) == 2
+    assert main(["two-sample", *map(str, both)]) == 2
+    capsys.readouterr()
+    code, found = answer(capsys, "two-sample", place / "run", place / "run")
+    assert (code, found["verdict"]) == (0, "not contradicted")
+
+
+def test_beside_rho_stands_that_teams_of_this_seed_differed(place: Path) -> None:
+    log = make_log(shop(), COIN, 4000, 5)
+    found = reprl.learn_log(log, horizon=HORIZON, quality=0.7, shared_seed=1)
+    assert found.rehearsal is not None
+    agreed = replace(found, guarantee=replace(found.guarantee, status="rehearsed"))
+    for agree, said in ((found.rehearsal.of, False), (found.rehearsal.of - 2, True)):
+        run = Run.of(replace(agreed, rehearsal=found.rehearsal._replace(agree=agree)))
+        assert bool(run.differing) is said
+        summary = summarize_run(run)
+        words = "With this very shared seed, 2 of"
+        assert any(words in "".join(line.parts) for line in summary.lines) is said
+        assert any(words in fact.value for fact in summary.facts) is said
