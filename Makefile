@@ -80,7 +80,7 @@ test-long: venv  ## the tests that take a minute or so each: faults, the site, t
 test-oldest:  ## the tests with the oldest versions that are allowed, in .venv-oldest; TESTS="tests/test_cli.py …"
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[gym,pandas,dask,icu,logs]' \
-	  pytest pytest-xdist hypothesis quantecon randomgen matplotlib selenium pillow ipykernel nbclient
+	  pytest pytest-timeout pytest-xdist hypothesis quantecon randomgen matplotlib selenium pillow ipykernel nbclient
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) $(TESTS)
 
 fuzz: venv  ## damage and forge files, FILES=100000 of them, SEED=1
