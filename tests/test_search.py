@@ -296,15 +296,24 @@ def constants(model):
     return Constants(*constant_family(model))
 
 
+def spread_rungs(candidates):
+    """Three rungs with their means and the widest gap between two of them: so wide that no verdict takes long."""
+    found = []
+    for seed in range(100):
+        family = constants(lever(seed))
+        rung = Rung(SharedKey(seed), 0, family, None, candidates)
+        means = [lever_mean(rung.weights(j), family) for j in range(candidates)]
+        low, high = max(pairwise(sorted(means)), key=lambda ends: ends[1] - ends[0])
+        if high - low > 0.2:
+            found.append((rung, means, (low, high)))
+    assert len(found) >= 3
+    return found[:3]
+
+
 def test_a_scan_prints_the_first_candidate_above():
-    for seed in range(3):
-        model = lever(seed)
-        family = constants(model)
-        rung = Rung(SharedKey(seed), 0, family, None, 8)
-        means = [lever_mean(rung.weights(j), family) for j in range(8)]
-        threshold = max(pairwise(sorted(means)), key=lambda ends: ends[1] - ends[0])
-        middle = sum(threshold) / 2.0  # of the widest gap, so that no verdict takes long
-        found = scan(rung, opened(model, family), unit_judge(0.05, middle))
+    for seed, (rung, means, gap) in enumerate(spread_rungs(8)):
+        middle = sum(gap) / 2.0
+        found = scan(rung, opened(lever(seed), rung.family), unit_judge(0.05, middle))
         assert found.winner == next(j for j, mean in enumerate(means) if mean > middle)
         assert found.tried == found.winner + 1
 
@@ -340,17 +349,13 @@ def bernoulli_interval(level):
 
 
 def test_a_tournament_prints_the_first_candidate_near_the_best():
-    for seed in range(3):
-        model = lever(seed)
-        family = constants(model)
-        rung = Rung(SharedKey(seed), 0, family, None, 6)
-        means = [lever_mean(rung.weights(j), family) for j in range(6)]
-        below = sorted(max(means) - mean for mean in means)
-        one, two = max(pairwise(below), key=lambda ends: ends[1] - ends[0])
-        found, low = compete(rung, opened(model, family), (one + two) / 2.0, bernoulli_interval(0.01))
-        assert found.winner == next(j for j, mean in enumerate(means) if mean >= max(means) - (one + two) / 2.0)
+    for seed, (rung, means, gap) in enumerate(spread_rungs(6)):
+        tolerance = max(means) - sum(gap) / 2.0
+        found, low = compete(rung, opened(lever(seed), rung.family), tolerance, bernoulli_interval(0.01))
+        assert found.winner == next(j for j, mean in enumerate(means) if mean >= max(means) - tolerance)
         assert low < means[found.winner]
-        cut, low = compete(rung, opened(lever(seed), family, limit=60), one, bernoulli_interval(0.01))
+        edge = max(means) - gap[0]
+        cut, low = compete(rung, opened(lever(seed), rung.family, limit=60), edge, bernoulli_interval(0.01))
         assert cut.undecided is not None
         assert low == -math.inf
 
