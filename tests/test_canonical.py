@@ -443,36 +443,39 @@ def run_pair(mdp: reprl.TabularMDP, epsilon: float, access: Access, number: int,
 
 
 @functools.cache
-def hard_pairs(*, control: bool) -> dict[str, list[Pair]]:
+def hard_pairs(*, control: bool, share: int = 2) -> dict[str, list[Pair]]:
+    """Pairs on every world; a share of them, but on those where accuracy is tested, which are few as they are."""
     out = {}
     for name, make in HARD.items():
         (mdp, epsilon), access, pairs = make()
+        pairs = pairs if name in LOSSY else pairs // share
         size = CONTROL_CALLS * mdp.n_states * mdp.n_actions * (mdp.horizon + 1)
         spend = size if control else None
         out[name] = [run_pair(mdp, epsilon, access, number, spend) for number in range(pairs)]
     return out
 
 
-def all_pairs(*, control: bool) -> list[Pair]:
-    return [pair for pairs in hard_pairs(control=control).values() for pair in pairs]
+def all_pairs(*, control: bool, share: int) -> list[Pair]:
+    return [pair for pairs in hard_pairs(control=control, share=share).values() for pair in pairs]
 
 
 @pytest.mark.statistical
 @pytest.mark.slow
-def test_two_runs_agree_where_it_is_hard() -> None:
+@pytest.mark.parametrize("share", [2, pytest.param(1, marks=pytest.mark.long)])
+def test_two_runs_agree_where_it_is_hard(share: int) -> None:
     """All worlds together.
 
-    Of 78 pairs, 24 apart are rejected at 1e-6. Power: 2 % at a disagreement of 2ρ, 48 % at 0.3, 96 % at 0.4, 99.98 % at
-    the 0.5 that calibrated sizes came to on such worlds. A single world that always fails hides in the pool, so those
-    with 8 pairs are tested alone too: 7 apart are rejected, with a power of 4 % at 0.5 and 81 % at 0.9.
+    Of 46 pairs, 18 that differ are rejected at 1e-6, of 78 pairs 24. Power at the disagreement of 0.5 that calibrated
+    sizes came to on such worlds: 95 %, and 99.98 % with all pairs. A single world that always fails hides in the pool,
+    so those with 8 pairs are tested alone too: 7 are rejected, with a power of 4 % at 0.5 and 81 % at 0.9.
     """
-    results = hard_pairs(control=False)
+    results = hard_pairs(control=False, share=share)
     apart = {name: sum(pair.apart for pair in pairs) for name, pairs in results.items()}
-    pairs = all_pairs(control=False)
-    assert keeps(sum(apart.values()), len(pairs), RHO, power=0.01, finds=0.38), apart
+    pairs = all_pairs(control=False, share=share)
+    assert keeps(sum(apart.values()), len(pairs), RHO, power=0.002, finds=0.5), apart
     for name, of in results.items():
         assert len(of) < 8 or keeps(apart[name], len(of), RHO, power=0.0, finds=0.94), name
-    control = all_pairs(control=True)
+    control = all_pairs(control=True, share=share)
     assert exceeds(sum(pair.apart for pair in control), len(control), RHO) <= FALSE_ALARM
 
 
