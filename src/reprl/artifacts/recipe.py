@@ -33,8 +33,8 @@ from reprl.sources.environment import Environment, describe, make
 from reprl.sources.gymnasium.model import would_import
 from reprl.sources.logs.spec import ID, LogSpec
 from reprl.storage import fields as f
-from reprl.storage.documents import JsonDocument, digest, naming, plain, pretty
-from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields
+from reprl.storage.documents import digest, naming, plain
+from reprl.storage.fields import Declared, Document, Fields, Kind, read_fields, with_fields
 
 if TYPE_CHECKING:
     from reprl.sources.gymnasium.model import GymnasiumModel
@@ -141,7 +141,7 @@ black box, and rescaled rewards where dynamics are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe(JsonDocument):
+class Recipe(Declared):
     """A run without its data: publish it with the policy, and anyone can check that the policy replicates.
 
     Guarantee:
@@ -242,23 +242,10 @@ class Recipe(JsonDocument):
         document["environment"] = {name: document["environment"][name] for name in _PLACE}
         return digest(document)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document."""
-        return _DOCUMENT.write(self)
-
     @property
     def resolved(self) -> dict[str, Any]:
         """What "auto" stands for."""
         return _resolve(self.settings, self.environment)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return pretty(self.to_dict())
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Recipe:
-        """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
-        return cast(Recipe, _DOCUMENT.make(text))
 
     def make(
         self, env: TabularMDP | GymnasiumModel | None = None, *, allow: Sequence[str] = ()
@@ -447,14 +434,5 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise InputError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-_RESOLVED = Kind(_read_resolved)
-_DOCUMENT = Document(
-    "recipe",
-    "reprl-recipe",
-    (2,),
-    Recipe,
-    with_fields(
-        Recipe,
-        settings={"resolved": _RESOLVED},
-    ),
-)
+_TABLE = with_fields(Recipe, settings={"resolved": Kind(_read_resolved)})
+Recipe._document = Document("recipe", "reprl-recipe", (2,), Recipe, _TABLE)

@@ -18,8 +18,8 @@ from reprl.execution.terminal import Shown, visible
 from reprl.learning.search import open_returns, policy_name
 from reprl.learning.search_opening import search_settings
 from reprl.storage.checkpoints import open_checkpoint
-from reprl.storage.documents import JsonDocument, dump, plain
-from reprl.storage.fields import SEED, SHARE, Document, choice, declared, many, optional, whole
+from reprl.storage.documents import plain
+from reprl.storage.fields import SEED, SHARE, Declared, Document, choice, declared, many, optional, whole
 from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ FORMAT = "reprl-search-audit"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchAudit(JsonDocument, Shown):
+class SearchAudit(Declared, Shown):
     """What pairs of searches showed: how often two runs print different policies."""
 
+    _indent = 1
     environment: str
     horizon: Annotated[int, whole(1)]
     settings: Mapping[str, Any]
@@ -74,19 +75,6 @@ class SearchAudit(JsonDocument, Shown):
         """Pairs that differ although both runs are certified; at most a share ρ can be expected."""
         return sum(pair.differ and set(pair.statuses) == {"certified"} for pair in self.pairs)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document of this audit."""
-        return _DOCUMENT.write(self)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return dump(self.to_dict(), indent=1)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> SearchAudit:
-        """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        return cast(SearchAudit, _DOCUMENT.make(text))
-
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each run."""
         runs = [(number, pair, side) for number, pair in enumerate(self.pairs) for side in range(2)]
@@ -107,7 +95,7 @@ class SearchAudit(JsonDocument, Shown):
         return f"SearchAudit({visible(self.environment)}: {count}, {self.certified} runs certified, {self.verdict})"
 
 
-_DOCUMENT = Document("audit of a search", FORMAT, (1,), SearchAudit, declared(SearchAudit))
+SearchAudit._document = Document("audit of a search", FORMAT, (1,), SearchAudit, declared(SearchAudit))
 
 
 def audit_search(
