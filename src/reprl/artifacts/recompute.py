@@ -65,11 +65,6 @@ class Recomputed(NamedTuple):
 def recompute(side: Evidence, log: Any, columns: Mapping[str, str | None] | None = None) -> Recomputed:
     """Estimate value and gain over practice of a stored policy by a log.
 
-    Args:
-        side: a run of a log, with its recipe.
-        log: as for ``reprl.learn_log``.
-        columns: where this log's columns are, if not where the recipe says.
-
     Guarantee:
         The policy is held fixed: it is not chosen by this log, unless it is the run's own. Intervals are of whole
         episodes drawn anew, as in ``find_coverage``.

@@ -63,14 +63,8 @@ def open_trial(
 ) -> Iterator[Trial]:
     """Open an environment with a data seed and an empty ledger; close what was opened for it.
 
-    Args:
-        policy: what acts.
-        world: where.
-        data_seed: private.
-        bounds: of a return, where they are known better than rewards and horizon tell.
-        execution: workers and timeout.
-        folder: for finished batches; None to keep none.
-        work: every setting on which a batch depends, besides the environment and the data seed.
+    bounds are those of a return, where they are known better than rewards and horizon tell; work is every setting on
+    which a batch depends, besides the environment and the data seed.
     """
     if isinstance(world, TabularMDP):
         if execution.timeout is not None:

@@ -112,10 +112,8 @@ def _read(content: Content) -> Rehearsal:
 class Likeness:
     """How much of what one policy decides another decides alike, over an episode in a model.
 
-    Args:
-        occupancy: (H, S), how often a policy comes to each cell, of its actions, (H, S).
-        over: states in which an episode is over, whose steps do not count.
-        needed: the share from which on two policies agree; 1 for equal ones.
+    occupancy says how often a policy comes to each cell, (H, S); steps in the states `over`, where an episode has
+    ended, do not count; two policies agree from the share `needed` on, 1 for equal ones.
     """
 
     def __init__(
@@ -165,15 +163,8 @@ def rehearse(
 ) -> Rehearsal:
     """Simulate second teams.
 
-    Args:
-        team: the rule, on data redrawn from this run's.
-        policy: what the rule makes of this run's data.
-        likeness: how much two policies decide alike, and from which share on they agree.
-        rho: the disagreement that may be promised; it sets how many are asked.
-        epsilon: accuracy.
-        stream: private; every team reads streams of its own.
-        pairs: whether pairs under fresh keys may let a run stop whose own teams differ.
-        workers: threads, or a cluster that joblib is told of; for worlds that are worth it.
+    ρ sets how many are asked; pairs says whether pairs under fresh keys may let a run stop whose own teams differ;
+    workers are for worlds that are worth it.
 
     Guarantee:
         None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop

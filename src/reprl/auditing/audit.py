@@ -308,14 +308,9 @@ def curve(
 ) -> list[CurvePoint]:
     """Audit a learner at several sizes of its data and return disagreement against samples a run.
 
-    Args:
-        env: as in ``audit``.
-        learner: as in ``audit``.
-        sizes: what to give to `option`, one audit each.
-        pairs: pairs of each audit.
-        option: the learner's option that sets its size; None for "calls" (generative) or "runs" (episodic) of reprl
-            with rule="sampled", and "samples" of any other learner.
-        options: as in ``audit``. With a seed given, all sizes share their keys, so neighbouring points are dependent.
+    There is one audit for each of the sizes, which `option` is given: None for "calls" (generative) or "runs"
+    (episodic) of reprl with rule="sampled", and "samples" of any other learner. The rest is as in ``audit``; with a
+    seed given, all sizes share their keys, so neighbouring points are dependent.
 
     Guarantee:
         Each point by itself has that of ``audit``; the intervals do not hold jointly.

@@ -40,15 +40,8 @@ def learn_canonical(
 ) -> Run:
     """Gather data, in rounds that double, until a stop rule is content with f(ξ, ·) of the run's own frequencies.
 
-    Args:
-        model: where samples come from, of the settings' access.
-        shared_key: ξ.
-        settings: accuracy, replicability and preference.
-        stop: when to stop, and what to promise.
-        execution: workers, checkpoint and progress.
-        candidate: (kind, number) of a recipe, or what it has registered, followed instead of choosing afresh.
-        limit: samples that may be drawn; None for LIMITS.
-        proof: how data are gathered for a certificate; None where nobody asks for one.
+    candidate, (kind, number) of a recipe or what it has registered, is followed instead of choosing afresh; proof says
+    how data are gathered for a certificate.
 
     Guarantee:
         As the stop rule says; the policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).

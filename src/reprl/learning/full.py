@@ -33,13 +33,8 @@ def run_full_algorithm(
 ) -> Run:
     """Run the paper's full algorithm (``reprl.paper.full.run_full``) as the settings ask.
 
-    Args:
-        model: where samples come from, with the settings' access.
-        shared_key: ξ.
-        settings: what is asked for, and how to decide.
-        constants: every size; None for those of the settings' preset.
-        max_samples: sizes that would pass it are refused.
-        execution: workers, and who is told; a checkpoint is refused.
+    constants is None for those of the settings' preset; sizes that would pass max_samples, and a checkpoint, are
+    refused.
 
     Guarantee:
         "scaled": none, and the reason says by how much sizes were reduced. "paper", parallel samples: proven where the

@@ -80,15 +80,8 @@ def run_episodic(
 ) -> Run:
     """Explore and decide, again with twice the runs while a rehearsal says so.
 
-    Args:
-        model: where episodes are played.
-        shared_key: ξ.
-        settings: accuracy, replicability and how to decide.
-        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a size that is fixed
-            beforehand is refused.
-        workers: threads, or processes for a black box.
-        checkpoint: where exploration runs and rehearsals are kept.
-        progress: called with the phase, its episodes done and all its episodes.
+    A rehearsed run that is not sure after max_samples promises nothing; a size that is fixed beforehand and passes it
+    is refused.
 
     Guarantee:
         "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data, where what is

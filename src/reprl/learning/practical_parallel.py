@@ -58,13 +58,8 @@ def run_generative(
 ) -> Run:
     """Draw parallel samples and decide; with ``practical``, again with twice the data while a rehearsal says so.
 
-    Args:
-        model: where samples come from.
-        shared_key: ξ.
-        settings: accuracy, replicability and how to decide.
-        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a number of calls that
-            is fixed beforehand, by hand or by the paper, is refused.
-        checkpoint: where rehearsals are kept.
+    A rehearsed run that is not sure after max_samples promises nothing; a number of calls that is fixed beforehand, by
+    hand or by the paper, and passes it is refused.
 
     Guarantee:
         ``practical``: "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data

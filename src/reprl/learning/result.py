@@ -370,9 +370,7 @@ class LearnResult:
     def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them.
 
-        Args:
-            directory: made if need be. One that holds another recipe is refused,
-            force: unless this says to overwrite it.
+        The folder is made if need be; one that holds another recipe is refused, unless force says to overwrite it.
         """
         saved: Path = import_module("reprl.artifacts.folder").save_run(self, directory, force=force)
         return saved

@@ -195,11 +195,8 @@ def summarize_run(
 ) -> Summary:
     """Return the summary.
 
-    Args:
-        run: what is shown.
-        worth: what the policy is worth exactly, where somebody knows it.
-        idle: (H, S), where a terminal shows no decision; None for what the run ignored.
-        more: facts that only those know who ran it.
+    worth is exact, where somebody knows it; idle, (H, S), is where a terminal shows no decision, None for what the run
+    ignored; more are facts that only those know who ran it.
     """
     receipt, world, policy = run.receipt, run.environment, run.policy
     status, found = receipt.guarantee.status, receipt.rehearsal

@@ -78,12 +78,8 @@ def read_fields(
 ) -> dict[str, Any]:
     """Return the fields of an object, which must have all of its table's and no others.
 
-    Args:
-        where: what the object is called in messages.
-        document: the object.
-        table: its fields.
-        outer: the fields of the object around it, and what else bounds may ask for.
-        joint: what stands in messages between its name and a field's.
+    Bounds may ask `outer`, the fields of the object around it; joint stands in messages between where, its name, and a
+    field's.
     """
     known = document if isinstance(document, dict) else {}
     fields = Fields(f"{where}{joint}", known, table, outer)

@@ -153,10 +153,8 @@ def learners() -> list[LearnerEntry]:
 def make_learner(name: str, **options: Any) -> ReprlLearner | Baseline:
     """Return a learner by its name: a callable from (model, shared key) to a policy.
 
-    Args:
-        name: a name in `learners()`.
-        options: the learner's own options; for a baseline epsilon, rho and delta where they matter, constants
-            ("practical" or "paper"), samples (a budget that is never passed; None for the preset's own number).
+    A baseline takes epsilon, rho and delta where they matter, constants ("practical" or "paper"), samples (a budget
+    that is never passed; None for the preset's own number), and options of its own.
 
     Guarantee:
         The baselines' practical constants are heuristic, picked as docs/peers.md says; what "paper" promises is written

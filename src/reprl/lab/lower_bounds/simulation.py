@@ -198,10 +198,7 @@ def episode_vectors(episodes: int, *, n_states: int, horizon: int, delta: float)
 class PaddedSource:
     """Samples of Rad(π(q̄)) from those of Rad(q), one for one, q̄ = (q, +pad…, −pad…) of dimension 3n (Lemma B.3).
 
-    Args:
-        base: Rad(q).
-        order: permutation of 0…3n−1; coordinate j here is coordinate order[j] of q̄.
-        pad: bias of the added coordinates.
+    Coordinate j here is coordinate order[j] of q̄.
 
     Randomness:
         Data: the base, and its private stream "padding".
@@ -244,10 +241,7 @@ class PaddedSource:
 class SignExamples:
     """Labelled examples from vector samples (Theorem B.9): x uniform on d points, y the coordinate of x.
 
-    Args:
-        base: Rad(p), n = d.
-        points: (d,) numbers of the shattered points among 0…n_points−1.
-        n_points: size D of the domain.
+    points, (d,), are the numbers of the shattered points among 0…n_points−1.
 
     Guarantee:
         Examples are independent with Pr[(x_i, ±1)] = (1 ± p_i)/(2d). m of them use as many vectors as the most frequent

@@ -68,10 +68,6 @@ class ProductSource:
     Rad(p) of Section 7 and Bern(p) of Definition B.5 are one source under two names of the outcomes; see `rademacher`
     and `coins`.
 
-    Args:
-        chances: (n,) probabilities of +1.
-        data_seed: private seed of the samples.
-
     Randomness:
         Data only: streams (data_seed, "purpose/number"), numbered in order of use, one lane per coordinate.
     """
@@ -118,9 +114,7 @@ def coins(probabilities: ArrayLike, data_seed: int) -> ProductSource:
 class LabelledSource:
     """Examples from a given law (agnostic PAC learning, Section B.1); an ExampleSource.
 
-    Args:
-        law: (D, 2) probabilities of (x, −1) and (x, +1).
-        data_seed: private seed of the samples.
+    The law has (D, 2) probabilities of (x, −1) and (x, +1).
 
     Randomness:
         Data only: streams (data_seed, "examples/number").
