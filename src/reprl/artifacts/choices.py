@@ -93,7 +93,6 @@ class Candidate(NamedTuple):
         return self._replace(cells=None)
 
     def __str__(self) -> str:
-        """For people."""
         if self.kind == REGISTERED and self.cells is not None:
             decided = int(np.isfinite(self.cells.tolerances).sum())
             blocks = len(self.cells.starts)

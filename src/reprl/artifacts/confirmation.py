@@ -114,7 +114,6 @@ class Confirmation(Sealed, Shown):
         return found
 
     def __repr__(self) -> str:
-        """The answer on one line."""
         claim = f"{visible(self.policy)} earns more than {self.target:g} on {visible(self.environment)}"
         return (
             f"Confirmation({claim}: {self.verdict} [{self.status}], mean {self.mean:.6g} of {self.episodes:,} episodes)"

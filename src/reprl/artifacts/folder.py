@@ -68,7 +68,6 @@ class StoredRun(NamedTuple):
         return found
 
     def __repr__(self) -> str:
-        """The outcome on one line."""
         words = f"{self.receipt.guarantee.status}, {self.receipt.samples:,} samples"
         return f"StoredRun({visible(self.environment.title)}: {words}, policy {self.policy.short_fingerprint})"
 
@@ -226,7 +225,6 @@ class FolderWriter:
     """A folder that is locked for one run of one recipe."""
 
     def __init__(self, directory: Path, staging: Path) -> None:
-        """Take a locked folder and an empty folder inside it."""
         self.directory = directory
         self._staging = staging
 

@@ -231,7 +231,6 @@ class Receipt(Sealed):
         )
 
     def __repr__(self) -> str:
-        """What it says, on one line."""
         words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
         return f"Receipt({words}, recipe {self.recipe[:12]})"
 
@@ -252,7 +251,6 @@ class Receipt(Sealed):
         return isinstance(other, Receipt) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        """Hash by digest."""
         return int(self.digest[:15], 16)
 
     @property

@@ -168,7 +168,6 @@ class Recipe(Declared):
     """The release that wrote the recipe: for people, neither checked nor hashed."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
         if not isinstance(self.settings, Settings):
             raise InputError(f"recipe settings must be a Settings, got {quote(self.settings)}")
         if not isinstance(self.environment, Environment):

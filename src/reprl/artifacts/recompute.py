@@ -45,7 +45,6 @@ class Recomputed(NamedTuple):
         return apart or self.gain[1] < least or most < self.gain[0]
 
     def __str__(self) -> str:
-        """For people."""
         value, low, high = self.value
         log = "the log of this run" if self.own else f"another log, {self.episodes:,} episodes"
         words = (

@@ -264,7 +264,6 @@ class SearchReceipt(Sealed):
         )
 
     def __repr__(self) -> str:
-        """What it says, on one line."""
         words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
         return f"SearchReceipt({words}, recipe {self.recipe[:12]})"
 
@@ -282,7 +281,6 @@ class StoredSearch(NamedTuple):
         return self.recipe.environment.name
 
     def __repr__(self) -> str:
-        """The outcome on one line."""
         words = f"{self.receipt.guarantee.status}, {self.receipt.samples:,} samples"
         return f"StoredSearch({visible(self.environment)}: {words}, policy {self.policy.short_fingerprint})"
 

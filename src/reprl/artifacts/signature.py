@@ -48,7 +48,6 @@ class Signed(NamedTuple):
     """Why it does not hold; empty if it does, or if there is none."""
 
     def __str__(self) -> str:
-        """For people."""
         if self.public_key is None:
             return f"not signed; {SEAL}"
         return f"NOT VALID: {self.trouble}" if self.trouble else f"valid, by the key {self.public_key}"

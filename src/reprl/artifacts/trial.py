@@ -92,7 +92,6 @@ class TableTrial:
     """
 
     def __init__(self, policy: Any, mdp: TabularMDP, data_seed: int, bounds: Range | None = None) -> None:
-        """Ask the policy for its action in every cell."""
         mdp.criterion.require_horizon("env must have a horizon (env.truncated(steps) has one)")
         self._model, self._map = EpisodicModel(mdp, data_seed), mdp.labels.reward_map
         try:
@@ -121,7 +120,6 @@ class BoxTrial:
     """
 
     def __init__(self, model: GymnasiumModel | ReturnModel, agent: Agent, bounds: Range, pool: WorkerPool) -> None:
-        """Take what plays."""
         self._model, self._agent, self._pool, self.bounds = model, agent, pool, bounds
         self.title = model.labels.name if isinstance(model, GymnasiumModel) else model.title
         self.digest, self.horizon, self.ledger = model.digest, model.horizon, model.ledger

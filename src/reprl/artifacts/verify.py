@@ -252,7 +252,6 @@ class Verification:
         return self.same or (near and not self.renamed)
 
     def __repr__(self) -> str:
-        """The answer on one line."""
         if self.same:
             return f"Verification(same policy {self.fingerprints[0][:12]})"
         if self.renamed:

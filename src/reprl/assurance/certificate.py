@@ -160,7 +160,6 @@ class Certificate(NamedTuple):
     """For a quality: between what V* less the value of the baseline lies."""
 
     def __str__(self) -> str:
-        """One line for people."""
         if self.proven:
             share = "" if self.share is None else f"earns at least {self.share:.1%} of the gain, "
             return f"{share}loses at most {self.loss:.3g}, the world's own policy with probability ≥ {1 - self.delta:g}"

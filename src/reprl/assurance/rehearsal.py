@@ -82,7 +82,6 @@ class Rehearsal(NamedTuple):
     """The share at which a team counts as agreeing; None for exactly the same policy."""
 
     def __str__(self) -> str:
-        """One line for people."""
         line = f"{self.agree} of {self.of} simulated second teams arrive at this policy"
         if self.agreement is not None:
             share = f"{100 * self.agreement:g} % of the steps"
@@ -122,7 +121,6 @@ class Likeness:
         over: tuple[int, ...] = (),
         needed: float = 1.0,
     ) -> None:
-        """Take what visits are computed by."""
         self.occupancy, self.over, self.needed = occupancy, list(over), needed
         self._visits: dict[bytes, NDArray[np.float64]] = {}
 

@@ -110,7 +110,6 @@ class AgentReport(Declared, Shown):
         )
 
     def __repr__(self) -> str:
-        """The verdict on one line."""
         count = f"{self.disagreements} of {len(self.pairs)} pairs more than {self.gamma:g} apart"
         return f"AgentReport({visible(self.learner)} on {visible(self.environment)}: {count}, {self.verdict}; {GRADE})"
 

@@ -179,7 +179,6 @@ class Comparison(Declared, Shown):
         )
 
     def __repr__(self) -> str:
-        """Who reached the target, on one line."""
         reached = sum(row.samples is not None for row in self.rows)
         good = "" if self.target is None else f", return > {self.target:g}"
         target = f"disagreement ≤ {self.rho:g}" + (good if self.black_box else f", loss ≤ {self.epsilon:g}")

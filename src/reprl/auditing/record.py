@@ -147,7 +147,6 @@ class AuditReport(Declared, Shown):
         return frame(columns)
 
     def __repr__(self) -> str:
-        """The verdict on one line."""
         low, high = self.interval
         return (
             f"AuditReport({visible(self.learner)} on {visible(self.environment.labels.name)}: disagreement "

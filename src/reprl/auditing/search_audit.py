@@ -90,7 +90,6 @@ class SearchAudit(Declared, Shown):
         )
 
     def __repr__(self) -> str:
-        """The verdict on one line."""
         count = f"{self.disagreements} of {len(self.pairs)} pairs differ"
         return f"SearchAudit({visible(self.environment)}: {count}, {self.certified} runs certified, {self.verdict})"
 

@@ -57,7 +57,6 @@ class LogPlan(NamedTuple):
         return None if self.factor is None else (self.factor - 1) * self.episodes
 
     def __str__(self) -> str:
-        """For people."""
         if self.decided:
             return f"the {self.episodes:,} episodes of this log are enough for a decision"
         if self.more is None:

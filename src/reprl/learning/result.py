@@ -342,7 +342,6 @@ class LearnResult:
         return Receipt.of(self)
 
     def __repr__(self) -> str:
-        """The outcome on one line."""
         if self.record is None:
             return f"Run(policy {self.policy.short_fingerprint}, {self.guarantee.status})"
         words, worth = f"{self.guarantee.status}, {self.samples:,} samples", self.worth

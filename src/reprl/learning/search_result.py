@@ -187,7 +187,6 @@ class SearchResult:
         return SearchReceipt.of(self)
 
     def __repr__(self) -> str:
-        """The outcome on one line."""
         above = "" if self.certified_return is None else f", return > {self.certified_return:.4g}"
         words = f"{self.guarantee.status}{above}, {self.samples:,} samples, policy {self.policy.short_fingerprint}"
         return f"SearchResult({visible(self.environment)}: {words})"

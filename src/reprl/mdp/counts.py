@@ -39,7 +39,6 @@ class Counts:
     """
 
     def __init__(self, outcomes: Outcomes, hits: NDArray[np.int64]) -> None:
-        """Take ownership of hits and write-protect it."""
         if not isinstance(outcomes, Outcomes):
             raise InputError(f"outcomes must be a table of Outcomes, got {quote(outcomes)}")
         if not isinstance(hits, np.ndarray):
@@ -141,11 +140,9 @@ class Counts:
         return total
 
     def __add__(self, other: Counts) -> Counts:
-        """Merge two data sets."""
         return Counts.merge([self, other])
 
     def __eq__(self, other: object) -> bool:
-        """Equal tables and equal tallies."""
         return (
             isinstance(other, Counts)
             and self.outcomes.same_table(other.outcomes)
@@ -155,7 +152,6 @@ class Counts:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Show the shape and the number of samples."""
         samples = (int((self.hits >> 32).sum()) << 32) + int((self.hits & 0xFFFFFFFF).sum())  # may exceed 2**63
         return f"Counts(shape={self.outcomes.shape}, samples={samples})"
 

@@ -72,7 +72,6 @@ class Data:
         allowed: NDArray[np.bool_] | None = None,
         criterion: Criterion | None = None,
     ) -> None:
-        """Take the parts."""
         self.counts, self.starts, self.allowed = counts, starts, allowed
         self.criterion = Criterion(counts.outcomes.horizon) if criterion is None else criterion
 

@@ -59,7 +59,6 @@ class Maps:
     """
 
     def __init__(self, world: Environment, weight: NDArray[np.float64], *, worst: bool = False) -> None:
-        """Choose the steps and states to draw and how to lay them out."""
         H, S = world.horizon, world.n_states
         self.world = world
         self.steps = np.unique(np.linspace(0, H - 1, min(H, MAX_STEPS)).round().astype(np.int64))

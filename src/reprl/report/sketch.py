@@ -51,7 +51,6 @@ class Sketch:
         frame: str = "framed: a simulated second team does something else",
         title: str = "",
     ) -> None:
-        """Lay it out."""
         if world is None:
             interface = policy.interface or Interface()
             n_actions = max(len(interface.labels.actions), int(policy.table.max()) + 1)

@@ -118,7 +118,6 @@ class SimulatedEpisodes:
     """
 
     def __init__(self, source: VectorSource, *, n_states: int, n_actions: int = 2) -> None:
-        """Open the model before its first episode."""
         self.horizon, self.n_states = as_table(np.zeros(source.n), n_states).shape
         self.n_actions = check_int("n_actions", n_actions, 2)
         self.source = source
@@ -205,7 +204,6 @@ class PaddedSource:
     """
 
     def __init__(self, base: VectorSource, order: NDArray[np.int64], pad: float) -> None:
-        """Open the view; samples are counted by the base."""
         self.n = 3 * base.n
         if sorted(order.tolist()) != list(range(self.n)):
             raise InputError(f"order must be a permutation of 0 to {self.n - 1}, got {quote(order)}")
@@ -252,7 +250,6 @@ class SignExamples:
     """
 
     def __init__(self, base: VectorSource, points: NDArray[np.int64], n_points: int) -> None:
-        """Open the view."""
         self.n_points = n_points
         self._base, self._points = base, points
         self.samples = 0

@@ -73,7 +73,6 @@ class ProductSource:
     """
 
     def __init__(self, chances: ArrayLike, data_seed: int) -> None:
-        """Open the source with an empty ledger."""
         self._chances = check_vector("chances", chances, 0.0, 1.0)
         self.n = int(self._chances.size)
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
@@ -121,7 +120,6 @@ class LabelledSource:
     """
 
     def __init__(self, law: ArrayLike, data_seed: int) -> None:
-        """Open the source with an empty ledger."""
         self._law = check_example_law(law)
         self.n_points = int(self._law.shape[0])
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
