@@ -32,6 +32,7 @@ class LinearAgent(NamedTuple):
     features: Callable[[Any], Floats]
 
     def __call__(self, observation: Any) -> Any:
+        """Return the action."""
         scores = self.weights @ self.features(observation)
         if hasattr(self.space, "n"):
             return int(scores.argmax()) + int(self.space.start)

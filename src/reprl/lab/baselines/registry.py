@@ -194,6 +194,7 @@ class Baseline:
         return _METHODS[self.name].replicable
 
     def __call__(self, model: Any, shared_key: SharedKey) -> Policy:
+        """Learn from fresh samples of the model."""
         key = check_shared_key(shared_key).derive(self.name)
         own = {"rho": 0.1, **_METHODS[self.name].options, **self.options}
         epsilon, rho, delta, constants, samples = (own.pop(option) for option in _COMMON)

@@ -41,6 +41,7 @@ class Algorithm:
         check_int("samples", self.samples, 1)
 
     def __call__(self, shared_key: SharedKey, source: Any) -> Vector:
+        """Answer from fresh samples of the source."""
         return self.run(check_shared_key(shared_key), source)
 
 
