@@ -288,12 +288,7 @@ def _registered(name: str) -> bool:
 
 
 def _by_log(
-    subject: _Subject,
-    log: Any,
-    columns: Mapping[str, str | None] | None,
-    target: float,
-    delta: float,
-    began: float,
+    subject: _Subject, log: Any, columns: Mapping[str, str | None] | None, target: float, delta: float, began: float
 ) -> Confirmation:
     """Judge by the off-policy interval of docs/logs.md, with the policy held fixed: it was published before."""
     recipe = subject.recipe

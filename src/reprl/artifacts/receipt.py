@@ -128,9 +128,7 @@ _TIERS = f.record(
     Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level, version: level.tolist())}
 )
 _EXPLORED = f.also(
-    f.reals(_sets_of, 0.0, 1.0),
-    lambda shares, at: at.rule != "canonical",
-    lambda at: "null for the rule 'canonical'",
+    f.reals(_sets_of, 0.0, 1.0), lambda shares, at: at.rule != "canonical", lambda at: "null for the rule 'canonical'"
 )
 _IGNORED = f.given_when(
     f.wholes(_sets_of, 0, 1, bool), lambda at: at.fractional is not None, "null exactly where fractional is"

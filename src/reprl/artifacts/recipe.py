@@ -130,9 +130,7 @@ _ENVIRONMENT = {
 _PLACE = tuple(_ENVIRONMENT)
 _ENVIRONMENT |= {
     "reward_range": f.also(
-        f.many(f.real(-math.inf), 2),
-        lambda ends, at: ends[0] < ends[1],
-        lambda at: "[low, high] with low < high",
+        f.many(f.real(-math.inf), 2), lambda ends, at: ends[0] < ends[1], lambda at: "[low, high] with low < high"
     )._replace(later=True),
     "discount": f.real(0.0, MOST, open_low=True)._replace(later=True),
 }
@@ -262,12 +260,7 @@ class Recipe(Declared):
                 f"recipe environment.id {ID!r} stands for a log, to be given as log (--log FILE), got none"
             )
         if env is None:
-            if wanted.id is None:
-                raise InputError(
-                    "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
-                    "env (--env file.py:name)"
-                )
-            check_allowed(str(wanted.id), allow)
+            check_allowed(wanted.id, allow)
             env = _make(wanted)
         found = describe(env)
         for name in (*SIZES, *(() if wanted.reward_range is None else ("reward_range",)), "discount", "digest"):
@@ -410,8 +403,13 @@ def _portable(environment: Environment) -> Environment:
     return environment._replace(options=options)
 
 
-def check_allowed(id: str, allow: Sequence[str]) -> None:
-    """Refuse an id whose opening would import what nobody has allowed."""
+def check_allowed(id: str | None, allow: Sequence[str]) -> None:
+    """Refuse an id whose opening would import what nobody has allowed, and an environment without an id."""
+    if id is None:
+        raise InputError(
+            "recipe environment.id must name an environment, got null: this one was built by hand, pass it as env "
+            "(--env file.py:name)"
+        )
     if isinstance(allow, str) or not all(isinstance(name, str) for name in allow):
         raise InputError(f"allow must be a list of names of modules, got {quote(allow)}")
     module = would_import(id) if id.startswith(PREFIX) else None

@@ -133,11 +133,6 @@ class SearchRecipe(Declared):
         """
         wanted = self.environment
         if env is None:
-            if wanted.id is None:
-                raise InputError(
-                    "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
-                    "env (--env file.py:name)"
-                )
             check_allowed(wanted.id, allow)
         given = self.settings.return_range
         source = wanted.id if env is None else env

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,9 +23,8 @@ from reprl.sources.environment import describe
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import Ledger
-from reprl.sources.returns import Range, ReturnModel
-from reprl.storage.checkpoints import Checkpoint, Content, Kept, open_checkpoint
-from reprl.storage.fields import read_fields, whole
+from reprl.sources.returns import Played, Range, ReturnModel, read_played, write_played
+from reprl.storage.checkpoints import Checkpoint, Kept, open_checkpoint
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 World = TabularMDP | GymnasiumModel | ReturnModel
@@ -130,7 +129,7 @@ class BoxTrial:
         kept: Checkpoint | None = self._pool.checkpoint
         if kept is None:
             return self._play(first, count).returns
-        store = Kept(kept, "", _write, _read)
+        store = Kept(kept, "", write_played, read_played)
         found = store.get(f"{first}+{count}")
         if found is None:
             found = self._play(first, count)
@@ -140,12 +139,12 @@ class BoxTrial:
             self.ledger.samples += found.samples
         return found.returns
 
-    def _play(self, first: int, count: int) -> _Played:
+    def _play(self, first: int, count: int) -> Played:
         before, key = self.ledger.samples, DataStream(self._model.data_seed, _PURPOSE).key
         shares = [first + count * w // self._pool.workers for w in range(self._pool.workers + 1)]
         parts = [(self._agent, key, range(*edges)) for edges in pairwise(shares) if edges[0] < edges[1]]
         returns = np.concatenate(self._pool.work(play_returns, parts, count))
-        return _Played(_inside(returns, self.bounds, first), self.ledger.samples - before)
+        return Played(_inside(returns, self.bounds, first), self.ledger.samples - before)
 
 
 def _inside(returns: Floats, bounds: Range, first: int) -> Floats:
@@ -158,22 +157,6 @@ def _inside(returns: Floats, bounds: Range, first: int) -> Floats:
         raise InputError(f"returns must lie in return_range [{low:g}, {high:g}], got {where}: give a wider one")
     inside: Floats = np.clip(returns, low, high)
     return inside
-
-
-class _Played(NamedTuple):
-    """Returns and their price."""
-
-    returns: Floats
-    samples: int
-
-
-def _write(found: _Played) -> Content:
-    return Content({"samples": found.samples}, found.returns.astype("<f8").tobytes())
-
-
-def _read(content: Content) -> _Played:
-    fields = read_fields("task", content.fields, {"samples": whole()}, joint=" ")
-    return _Played(np.frombuffer(content.data, "<f8").astype(np.float64), fields["samples"])
 
 
 def play_returns(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from reprl.auditing.agent_record import AgentPair, AgentReport, Disagreement
-from reprl.auditing.evidence import Estimate, bounded_interval, exact_interval, p_value, student
-from reprl.auditing.pairs import resolve_learner
+from reprl.auditing.evidence import Estimate, bounded_interval, conclude, exact_interval, student
+from reprl.auditing.pairs import evaluation_seed, pair_seeds, resolve_learner
 from reprl.errors import InputError, check_int, check_probability, check_real, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
@@ -27,7 +27,7 @@ from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_
 from reprl.learning.protocol import name_of
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
-from reprl.randomness import DataStream, SharedKey, fresh_seed
+from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import fresh_model, open_environment
 from reprl.storage.checkpoints import Content, Kept, open_checkpoint, recall
 from reprl.storage.documents import plain
@@ -139,7 +139,8 @@ def _report(
     rows = tuple(met.row for met in found)
     pairs = len(rows)
     hits = sum(row.distance > claim.gamma for row in rows)
-    chance = p_value(hits, pairs, claim.rho)
+    judged = conclude(None, hits, pairs, claim.rho, claim.level)
+    del judged["alternative"]
     mean = float(np.mean([row.distance for row in rows]))
     return AgentReport(
         environment=bench.factory.title,
@@ -148,10 +149,8 @@ def _report(
         learner=bench.name,
         **claim._asdict(),
         **how,
+        **judged,
         disagreements=hits,
-        interval=exact_interval(hits, pairs),
-        verdict="rejected" if chance <= claim.level else "not rejected",
-        p_value=chance,
         distance=Estimate(mean, *bounded_interval(mean, pairs)),
         value=student([float(np.mean(row.returns)) for row in rows]) if pairs > 1 else None,
         gap=student([abs(row.returns[0] - row.returns[1]) for row in rows], 0.0) if pairs > 1 else None,
@@ -258,10 +257,9 @@ def _meet(trial: _Trial, number: int) -> _Met:
     from reprl.sources.gymnasium.learner_env import LearnerEnv
 
     bench, seed = trial.bench, trial.seed
-    shared = SharedKey(int(DataStream(seed, "audit/shared").integers(1, number)[0]) >> 1)
-    words = DataStream(seed, "audit/data", number).integers(2)
-    (first, spent), (second, more) = (bench.train(shared, int(word) >> 1) for word in words)
-    evaluation = int(DataStream(seed, "audit/evaluation", number).integers(1)[0]) >> 1
+    shared, seeds = pair_seeds(seed, number)
+    (first, spent), (second, more) = (bench.train(shared, each) for each in seeds)
+    evaluation = evaluation_seed(seed, number)
     played = []
     for player, other in ((first, second), (second, first)):
         opened = bench.factory.open()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from types import MethodType
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
+from reprl.auditing.evidence import SequentialTest, conclude
 from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
-from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys
+from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys, watch
 from reprl.auditing.record import AuditReport, Earned
 from reprl.auditing.search_audit import audit_search
 from reprl.auditing.search_pairs import SEARCH
@@ -195,20 +194,11 @@ def _measure(
         known = {"scores": optimal_scores(mdp), "reachable": reachable(mdp)}
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, **known)
     totals = Totals(trial, asked.agreement)
-    verdict = "undecided"
-    with (
-        open_checkpoint(checkpoint, _work(trial)) as kept,
-        progress_bar(progress, "pairs") as shown,
-        closing(run_keys(trial, pairs, workers, may_stop=test is not None, checkpoint=kept)) as runs_of_keys,
-    ):
-        for found in runs_of_keys:
-            totals.add(found)
-            if shown is not None:
-                shown("audit", totals.keys, pairs)
-            verdict = "undecided" if test is None else test.decide(totals.hits, totals.keys)
-            if verdict != "undecided":
-                break
-    return _report(asked, trial, totals, verdict)
+    with open_checkpoint(checkpoint, _work(trial)) as kept, progress_bar(progress, "pairs") as shown:
+        runs_of_keys = run_keys(trial, pairs, workers, may_stop=test is not None, checkpoint=kept)
+        tell = None if shown is None else (lambda done: shown("audit", done, pairs))
+        watch(runs_of_keys, totals.add, test, tell)
+    return _report(asked, trial, totals)
 
 
 def _work(trial: Trial) -> dict[str, Any]:
@@ -226,14 +216,11 @@ def _work(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _report(asked: _Asked, trial: Trial, totals: Totals, verdict: str) -> AuditReport:
+def _report(asked: _Asked, trial: Trial, totals: Totals) -> AuditReport:
     """Judge what the pairs showed."""
     rho, level, pairs, runs, _, seed, test, *_ = asked
     subject, mdp = trial.subject, trial.env if isinstance(trial.env, TabularMDP) else None
     hits, keys = totals.hits, totals.keys
-    chance = p_value(hits, keys, rho) if test is None else None
-    if chance is not None:
-        verdict = "rejected" if chance <= level else "not rejected"
     weights = None if mdp is None else largest_reach(mdp, totals.apart > 0)
     by_cell, policies = totals.apart / keys, totals.policies.found(trial.world.horizon, trial.episodes)
     return AuditReport(
@@ -248,11 +235,8 @@ def _report(asked: _Asked, trial: Trial, totals: Totals, verdict: str) -> AuditR
         max_pairs=pairs,
         disagreements=hits,
         disagreement=totals.rate / keys,
-        interval=exact_interval(hits, keys) if test is None else test.interval(hits, keys),
-        verdict=verdict,
-        p_value=chance,
+        **conclude(test, hits, keys, rho, level),
         sequential=test is not None,
-        alternative=None if test is None else test.alternative,
         runs_per_key=runs,
         distinct=tuple(totals.distinct),
         by_cell=by_cell,

@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from reprl.auditing.evidence import VERDICTS, Estimate, SequentialTest, estimate, exact_interval, p_value, student
+from reprl.auditing.evidence import VERDICTS, Estimate, conclude, estimate, student
+from reprl.auditing.pairs import watch
 from reprl.auditing.search_pairs import SEARCH, SearchPair, SearchTrial, run_pairs
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress
@@ -115,29 +116,24 @@ def audit_search(
     work = {"kind": "audit", "environment": {"id": model.title, "digest": model.digest}, "learner": SEARCH}
     work |= {"options": given, "seed": asked.seed}
     found: list[SearchPair] = []
-    verdict = "undecided"
+
+    def add(pair: SearchPair) -> int:
+        found.append(pair)
+        return sum(each.differ for each in found)
+
     with (
         closing(model) if model.reopens else nullcontext(),
         open_checkpoint(checkpoint, work) as kept,
         progress_bar(progress, "pairs") as shown,
-        closing(run_pairs(trial, asked.pairs, asked.workers, may_stop=asked.test is not None, checkpoint=kept)) as runs,
     ):
-        for pair in runs:
-            found.append(pair)
-            if shown is not None:
-                shown("audit", len(found), asked.pairs)
-            hits = sum(each.differ for each in found)
-            verdict = "undecided" if asked.test is None else asked.test.decide(hits, len(found))
-            if verdict != "undecided":
-                break
-    return _report(asked, model, given, found, verdict)
+        runs = run_pairs(trial, asked.pairs, asked.workers, may_stop=asked.test is not None, checkpoint=kept)
+        tell = None if shown is None else (lambda done: shown("audit", done, asked.pairs))
+        watch(runs, add, asked.test, tell)
+    return _report(asked, model, given, found)
 
 
-def _report(asked: Any, model: Any, given: Any, found: list[SearchPair], verdict: str) -> SearchAudit:
-    hits, test = sum(pair.differ for pair in found), cast(SequentialTest | None, asked.test)
-    chance = p_value(hits, len(found), asked.rho) if test is None else None
-    if chance is not None:
-        verdict = "rejected" if chance <= asked.level else "not rejected"
+def _report(asked: Any, model: Any, given: Any, found: list[SearchPair]) -> SearchAudit:
+    hits = sum(pair.differ for pair in found)
     earned = [float(np.mean(values)) for pair in found if (values := [x for x in pair.values if x is not None])]
     return SearchAudit(
         environment=model.title,
@@ -148,10 +144,7 @@ def _report(asked: Any, model: Any, given: Any, found: list[SearchPair], verdict
         level=asked.level,
         max_pairs=asked.pairs,
         disagreements=hits,
-        interval=exact_interval(hits, len(found)) if test is None else test.interval(hits, len(found)),
-        verdict=verdict,
-        p_value=chance,
-        alternative=None if test is None else test.alternative,
+        **conclude(asked.test, hits, len(found), asked.rho, asked.level),
         value=student(earned) if len(earned) > 1 else None,
         pairs=tuple(found),
     )

@@ -18,15 +18,7 @@ from numpy.typing import NDArray
 
 from reprl.canonical.gaps import Gaps, common_actions, find_gaps
 from reprl.canonical.goal import Goal
-from reprl.canonical.preferred import (
-    CLEAR,
-    PHASED,
-    PREFERRED,
-    STATIONARY,
-    Candidates,
-    phases_of,
-    weigh_tolerances,
-)
+from reprl.canonical.preferred import CLEAR, PHASED, PREFERRED, STATIONARY, Candidates, phases_of, weigh_tolerances
 from reprl.errors import InputError, check_choice, check_int, quote
 from reprl.mdp.backup import in_order
 from reprl.mdp.criterion import Criterion

@@ -72,11 +72,7 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
 
 @njit(cache=True, nogil=True)
 def _solve(
-    dynamics: Dynamics,
-    order: NDArray[np.int64],
-    gaps: Gaps,
-    hidden: NDArray[np.float64],
-    scratch: NDArray[np.float64],
+    dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, hidden: NDArray[np.float64], scratch: NDArray[np.float64]
 ) -> None:
     """Fill gaps from the last step back; values and deviations behind it are there already. hidden is (H,)."""
     outcomes, deviation = dynamics.outcomes, gaps.deviation

@@ -111,11 +111,7 @@ def _largest(visits: NDArray[np.float64], phases: NDArray[np.int64]) -> NDArray[
 
 
 def count_equal(
-    dynamics: Dynamics,
-    gaps: Gaps,
-    order: NDArray[np.int64],
-    tolerance: float,
-    phases: NDArray[np.int64] | None = None,
+    dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], tolerance: float, phases: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
     """Return how many actions count as equal in each cell, (H, S), with one tolerance; 0 where nothing is compared.
 

@@ -138,11 +138,7 @@ def plan_log(
 
 
 def plan_spec(
-    log: Any,
-    spec: LogSpec,
-    settings: Settings,
-    shared_seed: int,
-    columns: Mapping[str, str | None] | None = None,
+    log: Any, spec: LogSpec, settings: Settings, shared_seed: int, columns: Mapping[str, str | None] | None = None
 ) -> LogPlan:
     """Forecast for the log of a world that is specified beforehand, as ``plan_log`` does."""
     settings, key = settle(settings, spec), SharedKey(shared_seed)

@@ -18,7 +18,7 @@ from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.baseline import resolve_baseline
-from reprl.learning.canonical import PROOF, learn_canonical
+from reprl.learning.canonical import PROOF, gather_canonical
 from reprl.learning.certification import certify_run, check_apart
 from reprl.learning.full import run_full_algorithm
 from reprl.learning.practical_episodic import practical_run, run_episodic
@@ -351,16 +351,9 @@ class ReprlLearner:
             stop = Budget(asked)
         if self.certify:
             stop = Certified(asked, check_shared_key(shared_key).seed, stop)
-        return learn_canonical(
-            model,
-            shared_key,
-            settings,
-            stop,
-            execution,
-            candidate=self.candidate,
-            limit=self.max_samples if self.samples is None else self.samples,
-            proof=PROOF if self.certify else None,
-        )
+        limit, proof = self.max_samples if self.samples is None else self.samples, PROOF if self.certify else None
+        how: dict[str, Any] = {"candidate": self.candidate, "limit": limit, "proof": proof}
+        return gather_canonical(model, shared_key, settings, stop, execution, **how).run
 
     def with_budget(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""

@@ -99,12 +99,7 @@ def _percent(share: float) -> str:
 
 
 def find_worth(
-    found: Found | None,
-    settings: Settings,
-    place: Environment,
-    policy: Policy,
-    shared_seed: int,
-    spread: float | None,
+    found: Found | None, settings: Settings, place: Environment, policy: Policy, shared_seed: int, spread: float | None
 ) -> Worth | None:
     """Return what a run says that its policy is worth; None for the paper's rule, which does not say."""
     if found is None:

@@ -168,11 +168,7 @@ def mixed_values(
 
 @njit(cache=True, nogil=True)
 def discounted_visits(
-    outcomes: Outcomes,
-    law: NDArray[np.float64],
-    play: NDArray[np.float64],
-    start: NDArray[np.float64],
-    discount: float,
+    outcomes: Outcomes, law: NDArray[np.float64], play: NDArray[np.float64], start: NDArray[np.float64], discount: float
 ) -> NDArray[np.float64]:
     """Return Σ_t γ^t Pr[x_t = s], (S,), for play, (S, A) laws of actions; start may be signed, the sums then are."""
     visits = np.zeros(outcomes.n_states)

@@ -130,9 +130,7 @@ def summarize_pair(
         ],
         lead=describe_world(world, world.labels.description),
         mark=Mark(
-            "Fingerprint of the first",
-            first.policy.fingerprint,
-            f"SHA-256 of the policy; the second run's is {other}",
+            "Fingerprint of the first", first.policy.fingerprint, f"SHA-256 of the policy; the second run's is {other}"
         ),
         maps=maps,
     )

@@ -129,11 +129,7 @@ def signs_from_episodes(
 
 
 def _play(
-    model: Callable[..., Any],
-    learner: Callable[[Any, SharedKey], Policy],
-    n_states: int,
-    horizon: int,
-    n_actions: int,
+    model: Callable[..., Any], learner: Callable[[Any, SharedKey], Policy], n_states: int, horizon: int, n_actions: int
 ) -> Callable[[SharedKey, VectorSource], Vector]:
     """Return the signs of the policy that a learner finds in a simulated model of the hard MDP."""
 
