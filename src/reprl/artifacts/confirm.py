@@ -25,7 +25,7 @@ from reprl.artifacts.trial import Trial, World, open_trial
 from reprl.artifacts.verify import load_evidence
 from reprl.assurance.betting import Bets, Levels, MeanTest, mean_interval
 from reprl.assurance.coverage import find_coverage
-from reprl.errors import InputError, check_count, check_int, check_real, quote
+from reprl.errors import InputError, check_count, check_int, check_real, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.execution.tasks import pack
@@ -107,9 +107,7 @@ def confirm(
     subject = _subject(policy)
     if log is not None:
         given = {"env": env, "horizon": horizon, "reward_range": reward_range, "return_range": return_range}
-        for name, value in given.items():
-            if value is not None:
-                raise InputError(f"{name} must be left out with a log, whose run has it, got {quote(value)}")
+        refuse("with a log, whose run has it", **given)
         return _by_log(subject, log, columns, target, delta, began)
     seed = recall(checkpoint, "data_seed") if data_seed is None else data_seed
     seed = check_int("data_seed", fresh_seed() if seed is None else seed, 0, 2**64 - 1)
@@ -261,9 +259,8 @@ def _world(
             raise InputError("env must be given for a policy that comes without a recipe, got None (--env)")
         env = subject.recipe.make(allow=allow)
     if isinstance(env, TabularMDP | GymnasiumModel | ReturnModel):
-        for name, value in (("horizon", horizon), ("reward_range", reward_range), ("environment options", options)):
-            if value not in (None, {}):
-                raise InputError(f"{name} must be left out for an environment that has it, got {quote(value)}")
+        given = {"horizon": horizon, "reward_range": reward_range, "environment options": options or None}
+        refuse("for an environment that has it", **given)
         return env
     table = isinstance(env, str) and not env.startswith(PREFIX) and not _registered(env)
     if table and reward_range is not None:

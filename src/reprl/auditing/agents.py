@@ -18,7 +18,7 @@ import numpy as np
 from reprl.auditing.agent_record import AgentPair, AgentReport, Disagreement
 from reprl.auditing.evidence import Estimate, bounded_interval, conclude, exact_interval, student
 from reprl.auditing.pairs import evaluation_seed, pair_seeds, resolve_learner
-from reprl.errors import InputError, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_int, check_probability, check_real, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
 from reprl.execution.tasks import run_tasks
@@ -184,8 +184,7 @@ def _bench(
 
     trainer = box_learner(learner, **options) if is_box_learner(learner) else as_learner(learner)
     if isinstance(trainer, EnvLearner):
-        if bounds is not None:
-            raise InputError(f"reward_range must be left out for a function of an environment, got {quote(bounds)}")
+        refuse("for a function of an environment", reward_range=bounds)
         known = isinstance(env, str) and not env.startswith("gym:") and not _registered(env)
         factory = EnvironmentFactory.of(open_environment(env, horizon) if known else env, None if known else horizon)
         budget = options.get("samples", trainer.samples)

@@ -17,7 +17,7 @@ from reprl.auditing.search_audit import audit_search
 from reprl.auditing.search_pairs import SEARCH
 from reprl.auditing.totals import Totals, loss_of, spread_of
 from reprl.canonical.choice import preference_order
-from reprl.errors import InputError, check_int, check_probability, quote
+from reprl.errors import InputError, check_int, check_probability, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
 from reprl.guarantee import check_agreement
@@ -112,10 +112,8 @@ def audit(
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, evaluation)
     check_agreement("agreement", agreement)
     if learner in ("reprl", SEARCH) and wants_search(env, SEARCH if learner == SEARCH else None, learn_options):
-        unused = (("runs_per_key", runs_per_key, 2), ("discount", discount, None), ("agreement", agreement, 1.0))
-        for name, value, usual in unused:
-            if value != usual:
-                raise InputError(f"{name} must be left out for an audit of searches, got {quote(value)}")
+        runs, share = None if runs_per_key == 2 else runs_per_key, None if agreement == 1.0 else agreement
+        refuse("for an audit of searches", runs_per_key=runs, discount=discount, agreement=share)
         return audit_search(env, asked, horizon, reward_range, dict(learn_options), checkpoint, progress)
     place = open_environment(env, horizon, reward_range, discount)
     options = with_rescaled_epsilon(learn_options, place)
@@ -172,8 +170,8 @@ def _check(
     if not isinstance(sequential, bool):
         raise InputError(f"sequential must be True or False, got {quote(sequential)}")
     check_progress(progress)
-    if alternative is not None and not sequential:
-        raise InputError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
+    if not sequential:
+        refuse("unless sequential=True", alternative=alternative)
     test = SequentialTest.checked(rho, level, alternative) if sequential else None
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     return _Asked(rho, level, pairs, runs, workers, seed, test, check_int("evaluation", evaluation, 0, 10**6))

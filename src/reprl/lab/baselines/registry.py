@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
+from reprl.errors import InputError, check_choice, check_int, check_option, check_probability, check_real, hint, quote
 from reprl.lab.baselines import generative, optimistic, rmax
 from reprl.lab.baselines.task import BaselineTask
 from reprl.learning.learner import ReprlLearner, make_settings
@@ -168,10 +168,7 @@ def make_learner(name: str, **options: Any) -> ReprlLearner | Baseline:
         raise InputError(f"learner must be one of {', '.join(names)}; got {quote(name)}{hint(name, names)}")
     allowed = list(_METHODS[name].options)
     for option, value in options.items():
-        if option not in allowed:
-            raise InputError(
-                f"option of {name} must be one of {', '.join(allowed)}; got {quote(option)}{hint(option, allowed)}"
-            )
+        check_option(name, option, allowed)
         _CHECKS[option](option, value)
     return Baseline(name, MappingProxyType(options))
 
