@@ -317,23 +317,16 @@ class ReprlLearner:
         progress: Progress | None = None,
     ) -> Run:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
+        execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
         if self.settings.rule == "canonical":
-            return self._run_canonical(
-                model, shared_key, Execution(workers=workers, checkpoint=checkpoint, progress=progress)
-            )
+            return self._run_canonical(model, shared_key, execution)
+        how: dict[str, Any] = {"max_samples": self.max_samples, "execution": execution}
         if self.settings.paper.full:
-            execution, limit = Execution(workers=workers, checkpoint=checkpoint, progress=progress), self.max_samples
-            return run_full_algorithm(model, shared_key, self.settings, max_samples=limit, execution=execution)
+            return run_full_algorithm(model, shared_key, self.settings, **how)
         settings = self.settings if self.samples is None else self.with_budget(model, self.samples)
-        if self.access == "generative":
-            return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
-        how: dict[str, Any] = {
-            "max_samples": self.max_samples,
-            "workers": workers,
-            "checkpoint": checkpoint,
-            "progress": progress,
-        }
-        return run_episodic(model, shared_key, settings, **how)
+        run: Any = run_generative if self.access == "generative" else run_episodic
+        found: Run = run(model, shared_key, settings, **how)
+        return found
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
         settings, asked = resolve_baseline(self.settings, model), self.settings.asked
