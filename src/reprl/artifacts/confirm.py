@@ -37,7 +37,7 @@ from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.policy import Policy, TablePolicy, check_policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
-from reprl.sources.environment import make
+from reprl.sources.environment import is_registered, make
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec
@@ -262,7 +262,7 @@ def _world(
         given = {"horizon": horizon, "reward_range": reward_range, "environment options": options or None}
         refuse("for an environment that has it", **given)
         return env
-    table = isinstance(env, str) and not env.startswith(PREFIX) and not _registered(env)
+    table = isinstance(env, str) and not env.startswith(PREFIX) and not is_registered(env)
     if table and reward_range is not None:
         raise InputError(f"reward_range must be left out for {quote(env)}, whose rewards are known")
     if horizon is None and isinstance(subject.source, TablePolicy) and not subject.source.stationary:
@@ -273,12 +273,6 @@ def _world(
         return make(str(env), horizon, **options)
     source = env.removeprefix(PREFIX) if isinstance(env, str) else env
     return ReturnModel(source, horizon, reward_range=reward_range, **options)
-
-
-def _registered(name: str) -> bool:
-    import gymnasium
-
-    return name in gymnasium.registry
 
 
 # By a log.

@@ -28,7 +28,7 @@ from reprl.learning.protocol import name_of
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, fresh_seed
-from reprl.sources.environment import fresh_model, open_environment
+from reprl.sources.environment import fresh_model, is_registered, open_environment
 from reprl.storage.checkpoints import Content, Kept, open_checkpoint, recall
 from reprl.storage.documents import plain
 from reprl.storage.fields import TEXT, many, read_fields, real, record, whole, write_fields
@@ -185,7 +185,7 @@ def _bench(
     trainer = box_learner(learner, **options) if is_box_learner(learner) else as_learner(learner)
     if isinstance(trainer, EnvLearner):
         refuse("for a function of an environment", reward_range=bounds)
-        known = isinstance(env, str) and not env.startswith("gym:") and not _registered(env)
+        known = isinstance(env, str) and not env.startswith("gym:") and not is_registered(env)
         factory = EnvironmentFactory.of(open_environment(env, horizon) if known else env, None if known else horizon)
         budget = options.get("samples", trainer.samples)
 
@@ -209,12 +209,6 @@ def _bench(
             return Agent(Policy(policy_of(output, model), Interface.of(world))), model.ledger.samples
 
     return _Bench(EnvironmentFactory.of(world), subject.name, learn)
-
-
-def _registered(name: str) -> bool:
-    import gymnasium
-
-    return name in gymnasium.registry
 
 
 class _Episode(NamedTuple):
