@@ -280,7 +280,7 @@ def _other_rules(
     if isinstance(rule.reader, LogReader):
         for share in (2.0 * spec.support, 0.5 * spec.support):
             if share <= 1.0:
-                reader = rule.reader._replace(min_action_share=share)
+                reader = replace(rule.reader, min_action_share=share)
                 found[f"support {share:g}"] = partial(decide, settings, reader)
     order = tuple(int(a) for a in rule.rule.order[::-1])
     found["preference reversed"] = partial(decide, replace(settings, preference=order), rule.reader)
