@@ -1,6 +1,6 @@
 """The rule "sampled" by episodes alone: Theorem 6.1 (joint, blocked) and Theorem A.5 (product) of the paper.
 
-This is the preset ``practical``; ``learning.whole`` runs the paper's own. With a number of runs set by hand, a run
+This is the preset ``practical``; ``learning.full`` runs the paper's own. With a number of runs set by hand, a run
 makes one stage of ``rep_explore``. Otherwise it makes rounds of exploration runs until a rehearsal passes. What it
 prints is then an estimate of a function f(ξ, M), and two runs need nothing in common but ξ; what f reads of the world M
 is this:
