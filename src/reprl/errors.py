@@ -151,6 +151,21 @@ def hint(name: object, allowed: Iterable[str]) -> str:
     return f" (did you mean {' or '.join(map(quote, elsewhere or close))}?)" if elsewhere or close else ""
 
 
+def refuse(why: str, /, **given: object) -> None:
+    """Refuse what is given, which is what is not None; `why` goes on after "must be left out"."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} must be left out {why}, got {quote(value)}")
+
+
+def check_option(owner: str, name: str, allowed: Iterable[str]) -> None:
+    """Refuse an option that its owner does not have, with a hint at what may have been meant."""
+    if name not in allowed:
+        raise InputError(
+            f"option of {owner} must be one of {', '.join(allowed)}; got {quote(name)}{hint(name, allowed)}"
+        )
+
+
 def check_int(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return value as an int in [low, high]; booleans, floats and text are refused."""
     allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"

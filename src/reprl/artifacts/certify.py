@@ -19,9 +19,7 @@ from reprl.mdp.dynamics import Data
 def certify_folder(directory: str | os.PathLike[str], delta: float | None = None) -> Certificate:
     """Say what a stored run proves by its own data.
 
-    Args:
-        directory: a run folder of the rule "canonical".
-        delta: probability of a false certificate; None for the certificate's own, or the smaller of δ and ρ/2.
+    δ, the probability of a false certificate, is None for the certificate's own, or the smaller of δ and ρ/2.
     """
     run = load_run(directory)
     settings = run.recipe.settings
@@ -70,10 +68,6 @@ def check_certificate(
     receipt: str | os.PathLike[str], counts: str | os.PathLike[str]
 ) -> tuple[Certificate, Certificate, list[str]]:
     """Compute a receipt's certificate again from counts.
-
-    Args:
-        receipt: of a run with a certificate.
-        counts: the data that it was made from, ``counts.bin`` of its folder.
 
     Returns:
         What the receipt states, what the counts prove, and the names of the fields in which the two differ; a

@@ -43,13 +43,7 @@ STREAMS = f.checked(
 
 
 def check_version(name: str, version: int, release: str) -> None:
-    """Refuse what was written for another rule where this release would have to apply its own.
-
-    Args:
-        name: what it is called in the message.
-        version: its stream version.
-        release: of the package that wrote it.
-    """
+    """Refuse what was written for another rule where this release would have to apply its own."""
     if version != STREAM_VERSION:
         raise InputError(
             f"{name} must have stream_version {STREAM_VERSION}, got {version}: its rule is another one than this "
@@ -99,7 +93,6 @@ class Candidate(NamedTuple):
         return self._replace(cells=None)
 
     def __str__(self) -> str:
-        """For people."""
         if self.kind == REGISTERED and self.cells is not None:
             decided = int(np.isfinite(self.cells.tolerances).sum())
             blocks = len(self.cells.starts)

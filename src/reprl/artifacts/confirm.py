@@ -25,7 +25,7 @@ from reprl.artifacts.trial import Trial, World, open_trial
 from reprl.artifacts.verify import load_evidence
 from reprl.assurance.betting import Bets, Levels, MeanTest, mean_interval
 from reprl.assurance.coverage import find_coverage
-from reprl.errors import InputError, check_count, check_int, check_real, quote
+from reprl.errors import InputError, check_count, check_int, check_real, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.execution.tasks import pack
@@ -37,7 +37,7 @@ from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.policy import Policy, TablePolicy, check_policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
-from reprl.sources.environment import make
+from reprl.sources.environment import is_registered, make
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec
@@ -107,9 +107,7 @@ def confirm(
     subject = _subject(policy)
     if log is not None:
         given = {"env": env, "horizon": horizon, "reward_range": reward_range, "return_range": return_range}
-        for name, value in given.items():
-            if value is not None:
-                raise InputError(f"{name} must be left out with a log, whose run has it, got {quote(value)}")
+        refuse("with a log, whose run has it", **given)
         return _by_log(subject, log, columns, target, delta, began)
     seed = recall(checkpoint, "data_seed") if data_seed is None else data_seed
     seed = check_int("data_seed", fresh_seed() if seed is None else seed, 0, 2**64 - 1)
@@ -261,11 +259,10 @@ def _world(
             raise InputError("env must be given for a policy that comes without a recipe, got None (--env)")
         env = subject.recipe.make(allow=allow)
     if isinstance(env, TabularMDP | GymnasiumModel | ReturnModel):
-        for name, value in (("horizon", horizon), ("reward_range", reward_range), ("environment options", options)):
-            if value not in (None, {}):
-                raise InputError(f"{name} must be left out for an environment that has it, got {quote(value)}")
+        given = {"horizon": horizon, "reward_range": reward_range, "environment options": options or None}
+        refuse("for an environment that has it", **given)
         return env
-    table = isinstance(env, str) and not env.startswith(PREFIX) and not _registered(env)
+    table = isinstance(env, str) and not env.startswith(PREFIX) and not is_registered(env)
     if table and reward_range is not None:
         raise InputError(f"reward_range must be left out for {quote(env)}, whose rewards are known")
     if horizon is None and isinstance(subject.source, TablePolicy) and not subject.source.stationary:
@@ -278,22 +275,11 @@ def _world(
     return ReturnModel(source, horizon, reward_range=reward_range, **options)
 
 
-def _registered(name: str) -> bool:
-    import gymnasium
-
-    return name in gymnasium.registry
-
-
 # By a log.
 
 
 def _by_log(
-    subject: _Subject,
-    log: Any,
-    columns: Mapping[str, str | None] | None,
-    target: float,
-    delta: float,
-    began: float,
+    subject: _Subject, log: Any, columns: Mapping[str, str | None] | None, target: float, delta: float, began: float
 ) -> Confirmation:
     """Judge by the off-policy interval of docs/logs.md, with the policy held fixed: it was published before."""
     recipe = subject.recipe

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from reprl.assurance.betting import Levels, MeanTest
 from reprl.errors import DocumentError
 from reprl.execution.terminal import Shown, visible
 from reprl.storage import fields as f
-from reprl.storage.documents import JsonDocument, digest, pretty
-from reprl.storage.fields import Document, Kind, with_fields
+from reprl.storage.fields import Document, Kind, Sealed, with_fields
 
 FORMAT = "reprl-confirmation"
 VERDICTS = ("confirmed", "refuted", "undecided")
@@ -26,7 +25,7 @@ def _number(low: Any = -math.inf, high: Any = math.inf) -> Kind:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Confirmation(JsonDocument, Shown):
+class Confirmation(Sealed, Shown):
     """What a team's own episodes, or its log, say of a return that was claimed for a policy.
 
     Guarantee:
@@ -86,30 +85,12 @@ class Confirmation(JsonDocument, Shown):
         values, counts = zip(*self.returns, strict=True)
         return self.test.log_wealth(values, counts)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON of everything but the seconds."""
-        return digest(_BODY.write(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document."""
-        return _DOCUMENT.write(self)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return pretty(self.to_dict())
-
     @classmethod
-    def from_json(cls, text: str | bytes) -> Confirmation:
+    def from_json(cls, text: str | bytes) -> Self:
         """Read what ``to_json`` wrote; a verdict that its returns do not prove is refused."""
-        fields = _DOCUMENT.read(text)
-        stated = fields.pop("digest")
-        found = cls(**fields)
-        if stated != found.digest:
-            raise DocumentError("confirmation digest must be that of its content, got another: it was changed")
-        return found.check()
+        return super().from_json(text).check()
 
-    def check(self) -> Confirmation:
+    def check(self) -> Self:
         """Return it if its verdict follows from its returns; for a log, from its interval."""
         if sum(count for _, count in self.returns) != (self.episodes if self.unseen is None else 0):
             raise DocumentError(f"confirmation returns must be those of {self.episodes} episodes, got others")
@@ -133,17 +114,11 @@ class Confirmation(JsonDocument, Shown):
         return found
 
     def __repr__(self) -> str:
-        """The answer on one line."""
         claim = f"{visible(self.policy)} earns more than {self.target:g} on {visible(self.environment)}"
         return (
             f"Confirmation({claim}: {self.verdict} [{self.status}], mean {self.mean:.6g} of {self.episodes:,} episodes)"
         )
 
 
-_DOCUMENT = Document(
-    "confirmation", FORMAT, (1,), Confirmation, with_fields(Confirmation, package_version={"digest": f.SHA256})
-)
-_BODY = _DOCUMENT._replace(
-    table={name: kind for name, kind in _DOCUMENT.table.items() if name not in ("digest", "seconds")}
-)
-"""What the digest covers."""
+_TABLE = with_fields(Confirmation, package_version={"digest": f.SHA256})
+Confirmation._document = Document("confirmation", FORMAT, (1,), Confirmation, _TABLE)

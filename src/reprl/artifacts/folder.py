@@ -68,7 +68,6 @@ class StoredRun(NamedTuple):
         return found
 
     def __repr__(self) -> str:
-        """The outcome on one line."""
         words = f"{self.receipt.guarantee.status}, {self.receipt.samples:,} samples"
         return f"StoredRun({visible(self.environment.title)}: {words}, policy {self.policy.short_fingerprint})"
 
@@ -121,10 +120,7 @@ class StoredRun(NamedTuple):
 def save_run(result: LearnResult | SearchResult, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
     """Write recipe, receipt and policy of a run to a folder, whole or not at all.
 
-    Args:
-        result: the run.
-        directory: made if need be; one that holds another recipe is refused.
-        force: overwrite it all the same.
+    The folder is made if need be; one that holds another recipe is refused, unless force says to overwrite it.
     """
     with open_folder(directory, result.recipe, force=force) as folder:
         folder.write(folder.counted(result))
@@ -168,11 +164,7 @@ def find_finished(
 ) -> StoredRun | None:
     """Return the run that a folder holds if there is nothing to do: one of this recipe that promises what it should.
 
-    Args:
-        directory: a folder, or nothing yet.
-        recipe: what is to be run.
-        data_seed: with which data; None for any.
-        certify: whether it must be proven.
+    data_seed is None for any data; certify says whether it must be proven.
     """
     folder = Path(directory)
     if not find_file(folder, RECIPE).is_file() or (folder / TASKS).exists():  # nothing, or unfinished
@@ -233,7 +225,6 @@ class FolderWriter:
     """A folder that is locked for one run of one recipe."""
 
     def __init__(self, directory: Path, staging: Path) -> None:
-        """Take a locked folder and an empty folder inside it."""
         self.directory = directory
         self._staging = staging
 

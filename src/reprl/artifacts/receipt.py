@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -28,8 +28,8 @@ from reprl.mdp.tiers import Tiers
 from reprl.randomness import STREAM_VERSION
 from reprl.sources.logs.check import SEVERITIES, Finding
 from reprl.storage import fields as f
-from reprl.storage.documents import MAX_TEXT, JsonDocument, digest, naming, pretty
-from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields
+from reprl.storage.documents import MAX_TEXT, naming
+from reprl.storage.fields import Document, Fields, Kind, Sealed, read_fields, with_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,9 +128,7 @@ _TIERS = f.record(
     Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level, version: level.tolist())}
 )
 _EXPLORED = f.also(
-    f.reals(_sets_of, 0.0, 1.0),
-    lambda shares, at: at.rule != "canonical",
-    lambda at: "null for the rule 'canonical'",
+    f.reals(_sets_of, 0.0, 1.0), lambda shares, at: at.rule != "canonical", lambda at: "null for the rule 'canonical'"
 )
 _IGNORED = f.given_when(
     f.wholes(_sets_of, 0, 1, bool), lambda at: at.fractional is not None, "null exactly where fractional is"
@@ -138,16 +136,15 @@ _IGNORED = f.given_when(
 _FINDINGS = f.many(
     f.record(Finding, {"severity": f.choice(SEVERITIES), "what": f.printable(), "recipe": f.printable(empty=True)})
 )._replace(later=True)
-_SECONDS = {"seconds": f.real()}
-_TIMINGS = Kind(
-    lambda where, value, at: read_fields(where, value, _SECONDS)["seconds"],
+TIMINGS = Kind(
+    lambda where, value, at: read_fields(where, value, {"seconds": f.real()})["seconds"],
     lambda value, version: {"seconds": value},
     name="timings",
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Receipt(JsonDocument):
+class Receipt(Sealed):
     """The record of one run; its digest is a seal against accident, not a signature (``reprl sign`` makes one)."""
 
     recipe: Annotated[str, f.SHA256]
@@ -196,7 +193,7 @@ class Receipt(JsonDocument):
     """SHA-256 of who decided each cell, which the policy holds; None, and not in the document, without a log."""
     findings: Annotated[tuple[Finding, ...] | None, _FINDINGS] = None
     """What is wrong with the log, the worst first; None, and not in the document, without a log or a fault of it."""
-    seconds: Annotated[float, _TIMINGS]
+    seconds: Annotated[float, TIMINGS]
     """How long the run took; not part of the digest."""
 
     @classmethod
@@ -232,7 +229,6 @@ class Receipt(JsonDocument):
         )
 
     def __repr__(self) -> str:
-        """What it says, on one line."""
         words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
         return f"Receipt({words}, recipe {self.recipe[:12]})"
 
@@ -248,17 +244,11 @@ class Receipt(JsonDocument):
             table["teams_that_differ"] = apart.ravel()
         return table
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON of everything but the timings."""
-        return digest(self._write(_BODY))
-
     def __eq__(self, other: object) -> bool:
         """Equal in everything but the timings."""
         return isinstance(other, Receipt) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        """Hash by digest."""
         return int(self.digest[:15], 16)
 
     @property
@@ -266,29 +256,14 @@ class Receipt(JsonDocument):
         """(H, S): share of the simulated teams that would do something else there; None where nobody asked them."""
         return None if self.rehearsal is None else self.rehearsal.apart
 
-    def _write(self, document: Document) -> dict[str, Any]:
-        return document.write(self, _PLAIN if self.certified is None else _CERTIFIED)
+    @property
+    def _version(self) -> int:
+        return _PLAIN if self.certified is None else _CERTIFIED
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document."""
-        return self._write(_DOCUMENT)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return pretty(self.to_dict())
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Receipt:
-        """Read what ``to_json`` wrote; a receipt that was edited no longer matches its digest and is refused."""
-        fields = _DOCUMENT.read(text)
-        undecided, stated = (fields.pop(name) for name in ("undecided", "digest"))
-        receipt = cls(**fields)
-        if receipt.rehearsal is None and undecided.any():
-            cells = int((undecided > 0).sum())
+    def _check_rest(self, fields: Mapping[str, Any]) -> None:
+        cells = int((fields["undecided"] > 0).sum())
+        if self.rehearsal is None and cells:
             raise DocumentError(f"receipt undecided must be empty where rehearsal is null, got {cells} cells")
-        if stated != receipt.digest:
-            raise DocumentError("receipt digest must be that of its content, got another: it was changed or damaged")
-        return receipt
 
 
 def _findings(result: LearnResult) -> tuple[Finding, ...] | None:
@@ -308,18 +283,5 @@ def _visits(counts: Counts) -> NDArray[Any]:
     return total
 
 
-_DOCUMENT = Document(
-    "receipt",
-    "reprl-receipt",
-    (_PLAIN, _CERTIFIED),
-    Receipt,
-    with_fields(
-        Receipt,
-        rehearsal={"undecided": UNDECIDED},
-        beside={"digest": f.SHA256},
-    ),
-)
-_BODY = _DOCUMENT._replace(
-    table={name: kind for name, kind in _DOCUMENT.table.items() if name not in ("digest", "timings")}
-)
-"""What the digest covers."""
+_TABLE = with_fields(Receipt, rehearsal={"undecided": UNDECIDED}, beside={"digest": f.SHA256})
+Receipt._document = Document("receipt", "reprl-receipt", (_PLAIN, _CERTIFIED), Receipt, _TABLE)

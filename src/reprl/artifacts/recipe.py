@@ -33,8 +33,8 @@ from reprl.sources.environment import Environment, describe, make
 from reprl.sources.gymnasium.model import would_import
 from reprl.sources.logs.spec import ID, LogSpec
 from reprl.storage import fields as f
-from reprl.storage.documents import JsonDocument, digest, naming, plain, pretty
-from reprl.storage.fields import Document, Fields, Kind, read_fields, with_fields
+from reprl.storage.documents import digest, naming, plain
+from reprl.storage.fields import Declared, Document, Fields, Kind, read_fields, with_fields
 
 if TYPE_CHECKING:
     from reprl.sources.gymnasium.model import GymnasiumModel
@@ -130,9 +130,7 @@ _ENVIRONMENT = {
 _PLACE = tuple(_ENVIRONMENT)
 _ENVIRONMENT |= {
     "reward_range": f.also(
-        f.many(f.real(-math.inf), 2),
-        lambda ends, at: ends[0] < ends[1],
-        lambda at: "[low, high] with low < high",
+        f.many(f.real(-math.inf), 2), lambda ends, at: ends[0] < ends[1], lambda at: "[low, high] with low < high"
     )._replace(later=True),
     "discount": f.real(0.0, MOST, open_low=True)._replace(later=True),
 }
@@ -141,7 +139,7 @@ black box, and rescaled rewards where dynamics are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe(JsonDocument):
+class Recipe(Declared):
     """A run without its data: publish it with the policy, and anyone can check that the policy replicates.
 
     Guarantee:
@@ -168,7 +166,6 @@ class Recipe(JsonDocument):
     """The release that wrote the recipe: for people, neither checked nor hashed."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
         if not isinstance(self.settings, Settings):
             raise InputError(f"recipe settings must be a Settings, got {quote(self.settings)}")
         if not isinstance(self.environment, Environment):
@@ -242,23 +239,10 @@ class Recipe(JsonDocument):
         document["environment"] = {name: document["environment"][name] for name in _PLACE}
         return digest(document)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document."""
-        return _DOCUMENT.write(self)
-
     @property
     def resolved(self) -> dict[str, Any]:
         """What "auto" stands for."""
         return _resolve(self.settings, self.environment)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return pretty(self.to_dict())
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Recipe:
-        """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
-        return cast(Recipe, _DOCUMENT.make(text))
 
     def make(
         self, env: TabularMDP | GymnasiumModel | None = None, *, allow: Sequence[str] = ()
@@ -276,12 +260,7 @@ class Recipe(JsonDocument):
                 f"recipe environment.id {ID!r} stands for a log, to be given as log (--log FILE), got none"
             )
         if env is None:
-            if wanted.id is None:
-                raise InputError(
-                    "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
-                    "env (--env file.py:name)"
-                )
-            check_allowed(str(wanted.id), allow)
+            check_allowed(wanted.id, allow)
             env = _make(wanted)
         found = describe(env)
         for name in (*SIZES, *(() if wanted.reward_range is None else ("reward_range",)), "discount", "digest"):
@@ -424,8 +403,13 @@ def _portable(environment: Environment) -> Environment:
     return environment._replace(options=options)
 
 
-def check_allowed(id: str, allow: Sequence[str]) -> None:
-    """Refuse an id whose opening would import what nobody has allowed."""
+def check_allowed(id: str | None, allow: Sequence[str]) -> None:
+    """Refuse an id whose opening would import what nobody has allowed, and an environment without an id."""
+    if id is None:
+        raise InputError(
+            "recipe environment.id must name an environment, got null: this one was built by hand, pass it as env "
+            "(--env file.py:name)"
+        )
     if isinstance(allow, str) or not all(isinstance(name, str) for name in allow):
         raise InputError(f"allow must be a list of names of modules, got {quote(allow)}")
     module = would_import(id) if id.startswith(PREFIX) else None
@@ -447,14 +431,5 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise InputError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-_RESOLVED = Kind(_read_resolved)
-_DOCUMENT = Document(
-    "recipe",
-    "reprl-recipe",
-    (2,),
-    Recipe,
-    with_fields(
-        Recipe,
-        settings={"resolved": _RESOLVED},
-    ),
-)
+_TABLE = with_fields(Recipe, settings={"resolved": Kind(_read_resolved)})
+Recipe._document = Document("recipe", "reprl-recipe", (2,), Recipe, _TABLE)

@@ -45,7 +45,6 @@ class Recomputed(NamedTuple):
         return apart or self.gain[1] < least or most < self.gain[0]
 
     def __str__(self) -> str:
-        """For people."""
         value, low, high = self.value
         log = "the log of this run" if self.own else f"another log, {self.episodes:,} episodes"
         words = (
@@ -64,11 +63,6 @@ class Recomputed(NamedTuple):
 
 def recompute(side: Evidence, log: Any, columns: Mapping[str, str | None] | None = None) -> Recomputed:
     """Estimate value and gain over practice of a stored policy by a log.
-
-    Args:
-        side: a run of a log, with its recipe.
-        log: as for ``reprl.learn_log``.
-        columns: where this log's columns are, if not where the recipe says.
 
     Guarantee:
         The policy is held fixed: it is not chosen by this log, unless it is the run's own. Intervals are of whole

@@ -54,19 +54,8 @@ def register(
 
     Every team then runs the recipe on fresh data, the first team too: ``reprl.learn(recipe)``, ``reprl replicate``.
 
-    Args:
-        env: as in ``reprl.learn``; no search.
-        pilot: samples of the pilot.
-        by: who chooses, for the record.
-        horizon: as in ``reprl.learn``, as all that follow.
-        discount: γ.
-        reward_range: of a black box.
-        shared_seed: ξ, which goes into the recipe.
-        data_seed: of the pilot. It is published, and no run of the recipe may use it.
-        workers: threads, or processes for a black box.
-        timeout: seconds that an episode of a black box may take.
-        progress: True for a bar, or a function.
-        options: fields of ``Settings``; agreement must be 1.
+    The pilot has so many samples; `by` is who chooses, for the record. The data seed of the pilot is published, and no
+    run of the recipe may use it. All else is as in ``reprl.learn``; agreement must be 1, and a search is refused.
 
     Guarantee:
         None by itself: a pilot chooses, it promises nothing. ρ of a run of the recipe speaks of any two runs that
@@ -121,23 +110,8 @@ def register_log(
 ) -> Recipe:
     """As ``register``, with a log as the pilot: no run of the recipe may read the same log.
 
-    Args:
-        log: the pilot's; the arguments are those of ``reprl.learn_log``.
-        by: who chooses, for the record.
-        horizon: as there, as all that follow.
-        discount: γ.
-        columns: role → column.
-        states: all labels; those of the pilot alone would make another team's states unknown.
-        actions: the same for actions.
-        reward_range: in original units.
-        reward_step: of rescaled rewards.
-        support: of actions.
-        reach: of states.
-        allowed: a mask.
-        early_ends: what episodes that stop early are, where no column says.
-        done_at_limit: the same for those that are done at the last step.
-        shared_seed: ξ, which goes into the recipe.
-        options: fields of ``Settings``; agreement must be 1.
+    The arguments are those of ``reprl.learn_log``. Give all labels of states and actions: those of the pilot alone
+    would make another team's unknown.
     """
     check_options(options)
     end, table = end_of(horizon, discount), open_table(log, columns)

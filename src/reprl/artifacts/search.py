@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
-from reprl.artifacts.receipt import commit_data_seed, read_guarantee, write_guarantee
+from reprl.artifacts.receipt import TIMINGS, commit_data_seed, read_guarantee, write_guarantee
 from reprl.artifacts.recipe import check_allowed, package_version
 from reprl.errors import DocumentError, InputError, quote
 from reprl.execution.settings import Progress
@@ -31,8 +31,8 @@ from reprl.search.settings import POLICIES, SearchSettings
 from reprl.sources.returns import ReturnModel
 from reprl.storage import fields as f
 from reprl.storage.checkpoints import recall
-from reprl.storage.documents import JsonDocument, digest, naming, plain, pretty
-from reprl.storage.fields import Document, Kind, read_fields, with_fields
+from reprl.storage.documents import digest, naming, plain
+from reprl.storage.fields import Declared, Document, Kind, Sealed, read_fields, with_fields
 
 _REAL = f.real(-math.inf)
 _RANGE = f.many(_REAL, 2)
@@ -71,7 +71,7 @@ def _read_settings(where: str, value: Any, at: Any) -> SearchSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchRecipe(JsonDocument):
+class SearchRecipe(Declared):
     """A search without its data: publish it with the policy, and anyone can check that the policy replicates.
 
     Guarantee:
@@ -123,19 +123,6 @@ class SearchRecipe(JsonDocument):
         """SHA-256 of the canonical JSON of everything but the package version."""
         return digest({name: value for name, value in self.to_dict().items() if name != "package_version"})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document."""
-        return _RECIPE.write(self)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return pretty(self.to_dict())
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> SearchRecipe:
-        """Read what ``to_json`` wrote; anything that this release cannot honour is refused, naming the field."""
-        return cast(SearchRecipe, _RECIPE.make(text))
-
     def make(self, env: Any = None, *, allow: Sequence[str] = (), data_seed: int | None = None) -> ReturnModel:
         """Open the environment, or take one that was built by hand, and check that it is the recipe's.
 
@@ -146,11 +133,6 @@ class SearchRecipe(JsonDocument):
         """
         wanted = self.environment
         if env is None:
-            if wanted.id is None:
-                raise InputError(
-                    "recipe environment.id must name an environment, got null: this one was built by hand, pass it as "
-                    "env (--env file.py:name)"
-                )
             check_allowed(wanted.id, allow)
         given = self.settings.return_range
         source = wanted.id if env is None else env
@@ -238,15 +220,10 @@ _DETAILS = f.record(
         "clipped": f.whole(),
     },
 )
-_TIMINGS = Kind(
-    lambda where, value, at: read_fields(where, value, {"seconds": f.real()})["seconds"],
-    lambda value, version: {"seconds": value},
-    name="timings",
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SearchReceipt(JsonDocument):
+class SearchReceipt(Sealed):
     """The record of one run of a search."""
 
     _limit = 1 << 24
@@ -262,7 +239,7 @@ class SearchReceipt(JsonDocument):
     data_commitment: Annotated[str, f.SHA256]
     """Hash of the recipe and the data seed; never the seed itself."""
     package_version: Annotated[str, f.printable()]
-    seconds: Annotated[float, _TIMINGS]
+    seconds: Annotated[float, TIMINGS]
     """How long the run took; not part of the digest."""
 
     @classmethod
@@ -282,33 +259,8 @@ class SearchReceipt(JsonDocument):
         )
 
     def __repr__(self) -> str:
-        """What it says, on one line."""
         words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
         return f"SearchReceipt({words}, recipe {self.recipe[:12]})"
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON of everything but the timings."""
-        return digest(_BODY.write(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document."""
-        return _RECEIPT.write(self)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return pretty(self.to_dict())
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> SearchReceipt:
-        """Read what ``to_json`` wrote; a receipt that was edited no longer matches its digest and is refused."""
-        found = _RECEIPT.read(text)
-        stated = found.pop("digest")
-        del found["stream_version"]
-        receipt = cls(**found)
-        if stated != receipt.digest:
-            raise DocumentError("receipt digest must be that of its content, got another: it was changed or damaged")
-        return receipt
 
 
 class StoredSearch(NamedTuple):
@@ -324,7 +276,6 @@ class StoredSearch(NamedTuple):
         return self.recipe.environment.name
 
     def __repr__(self) -> str:
-        """The outcome on one line."""
         words = f"{self.receipt.guarantee.status}, {self.receipt.samples:,} samples"
         return f"StoredSearch({visible(self.environment)}: {words}, policy {self.policy.short_fingerprint})"
 
@@ -366,15 +317,7 @@ def parted(first: SearchReceipt, second: SearchReceipt) -> list[str]:
 
 
 _STREAM = {"stream_version": f.constant(STREAM_VERSION, f"{STREAM_VERSION} for this release of reprl")}
-_RECIPE = Document("recipe", "reprl-search-recipe", (1,), SearchRecipe, with_fields(SearchRecipe, shared_seed=_STREAM))
-_RECEIPT = Document(
-    "receipt",
-    "reprl-search-receipt",
-    (1,),
-    SearchReceipt,
-    with_fields(SearchReceipt, package_version=_STREAM, data_commitment={"digest": f.SHA256}),
-)
-_BODY = _RECEIPT._replace(
-    table={name: kind for name, kind in _RECEIPT.table.items() if name not in ("digest", "timings")}
-)
-"""What the digest covers."""
+_TABLE = with_fields(SearchRecipe, shared_seed=_STREAM)
+SearchRecipe._document = Document("recipe", "reprl-search-recipe", (1,), SearchRecipe, _TABLE)
+_TABLE = with_fields(SearchReceipt, package_version=_STREAM, data_commitment={"digest": f.SHA256})
+SearchReceipt._document = Document("receipt", "reprl-search-receipt", (1,), SearchReceipt, _TABLE)

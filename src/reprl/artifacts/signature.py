@@ -48,7 +48,6 @@ class Signed(NamedTuple):
     """Why it does not hold; empty if it does, or if there is none."""
 
     def __str__(self) -> str:
-        """For people."""
         if self.public_key is None:
             return f"not signed; {SEAL}"
         return f"NOT VALID: {self.trouble}" if self.trouble else f"valid, by the key {self.public_key}"
@@ -57,9 +56,7 @@ class Signed(NamedTuple):
 def sign_run(directory: str | os.PathLike[str], key: str | os.PathLike[str] | Any) -> Signature:
     """Sign the receipt of a run folder, and write signature.json beside it.
 
-    Args:
-        directory: a run folder, whose files must belong together.
-        key: a file with an ed25519 private key (PEM), or such a key.
+    key is a file with an ed25519 private key (PEM), or such a key.
     """
     private: Any = key if hasattr(key, "sign") else load_private_key(key)
     digest = load_run(directory).receipt.digest

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,9 +23,8 @@ from reprl.sources.environment import describe
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import Ledger
-from reprl.sources.returns import Range, ReturnModel
-from reprl.storage.checkpoints import Checkpoint, Content, Kept, open_checkpoint
-from reprl.storage.fields import read_fields, whole
+from reprl.sources.returns import Played, Range, ReturnModel, read_played, write_played
+from reprl.storage.checkpoints import Checkpoint, Kept, open_checkpoint
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 World = TabularMDP | GymnasiumModel | ReturnModel
@@ -63,14 +62,8 @@ def open_trial(
 ) -> Iterator[Trial]:
     """Open an environment with a data seed and an empty ledger; close what was opened for it.
 
-    Args:
-        policy: what acts.
-        world: where.
-        data_seed: private.
-        bounds: of a return, where they are known better than rewards and horizon tell.
-        execution: workers and timeout.
-        folder: for finished batches; None to keep none.
-        work: every setting on which a batch depends, besides the environment and the data seed.
+    bounds are those of a return, where they are known better than rewards and horizon tell; work is every setting on
+    which a batch depends, besides the environment and the data seed.
     """
     if isinstance(world, TabularMDP):
         if execution.timeout is not None:
@@ -98,7 +91,6 @@ class TableTrial:
     """
 
     def __init__(self, policy: Any, mdp: TabularMDP, data_seed: int, bounds: Range | None = None) -> None:
-        """Ask the policy for its action in every cell."""
         mdp.criterion.require_horizon("env must have a horizon (env.truncated(steps) has one)")
         self._model, self._map = EpisodicModel(mdp, data_seed), mdp.labels.reward_map
         try:
@@ -127,7 +119,6 @@ class BoxTrial:
     """
 
     def __init__(self, model: GymnasiumModel | ReturnModel, agent: Agent, bounds: Range, pool: WorkerPool) -> None:
-        """Take what plays."""
         self._model, self._agent, self._pool, self.bounds = model, agent, pool, bounds
         self.title = model.labels.name if isinstance(model, GymnasiumModel) else model.title
         self.digest, self.horizon, self.ledger = model.digest, model.horizon, model.ledger
@@ -138,7 +129,7 @@ class BoxTrial:
         kept: Checkpoint | None = self._pool.checkpoint
         if kept is None:
             return self._play(first, count).returns
-        store = Kept(kept, "", _write, _read)
+        store = Kept(kept, "", write_played, read_played)
         found = store.get(f"{first}+{count}")
         if found is None:
             found = self._play(first, count)
@@ -148,12 +139,12 @@ class BoxTrial:
             self.ledger.samples += found.samples
         return found.returns
 
-    def _play(self, first: int, count: int) -> _Played:
+    def _play(self, first: int, count: int) -> Played:
         before, key = self.ledger.samples, DataStream(self._model.data_seed, _PURPOSE).key
         shares = [first + count * w // self._pool.workers for w in range(self._pool.workers + 1)]
         parts = [(self._agent, key, range(*edges)) for edges in pairwise(shares) if edges[0] < edges[1]]
         returns = np.concatenate(self._pool.work(play_returns, parts, count))
-        return _Played(_inside(returns, self.bounds, first), self.ledger.samples - before)
+        return Played(_inside(returns, self.bounds, first), self.ledger.samples - before)
 
 
 def _inside(returns: Floats, bounds: Range, first: int) -> Floats:
@@ -166,22 +157,6 @@ def _inside(returns: Floats, bounds: Range, first: int) -> Floats:
         raise InputError(f"returns must lie in return_range [{low:g}, {high:g}], got {where}: give a wider one")
     inside: Floats = np.clip(returns, low, high)
     return inside
-
-
-class _Played(NamedTuple):
-    """Returns and their price."""
-
-    returns: Floats
-    samples: int
-
-
-def _write(found: _Played) -> Content:
-    return Content({"samples": found.samples}, found.returns.astype("<f8").tobytes())
-
-
-def _read(content: Content) -> _Played:
-    fields = read_fields("task", content.fields, {"samples": whole()}, joint=" ")
-    return _Played(np.frombuffer(content.data, "<f8").astype(np.float64), fields["samples"])
 
 
 def play_returns(

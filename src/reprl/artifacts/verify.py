@@ -252,7 +252,6 @@ class Verification:
         return self.same or (near and not self.renamed)
 
     def __repr__(self) -> str:
-        """The answer on one line."""
         if self.same:
             return f"Verification(same policy {self.fingerprints[0][:12]})"
         if self.renamed:
@@ -313,13 +312,8 @@ def compare_policies(
 ) -> Verification:
     """Compare two policies, or fingerprints where there is no more.
 
-    Args:
-        a: a policy or its fingerprint.
-        b: the other one.
-        env: where both act, for names and, if its dynamics are known, for values.
-        labels: names where env is not known.
-        called: the names of states and actions on each side; None for those that the policies carry.
-        promised: what both runs say of their agreement, and where each comes by its own data; None if nothing is known.
+    env gives names and, if its dynamics are known, values; called are the names of states and actions on each side,
+    None for those that the policies carry.
     """
     promised = Promised() if promised is None else promised
     prints = tuple(x if isinstance(x, str) else x.fingerprint for x in (a, b))

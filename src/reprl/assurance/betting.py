@@ -102,9 +102,7 @@ class MeanTest(NamedTuple):
     def bet(self, bets: Bets, samples: Any) -> Bets:
         """Return the bets after further samples, up to the first at which a verdict is reached.
 
-        Args:
-            bets: after the earlier samples.
-            samples: in an order that does not depend on them: the episodes' numbers, never the order in which they end.
+        Samples come in an order that does not depend on them: the episodes' numbers, never the order in which they end.
 
         Guarantee:
             Bit by bit the same however the samples are divided into calls.
@@ -151,13 +149,8 @@ def mean_interval(
 ) -> tuple[float, float]:
     """Return the interval of the means against which no bet has won 2/δ, in the units of the samples.
 
-    Args:
-        samples: in any order.
-        low: of a sample, at least.
-        high: the same, at most.
-        delta: chance that the mean is ever outside.
-        counts: how often each of the samples came; None for once.
-        steps: of the bisection for each end, which is rounded outwards.
+    Samples, in any order, came `counts` times each, or once. δ is the chance that the mean is ever outside; ends are
+    bisected and rounded outwards.
 
     Guarantee:
         Computed after every sample, all the intervals together contain the mean with probability at least 1 − δ. So it
@@ -193,10 +186,7 @@ def _least_mean(x: Floats, many: Any, needed: float, steps: int) -> float:
 def rung_risk(rho: float, rung: int, rungs: int | None) -> float:
     """Return the probability with which one team may be wrong on one rung of a ladder.
 
-    Args:
-        rho: accepted probability that two teams print different policies.
-        rung: k, counted from 0.
-        rungs: K, fixed beforehand; None for a ladder that goes on as long as it likes.
+    rung is k, from 0; rungs is K, fixed beforehand, or None for a ladder that goes on as long as it likes.
 
     Guarantee:
         The risks of all rungs sum to at most ρ/2 (docs/proofs/search.md §4).

@@ -93,10 +93,7 @@ def _check_log(data: Data) -> None:
 def certificate_data_of(data: Data, source: str, *, fixed_start: bool = False) -> CertificateData:
     """Return certificate data of the round that their size says.
 
-    Args:
-        data: all of a run's for "calls" and "episodes", a whole log for "log".
-        source: one of SOURCES but "rounds", of which size does not tell the round: the last one may have been cut.
-        fixed_start: whether the environment says that the start is one state.
+    source is one of SOURCES but "rounds", of which size does not tell the round: the last one may have been cut.
     """
     check_choice("source", source, tuple(name for name in SOURCES if name != "rounds"))
     return CertificateData(data, source, _least_round(data, source), fixed_start).check()
@@ -163,7 +160,6 @@ class Certificate(NamedTuple):
     """For a quality: between what V* less the value of the baseline lies."""
 
     def __str__(self) -> str:
-        """One line for people."""
         if self.proven:
             share = "" if self.share is None else f"earns at least {self.share:.1%} of the gain, "
             return f"{share}loses at most {self.loss:.3g}, the world's own policy with probability ≥ {1 - self.delta:g}"
@@ -176,12 +172,8 @@ def make_certificate(
 ) -> tuple[Certificate, Policy | None]:
     """Say what data prove, and of which policy.
 
-    Args:
-        rule: f(ξ, ·), without stationary candidates.
-        given: the data.
-        shared_seed: ξ, for the record.
-        delta: probability of a false certificate, all interim analyses together.
-        samples: what the data cost, for a forecast of how many more it would take; None for no forecast.
+    The rule has no stationary candidates; δ is for all interim analyses together. samples is what the data cost, for a
+    forecast of how many more it would take; None for no forecast.
 
     Guarantee:
         A pure function of its arguments. docs/proofs/certificate.md.

@@ -65,11 +65,7 @@ class Levels(NamedTuple):
 def levels(shape: tuple[int, int, int], candidates: int, delta: float, *, shrink: float = 1.0) -> Levels:
     """Count the statements and share δ out.
 
-    Args:
-        shape: (H, S, A).
-        candidates: J, the tolerances.
-        delta: probability that some statement is wrong, at most.
-        shrink: 1; smaller values shrink radii by about this factor, for negative controls only.
+    candidates is J; a smaller shrink shrinks radii by about this factor, for negative controls only.
     """
     horizon, n_states, n_actions = shape
     states = horizon * n_states
@@ -103,11 +99,7 @@ def psi(y: float) -> float:
 def mean_radius(n: float, span: float, variance: float, log: float) -> float:
     """Return how far the mean of n samples is from its expectation, at most; valid for all n at once.
 
-    Args:
-        n: samples, more than 0.
-        span: they differ by at most this, which is not below 1.
-        variance: of the samples about their own mean, or more.
-        log: the level.
+    The samples, n > 0, differ by at most span ≥ 1; variance is about their own mean, or more.
     """
     radius = span
     for _ in range(

@@ -63,14 +63,8 @@ def find_coverage(
 ) -> Coverage:
     """Measure a policy by a log.
 
-    Args:
-        log: as it was read.
-        policy: of the rule.
-        decided: (H, S): where it decides by data.
-        decide: the rule, from data to a policy.
-        unknown: as ``weigh_unknown_states`` says.
-        stream: private.
-        level: of the intervals.
+    decided, (H, S), is where the policy decides by data; decide is the rule, from data to a policy; unknown is as
+    ``weigh_unknown_states`` says.
 
     Guarantee:
         The estimator is the plug-in: V^π in the model of relative frequencies. Among estimators for tabular models none
@@ -112,11 +106,7 @@ def find_coverage(
 def find_basis(data: Data, policy: Policy, decided: NDArray[np.int64], ended: int) -> Basis:
     """Return who decided each cell of a policy, with what the log shows there.
 
-    Args:
-        data: the log.
-        policy: of the rule.
-        decided: (H, S): who decided, by its place in DECIDERS.
-        ended: the state of episodes that are over, which have no rows.
+    decided, (H, S), holds places in DECIDERS; ended is the state of episodes that are over, which have no rows.
     """
     visits = data.counts.visits.copy()
     visits[:, ended] = 0

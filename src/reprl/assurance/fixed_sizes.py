@@ -36,14 +36,8 @@ def fixed_size(
 ) -> FixedSize:
     """Return the calls at which the policy of one tolerance replicates, on every MDP of one step.
 
-    Args:
-        n_starts: states in which an episode may begin.
-        n_actions: A.
-        low: smallest value of the tolerance, over shared keys;
-        high: and largest: between them its logarithm is uniform.
-        rho: wanted disagreement.
-        delta: wanted failure of the stated loss.
-        known_start: whether episodes begin in one state that is known, so that no visit has to be estimated.
+    Episodes begin in one of n_starts states; the logarithm of the tolerance is uniform, over shared keys, between those
+    of low and high. Where the one start is known, no visit has to be estimated.
 
     Guarantee:
         As returned: ρ = 2·missed + 2Nη/(low·log(high/low)) with N = n_starts·(A − 1), for runs of the canonical rule
@@ -71,12 +65,7 @@ def fixed_size(
 def fixed_choice(n_actions: int, *, epsilon: float, ahead: float, rho: float, delta: float) -> FixedSize:
     """Return the calls at which the rule, with its choice among all tolerances, replicates on MDPs of one step.
 
-    Args:
-        n_actions: A.
-        epsilon: the absolute accuracy that the rule is asked for, at most 1.
-        ahead: by how much the mean of the best action exceeds every other's, at least: a premise on the world.
-        rho: wanted disagreement.
-        delta: wanted failure of ε.
+    ahead is a premise on the world: by how much the mean of the best action exceeds every other's, at least.
 
     Guarantee:
         As returned, for ``choose`` under fresh shared keys on worlds of one step and one known start in which the best

@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 from reprl.assurance.confidence import Values
 from reprl.assurance.deviation_bounds import DeviationBounds
 from reprl.assurance.occupancy_bounds import OccupancyBounds
-from reprl.assurance.tolerances import (
-    Box,
-    box_of,
-    divide,
-    least_beyond,
-    least_chosen,
-    least_passed,
-    weight_spreads,
-)
+from reprl.assurance.tolerances import Box, box_of, divide, least_beyond, least_chosen, least_passed, weight_spreads
 from reprl.canonical.preferred import CLEAR, visit_weight
 from reprl.kernels import njit
 

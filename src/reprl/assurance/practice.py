@@ -89,12 +89,6 @@ class Beside(NamedTuple):
 def set_beside(log: Log, policy: Policy, coverage: Coverage, stream: DataStream) -> Beside | None:
     """Return a policy beside practice; None with a discount, where steps cannot be told apart.
 
-    Args:
-        log: as it was read.
-        policy: what is compared.
-        coverage: what the log says of it.
-        stream: private.
-
     Randomness:
         Data streams (data seed, the stream's purpose + "/NUMBER").
     """
@@ -218,10 +212,7 @@ def _worst(
 def odds_needed(data: Data, actions: NDArray[np.int64], gain: float) -> float | None:
     """Return the odds ratio from which on a hidden factor can take away so much value; None where gain is not positive.
 
-    Args:
-        data: of a log.
-        actions: (H, S), the policy.
-        gain: what has to be explained away: the lower end of the gain over practice, which nothing hidden distorts.
+    gain is what has to be explained away: the lower end of the gain over practice, which nothing hidden distorts.
     """
     if gain <= 0.0:
         return None
@@ -242,11 +233,7 @@ def vary(
 ) -> tuple[Variant, ...]:
     """Say what becomes of the decision under other settings.
 
-    Args:
-        data: of the log.
-        policy: the decision.
-        practice: what practice earns.
-        others: by the name of the setting, the rule under it.
+    others holds, by the name of the setting, the rule under it.
     """
     here = data.counts.visits[:, :-1].sum(axis=2)
     zero, found = np.zeros(data.starts.size), []

@@ -82,7 +82,6 @@ class Rehearsal(NamedTuple):
     """The share at which a team counts as agreeing; None for exactly the same policy."""
 
     def __str__(self) -> str:
-        """One line for people."""
         line = f"{self.agree} of {self.of} simulated second teams arrive at this policy"
         if self.agreement is not None:
             share = f"{100 * self.agreement:g} % of the steps"
@@ -112,10 +111,8 @@ def _read(content: Content) -> Rehearsal:
 class Likeness:
     """How much of what one policy decides another decides alike, over an episode in a model.
 
-    Args:
-        occupancy: (H, S), how often a policy comes to each cell, of its actions, (H, S).
-        over: states in which an episode is over, whose steps do not count.
-        needed: the share from which on two policies agree; 1 for equal ones.
+    occupancy says how often a policy comes to each cell, (H, S); steps in the states `over`, where an episode has
+    ended, do not count; two policies agree from the share `needed` on, 1 for equal ones.
     """
 
     def __init__(
@@ -124,7 +121,6 @@ class Likeness:
         over: tuple[int, ...] = (),
         needed: float = 1.0,
     ) -> None:
-        """Take what visits are computed by."""
         self.occupancy, self.over, self.needed = occupancy, list(over), needed
         self._visits: dict[bytes, NDArray[np.float64]] = {}
 
@@ -165,15 +161,8 @@ def rehearse(
 ) -> Rehearsal:
     """Simulate second teams.
 
-    Args:
-        team: the rule, on data redrawn from this run's.
-        policy: what the rule makes of this run's data.
-        likeness: how much two policies decide alike, and from which share on they agree.
-        rho: the disagreement that may be promised; it sets how many are asked.
-        epsilon: accuracy.
-        stream: private; every team reads streams of its own.
-        pairs: whether pairs under fresh keys may let a run stop whose own teams differ.
-        workers: threads, or a cluster that joblib is told of; for worlds that are worth it.
+    ρ sets how many are asked; pairs says whether pairs under fresh keys may let a run stop whose own teams differ;
+    workers are for worlds that are worth it.
 
     Guarantee:
         None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop

@@ -124,13 +124,6 @@ COPIES = Second()
 def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, second: Second = COPIES) -> Rehearsal:
     """Rehearse a round: second teams follow the rule on data redrawn from this run's.
 
-    Args:
-        now: the round.
-        policy: what this run would print.
-        asked: what is asked for.
-        execution: workers and checkpoint.
-        second: what second teams see that this run did not, and what they measure.
-
     Randomness:
         Data streams (data seed, "rehearsal/ROUND/…").
     """

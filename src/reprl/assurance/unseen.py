@@ -35,15 +35,9 @@ def hidden_loss(
 ) -> float:
     """Return how much more a policy could lose by events that no sample has shown.
 
-    Args:
-        data: what was seen.
-        dynamics: the model of it.
-        values: (H+1, S) best values in the model.
-        actions: (H, S), the policy.
-        delta: probability with which more may be hidden.
-        start: whether the law of the start is estimated too.
-        untried: (H, S), cells of which nothing is known, and which may be worth anything; None for those in which some
-            action that may be taken never was.
+    values, (H+1, S), are the best ones of the model, actions, (H, S), the policy's; δ is the probability that more is
+    hidden; start says whether the law of the start is estimated too. untried, (H, S), are cells of which nothing is
+    known, and which may be worth anything; None for those in which some action that may be taken never was.
 
     Guarantee:
         Let q_i be the probability of what row i, of n_i samples, has not shown, fixed beforehand. That none of it shows
@@ -140,11 +134,8 @@ def _discounted_hopes(
 def add_phantoms(data: Data, values: NDArray[np.float64], key: int, *, start: bool) -> Data:
     """Return the data of a second team that also meets what no sample of this run has shown.
 
-    Args:
-        data: of the team, redrawn from this run's.
-        values: (H+1, S) best values in this run's model.
-        key: private, of the team.
-        start: whether the law of the start is estimated too.
+    values, (H+1, S), are the best ones of this run's model, key is private to the team; start says whether the law of
+    the start is estimated too.
 
     Returns:
         The data with one more outcome in every row: a Poisson(1) number of times it leads to the best state and pays 1,

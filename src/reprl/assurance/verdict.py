@@ -100,13 +100,8 @@ def judge(
 ) -> Verdict:
     """Say whether data prove what the rule's policy is.
 
-    Args:
-        rule: f(ξ, ·), without stationary candidates: they are refused.
-        sample: the data.
-        delta: probability that what is said to be proven is wrong, at most, for one interim analysis.
-        practice: the value of the baseline, at a level, where the data say it themselves, as a log does; None for the
-            rule's own baseline.
-        shrink: 1; smaller values shrink every radius, for negative controls only.
+    practice is the value of the baseline, at a level, where the data say it themselves, as a log does; a smaller shrink
+    shrinks every radius, for negative controls only.
 
     Guarantee:
         With probability at least 1 − δ over the data: if proven, the policy is f(ξ, M) of the true M and loses at most

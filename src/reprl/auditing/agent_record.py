@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from reprl.auditing.evidence import VERDICTS, Estimate, estimate
 from reprl.execution.terminal import Shown, visible
-from reprl.storage.documents import JsonDocument, dump
-from reprl.storage.fields import SEED, SHARE, TEXT, Document, choice, constant, many, real, row, whole, with_fields
+from reprl.storage import fields as f
+from reprl.storage.fields import Declared, Document, with_fields
 from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ GRADE = "approximate replicability"
 class AgentPair(NamedTuple):
     """Two agents of one shared key, on the same evaluation seeds."""
 
-    distance: Annotated[float, SHARE]
+    distance: Annotated[float, f.SHARE]
     """Mean over episodes of the share of states in which they act differently."""
-    interval: Annotated[tuple[float, float], many(SHARE, 2)]
+    interval: Annotated[tuple[float, float], f.many(f.SHARE, 2)]
     """95 %, over episodes, for these two agents; valid for any law."""
-    alike: Annotated[int, whole(0, lambda at: at.episodes)]
+    alike: Annotated[int, f.whole(0, lambda at: at.episodes)]
     """Seeds on which they never differ, whichever of them plays."""
-    alike_interval: Annotated[tuple[float, float], many(SHARE, 2)]
+    alike_interval: Annotated[tuple[float, float], f.many(f.SHARE, 2)]
     """Clopper–Pearson, 95 %, of the chance of such a seed."""
-    returns: Annotated[tuple[float, float], many(real(-math.inf), 2)]
+    returns: Annotated[tuple[float, float], f.many(f.real(-math.inf), 2)]
     """Mean return of each."""
     difference: Annotated[Estimate | None, estimate()]
     """Of the returns, first less second, by seed; None for a single episode."""
@@ -45,38 +45,39 @@ class Disagreement(NamedTuple):
 
     observation: str
     step: int
-    apart: Annotated[float, SHARE]
+    apart: Annotated[float, f.SHARE]
     """Share of the pairs that met this state and act differently in it."""
-    actions: Annotated[tuple[tuple[str, float], ...], many(row("an action and its share", TEXT, SHARE))]
+    actions: Annotated[tuple[tuple[str, float], ...], f.many(f.row("an action and its share", f.TEXT, f.SHARE))]
     """(action, share of the agents of those pairs that take it), the most frequent first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentReport(JsonDocument, Shown):
+class AgentReport(Declared, Shown):
     """What pairs of trainings showed: a grade of its own, *approximate* replicability (arXiv:2510.20200)."""
 
+    _indent = 1
     environment: str
-    spaces: Annotated[tuple[str, str], row("two texts", TEXT, TEXT)]
+    spaces: Annotated[tuple[str, str], f.row("two texts", f.TEXT, f.TEXT)]
     """Of observations and of actions."""
-    horizon: Annotated[int, whole(1)]
+    horizon: Annotated[int, f.whole(1)]
     learner: str
     options: Mapping[str, Any]
-    seed: Annotated[int, SEED]
+    seed: Annotated[int, f.SEED]
     """Of the audit; with it the audit can be repeated."""
-    rho: Annotated[float, SHARE]
-    gamma: Annotated[float, SHARE]
-    level: Annotated[float, SHARE]
-    closeness: Annotated[float, SHARE]
+    rho: Annotated[float, f.SHARE]
+    gamma: Annotated[float, f.SHARE]
+    level: Annotated[float, f.SHARE]
+    closeness: Annotated[float, f.SHARE]
     """Actions of a Box within this share of its range count as one."""
-    episodes: Annotated[int, whole(1)]
+    episodes: Annotated[int, f.whole(1)]
     """Of each agent, for evaluation."""
-    disagreements: Annotated[int, whole(0, lambda at: len(at.pairs))]
+    disagreements: Annotated[int, f.whole(0, lambda at: len(at.pairs))]
     """Pairs whose distance is more than gamma."""
-    interval: Annotated[tuple[float, float], many(SHARE, 2)]
+    interval: Annotated[tuple[float, float], f.many(f.SHARE, 2)]
     """Clopper–Pearson, 95 %, of the chance of such a pair."""
-    verdict: Annotated[str, choice(VERDICTS[:2])]
+    verdict: Annotated[str, f.choice(VERDICTS[:2])]
     """"rejected" or "not rejected"."""
-    p_value: Annotated[float, SHARE]
+    p_value: Annotated[float, f.SHARE]
     distance: Annotated[Estimate, estimate()]
     """Mean over pairs, with an interval that is valid for any law."""
     value: Annotated[Estimate | None, estimate()]
@@ -94,10 +95,6 @@ class AgentReport(JsonDocument, Shown):
         """Pairs that did the same in all states that either met."""
         return sum(pair.distance == 0.0 for pair in self.pairs)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document of this audit."""
-        return _DOCUMENT.write(self)
-
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each pair."""
         return frame(
@@ -112,20 +109,11 @@ class AgentReport(JsonDocument, Shown):
             }
         )
 
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return dump(self.to_dict(), indent=1)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> AgentReport:
-        """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        return cast(AgentReport, _DOCUMENT.make(text))
-
     def __repr__(self) -> str:
-        """The verdict on one line."""
         count = f"{self.disagreements} of {len(self.pairs)} pairs more than {self.gamma:g} apart"
         return f"AgentReport({visible(self.learner)} on {visible(self.environment)}: {count}, {self.verdict}; {GRADE})"
 
 
-_GRADE = constant(GRADE, f"one of {GRADE}")
-_DOCUMENT = Document("audit of agents", FORMAT, (1,), AgentReport, with_fields(AgentReport, places={"grade": _GRADE}))
+_GRADE = f.constant(GRADE, f"one of {GRADE}")
+_TABLE = with_fields(AgentReport, places={"grade": _GRADE})
+AgentReport._document = Document("audit of agents", FORMAT, (1,), AgentReport, _TABLE)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from reprl.auditing.agent_record import AgentPair, AgentReport, Disagreement
-from reprl.auditing.evidence import Estimate, bounded_interval, exact_interval, p_value, student
-from reprl.auditing.pairs import resolve_learner
-from reprl.errors import InputError, check_int, check_probability, check_real, quote
+from reprl.auditing.evidence import Estimate, bounded_interval, conclude, exact_interval, student
+from reprl.auditing.pairs import evaluation_seed, pair_seeds, resolve_learner
+from reprl.errors import InputError, check_int, check_probability, check_real, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
 from reprl.execution.tasks import run_tasks
@@ -27,8 +27,8 @@ from reprl.learning.adapters import Agent, EnvLearner, acts, as_learner, policy_
 from reprl.learning.protocol import name_of
 from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
-from reprl.randomness import DataStream, SharedKey, fresh_seed
-from reprl.sources.environment import fresh_model, open_environment
+from reprl.randomness import SharedKey, fresh_seed
+from reprl.sources.environment import fresh_model, is_registered, open_environment
 from reprl.storage.checkpoints import Content, Kept, open_checkpoint, recall
 from reprl.storage.documents import plain
 from reprl.storage.fields import TEXT, many, read_fields, real, record, whole, write_fields
@@ -139,7 +139,8 @@ def _report(
     rows = tuple(met.row for met in found)
     pairs = len(rows)
     hits = sum(row.distance > claim.gamma for row in rows)
-    chance = p_value(hits, pairs, claim.rho)
+    judged = conclude(None, hits, pairs, claim.rho, claim.level)
+    del judged["alternative"]
     mean = float(np.mean([row.distance for row in rows]))
     return AgentReport(
         environment=bench.factory.title,
@@ -148,10 +149,8 @@ def _report(
         learner=bench.name,
         **claim._asdict(),
         **how,
+        **judged,
         disagreements=hits,
-        interval=exact_interval(hits, pairs),
-        verdict="rejected" if chance <= claim.level else "not rejected",
-        p_value=chance,
         distance=Estimate(mean, *bounded_interval(mean, pairs)),
         value=student([float(np.mean(row.returns)) for row in rows]) if pairs > 1 else None,
         gap=student([abs(row.returns[0] - row.returns[1]) for row in rows], 0.0) if pairs > 1 else None,
@@ -185,9 +184,8 @@ def _bench(
 
     trainer = box_learner(learner, **options) if is_box_learner(learner) else as_learner(learner)
     if isinstance(trainer, EnvLearner):
-        if bounds is not None:
-            raise InputError(f"reward_range must be left out for a function of an environment, got {quote(bounds)}")
-        known = isinstance(env, str) and not env.startswith("gym:") and not _registered(env)
+        refuse("for a function of an environment", reward_range=bounds)
+        known = isinstance(env, str) and not env.startswith("gym:") and not is_registered(env)
         factory = EnvironmentFactory.of(open_environment(env, horizon) if known else env, None if known else horizon)
         budget = options.get("samples", trainer.samples)
 
@@ -211,12 +209,6 @@ def _bench(
             return Agent(Policy(policy_of(output, model), Interface.of(world))), model.ledger.samples
 
     return _Bench(EnvironmentFactory.of(world), subject.name, learn)
-
-
-def _registered(name: str) -> bool:
-    import gymnasium
-
-    return name in gymnasium.registry
 
 
 class _Episode(NamedTuple):
@@ -258,10 +250,9 @@ def _meet(trial: _Trial, number: int) -> _Met:
     from reprl.sources.gymnasium.learner_env import LearnerEnv
 
     bench, seed = trial.bench, trial.seed
-    shared = SharedKey(int(DataStream(seed, "audit/shared").integers(1, number)[0]) >> 1)
-    words = DataStream(seed, "audit/data", number).integers(2)
-    (first, spent), (second, more) = (bench.train(shared, int(word) >> 1) for word in words)
-    evaluation = int(DataStream(seed, "audit/evaluation", number).integers(1)[0]) >> 1
+    shared, seeds = pair_seeds(seed, number)
+    (first, spent), (second, more) = (bench.train(shared, each) for each in seeds)
+    evaluation = evaluation_seed(seed, number)
     played = []
     for player, other in ((first, second), (second, first)):
         opened = bench.factory.open()

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from types import MethodType
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from reprl.auditing.evidence import SequentialTest, exact_interval, p_value
+from reprl.auditing.evidence import SequentialTest, conclude
 from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
-from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys
+from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys, watch
 from reprl.auditing.record import AuditReport, Earned
 from reprl.auditing.search_audit import audit_search
 from reprl.auditing.search_pairs import SEARCH
 from reprl.auditing.totals import Totals, loss_of, spread_of
 from reprl.canonical.choice import preference_order
-from reprl.errors import InputError, check_int, check_probability, quote
+from reprl.errors import InputError, check_int, check_probability, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
 from reprl.guarantee import check_agreement
@@ -113,10 +112,8 @@ def audit(
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, evaluation)
     check_agreement("agreement", agreement)
     if learner in ("reprl", SEARCH) and wants_search(env, SEARCH if learner == SEARCH else None, learn_options):
-        unused = (("runs_per_key", runs_per_key, 2), ("discount", discount, None), ("agreement", agreement, 1.0))
-        for name, value, usual in unused:
-            if value != usual:
-                raise InputError(f"{name} must be left out for an audit of searches, got {quote(value)}")
+        runs, share = None if runs_per_key == 2 else runs_per_key, None if agreement == 1.0 else agreement
+        refuse("for an audit of searches", runs_per_key=runs, discount=discount, agreement=share)
         return audit_search(env, asked, horizon, reward_range, dict(learn_options), checkpoint, progress)
     place = open_environment(env, horizon, reward_range, discount)
     options = with_rescaled_epsilon(learn_options, place)
@@ -173,8 +170,8 @@ def _check(
     if not isinstance(sequential, bool):
         raise InputError(f"sequential must be True or False, got {quote(sequential)}")
     check_progress(progress)
-    if alternative is not None and not sequential:
-        raise InputError(f"alternative must be left out unless sequential=True, got {quote(alternative)}")
+    if not sequential:
+        refuse("unless sequential=True", alternative=alternative)
     test = SequentialTest.checked(rho, level, alternative) if sequential else None
     seed = fresh_seed() if seed is None else check_int("seed", seed, 0, 2**64 - 1)
     return _Asked(rho, level, pairs, runs, workers, seed, test, check_int("evaluation", evaluation, 0, 10**6))
@@ -195,20 +192,11 @@ def _measure(
         known = {"scores": optimal_scores(mdp), "reachable": reachable(mdp)}
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, **known)
     totals = Totals(trial, asked.agreement)
-    verdict = "undecided"
-    with (
-        open_checkpoint(checkpoint, _work(trial)) as kept,
-        progress_bar(progress, "pairs") as shown,
-        closing(run_keys(trial, pairs, workers, may_stop=test is not None, checkpoint=kept)) as runs_of_keys,
-    ):
-        for found in runs_of_keys:
-            totals.add(found)
-            if shown is not None:
-                shown("audit", totals.keys, pairs)
-            verdict = "undecided" if test is None else test.decide(totals.hits, totals.keys)
-            if verdict != "undecided":
-                break
-    return _report(asked, trial, totals, verdict)
+    with open_checkpoint(checkpoint, _work(trial)) as kept, progress_bar(progress, "pairs") as shown:
+        runs_of_keys = run_keys(trial, pairs, workers, may_stop=test is not None, checkpoint=kept)
+        tell = None if shown is None else (lambda done: shown("audit", done, pairs))
+        watch(runs_of_keys, totals.add, test, tell)
+    return _report(asked, trial, totals)
 
 
 def _work(trial: Trial) -> dict[str, Any]:
@@ -226,14 +214,11 @@ def _work(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _report(asked: _Asked, trial: Trial, totals: Totals, verdict: str) -> AuditReport:
+def _report(asked: _Asked, trial: Trial, totals: Totals) -> AuditReport:
     """Judge what the pairs showed."""
     rho, level, pairs, runs, _, seed, test, *_ = asked
     subject, mdp = trial.subject, trial.env if isinstance(trial.env, TabularMDP) else None
     hits, keys = totals.hits, totals.keys
-    chance = p_value(hits, keys, rho) if test is None else None
-    if chance is not None:
-        verdict = "rejected" if chance <= level else "not rejected"
     weights = None if mdp is None else largest_reach(mdp, totals.apart > 0)
     by_cell, policies = totals.apart / keys, totals.policies.found(trial.world.horizon, trial.episodes)
     return AuditReport(
@@ -248,11 +233,8 @@ def _report(asked: _Asked, trial: Trial, totals: Totals, verdict: str) -> AuditR
         max_pairs=pairs,
         disagreements=hits,
         disagreement=totals.rate / keys,
-        interval=exact_interval(hits, keys) if test is None else test.interval(hits, keys),
-        verdict=verdict,
-        p_value=chance,
+        **conclude(test, hits, keys, rho, level),
         sequential=test is not None,
-        alternative=None if test is None else test.alternative,
         runs_per_key=runs,
         distinct=tuple(totals.distinct),
         by_cell=by_cell,
@@ -308,14 +290,9 @@ def curve(
 ) -> list[CurvePoint]:
     """Audit a learner at several sizes of its data and return disagreement against samples a run.
 
-    Args:
-        env: as in ``audit``.
-        learner: as in ``audit``.
-        sizes: what to give to `option`, one audit each.
-        pairs: pairs of each audit.
-        option: the learner's option that sets its size; None for "calls" (generative) or "runs" (episodic) of reprl
-            with rule="sampled", and "samples" of any other learner.
-        options: as in ``audit``. With a seed given, all sizes share their keys, so neighbouring points are dependent.
+    There is one audit for each of the sizes, which `option` is given: None for "calls" (generative) or "runs"
+    (episodic) of reprl with rule="sampled", and "samples" of any other learner. The rest is as in ``audit``; with a
+    seed given, all sizes share their keys, so neighbouring points are dependent.
 
     Guarantee:
         Each point by itself has that of ``audit``; the intervals do not hold jointly.

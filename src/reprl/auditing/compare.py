@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from reprl.auditing.comparison import Comparison, Row
 from reprl.auditing.search import smallest_budget
 from reprl.auditing.search_compare import compare_searches
-from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
 from reprl.learning.accuracy import EpsilonUnits, rescale_epsilon
@@ -177,9 +177,7 @@ def compare(
     named = isinstance(learners, Sequence) and all(isinstance(name, str) for name in learners)
     if (learners is None or named) and wants_search(env, None, {} if target is None else {"target": target}):
         given = {"quality": quality, "baseline": baseline, "epsilon": epsilon, "access": access}
-        for name, value in given.items():
-            if value is not None:
-                raise InputError(f"{name} must be left out where observations are a Box, got {quote(value)}")
+        refuse("where observations are a Box", **given)
         return compare_searches(
             env,
             learners,
@@ -231,9 +229,7 @@ def _accuracy(
         raise InputError(f"epsilon must be given with epsilon_units={quote(units)}, got none")
     if isinstance(world, TabularMDP):
         return exact_loss(world, resolve_baseline(Settings(quality=quality, baseline=baseline), world))
-    for name, value in (("quality", quality), ("baseline", baseline)):
-        if value is not None:
-            raise InputError(f"{name} must be left out of a comparison in a black box, got {quote(value)}")
+    refuse("of a comparison in a black box", quality=quality, baseline=baseline)
     return PAPER_EPSILON
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from reprl.auditing.evidence import estimate
 from reprl.auditing.search import Crossing, Search, Tried
@@ -15,8 +15,7 @@ from reprl.execution.terminal import Shown, visible
 from reprl.mdp.environment import SIZED
 from reprl.sources.environment import Environment
 from reprl.storage import fields as f
-from reprl.storage.documents import JsonDocument, dump
-from reprl.storage.fields import Document, Kind, declared, read_fields, write_fields
+from reprl.storage.fields import Declared, Document, Kind, declared, read_fields, write_fields
 from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
@@ -137,9 +136,10 @@ def _make_points(fields: Mapping[str, Any], where: str) -> tuple[Tried, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison(JsonDocument, Shown):
+class Comparison(Declared, Shown):
     """What each learner pays for (ε, ρ) on one environment."""
 
+    _indent = 1
     environment: Annotated[Environment, SIZED]
     """With no states and no actions where observations are a Box."""
     epsilon: float
@@ -156,9 +156,9 @@ class Comparison(JsonDocument, Shown):
         """Whether the best value is not known, and disagreement alone was asked for."""
         return any(row.shown.suboptimality is None for row in self.rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document of this comparison."""
-        return _DOCUMENT.write(self, 3 if self.environment.n_states == 0 else 2 if self.black_box else 1)
+    @property
+    def _version(self) -> int:
+        return 3 if self.environment.n_states == 0 else 2 if self.black_box else 1
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each learner and budget that was tried."""
@@ -179,22 +179,12 @@ class Comparison(JsonDocument, Shown):
         )
 
     def __repr__(self) -> str:
-        """Who reached the target, on one line."""
         reached = sum(row.samples is not None for row in self.rows)
         good = "" if self.target is None else f", return > {self.target:g}"
         target = f"disagreement ≤ {self.rho:g}" + (good if self.black_box else f", loss ≤ {self.epsilon:g}")
         return f"Comparison({visible(self.environment.title)}: {reached} of {len(self.rows)} learners reach {target})"
 
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return dump(self.to_dict(), indent=1)
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Comparison:
-        """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        return cast(Comparison, _DOCUMENT.make(text))
-
-
-_DOCUMENT = Document("comparison", "reprl-comparison", (3, 2, 1), Comparison, declared(Comparison))
+Comparison._document = Document("comparison", "reprl-comparison", (3, 2, 1), Comparison, declared(Comparison))
 """Version 2 is of black boxes, where losses are null and what policies earn is said beside them; version 3 is of those
 that observe a Box, where a mean return may be asked for."""

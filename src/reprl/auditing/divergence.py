@@ -46,12 +46,6 @@ class Divergence(NamedTuple):
 def first_divergence(number: int, first: Run, second: Run, world: Environment) -> Divergence | None:
     """Compare two runs of a learner that shows its stages, one by one, in the order in which they decide.
 
-    Args:
-        number: of the pair.
-        first: one run.
-        second: the other, with the same shared seed and settings.
-        world: names.
-
     Returns:
         None if the policies agree. Of the rule "canonical": the choice, where the runs took different candidates
         (margin: the smaller lead, in log weight); otherwise the comparison, in the first step that parts and there the
@@ -86,13 +80,8 @@ def policy_divergence(
 ) -> Divergence | None:
     """Name the last step, and its first state, in which two policies differ, among cells that a policy reaches.
 
-    Args:
-        number: of the pair.
-        first: one run's policy.
-        second: the other's.
-        world: names.
-        scores: Q*, (H, S, A), if it is known; the margin is the distance of the two actions in it.
-        reachable: (H, S), the cells that some policy reaches, if they are known.
+    scores are Q*, (H, S, A), if it is known: the margin is the distance of the two actions in it. reachable, (H, S),
+    are the cells that some policy reaches.
     """
     apart = first.differs(second)
     if not apart.any():

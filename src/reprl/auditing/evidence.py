@@ -6,6 +6,7 @@ Pairs are independent coins of one unknown bias p, the disagreement. Proofs with
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -45,14 +46,8 @@ def p_value(hits: int, trials: int, rho: float) -> float:
 def fewest_to_reject(trials: int, rho: float, level: float) -> int | None:
     """Return the smallest number of hits that the exact test rejects; None when no number would."""
     _, n = _check_counts(0, trials)
-    low, high = 1, n + 1  # p_value falls with the hits
-    while low < high:
-        middle = (low + high) // 2
-        if middle <= n and p_value(middle, n, rho) > level:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low <= n else None
+    fewest = 1 + bisect_left(range(1, n + 1), True, key=lambda hits: p_value(hits, n, rho) <= level)
+    return fewest if fewest <= n else None
 
 
 class Estimate(NamedTuple):
@@ -145,6 +140,16 @@ class SequentialTest(NamedTuple):
         low = 0.0 if k == 0 else _edge(kept, best, 0.0)
         high = 1.0 if k == n else _edge(kept, best, 1.0)
         return low, high
+
+
+def conclude(test: SequentialTest | None, hits: int, trials: int, rho: float, level: float) -> dict[str, Any]:
+    """Return verdict, p-value, interval and alternative after the last pair; without a test, the exact one's."""
+    if test is None:
+        chance = p_value(hits, trials, rho)
+        verdict, interval = "rejected" if chance <= level else "not rejected", exact_interval(hits, trials)
+        return {"verdict": verdict, "p_value": chance, "interval": interval, "alternative": None}
+    verdict, interval = test.decide(hits, trials), test.interval(hits, trials)
+    return {"verdict": verdict, "p_value": None, "interval": interval, "alternative": test.alternative}
 
 
 def log_wealth(hits: int, trials: int, null: float, *, above: bool) -> float:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
+from reprl.auditing.evidence import SequentialTest
 from reprl.errors import InputError, ReprlError, check_choice, check_count, quote
 from reprl.execution.tasks import count_workers, run_tasks
 from reprl.learning.adapters import as_learner, lasting, policy_of
@@ -31,6 +33,8 @@ from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
 from reprl.storage.fields import SHARE, Kind, many, optional, read_fields, real, record, whole, wholes, write_fields
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,21 +158,34 @@ class KeyRuns(NamedTuple):
         return bool((self.actions[0] != self.actions[1]).any())
 
 
+def pair_seeds(seed: int, number: int, runs: int = 2) -> tuple[SharedKey, list[int]]:
+    """Return the shared key and the data seeds of the runs with a number, which no order or split of the work changes.
+
+    Randomness:
+        Shared seed: word `number` of data stream (seed, "audit/shared"). Data seeds: words of (seed, "audit/data",
+        number).
+    """
+    shared = int(DataStream(seed, "audit/shared").integers(1, number)[0]) >> 1
+    return SharedKey(shared), [int(word) >> 1 for word in DataStream(seed, "audit/data", number).integers(runs)]
+
+
+def evaluation_seed(seed: int, number: int = 0) -> int:
+    """Return the seed of the episodes with which policies are valued: word 0 of (seed, "audit/evaluation", number)."""
+    return int(DataStream(seed, "audit/evaluation", number).integers(1)[0]) >> 1
+
+
 def run_key(trial: Trial, number: int) -> KeyRuns:
     """Make all runs of the key with a number.
 
     Randomness:
-        Shared seed: word `number` of data stream (seed, "audit/shared"). Data seeds: words of (seed, "audit/data",
-        number). So no order or split of the work can change a run. Policies in a black box are valued on the same
-        episodes, those of the data seed that is word 0 of (seed, "audit/evaluation", number).
+        As ``pair_seeds`` says. Policies in a black box are valued on the same episodes, those of ``evaluation_seed``.
     """
-    shared = int(DataStream(trial.seed, "audit/shared").integers(1, number)[0]) >> 1
-    seeds = [int(word) >> 1 for word in DataStream(trial.seed, "audit/data", number).integers(trial.runs)]
+    shared, seeds = pair_seeds(trial.seed, number, trial.runs)
     policies: list[Policy] = []
     samples: list[int] = []
     outputs: list[object] = []
     for run, seed in enumerate(seeds):
-        output, policy, spent = _call(trial, SharedKey(shared), seed, f"pair {number}, run {run}")
+        output, policy, spent = _call(trial, shared, seed, f"pair {number}, run {run}")
         policies.append(policy)
         samples.append(spent)
         outputs = [*outputs, output][:2]
@@ -201,7 +218,7 @@ def _value(
         return tuple(exact[policy][0] for policy in policies), None, [exact[policy][1] for policy in policies]
     if not trial.episodes:
         return None, None, None
-    seed = int(DataStream(trial.seed, "audit/evaluation", number).integers(1)[0]) >> 1
+    seed = evaluation_seed(trial.seed, number)
     played: dict[Policy, tuple[float, NDArray[np.int64]]] = {}
     for policy in policies:
         if policy not in played:
@@ -241,21 +258,38 @@ def _reason(error: BaseException) -> str:
 def run_keys(
     trial: Trial, pairs: int, workers: int, *, may_stop: bool, checkpoint: Checkpoint | None = None, name: str = ""
 ) -> Generator[KeyRuns, None, None]:
-    """Make the runs of keys 0, 1, …, in order, in `workers` processes or on the cluster that joblib is told of.
-
-    Args:
-        trial: what to run.
-        pairs: how many keys.
-        workers: processes.
-        may_stop: whether the reader may stop before the last key; few keys are then begun ahead of need.
-        checkpoint: of finished keys.
-        name: of the trial among others in the checkpoint.
-    """
+    """Make the runs of keys 0, 1, …, as ``run_numbered`` does; name tells trials in one checkpoint apart."""
     store = None
     if checkpoint is not None:
         store = Kept(checkpoint, f"{name}pair ", partial(_write_runs, trial), partial(_read_runs, trial))
+    return run_numbered(run_key, trial, pairs, workers, store, may_stop=may_stop)
+
+
+def run_numbered(
+    task: Callable[[Any, int], T], trial: Any, pairs: int, workers: int, store: Kept[T] | None, *, may_stop: bool
+) -> Generator[T, None, None]:
+    """Make pairs 0, 1, …, in order, in `workers` processes or on the cluster that joblib is told of.
+
+    may_stop says that the reader may stop before the last pair: few are then begun ahead of need.
+    """
     window = 2 * count_workers(workers) if may_stop else None
-    return run_tasks(run_key, trial, range(pairs), workers=workers, window=window, store=store)
+    return run_tasks(task, trial, range(pairs), workers=workers, window=window, store=store)
+
+
+def watch(
+    runs: Generator[T, None, None],
+    add: Callable[[T], int],
+    test: SequentialTest | None,
+    tell: Callable[[int], None] | None,
+) -> None:
+    """Add pairs up until a sequential test decides or they are used up; add returns the pairs so far that differ."""
+    with closing(runs):
+        for number, found in enumerate(runs, 1):
+            hits = add(found)
+            if tell is not None:
+                tell(number)
+            if test is not None and test.decide(hits, number) != "undecided":
+                break
 
 
 def _task(trial: Trial) -> dict[str, Kind]:

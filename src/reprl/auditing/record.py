@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ from reprl.mdp.environment import ENVIRONMENT, cells_of
 from reprl.sources.environment import Environment
 from reprl.sources.protocol import ACCESSES
 from reprl.storage import fields as f
-from reprl.storage.documents import JsonDocument
-from reprl.storage.fields import Document, with_fields
+from reprl.storage.fields import Declared, Document, with_fields
 from reprl.storage.frames import cell_columns, frame
 
 if TYPE_CHECKING:
@@ -67,9 +66,10 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AuditReport(JsonDocument, Shown):
+class AuditReport(Declared, Shown):
     """What pairs of runs showed about a learner. An audit can reject ρ; it can never verify it."""
 
+    _indent = None
     environment: Annotated[Environment, ENVIRONMENT]
     learner: str
     access: Annotated[str, f.choice(ACCESSES)]
@@ -134,9 +134,9 @@ class AuditReport(JsonDocument, Shown):
         """The listed cells whose runs chose between actions of exactly the same value."""
         return tuple(cell for cell in self.cells if cell.stake == 0.0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document of this audit."""
-        return _DOCUMENT.write(self, 1 if self.policies is None else 2)
+    @property
+    def _version(self) -> int:
+        return 1 if self.policies is None else 2
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: the share of pairs that differ there, and weighted by reachability."""
@@ -146,13 +146,7 @@ class AuditReport(JsonDocument, Shown):
             columns["weighted"] = self.by_cell_weighted.ravel()
         return frame(columns)
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> AuditReport:
-        """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        return cast(AuditReport, _DOCUMENT.make(text))
-
     def __repr__(self) -> str:
-        """The verdict on one line."""
         low, high = self.interval
         return (
             f"AuditReport({visible(self.learner)} on {visible(self.environment.labels.name)}: disagreement "
@@ -163,5 +157,6 @@ class AuditReport(JsonDocument, Shown):
 
 _CURVE = f.constant(None, "null")
 """A field that nothing has ever filled."""
-_DOCUMENT = Document("audit", "reprl-audit", (2, 1), AuditReport, with_fields(AuditReport, cells={"curve": _CURVE}))
+_TABLE = with_fields(AuditReport, cells={"curve": _CURVE})
+AuditReport._document = Document("audit", "reprl-audit", (2, 1), AuditReport, _TABLE)
 """Version 1 says nothing of the policies themselves."""

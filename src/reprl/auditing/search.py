@@ -97,20 +97,9 @@ def smallest_budget(
 ) -> Search:
     """Find the smallest budget with disagreement ≤ ρ and mean suboptimality ≤ ε, to a factor of √2.
 
-    Args:
-        mdp: the environment. Known dynamics give exact values; in a black box nobody knows the best value, so
-            disagreement alone decides, and every point says what its policies earn by episodes.
-        make: from a budget to a learner(model, shared_key) that draws at most so many samples.
-        access: the model that the learner needs, "generative" or "episodic".
-        epsilon: accepted mean suboptimality over all runs.
-        rho: accepted disagreement.
-        low: the first budget.
-        limit: the largest budget.
-        pairs: at most so many at each budget, one fresh shared key each and independent data.
-        seed: shared keys and data seeds follow from it; None draws one.
-        workers: processes; they cannot change the answer.
-        checkpoint: of finished pairs, and the name of this search there.
-        tell: told of every point as it is done.
+    make turns a budget into a learner that draws at most so many samples; every pair has a fresh shared key and
+    independent data. In a black box nobody knows the best value, so disagreement alone decides, and every point says
+    what its policies earn by episodes. tell is told of every point as it is done.
 
     Guarantee:
         At one budget: a disagreement of at most 0.75·ρ fails, and one of at least 1.5·ρ passes, with probability at
@@ -174,13 +163,8 @@ def search_budgets(
 ) -> Search:
     """Find the smallest budget at which pairs agree and policies are good.
 
-    Args:
-        run: from a budget to its pairs, each a ``Pair``, which are begun as they are asked for.
-        rate: from a point and the mean worth of each pair to the point with that worth, and whether it will do.
-        rho: accepted disagreement.
-        low: the first budget.
-        limit: the largest budget.
-        tell: told of every point as it is done.
+    run turns a budget into its pairs, each a ``Pair``, which are begun as they are asked for; rate turns a point and
+    the mean worth of each pair into the point with that worth, and whether it will do.
     """
     tried: dict[int, tuple[Tried, str]] = {}
 

@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from reprl.auditing.evidence import VERDICTS, Estimate, SequentialTest, estimate, exact_interval, p_value, student
+from reprl.auditing.evidence import VERDICTS, Estimate, conclude, estimate, student
+from reprl.auditing.pairs import watch
 from reprl.auditing.search_pairs import SEARCH, SearchPair, SearchTrial, run_pairs
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress
@@ -18,8 +19,8 @@ from reprl.execution.terminal import Shown, visible
 from reprl.learning.search import open_returns, policy_name
 from reprl.learning.search_opening import search_settings
 from reprl.storage.checkpoints import open_checkpoint
-from reprl.storage.documents import JsonDocument, dump, plain
-from reprl.storage.fields import SEED, SHARE, Document, choice, declared, many, optional, whole
+from reprl.storage.documents import plain
+from reprl.storage.fields import SEED, SHARE, Declared, Document, choice, declared, many, optional, whole
 from reprl.storage.frames import frame
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ FORMAT = "reprl-search-audit"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchAudit(JsonDocument, Shown):
+class SearchAudit(Declared, Shown):
     """What pairs of searches showed: how often two runs print different policies."""
 
+    _indent = 1
     environment: str
     horizon: Annotated[int, whole(1)]
     settings: Mapping[str, Any]
@@ -74,19 +76,6 @@ class SearchAudit(JsonDocument, Shown):
         """Pairs that differ although both runs are certified; at most a share ρ can be expected."""
         return sum(pair.differ and set(pair.statuses) == {"certified"} for pair in self.pairs)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document of this audit."""
-        return _DOCUMENT.write(self)
-
-    def to_json(self) -> str:
-        """Return the document as text."""
-        return dump(self.to_dict(), indent=1)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> SearchAudit:
-        """Read what ``to_json`` wrote; anything else is a ReprlError."""
-        return cast(SearchAudit, _DOCUMENT.make(text))
-
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each run."""
         runs = [(number, pair, side) for number, pair in enumerate(self.pairs) for side in range(2)]
@@ -102,12 +91,11 @@ class SearchAudit(JsonDocument, Shown):
         )
 
     def __repr__(self) -> str:
-        """The verdict on one line."""
         count = f"{self.disagreements} of {len(self.pairs)} pairs differ"
         return f"SearchAudit({visible(self.environment)}: {count}, {self.certified} runs certified, {self.verdict})"
 
 
-_DOCUMENT = Document("audit of a search", FORMAT, (1,), SearchAudit, declared(SearchAudit))
+SearchAudit._document = Document("audit of a search", FORMAT, (1,), SearchAudit, declared(SearchAudit))
 
 
 def audit_search(
@@ -128,29 +116,24 @@ def audit_search(
     work = {"kind": "audit", "environment": {"id": model.title, "digest": model.digest}, "learner": SEARCH}
     work |= {"options": given, "seed": asked.seed}
     found: list[SearchPair] = []
-    verdict = "undecided"
+
+    def add(pair: SearchPair) -> int:
+        found.append(pair)
+        return sum(each.differ for each in found)
+
     with (
         closing(model) if model.reopens else nullcontext(),
         open_checkpoint(checkpoint, work) as kept,
         progress_bar(progress, "pairs") as shown,
-        closing(run_pairs(trial, asked.pairs, asked.workers, may_stop=asked.test is not None, checkpoint=kept)) as runs,
     ):
-        for pair in runs:
-            found.append(pair)
-            if shown is not None:
-                shown("audit", len(found), asked.pairs)
-            hits = sum(each.differ for each in found)
-            verdict = "undecided" if asked.test is None else asked.test.decide(hits, len(found))
-            if verdict != "undecided":
-                break
-    return _report(asked, model, given, found, verdict)
+        runs = run_pairs(trial, asked.pairs, asked.workers, may_stop=asked.test is not None, checkpoint=kept)
+        tell = None if shown is None else (lambda done: shown("audit", done, asked.pairs))
+        watch(runs, add, asked.test, tell)
+    return _report(asked, model, given, found)
 
 
-def _report(asked: Any, model: Any, given: Any, found: list[SearchPair], verdict: str) -> SearchAudit:
-    hits, test = sum(pair.differ for pair in found), cast(SequentialTest | None, asked.test)
-    chance = p_value(hits, len(found), asked.rho) if test is None else None
-    if chance is not None:
-        verdict = "rejected" if chance <= asked.level else "not rejected"
+def _report(asked: Any, model: Any, given: Any, found: list[SearchPair]) -> SearchAudit:
+    hits = sum(pair.differ for pair in found)
     earned = [float(np.mean(values)) for pair in found if (values := [x for x in pair.values if x is not None])]
     return SearchAudit(
         environment=model.title,
@@ -161,10 +144,7 @@ def _report(asked: Any, model: Any, given: Any, found: list[SearchPair], verdict
         level=asked.level,
         max_pairs=asked.pairs,
         disagreements=hits,
-        interval=exact_interval(hits, len(found)) if test is None else test.interval(hits, len(found)),
-        verdict=verdict,
-        p_value=chance,
-        alternative=None if test is None else test.alternative,
+        **conclude(asked.test, hits, len(found), asked.rho, asked.level),
         value=student(earned) if len(earned) > 1 else None,
         pairs=tuple(found),
     )

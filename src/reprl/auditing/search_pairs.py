@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from reprl.auditing.pairs import evaluation_seed, pair_seeds, run_numbered
 from reprl.errors import InputError, quote
-from reprl.execution.tasks import count_workers, run_tasks
 from reprl.lab.baselines.boxes import box_learner, play_episode
 from reprl.learning.search import learn_search
 from reprl.learning.search_result import first_difference
-from reprl.randomness import DataStream, SharedKey
+from reprl.randomness import SharedKey
 from reprl.search.settings import SearchSettings
 from reprl.sources.returns import ReturnModel
 from reprl.storage import fields as f
@@ -76,10 +76,9 @@ def run_pair(trial: SearchTrial, number: int) -> SearchPair:
     """Make both runs of the pair with a number.
 
     Randomness:
-        As in ``reprl.auditing.pairs.run_key``.
+        As ``pair_seeds`` says.
     """
-    shared = SharedKey(int(DataStream(trial.seed, "audit/shared").integers(1, number)[0]) >> 1)
-    seeds = [int(word) >> 1 for word in DataStream(trial.seed, "audit/data", number).integers(2)]
+    shared, seeds = pair_seeds(trial.seed, number)
     run = _search if trial.learner == SEARCH else _train
     one, two = (run(trial, shared, seed) for seed in seeds)
     same, apart = one.fingerprint == two.fingerprint, ""
@@ -116,7 +115,7 @@ def _train(trial: SearchTrial, key: SharedKey, data_seed: int) -> _Outcome:
             raise InputError(
                 f"learner {trial.learner} must have a fingerprint (reprl.audit_agents needs none), got none"
             )
-        tried = LearnerEnv(model.env, int(DataStream(data_seed, "audit/evaluation").integers(1)[0]) >> 1, model.horizon)
+        tried = LearnerEnv(model.env, evaluation_seed(data_seed), model.horizon)
         value = float(np.mean([play_episode(tried, agent) for _ in range(trial.evaluation)]))
     return _Outcome(agent.fingerprint, "none", place.ledger.samples, value)
 
@@ -134,8 +133,7 @@ def run_pairs(
     if workers > 1 and not trial.model.reopens:
         raise InputError(f"env must be an id or a factory for several workers, got {quote(trial.model.env)}")
     store = None if checkpoint is None else Kept(checkpoint, f"{name}pair ", _write, _read)
-    window = 2 * count_workers(workers) if may_stop else None
-    return run_tasks(run_pair, trial, range(pairs), workers=workers, window=window, store=store)
+    return run_numbered(run_pair, trial, pairs, workers, store, may_stop=may_stop)
 
 
 def _write(pair: SearchPair) -> Content:

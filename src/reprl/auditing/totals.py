@@ -37,8 +37,8 @@ class Totals:
         self.divergences: list[Divergence] = []
         self.policies = PolicyCounts(self.apart.shape, trial.reachable)
 
-    def add(self, found: KeyRuns) -> None:
-        """Count the runs of one key."""
+    def add(self, found: KeyRuns) -> int:
+        """Count the runs of one key, and return how many pairs differ so far."""
         actions = found.actions
         n_pairs = len(actions) * (len(actions) - 1) // 2
         self.keys += 1
@@ -67,6 +67,7 @@ class Totals:
             self.gaps.extend(abs(one - two) for one, two in combinations(found.values, 2))
         if found.divergence is not None:
             self.divergences.append(found.divergence)
+        return self.hits
 
     def cells(
         self, by_cell: NDArray[np.float64], weights: NDArray[np.float64] | None, reached: NDArray[np.bool_]

@@ -24,11 +24,6 @@ MOST_CELLS = 64
 def allocate_samples(rule: Rule, dynamics: Dynamics, epsilon: float) -> NDArray[np.float64]:
     """Return how much a sample of each cell would help to tell what the rule's policy is.
 
-    Args:
-        rule: f(ξ, ·).
-        dynamics: what is known so far.
-        epsilon: ε(M) of it.
-
     Returns:
         (H, S, A), at most about 1. For the tightest comparison of every candidate that may still win: its relative
         variance is Σ (ν/distance)²·(variance of the cell)/n, with ν the difference of where the best action and the
@@ -64,11 +59,7 @@ def allocate_cells(
 ) -> NDArray[np.float64]:
     """Return the same where every cell has a tolerance of its own and counts by how often it is visited.
 
-    Args:
-        order: (A,) actions, the most preferred first.
-        dynamics: what is known so far.
-        tolerances: (H, S).
-        actions: (H, S), the policy.
+    order is (A,), tolerances and the policy's actions are (H, S).
 
     Returns:
         (H, S, A), as ``allocate_samples``; only the MOST_CELLS cells that count most, visits over the squared margin,

@@ -6,7 +6,8 @@ demand are read as frequencies; of a log the rule reads what is supported.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,38 +60,42 @@ class Found(NamedTuple):
         return self.model.dynamics
 
 
-class Reader(Protocol):
-    """How a rule reads data."""
+class Reader:
+    """How a rule reads data; what is not said otherwise is of a reader that leaves nothing out."""
 
-    @property
-    def scope(self) -> str:
-        """What a promise must add."""
-
-    @property
-    def ended(self) -> tuple[int, ...]:
-        """States in which nothing is decided."""
+    scope: str
+    """What a promise must add."""
+    ended: tuple[int, ...]
+    """States in which nothing is decided."""
 
     @property
     def over(self) -> tuple[int, ...]:
         """States in which an episode is over, whose steps do not count."""
+        return self.ended
 
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return the model that the rule is applied to."""
+        raise NotImplementedError
 
     def unknown(self, data: Data) -> float:
         """Return the optimistic value of cells that hardly were sampled though they could have been."""
+        return 0.0
 
     def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
         """Return (H, S): cells of which something that a promise speaks of is not known."""
+        return np.zeros(dynamics.outcomes.shape[:2], dtype=np.bool_)
 
     def slack(self, model: Supported) -> float:
         """Return what no sample of this source can tell: it is added to ε."""
+        return 0.0
 
     def for_proof(self) -> Reader:
         """Return how data are read for a certificate."""
+        return self
 
 
-class TableReader(NamedTuple):
+@dataclass(frozen=True)
+class TableReader(Reader):
     """Reads samples that were drawn on demand: relative frequencies."""
 
     over: tuple[int, ...] = ()
@@ -112,17 +117,10 @@ class TableReader(NamedTuple):
         """Return where some action that may be taken never was."""
         return np.asarray((dynamics.allowed & ~dynamics.tried).any(axis=2))
 
-    def slack(self, model: Supported) -> float:
-        """Nothing: every cell can be sampled."""
-        return 0.0
 
-    def for_proof(self) -> TableReader:
-        """The same way."""
-        return self
-
-
-class LogReader(NamedTuple):
-    """Reads a log: actions and states that it supports."""
+@dataclass(frozen=True)
+class LogReader(Reader):
+    """Reads a log: actions and states that it supports; what it hardly has is in the slack."""
 
     min_action_share: float
     """Share of an action, relative to the most usual one, from which on it counts; up to a shared factor of 2 less."""
@@ -131,19 +129,10 @@ class LogReader(NamedTuple):
     ended: tuple[int]
     scope: str = "; against policies that keep to actions which the log supports (docs/logs.md)"
 
-    @property
-    def over(self) -> tuple[int, ...]:
-        """Where an episode of the log has ended."""
-        return self.ended
-
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return what the log supports."""
         thresholds = draw_thresholds(key, self.min_action_share, self.min_visit_share)
         return find_supported(data, thresholds, *self.ended)
-
-    def unknown(self, data: Data) -> float:
-        """Nothing: what the log hardly has is in the slack."""
-        return 0.0
 
     def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
         """Return states that nobody has seen; what the log does not support, the promise does not speak of."""
@@ -158,36 +147,16 @@ class LogReader(NamedTuple):
         return WholeLog(self.ended)
 
 
-class WholeLog(NamedTuple):
-    """Reads all of a log, for a certificate."""
+@dataclass(frozen=True)
+class WholeLog(Reader):
+    """Reads all of a log, for a certificate, which bounds what is not known."""
 
     ended: tuple[int]
     scope: str = "; of logs of one fixed practice (docs/proofs/certificate.md §9)"
 
-    @property
-    def over(self) -> tuple[int, ...]:
-        """Where an episode of the log has ended."""
-        return self.ended
-
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return relative frequencies."""
         return read_all(data, *self.ended)
-
-    def unknown(self, data: Data) -> float:
-        """Nothing: a certificate bounds it."""
-        return 0.0
-
-    def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
-        """Return nothing: the same."""
-        return np.zeros(dynamics.outcomes.shape[:2], dtype=np.bool_)
-
-    def slack(self, model: Supported) -> float:
-        """Nothing: the same."""
-        return 0.0
-
-    def for_proof(self) -> WholeLog:
-        """The same way."""
-        return self
 
 
 class BoundRule(NamedTuple):

@@ -37,10 +37,7 @@ BELOW = 0.6
 def choose_agreed(rule: Rule, dynamics: Dynamics, practice: float | None = None) -> Choice:
     """Return the policy of approximate agreement in a model.
 
-    Args:
-        rule: order, goal and key; its candidates are not read.
-        dynamics: M, true or estimated.
-        practice: as in ``choose``.
+    The rule's candidates are not read; practice is as in ``choose``.
 
     Guarantee:
         A pure function of all, and the scale is continuous in M but for the grid that it is computed on. Where the

@@ -18,15 +18,7 @@ from numpy.typing import NDArray
 
 from reprl.canonical.gaps import Gaps, common_actions, find_gaps
 from reprl.canonical.goal import Goal
-from reprl.canonical.preferred import (
-    CLEAR,
-    PHASED,
-    PREFERRED,
-    STATIONARY,
-    Candidates,
-    phases_of,
-    weigh_tolerances,
-)
+from reprl.canonical.preferred import CLEAR, PHASED, PREFERRED, STATIONARY, Candidates, phases_of, weigh_tolerances
 from reprl.errors import InputError, check_choice, check_int, quote
 from reprl.mdp.backup import in_order
 from reprl.mdp.criterion import Criterion
@@ -133,14 +125,10 @@ def make_rule(
 ) -> Rule:
     """Draw the rule's shared parts.
 
-    Args:
-        key: ξ.
-        shape: (H, S, A).
-        goal: how much a policy may lose.
-        baseline: (H, S) actions that a gain is measured from; None for the most preferred action everywhere.
-        preference: None by index, "shared" for a random order, or the actions, best first.
-        stationary: whether the law is said not to depend on the step, so that policies without steps may compete.
-        criterion: what policies are judged by, whose effective horizon stands for H; None for the horizon of the shape.
+    A gain is measured from baseline, (H, S) actions, or from the most preferred action everywhere. preference is None
+    by index, "shared" for a random order, or the actions, best first. stationary says that the law does not depend on
+    the step, so that policies without steps may compete. The criterion's effective horizon stands for H; None for the
+    shape's.
 
     Randomness:
         Shared, at key.derive("tolerance"), ("room"), ("handicap") and ("preference"); ``choose`` reads
@@ -229,10 +217,7 @@ class _Entry(NamedTuple):
 def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None) -> Choice:
     """Return f(ξ, M).
 
-    Args:
-        rule: f(ξ, ·).
-        dynamics: M, true or estimated.
-        practice: the value of the baseline where M says it itself, as a log does; None to evaluate the rule's.
+    practice is the value of the baseline where M says it itself, as a log does; None to evaluate the rule's.
 
     Guarantee:
         A pure function of all. The policy loses less than rule.room·ε(M) ≤ 0.95·ε(M) in M whenever some candidate does.

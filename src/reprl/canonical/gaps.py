@@ -47,9 +47,7 @@ class Gaps(NamedTuple):
 def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
     """Solve a model.
 
-    Args:
-        dynamics: the model.
-        order: (A,) actions, the most preferred first; it breaks exact ties and nothing else.
+    order, (A,), the most preferred action first, breaks exact ties and nothing else.
     """
     horizon, n_states, n_actions = dynamics.outcomes.shape
     shape = (horizon, n_states, n_actions)
@@ -74,11 +72,7 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
 
 @njit(cache=True, nogil=True)
 def _solve(
-    dynamics: Dynamics,
-    order: NDArray[np.int64],
-    gaps: Gaps,
-    hidden: NDArray[np.float64],
-    scratch: NDArray[np.float64],
+    dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, hidden: NDArray[np.float64], scratch: NDArray[np.float64]
 ) -> None:
     """Fill gaps from the last step back; values and deviations behind it are there already. hidden is (H,)."""
     outcomes, deviation = dynamics.outcomes, gaps.deviation
@@ -164,11 +158,7 @@ def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], phase
     A step counts for a state as often as a walk of random actions is there. So nothing enters that no episode could
     show, and no choice does.
 
-    Args:
-        dynamics: the model, whose law does not depend on the step.
-        gaps: its gaps.
-        order: (A,) actions, the most preferred first; it breaks exact ties and nothing else.
-        phases: (H,) the phase of every step, rising from 0.
+    phases, (H,), are those of every step, rising from 0; order, (A,), breaks exact ties and nothing else.
 
     Returns:
         gap, spread, best and default of every phase, as of a step. An action counts if it was tried at every step of
@@ -262,7 +252,6 @@ def _average(
 def value_spread(dynamics: Dynamics) -> float:
     """Return how much the best policy is worth more than the worst, from the start; untried actions do not count.
 
-    Args:
-        dynamics: the model. An ε of at least this is met by every policy in it.
+    An ε of at least this is met by every policy.
     """
     return float(in_order(dynamics.initial, dynamics.extreme_values() - dynamics.extreme_values(-1.0)))

@@ -27,9 +27,7 @@ class Goal(NamedTuple):
     def allowed_loss(self, gain: float, effective_horizon: float) -> float:
         """Return ε(M).
 
-        Args:
-            gain: V* less the value of the baseline, from the start.
-            effective_horizon: H, or 1/(1 − γ).
+        gain is V* less the value of the baseline, from the start.
 
         Guarantee:
             Continuous and rising in the gain, and at least (1 − q)·LEAST_GAIN·H.

@@ -21,13 +21,7 @@ def check_preference(value: object) -> Preference:
 
 
 def resolve_preference(preference: Preference, actions: Sequence[str], n_actions: int) -> Preference:
-    """Return a preference, if it is a list, as action numbers.
-
-    Args:
-        preference: as ``check_preference`` returns it.
-        actions: their names, as far as they have any.
-        n_actions: A.
-    """
+    """Return a preference, if it is a list, as action numbers."""
     if preference is None or isinstance(preference, str):
         return preference
     numbers = [action_number("preference", item, actions, n_actions) for item in preference]

@@ -50,14 +50,8 @@ def weigh_tolerances(
 ) -> Candidates:
     """Apply the rule with every tolerance.
 
-    Args:
-        dynamics: the model.
-        gaps: its gaps.
-        order: (A,) actions, the most preferred first.
-        tolerances: (J,) in units of value.
-        phases: (H,) the phase of every step, as ``phases_of`` returns it: one action is chosen for all steps of a
-            phase, by gaps that are averaged over them, and a state counts by its largest visit. None for every step
-            by itself.
+    phases are as ``phases_of`` returns them: one action is chosen for all steps of a phase, by gaps that are averaged
+    over them, and a state counts by its largest visit; None for every step by itself.
 
     Guarantee:
         The loss is exact in the model: V* − V^π = Σ_h E_π[gap(·, π)] (performance difference, docs/proofs/canonical.md
@@ -117,11 +111,7 @@ def _largest(visits: NDArray[np.float64], phases: NDArray[np.int64]) -> NDArray[
 
 
 def count_equal(
-    dynamics: Dynamics,
-    gaps: Gaps,
-    order: NDArray[np.int64],
-    tolerance: float,
-    phases: NDArray[np.int64] | None = None,
+    dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], tolerance: float, phases: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
     """Return how many actions count as equal in each cell, (H, S), with one tolerance; 0 where nothing is compared.
 

@@ -127,11 +127,7 @@ class Published(NamedTuple):
 def choose_registered(rule: Rule, cells: Cells, dynamics: Dynamics, practice: float | None = None) -> Choice:
     """Return what a registered candidate prints in a model.
 
-    Args:
-        rule: the goal and what it is measured from.
-        cells: the candidate.
-        dynamics: M, true or estimated.
-        practice: as in ``choose``.
+    practice is as in ``choose``.
 
     Guarantee:
         A pure function of all; no shared draw is read.
@@ -217,12 +213,8 @@ def find_firmest(
 ) -> Firmest | None:
     """Choose the candidate with the widest margin among those that lose little enough.
 
-    Args:
-        rule: goal, baseline and order.
-        dynamics: the model of the pilot data.
-        practice: as in ``choose``.
-        pooled: whether the law does not depend on the step, so that steps may be taken together.
-        by_visits: whether a cell is sampled as often as it is visited, and not as often as every other.
+    pooled says that the law does not depend on the step, so that steps may be taken together; by_visits, that a cell is
+    sampled as often as it is visited, and not as often as every other.
 
     Returns:
         None if no candidate loses at most ROOM·ε(M).

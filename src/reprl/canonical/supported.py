@@ -59,10 +59,7 @@ class Supported(NamedTuple):
 def find_supported(data: Data, thresholds: Thresholds, certain: int) -> Supported:
     """Return the dynamics that the rule is applied to.
 
-    Args:
-        data: of a log, or of one that was redrawn from it.
-        thresholds: where actions and states count.
-        certain: the state whose law needs no data: where episodes are that have ended.
+    certain is the state whose law needs no data: where episodes are that have ended.
 
     Guarantee:
         Gaps and values move continuously with the frequencies; an action has left every tolerance before it no longer

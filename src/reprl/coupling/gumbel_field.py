@@ -104,13 +104,7 @@ def begin(search: Search, key: np.uint64, lane: np.uint64, root: np.uint64, k: i
 
 @njit(cache=True, inline="always")
 def _expand(
-    key: np.uint64,
-    lane: np.uint64,
-    penalty: NDArray[np.float64],
-    log_k: float,
-    search: Search,
-    floor: int,
-    best: float,
+    key: np.uint64, lane: np.uint64, penalty: NDArray[np.float64], log_k: float, search: Search, floor: int, best: float
 ) -> int:
     """Put the children of the node at `floor` that may still win in its place, the best one last; return the height."""
     depth, choice, address = search.depth, search.choice, search.address
@@ -151,12 +145,7 @@ def _expand(
 
 @njit(cache=True)
 def find_winner(
-    key: np.uint64,
-    lane: np.uint64,
-    penalty: NDArray[np.float64],
-    search: Search,
-    pause: int,
-    out: NDArray[np.int64],
+    key: np.uint64, lane: np.uint64, penalty: NDArray[np.float64], search: Search, pause: int, out: NDArray[np.int64]
 ) -> None:
     """Go on with a search for argmin T(x)/p(x) until it is over or has expanded `pause` nodes in all.
 

@@ -31,7 +31,6 @@ class CouplingSpec:
     """Coordinates per block for "blocked"."""
 
     def __post_init__(self) -> None:
-        """Check both fields once."""
         check_custom("method", self.method, METHODS)
         object.__setattr__(self, "block", check_int("block", self.block, 1))
 

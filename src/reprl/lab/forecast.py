@@ -73,7 +73,6 @@ class Forecast(NamedTuple):
         return self._replace(samples=tuple(runs * x for x in self.samples), seconds=seconds)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        """One line for people."""
         low, typical, high = self.samples
         words = f"{_count(typical)} samples" if low == high else f"{_count(low)} to {_count(high)} samples"
         if low != high:

@@ -57,7 +57,6 @@ class LogPlan(NamedTuple):
         return None if self.factor is None else (self.factor - 1) * self.episodes
 
     def __str__(self) -> str:
-        """For people."""
         if self.decided:
             return f"the {self.episodes:,} episodes of this log are enough for a decision"
         if self.more is None:
@@ -139,11 +138,7 @@ def plan_log(
 
 
 def plan_spec(
-    log: Any,
-    spec: LogSpec,
-    settings: Settings,
-    shared_seed: int,
-    columns: Mapping[str, str | None] | None = None,
+    log: Any, spec: LogSpec, settings: Settings, shared_seed: int, columns: Mapping[str, str | None] | None = None
 ) -> LogPlan:
     """Forecast for the log of a world that is specified beforehand, as ``plan_log`` does."""
     settings, key = settle(settings, spec), SharedKey(shared_seed)

@@ -50,15 +50,12 @@ class Plan:
     rows: tuple[PlanRow, ...]
 
     def __iter__(self) -> Iterator[PlanRow]:
-        """Iterate over the rows."""
         return iter(self.rows)
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self.rows)
 
     def __str__(self) -> str:
-        """A plain-text table."""
         head = ("algorithm", "access", "samples", "kind", "runtime", "source")
         body = [(r.algorithm, r.access, r.shown, r.kind, r.runtime, r.source) for r in self.rows]
         widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]

@@ -238,11 +238,7 @@ class PairSizes(NamedTuple):
 def pair_sizes(problem: Problem, window: float, length: int, quota: int | None = None) -> PairSizes:
     """Return the fewest runs N at which two runs part with probability at most ρ, whatever the world.
 
-    Args:
-        problem: what is asked.
-        window: g.
-        length: K.
-        quota: q; None for ⌊Hℓ⌋, the largest for which V₁ bounds what is left under-explored without a factor.
+    quota is None for ⌊Hℓ⌋, the largest for which V₁ bounds what is left under-explored without a factor.
 
     Guarantee:
         docs/proofs/whole.md §6: ρ = 2√(2 ln 2·F/(2N − 1)) + turn/(g·√(2qN)).
@@ -260,12 +256,8 @@ def certified_loss(
 ) -> float | None:
     """Bound what a run's policy loses, from its own data; None if a mean is not known well enough.
 
-    Args:
-        problem: δ is what the bound may fail with.
-        sizes: of the run.
-        found: its exploration runs.
-        ignored: (H, S), the set I that was drawn.
-        start: the state in which episodes begin.
+    δ is what the bound may fail with; ignored, (H, S), is the set I that was drawn, start the state in which episodes
+    begin.
 
     Guarantee:
         With probability at least 1 − δ over the run: docs/proofs/whole.md §6.

@@ -22,9 +22,7 @@ def with_rescaled_epsilon(
 ) -> dict[str, Any]:
     """Return options without epsilon_units and with ε in the units of values, which settings and recipes know alone.
 
-    Args:
-        options: of a learner; with "epsilon_units", "epsilon" must be among them.
-        world: what is learned in; no sample of it is drawn. A share of the spread needs its dynamics.
+    No sample of the world is drawn; a share of the spread needs its dynamics.
     """
     own = {name: value for name, value in options.items() if name != "epsilon_units"}
     units = check_choice("epsilon_units", options.get("epsilon_units", "rescaled"), EPSILON_UNITS)

@@ -89,13 +89,7 @@ def _check(rows: NDArray[np.int64], world: Any, mask: NDArray[np.bool_] | None) 
 
 
 def exact_baseline(world: TabularMDP, settings: Settings, order: NDArray[np.int64]) -> float:
-    """Return the value of the baseline of settings, resolved before, in a world that is known.
-
-    Args:
-        world: the MDP.
-        settings: whose baseline it is.
-        order: (A,) actions, the most preferred first.
-    """
+    """Return the value of the baseline of settings, resolved before, in a world that is known."""
     dynamics = true_dynamics(world)
     gaps, actions = find_gaps(dynamics, order), settings.baseline_actions(dynamics.outcomes.shape)
     table = gaps.default if actions is None else actions
@@ -105,9 +99,7 @@ def exact_baseline(world: TabularMDP, settings: Settings, order: NDArray[np.int6
 def exact_loss(world: TabularMDP, settings: Settings) -> float:
     """Return ε(M) in a world that is known, to six digits, so that the last bits of a computation are in no document.
 
-    Args:
-        world: the MDP.
-        settings: what is asked for, with the baseline resolved before and no preference.
+    The baseline is resolved before; preferences are not read.
     """
     gain = float(world.initial @ world.solve().values[0]) - exact_baseline(world, settings, np.arange(world.n_actions))
     return float(f"{settings.goal.allowed_loss(gain, world.criterion.effective_horizon):.6g}")

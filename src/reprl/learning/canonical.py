@@ -27,47 +27,6 @@ from reprl.sources.opening import Proof, open_source
 from reprl.sources.protocol import check_model
 
 
-def learn_canonical(
-    model: Any,
-    shared_key: SharedKey,
-    settings: Settings,
-    stop: StopRule,
-    execution: Execution,
-    *,
-    candidate: tuple[str, int] | Published | None = None,
-    limit: int | None = None,
-    proof: Proof | None = None,
-) -> Run:
-    """Gather data, in rounds that double, until a stop rule is content with f(ξ, ·) of the run's own frequencies.
-
-    Args:
-        model: where samples come from, of the settings' access.
-        shared_key: ξ.
-        settings: accuracy, replicability and preference.
-        stop: when to stop, and what to promise.
-        execution: workers, checkpoint and progress.
-        candidate: (kind, number) of a recipe, or what it has registered, followed instead of choosing afresh.
-        limit: samples that may be drawn; None for LIMITS.
-        proof: how data are gathered for a certificate; None where nobody asks for one.
-
-    Guarantee:
-        As the stop rule says; the policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
-
-    Randomness:
-        Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
-        (data seed, "rehearsal/ROUND/…").
-    """
-    gathered = gather_canonical(
-        model, shared_key, settings, stop, execution, candidate=candidate, limit=limit, proof=proof
-    )
-    rule, outcome = gathered.rule, gathered.outcome
-    end, certificate_data = outcome.judgement, certificate_data_from(outcome.known.certificate_source())
-    details = CanonicalDetails(
-        end.found.choice, rule.followed, end.drift, end.certificate, certificate_data, gathered.apart, rule.published
-    )
-    return canonical_run(gathered.settings, rule, outcome, details)
-
-
 class Gathered(NamedTuple):
     """What the loop came to, and under which settings."""
 
@@ -76,6 +35,16 @@ class Gathered(NamedTuple):
     outcome: Outcome
     apart: str
     """What showed that the steps of a black box are not alike; empty if nothing did."""
+
+    @property
+    def run(self) -> Run:
+        """The result."""
+        end, rule = self.outcome.judgement, self.rule
+        proof = certificate_data_from(self.outcome.known.certificate_source())
+        details = CanonicalDetails(
+            end.found.choice, rule.followed, end.drift, end.certificate, proof, self.apart, rule.published
+        )
+        return canonical_run(self.settings, rule, self.outcome, details)
 
 
 def gather_canonical(
@@ -89,7 +58,18 @@ def gather_canonical(
     limit: int | None = None,
     proof: Proof | None = None,
 ) -> Gathered:
-    """Run the loop; the arguments and the randomness are those of ``learn_canonical``."""
+    """Gather data, in rounds that double, until a stop rule is content with f(ξ, ·) of the run's own frequencies.
+
+    candidate, (kind, number) of a recipe or what it has registered, is followed instead of choosing afresh; proof says
+    how data are gathered for a certificate.
+
+    Guarantee:
+        As the stop rule says; the policy is f(ξ, ·) of the run's own frequencies (docs/proofs/canonical.md).
+
+    Randomness:
+        Shared, at shared_key.derive("rule"), as ``choose`` says. Data: the model's samples, and streams
+        (data seed, "rehearsal/ROUND/…").
+    """
     check_model(model, settings.access, f"access={settings.access!r}", masked=True)
     settings = settings.resolve_stationarity(model, certify=proof is not None)
     if proof is not None:

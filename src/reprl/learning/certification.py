@@ -51,14 +51,8 @@ def certify_run(
 ) -> Certificate:
     """Say what the data of a run prove of the policy that it printed.
 
-    Args:
-        settings: of the run, as ``check_apart`` wants them.
-        given: its data.
-        shared_seed: ξ.
-        policy: what it printed.
-        delta: probability of a false certificate; None for what keeps the settings' promises.
-        followed: the candidate of a recipe, if the run was told to take that one.
-        samples: what the data cost.
+    δ is None for what keeps the settings' promises; followed is the candidate of a recipe, if the run was told to take
+    it.
     """
     delta = settings.asked.certified_delta if delta is None else check_probability("delta", delta)
     rule = rule_of(given.data.counts.outcomes.shape, shared_seed, settings, followed)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from reprl.canonical.gaps import value_spread
 from reprl.errors import InputError
 from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
+from reprl.learning.practical import paper_run
 from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
-from reprl.mdp.dynamics import empirical_dynamics
 from reprl.paper.constants import Constants
 from reprl.paper.full import run_full
 from reprl.paper.rep_level_explore import ALONE
@@ -33,13 +31,8 @@ def run_full_algorithm(
 ) -> Run:
     """Run the paper's full algorithm (``reprl.paper.full.run_full``) as the settings ask.
 
-    Args:
-        model: where samples come from, with the settings' access.
-        shared_key: ξ.
-        settings: what is asked for, and how to decide.
-        constants: every size; None for those of the settings' preset.
-        max_samples: sizes that would pass it are refused.
-        execution: workers, and who is told; a checkpoint is refused.
+    constants is None for those of the settings' preset; sizes that would pass max_samples, and a checkpoint, are
+    refused.
 
     Guarantee:
         "scaled": none, and the reason says by how much sizes were reduced. "paper", parallel samples: proven where the
@@ -62,18 +55,7 @@ def run_full_algorithm(
     found = run_full(model, shared_key, settings.paper.task(*sizes), constants, decision, execution)
     induction, tiers, data, explored = found.learned
     guarantee = _promise(settings, constants, planned, induction)
-    if explored is not None:  # a reachability partition that both runs share was found, and is not proven to be one
-        induction = induction._replace(guarantee=replace(induction.guarantee, status="heuristic"))
-    return Run(
-        policy=induction.policy,
-        guarantee=guarantee,
-        settings=settings,
-        tiers=tiers,
-        counts=data.counts,
-        values=induction.values,
-        spread=value_spread(empirical_dynamics(data)),
-        details=PaperDetails(induction, explored, constants, found.ballots),
-    )
+    return paper_run(settings, guarantee, data, tiers, PaperDetails(induction, explored, constants, found.ballots))
 
 
 def _promise(settings: Settings, constants: Constants, planned: Constants, induction: Induction) -> Guarantee:

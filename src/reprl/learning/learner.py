@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Unpack
 from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
 from reprl.canonical.registered import Published
-from reprl.errors import InputError, check_count, check_int, check_real, hint, quote
+from reprl.errors import InputError, check_count, check_int, check_real, hint, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.baseline import resolve_baseline
-from reprl.learning.canonical import PROOF, learn_canonical
+from reprl.learning.canonical import PROOF, gather_canonical
 from reprl.learning.certification import certify_run, check_apart
 from reprl.learning.full import run_full_algorithm
 from reprl.learning.practical_episodic import practical_run, run_episodic
@@ -94,15 +94,11 @@ def learn(
     if hasattr(env, "learn") and hasattr(env, "shared_seed"):
         given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
         given |= {"candidate": candidate, "shared_seed": shared_seed or None, "timeout": timeout, "learner": learner}
-        given |= dict(options)
-        for name, value in given.items():
-            if value is not None:
-                raise InputError(f"{name} must be left out for a recipe, which says it, got {quote(value)}")
+        refuse("for a recipe, which says it", **given, **options)
         how: dict[str, Any] = {"data_seed": data_seed, "max_samples": most, "workers": workers}
         return env.learn(checkpoint=checkpoint, progress=progress, certify=certify, **how)
     if wants_search(env, learner, options):
-        if candidate is not None:
-            raise InputError(f"candidate must be left out for a search, got {quote(candidate)}")
+        refuse("for a search", candidate=candidate)
         return learn_by_search(
             env,
             horizon=horizon,
@@ -284,8 +280,8 @@ class ReprlLearner:
 
     def __post_init__(self) -> None:
         """Refuse a budget for a preset that has no size to set, and a candidate for a rule that has none."""
-        if self.candidate is not None and self.settings.rule != "canonical":
-            raise InputError(f"candidate must be left out unless rule='canonical', got {quote(self.candidate)}")
+        if self.settings.rule != "canonical":
+            refuse("unless rule='canonical'", candidate=self.candidate)
         if self.certify and isinstance(self.candidate, Published):
             raise InputError("certify must be False for a registered candidate, got True")
         if self.certify and self.settings.rule != "canonical":
@@ -293,9 +289,7 @@ class ReprlLearner:
         if self.max_samples is not None:
             object.__setattr__(self, "max_samples", check_count("max_samples", self.max_samples, 1))
         if self.settings.agreement < 1.0:
-            for name, given in (("candidate", self.candidate), ("certify", self.certify or None)):
-                if given is not None:
-                    raise InputError(f"{name} must be left out for an agreement below 1, got {quote(given)}")
+            refuse("for an agreement below 1", candidate=self.candidate, certify=self.certify or None)
         if self.samples is not None:
             check_int("samples", self.samples, 1)
             if self.settings.paper.full:
@@ -323,23 +317,16 @@ class ReprlLearner:
         progress: Progress | None = None,
     ) -> Run:
         """Learn as by a call, and show the way to the policy; workers and progress are for episodes."""
+        execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
         if self.settings.rule == "canonical":
-            return self._run_canonical(
-                model, shared_key, Execution(workers=workers, checkpoint=checkpoint, progress=progress)
-            )
+            return self._run_canonical(model, shared_key, execution)
+        how: dict[str, Any] = {"max_samples": self.max_samples, "execution": execution}
         if self.settings.paper.full:
-            execution, limit = Execution(workers=workers, checkpoint=checkpoint, progress=progress), self.max_samples
-            return run_full_algorithm(model, shared_key, self.settings, max_samples=limit, execution=execution)
+            return run_full_algorithm(model, shared_key, self.settings, **how)
         settings = self.settings if self.samples is None else self.with_budget(model, self.samples)
-        if self.access == "generative":
-            return run_generative(model, shared_key, settings, self.max_samples, checkpoint)
-        how: dict[str, Any] = {
-            "max_samples": self.max_samples,
-            "workers": workers,
-            "checkpoint": checkpoint,
-            "progress": progress,
-        }
-        return run_episodic(model, shared_key, settings, **how)
+        run: Any = run_generative if self.access == "generative" else run_episodic
+        found: Run = run(model, shared_key, settings, **how)
+        return found
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
         settings, asked = resolve_baseline(self.settings, model), self.settings.asked
@@ -351,16 +338,9 @@ class ReprlLearner:
             stop = Budget(asked)
         if self.certify:
             stop = Certified(asked, check_shared_key(shared_key).seed, stop)
-        return learn_canonical(
-            model,
-            shared_key,
-            settings,
-            stop,
-            execution,
-            candidate=self.candidate,
-            limit=self.max_samples if self.samples is None else self.samples,
-            proof=PROOF if self.certify else None,
-        )
+        limit, proof = self.max_samples if self.samples is None else self.samples, PROOF if self.certify else None
+        how: dict[str, Any] = {"candidate": self.candidate, "limit": limit, "proof": proof}
+        return gather_canonical(model, shared_key, settings, stop, execution, **how).run
 
     def with_budget(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""

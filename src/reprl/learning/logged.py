@@ -169,16 +169,8 @@ def learn_spec(
 ) -> LearnResult:
     """Learn from the log of a world that is specified beforehand, as a recipe does; the rest is as in ``learn_log``.
 
-    Args:
-        log: as there.
-        spec: labels, horizon, rewards and thresholds.
-        settings: accuracy, replicability and preference.
-        shared_seed: ξ.
-        columns: where they are in this log.
-        published: where they were in the first team's, which is what the recipe says; None for this log's.
-        candidate: to follow.
-        certify: prove it by the log, if that can be.
-        progress: as there.
+    columns are where they are in this log; published, where they were in the first team's, which is what the recipe
+    says.
     """
     began = time.perf_counter()
     settings, key = settle(settings, spec), SharedKey(shared_seed)
@@ -288,7 +280,7 @@ def _other_rules(
     if isinstance(rule.reader, LogReader):
         for share in (2.0 * spec.support, 0.5 * spec.support):
             if share <= 1.0:
-                reader = rule.reader._replace(min_action_share=share)
+                reader = replace(rule.reader, min_action_share=share)
                 found[f"support {share:g}"] = partial(decide, settings, reader)
     order = tuple(int(a) for a in rule.rule.order[::-1])
     found["preference reversed"] = partial(decide, replace(settings, preference=order), rule.reader)

@@ -39,12 +39,7 @@ def run_loop(
 ) -> Outcome:
     """Gather samples until a stop rule is content, or there are no more.
 
-    Args:
-        source: where samples come from.
-        rule: f(ξ, ·).
-        stop: when to stop, and what to promise.
-        limit: samples that may be drawn; None for the source's own limit.
-        known: samples that are there already; None for none.
+    limit is None for the source's own; known are samples that are there already.
     """
     sizes, wanted = source.sizes(limit), None
     if known is None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.assurance.stopping import Judgement, Round, Second, ask_teams, not_passed
+from reprl.canonical.gaps import value_spread
 from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
 from reprl.learning.loss import best_value, policy_loss_bound
+from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, empirical_dynamics
@@ -110,3 +112,28 @@ class PracticalRehearsed:
 def by_hand(settings: Settings, what: str) -> Guarantee:
     """Promise nothing of a size that was set by hand."""
     return settings.asked.promise("none", f"the number of {what} was set by hand and nobody rehearsed it")
+
+
+def paper_run(
+    settings: Settings,
+    guarantee: Guarantee,
+    data: Data,
+    tiers: Tiers,
+    details: PaperDetails,
+    rehearsal: Rehearsal | None = None,
+) -> Run:
+    """Put the result of the paper's rule together; a partition that exploration has found is not proven to be one."""
+    induction = details.induction
+    if details.explored is not None:
+        induction = induction._replace(guarantee=replace(induction.guarantee, status="heuristic"))
+    return Run(
+        policy=induction.policy,
+        guarantee=guarantee,
+        settings=settings,
+        tiers=tiers,
+        counts=data.counts,
+        values=induction.values,
+        rehearsal=rehearsal,
+        spread=value_spread(empirical_dynamics(data)),
+        details=details._replace(induction=induction),
+    )

@@ -1,6 +1,6 @@
 """The rule "sampled" by episodes alone: Theorem 6.1 (joint, blocked) and Theorem A.5 (product) of the paper.
 
-This is the preset ``practical``; ``learning.whole`` runs the paper's own. With a number of runs set by hand, a run
+This is the preset ``practical``; ``learning.full`` runs the paper's own. With a number of runs set by hand, a run
 makes one stage of ``rep_explore``. Otherwise it makes rounds of exploration runs until a rehearsal passes. What it
 prints is then an estimate of a function f(ξ, M), and two runs need nothing in common but ξ; what f reads of the world M
 is this:
@@ -17,36 +17,32 @@ team draws the runs of every length anew, with replacement, and the records anew
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.rehearsal import Rehearsal
 from reprl.assurance.stopping import Judgement, Round
-from reprl.canonical.gaps import value_spread
-from reprl.execution.settings import Execution, Progress
-from reprl.guarantee import Guarantee
+from reprl.execution.settings import Execution
 from reprl.learning.loop import run_loop
 from reprl.learning.loss import best_value, ignoring_cost
-from reprl.learning.practical import PracticalRehearsed, by_hand, decide
+from reprl.learning.practical import PracticalRehearsed, by_hand, decide, paper_run
 from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
-from reprl.mdp.dynamics import Data, empirical_dynamics, redraw_data
+from reprl.mdp.dynamics import Data, redraw_data
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
 from reprl.paper.q_explore import explore
 from reprl.paper.rep_explore import Stage, draw_ignored
-from reprl.paper.rep_level_explore import Explored, find_partition, stack_tiers
+from reprl.paper.rep_level_explore import ALONE, Explored, find_partition, stack_tiers
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.paper.runs import Exploration, RunSettings, join, resample_missed
 from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.protocol import Episodic, check_model, no_data
 from reprl.sources.source import LIMITS, RAN_OUT, Wanted, Wish, check_limit, most_samples
-from reprl.storage.checkpoints import Checkpoint
 
 EPISODES_PER_CELL = 32
 """K of a practical run, per cell, at the first length, four times the ladder's top; 4 times as many at each next."""
@@ -72,23 +68,13 @@ def run_episodic(
     model: Episodic,
     shared_key: SharedKey,
     settings: Settings,
-    *,
     max_samples: int | None = None,
-    workers: int = 1,
-    checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
+    execution: Execution = ALONE,
 ) -> Run:
     """Explore and decide, again with twice the runs while a rehearsal says so.
 
-    Args:
-        model: where episodes are played.
-        shared_key: ξ.
-        settings: accuracy, replicability and how to decide.
-        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a size that is fixed
-            beforehand is refused.
-        workers: threads, or processes for a black box.
-        checkpoint: where exploration runs and rehearsals are kept.
-        progress: called with the phase, its episodes done and all its episodes.
+    A rehearsed run that is not sure after max_samples promises nothing; a size that is fixed beforehand and passes it
+    is refused.
 
     Guarantee:
         "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data, where what is
@@ -101,7 +87,6 @@ def run_episodic(
     check_model(model, "episodic", "access='episodic'")
     key = check_shared_key(shared_key)
     criterion_of(model).check_epsilon(settings.asked.epsilon)
-    execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
     if settings.runs is None:
         return _run_rounds(model, key, settings, max_samples, execution)
     spec = settings.paper.coupling_spec(model.n_states * model.horizon, 2)
@@ -110,7 +95,8 @@ def run_episodic(
     check_limit(max_samples, sum(stage.episodes() for stage in stages) * model.samples_per_episode)
     explored = find_partition(key.derive("explore"), model, stages, coupling=spec, execution=execution)
     induction = decide(key, explored.counts, explored.tiers, settings)
-    return _finish(settings, explored, induction, by_hand(settings, "exploration runs"), None)
+    data, nothing = Data(explored.counts, explored.starts), by_hand(settings, "exploration runs")
+    return paper_run(settings, nothing, data, explored.tiers, PaperDetails(induction, explored))
 
 
 class _Found(NamedTuple):
@@ -326,23 +312,6 @@ def _run_rounds(
         starts=seen.starts,
         length=found.length,
     )
-    return _finish(settings, explored, found.induction, outcome.judgement.guarantee, outcome.judgement.rehearsal)
-
-
-def _finish(
-    settings: Settings, explored: Explored, induction: Induction, guarantee: Guarantee, rehearsal: Rehearsal | None
-) -> Run:
-    """Put the result together."""
-    # The induction supposes a reachability partition that both runs share; exploration found one, unproven.
-    unproven = replace(induction.guarantee, status="heuristic")
-    return Run(
-        policy=induction.policy,
-        guarantee=guarantee,
-        settings=settings,
-        tiers=explored.tiers,
-        counts=explored.counts,
-        values=induction.values,
-        rehearsal=rehearsal,
-        spread=value_spread(empirical_dynamics(Data(explored.counts, explored.starts))),
-        details=PaperDetails(induction._replace(guarantee=unproven), explored),
-    )
+    data, details = Data(explored.counts, explored.starts), PaperDetails(found.induction, explored)
+    end = outcome.judgement
+    return paper_run(settings, end.guarantee, data, explored.tiers, details, end.rehearsal)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from reprl.assurance.rehearsal import Rehearsal
-from reprl.canonical.gaps import value_spread
 from reprl.errors import InputError
 from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
 from reprl.learning.loop import run_loop
-from reprl.learning.practical import InductionRule, PracticalRehearsed, by_hand, decide
+from reprl.learning.practical import InductionRule, PracticalRehearsed, by_hand, decide, paper_run
 from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
-from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.tiers import Tiers
 from reprl.paper.constants import paper_calls
-from reprl.paper.rep_rl_bandit import Induction
+from reprl.paper.rep_level_explore import ALONE
 from reprl.randomness import SharedKey, check_shared_key
 from reprl.sources.parallel import ParallelCalls, call
 from reprl.sources.protocol import Parallel, check_model
 from reprl.sources.source import check_limit
-from reprl.storage.checkpoints import Checkpoint
 
 
 def plan_calls(model: Parallel, settings: Settings, max_samples: int | None = None) -> int:
@@ -54,17 +50,12 @@ def run_generative(
     shared_key: SharedKey,
     settings: Settings,
     max_samples: int | None = None,
-    checkpoint: Checkpoint | None = None,
+    execution: Execution = ALONE,
 ) -> Run:
     """Draw parallel samples and decide; with ``practical``, again with twice the data while a rehearsal says so.
 
-    Args:
-        model: where samples come from.
-        shared_key: ξ.
-        settings: accuracy, replicability and how to decide.
-        max_samples: never draw more. A rehearsed run that is not sure by then promises nothing; a number of calls that
-            is fixed beforehand, by hand or by the paper, is refused.
-        checkpoint: where rehearsals are kept.
+    A rehearsed run that is not sure after max_samples promises nothing; a number of calls that is fixed beforehand, by
+    hand or by the paper, and passes it is refused.
 
     Guarantee:
         ``practical``: "rehearsed" if simulated second teams came to the same policy and its loss in the run's own data
@@ -82,29 +73,12 @@ def run_generative(
     if settings.calls is not None or settings.constants == "paper":
         data = call(model, plan_calls(model, settings, max_samples))
         induction = decide(key, data.counts, tiers, settings)
-        return _finish(settings, data, induction, None, promise(settings, induction.guarantee))
+        return paper_run(settings, promise(settings, induction.guarantee), data, tiers, PaperDetails(induction))
     criterion_of(model).check_epsilon(settings.asked.epsilon)
-    rule, stop = InductionRule(key, tiers, settings), PracticalRehearsed(settings, Execution(checkpoint=checkpoint))
+    rule, stop = InductionRule(key, tiers, settings), PracticalRehearsed(settings, execution)
     outcome = run_loop(ParallelCalls(model), rule, stop, max_samples)
-    found = outcome.judgement
-    return _finish(settings, outcome.data, found.found.induction, found.rehearsal, found.guarantee)
-
-
-def _finish(
-    settings: Settings, data: Data, induction: Induction, rehearsal: Rehearsal | None, guarantee: Guarantee
-) -> Run:
-    """Put the result together."""
-    return Run(
-        policy=induction.policy,
-        guarantee=guarantee,
-        settings=settings,
-        tiers=Tiers.single(*induction.policy.actions.shape),
-        counts=data.counts,
-        values=induction.values,
-        rehearsal=rehearsal,
-        spread=value_spread(empirical_dynamics(data)),
-        details=PaperDetails(induction),
-    )
+    end, details = outcome.judgement, PaperDetails(outcome.judgement.found.induction)
+    return paper_run(settings, end.guarantee, outcome.data, tiers, details, end.rehearsal)
 
 
 def promise(settings: Settings, computed: Guarantee) -> Guarantee:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +16,9 @@ from reprl.assurance.practice import Beside
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.canonical.choice import Choice
 from reprl.canonical.registered import Published
-from reprl.execution.terminal import open_card, visible
+from reprl.execution.terminal import visible
 from reprl.guarantee import Guarantee, shared_out
+from reprl.learning.papers import RunResult
 from reprl.learning.settings import Settings
 from reprl.learning.worth import Worth, find_worth
 from reprl.mdp.basis import Basis
@@ -113,7 +111,7 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LearnResult:
+class LearnResult(RunResult):
     """What one run produced. A learner that shows no stages returns its policy alone instead."""
 
     policy: Policy
@@ -152,34 +150,9 @@ class LearnResult:
         return self.record
 
     @property
-    def samples(self) -> int:
-        """Observed (next state, reward) pairs, every one counted."""
-        return self._made.samples
-
-    @property
-    def episodes(self) -> int:
-        """Episodes; 0 for parallel sampling."""
-        return self._made.episodes
-
-    @property
-    def shared_seed(self) -> int:
-        """ξ, to be published."""
-        return self._made.shared_seed
-
-    @property
-    def data_seed(self) -> int:
-        """Private: publish the shared seed, not this one."""
-        return self._made.data_seed
-
-    @property
     def environment(self) -> Environment:
         """What was learned in."""
         return self._made.environment
-
-    @property
-    def seconds(self) -> float:
-        """How long the run took: the one figure that the seeds do not fix."""
-        return self._made.seconds
 
     @property
     def choice(self) -> Choice | None:
@@ -342,7 +315,6 @@ class LearnResult:
         return Receipt.of(self)
 
     def __repr__(self) -> str:
-        """The outcome on one line."""
         if self.record is None:
             return f"Run(policy {self.policy.short_fingerprint}, {self.guarantee.status})"
         words, worth = f"{self.guarantee.status}, {self.samples:,} samples", self.worth
@@ -355,27 +327,9 @@ class LearnResult:
         words += f", policy {self.policy.short_fingerprint}"
         return f"LearnResult({visible(self.environment.title)}: {words})"
 
-    def _repr_html_(self) -> str:
-        """Show promise, rehearsal, fingerprint and a map of the policy in a notebook."""
-        return open_card(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the three documents of this run."""
-        return {"recipe": self.recipe.to_dict(), "receipt": self.receipt.to_dict(), "policy": self.policy.to_dict()}
-
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
         return self.receipt.to_pandas(self.policy)
-
-    def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them.
-
-        Args:
-            directory: made if need be. One that holds another recipe is refused,
-            force: unless this says to overwrite it.
-        """
-        saved: Path = import_module("reprl.artifacts.folder").save_run(self, directory, force=force)
-        return saved
 
 
 Run = LearnResult

@@ -252,11 +252,7 @@ class _Rehearsed(NamedTuple):
 
 
 def _climb(
-    key: SharedKey,
-    returns: Returns,
-    family: Family,
-    settings: SearchSettings,
-    tell: Callable[[int, int], None] | None,
+    key: SharedKey, returns: Returns, family: Family, settings: SearchSettings, tell: Callable[[int, int], None] | None
 ) -> Climb:
     """Climb to the target or, where none is named, hold tournaments; by bets unless returns have no bound."""
     bounds, target = returns.model.return_range, settings.target

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from reprl.execution.terminal import open_card, visible
+from reprl.execution.terminal import visible
 from reprl.guarantee import Guarantee
+from reprl.learning.papers import RunResult
 from reprl.mdp.labels import Origin
 from reprl.mdp.policy import Policy
 from reprl.search.scan import Undecided
@@ -105,7 +103,7 @@ class SearchRecord(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SearchResult:
+class SearchResult(RunResult):
     """What one run of a search produced."""
 
     policy: Policy
@@ -115,34 +113,13 @@ class SearchResult:
     record: SearchRecord
 
     @property
-    def samples(self) -> int:
-        """Steps of the environment, every one counted."""
-        return self.record.samples
-
-    @property
-    def episodes(self) -> int:
-        """Episodes that were played to their end."""
-        return self.record.episodes
-
-    @property
-    def shared_seed(self) -> int:
-        """ξ, to be published."""
-        return self.record.shared_seed
-
-    @property
-    def data_seed(self) -> int:
-        """Private: publish the shared seed, not this one."""
-        return self.record.data_seed
+    def _made(self) -> SearchRecord:
+        return self.record
 
     @property
     def environment(self) -> str:
         """What was learned in, by name."""
         return self.record.environment
-
-    @property
-    def seconds(self) -> float:
-        """How long the run took: the one figure that the seeds do not fix."""
-        return self.record.seconds
 
     @property
     def estimate(self) -> Estimate | None:
@@ -187,20 +164,6 @@ class SearchResult:
         return SearchReceipt.of(self)
 
     def __repr__(self) -> str:
-        """The outcome on one line."""
         above = "" if self.certified_return is None else f", return > {self.certified_return:.4g}"
         words = f"{self.guarantee.status}{above}, {self.samples:,} samples, policy {self.policy.short_fingerprint}"
         return f"SearchResult({visible(self.environment)}: {words})"
-
-    def _repr_html_(self) -> str:
-        """Show promise, ladder and fingerprint in a notebook."""
-        return open_card(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the three documents of this run."""
-        return {"recipe": self.recipe.to_dict(), "receipt": self.receipt.to_dict(), "policy": self.policy.to_dict()}
-
-    def save(self, directory: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write recipe, receipt and policy to a folder, whole or not at all; ``reprl.load_run`` reads them."""
-        saved: Path = import_module("reprl.artifacts.folder").save_run(self, directory, force=force)
-        return saved

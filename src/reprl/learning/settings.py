@@ -15,7 +15,7 @@ from reprl.canonical.preference import check_preference, resolve_preference
 from reprl.coupling.custom import Coupling, Mechanism, check_custom
 from reprl.coupling.mechanisms import MECHANISMS, MechanismName
 from reprl.coupling.spec import COUPLINGS, DEFAULT_BLOCK, CouplingName, CouplingSpec
-from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote
+from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote, refuse
 from reprl.guarantee import Asked, check_agreement
 from reprl.learning.accuracy import EpsilonUnits
 from reprl.mdp.criterion import Criterion
@@ -92,8 +92,8 @@ class Paper(NamedTuple):
             ("calls", self.calls, "generative", 2**62),
             ("runs", self.runs, "episodic", 2**31),
         ):
-            if number is not None and self.access != access:
-                raise InputError(f"{name} must be left out unless access={access!r}, got {quote(number)}")
+            if self.access != access:
+                refuse(f"unless access={access!r}", **{name: number})
             if number is not None:
                 check_int(name, number, 1, most)
 
@@ -221,8 +221,8 @@ class Settings:
         check_agreement("agreement", self.agreement)
         if self.agreement < 1.0 and self.rule != "canonical":
             raise InputError(f"agreement must be 1 unless rule='canonical', got {self.agreement:g}")
-        if self.preference is not None and self.rule != "canonical":
-            raise InputError(f"preference must be left out unless rule='canonical', got {quote(self.preference)}")
+        if self.rule != "canonical":
+            refuse("unless rule='canonical'", preference=self.preference)
         object.__setattr__(self, "preference", check_preference(self.preference))
         if self.stationary is not None and not isinstance(self.stationary, bool):
             raise InputError(f"stationary must be True, False or None, got {quote(self.stationary)}")
@@ -239,9 +239,8 @@ class Settings:
 
     def _check_goal(self) -> None:
         """Check ε or the quality, and say what is asked for where neither is given."""
-        for name in ("quality", "baseline"):
-            if getattr(self, name) is not None and self.rule != "canonical":
-                raise InputError(f"{name} must be left out unless rule='canonical', got {quote(getattr(self, name))}")
+        if self.rule != "canonical":
+            refuse("unless rule='canonical'", quality=self.quality, baseline=self.baseline)
         if self.quality is not None and self.epsilon is not None:
             raise InputError(
                 f"quality must be left out where epsilon is given, got quality={quote(self.quality)} and "

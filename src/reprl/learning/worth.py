@@ -99,23 +99,9 @@ def _percent(share: float) -> str:
 
 
 def find_worth(
-    found: Found | None,
-    settings: Settings,
-    place: Environment,
-    policy: Policy,
-    shared_seed: int,
-    spread: float | None,
+    found: Found | None, settings: Settings, place: Environment, policy: Policy, shared_seed: int, spread: float | None
 ) -> Worth | None:
-    """Return what a run says that its policy is worth; None for the paper's rule, which does not say.
-
-    Args:
-        found: what it chose.
-        settings: what was asked for.
-        place: what it learned in.
-        policy: what it printed.
-        shared_seed: ξ.
-        spread: of values, from the best policy to the worst.
-    """
+    """Return what a run says that its policy is worth; None for the paper's rule, which does not say."""
     if found is None:
         return None
     name = baseline_name(settings, place)

@@ -107,13 +107,8 @@ def backward(
 ) -> None:
     """Fill values, (H+1, S), from the last row, which is there already, to the first.
 
-    Args:
-        outcomes: the table.
-        law: (n_slots,) probabilities.
-        added: terms of a cell and of a state.
-        sign: 1 for the best values, −1 for the least.
-        values: (H+1, S).
-        actions: (H, S): read where a policy is evaluated, else filled, the lowest action on ties.
+    sign is 1 for the best values, −1 for the least; actions, (H, S), are read where a policy is evaluated, else filled,
+    the lowest on ties.
     """
     for h in range(outcomes.horizon - 1, -1, -1):
         _row(outcomes, law, added, h, values[h + 1], (1.0, sign), actions, values[h])
@@ -136,13 +131,8 @@ def sweep(
 ) -> NDArray[np.float64]:
     """Return the fixed point of the backup of a one-step table, (S,), with an error of at most STILL/(1 − γ).
 
-    Args:
-        outcomes: the table.
-        law: probabilities, or γ times them.
-        added: terms of a cell and of a state.
-        discount: γ.
-        how: what the value of the next state counts, γ, or 1 where law holds it; and the sign, as in ``backward``.
-        actions: (1, S), as in ``backward``.
+    how is what the value of the next state counts, γ, or 1 where law holds it, and the sign; actions are (1, S), as in
+    ``backward``.
     """
     value = np.zeros(outcomes.n_states)
     for _ in range(_sweeps(discount)):
@@ -178,11 +168,7 @@ def mixed_values(
 
 @njit(cache=True, nogil=True)
 def discounted_visits(
-    outcomes: Outcomes,
-    law: NDArray[np.float64],
-    play: NDArray[np.float64],
-    start: NDArray[np.float64],
-    discount: float,
+    outcomes: Outcomes, law: NDArray[np.float64], play: NDArray[np.float64], start: NDArray[np.float64], discount: float
 ) -> NDArray[np.float64]:
     """Return Σ_t γ^t Pr[x_t = s], (S,), for play, (S, A) laws of actions; start may be signed, the sums then are."""
     visits = np.zeros(outcomes.n_states)

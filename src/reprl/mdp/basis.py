@@ -49,13 +49,8 @@ class Basis(NamedTuple):
     def answer(self, h: int, s: int, action: int, cell: str, *, strict: bool, fallback: str | None) -> int:
         """Return what to do in a cell, where the table says an action: practice's, or an error, if nobody decided it.
 
-        Args:
-            h: the step, or 0 for a stationary policy.
-            s: the state.
-            action: what the table says.
-            cell: the cell in words, for the error.
-            strict: whether a default is refused.
-            fallback: "practice" for what the log does most often in the place of a default; None for the default.
+        strict refuses a default; fallback="practice" puts what the log does most often in its place. cell is for the
+        error.
         """
         if self.decided[h, s] != DEFAULT:
             return action
@@ -86,6 +81,5 @@ def basis_kind(shape: Any) -> Kind:
         "usual": wholes(shape, -1, 2**31 - 1),
     }
     return Kind(
-        lambda where, value, at: Basis(**read_fields(where, value, table, at)),
-        lambda basis, version: basis.to_dict(),
+        lambda where, value, at: Basis(**read_fields(where, value, table, at)), lambda basis, version: basis.to_dict()
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from reprl.errors import InputError, check_int, hint, quote
+from reprl.errors import InputError, check_int, check_option, hint, quote
 from reprl.mdp import icu, worlds
 from reprl.mdp.labels import Origin
 from reprl.mdp.tabular import TabularMDP
@@ -98,10 +98,7 @@ def build(id: object, horizon: int | None, options: Mapping[str, Any]) -> Tabula
     world = _WORLDS[id]
     allowed = [name for name in _options(world) if name != "horizon"]
     for name in options:
-        if name not in allowed:
-            raise InputError(
-                f"option of {id} must be one of {', '.join(allowed)}; got {quote(name)}{hint(name, allowed)}"
-            )
+        check_option(id, name, allowed)
     given = {} if horizon is None else {"horizon": check_int("horizon", horizon, 1, 10**6)}
     mdp = world.build(**options, **given)
     mdp.origin = Origin(id, dict(options))

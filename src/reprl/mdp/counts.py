@@ -6,12 +6,9 @@ machines gives the same bytes. Sample sizes, reward sums and next-state counts a
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,17 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from reprl.errors import DocumentError, InputError, check_array, check_int, quote
 from reprl.kernels import njit
 from reprl.mdp.outcomes import Outcomes, expected_return
-from reprl.storage.files import read_bounded, write_atomic
+from reprl.storage.files import SealedFile
 
 _MAGIC = b"reprl-counts 1\n"
 _LAYOUT = (("first", "<i8"), ("next_state", "<i4"), ("reward", "<f8"), ("hits", "<i8"))
 _MAX_TALLY = int(np.iinfo(np.int64).max)
-_SEAL = hashlib.sha256().digest_size
 _MAX_CELLS = 2**28
 _SIZES = ("horizon", "n_states", "n_actions", "row_shift", "slot_shift")
 
 
-class Counts:
+class Counts(SealedFile):
     """How often each outcome was seen in each cell.
 
     Args:
@@ -38,8 +34,9 @@ class Counts:
         hits: (outcomes.n_slots,) whole numbers.
     """
 
+    _noun = "counts"
+
     def __init__(self, outcomes: Outcomes, hits: NDArray[np.int64]) -> None:
-        """Take ownership of hits and write-protect it."""
         if not isinstance(outcomes, Outcomes):
             raise InputError(f"outcomes must be a table of Outcomes, got {quote(outcomes)}")
         if not isinstance(hits, np.ndarray):
@@ -141,11 +138,9 @@ class Counts:
         return total
 
     def __add__(self, other: Counts) -> Counts:
-        """Merge two data sets."""
         return Counts.merge([self, other])
 
     def __eq__(self, other: object) -> bool:
-        """Equal tables and equal tallies."""
         return (
             isinstance(other, Counts)
             and self.outcomes.same_table(other.outcomes)
@@ -155,14 +150,8 @@ class Counts:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Show the shape and the number of samples."""
         samples = (int((self.hits >> 32).sum()) << 32) + int((self.hits & 0xFFFFFFFF).sum())  # may exceed 2**63
         return f"Counts(shape={self.outcomes.shape}, samples={samples})"
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of ``to_bytes``."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def to_bytes(self) -> bytes:
         """Return the canonical encoding: a magic line, a JSON line of sizes, then the arrays, little-endian."""
@@ -192,14 +181,7 @@ class Counts:
         hits = arrays.pop("hits")
         horizon, n_states, n_actions, row_shift, slot_shift = (sizes[name] for name in _SIZES)
         outcomes = Outcomes(
-            horizon,
-            n_states,
-            n_actions,
-            row_shift,
-            slot_shift,
-            arrays["first"],
-            arrays["next_state"],
-            arrays["reward"],
+            horizon, n_states, n_actions, row_shift, slot_shift, arrays["first"], arrays["next_state"], arrays["reward"]
         )
         _check_table(outcomes)
         return cls(outcomes, hits)
@@ -207,25 +189,6 @@ class Counts:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the canonical encoding, so that the copy is checked and write-protected like the original."""
         return Counts.from_bytes, (self.to_bytes(),)
-
-    def sealed(self) -> bytes:
-        """Return what ``save`` writes: the canonical encoding, followed by its SHA-256."""
-        data = self.to_bytes()
-        return data + hashlib.sha256(data).digest()
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the data set to path, all or nothing."""
-        return write_atomic(path, self.sealed())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Counts:
-        """Read a data set that ``save`` wrote; a damaged file is refused."""
-        stored = read_bounded(path)
-        data, seal = stored[:-_SEAL], stored[-_SEAL:]
-        counts = cls.from_bytes(data)
-        if hashlib.sha256(data).digest() != seal:
-            raise DocumentError(f"counts in {path} must match the SHA-256 at their end, got other data")
-        return counts
 
     @cached_property
     def _cells(self) -> NDArray[np.int64]:

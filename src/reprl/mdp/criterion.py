@@ -8,7 +8,6 @@ only sums over all steps differ. They are here, and nothing else asks which of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -288,10 +287,6 @@ class Criterion(NamedTuple):
     def play_occupancy(self, outcomes: Outcomes, law: Values, play: Values, start: Values) -> Values:
         """Return Σ_t γ^t Pr[x_t = s], (S,), for play, (S, A) laws of actions; signed if start is. Discounted only."""
         return discounted_visits(outcomes, law, play, start, self.gamma)
-
-    def first_visits(self, outcomes: Outcomes, law: Values, initial: Values, play: Callable[[], Values]) -> Values:
-        """Return the occupancy of the first row, (S,): the start's law, or all steps' under play, (S, A) laws."""
-        return self.play_occupancy(outcomes, law, play(), initial) if self.gamma else initial
 
 
 def _written(outcomes: Outcomes, actions: NDArray[np.int64] | None = None) -> NDArray[np.int64]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +15,10 @@ from reprl.mdp.criterion import Criterion
 from reprl.mdp.draws import multinomial
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.tabular import TabularMDP
-from reprl.storage.files import read_bounded, write_atomic
+from reprl.storage.files import SealedFile
 
 _MAGIC, _MASKED = b"reprl-data 1\n", b"reprl-data 2\n"
 """Data without and with a mask of actions."""
-_SEAL = hashlib.sha256().digest_size
 _LARGE = 1 << 16
 """Outcomes of a table from which on it is worth while to leave out those that a team has not seen."""
 
@@ -55,7 +51,7 @@ class Dynamics(NamedTuple):
         return self.criterion.occupancy(self.outcomes, self.probability, actions, self.initial)
 
 
-class Data:
+class Data(SealedFile):
     """What a run has seen.
 
     Args:
@@ -72,7 +68,6 @@ class Data:
         allowed: NDArray[np.bool_] | None = None,
         criterion: Criterion | None = None,
     ) -> None:
-        """Take the parts."""
         self.counts, self.starts, self.allowed = counts, starts, allowed
         self.criterion = Criterion(counts.outcomes.horizon) if criterion is None else criterion
 
@@ -102,11 +97,6 @@ class Data:
         allowed = None if self.allowed is None else self.allowed[: criterion.rows]
         return Data(once, self.starts, allowed, criterion)
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of ``to_bytes``."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
-
     def to_bytes(self) -> bytes:
         """Return the canonical encoding: a magic line, a JSON line of the starts, one of the mask, then the counts."""
         starts = json.dumps(self.starts.tolist()).encode() + b"\n"
@@ -115,8 +105,8 @@ class Data:
         mask = json.dumps(np.packbits(self.allowed).tobytes().hex()).encode() + b"\n"
         return _MASKED + starts + mask + self.counts.to_bytes()
 
-    @staticmethod
-    def from_bytes(data: bytes) -> Data:
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Data:
         """Read what ``to_bytes`` wrote; anything else is a ReprlError."""
         if not data.startswith((_MAGIC, _MASKED)):
             raise DocumentError(f"data must start with {_MAGIC!r}, got {quote(data[: len(_MAGIC)])}")
@@ -133,26 +123,6 @@ class Data:
             raise DocumentError(f"data starts must be a list of {n_states} whole numbers, not all 0, got {quote(line)}")
         allowed = None if packed is None else _unpack(packed, counts.outcomes.shape)
         return Data(counts, np.array(starts, dtype=np.int64), allowed)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the data to path, followed by their SHA-256, all or nothing."""
-        return write_atomic(path, self.sealed())
-
-    def sealed(self) -> bytes:
-        """Return what ``save`` writes."""
-        data = self.to_bytes()
-        return data + hashlib.sha256(data).digest()
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Data:
-        """Read data that ``save`` wrote; a damaged file is refused."""
-        stored = read_bounded(path)
-        data, seal = stored[:-_SEAL], stored[-_SEAL:]
-        if hashlib.sha256(data).digest() != seal:
-            raise DocumentError(
-                f"{os.fspath(path)} must be data of a run that match the SHA-256 at their end, got other bytes"
-            )
-        return Data.from_bytes(data)
 
 
 def _unpack(line: bytes, shape: tuple[int, int, int]) -> NDArray[np.bool_]:

@@ -14,9 +14,7 @@ from reprl.mdp.policy import Policy
 def empirical_values(counts: Counts, criterion: Criterion | None = None) -> NDArray[np.float64]:
     """Return the optimal action values of the empirical MDP, (H, S, A); 0 in cells without samples.
 
-    Args:
-        counts: the data.
-        criterion: what policies are judged by; None for the horizon of the counts.
+    criterion is None for the horizon of the counts.
     """
     horizon, n_states, _ = counts.outcomes.shape
     scores = np.empty(counts.outcomes.shape)

@@ -167,11 +167,9 @@ class Policy(JsonDocument):
         return self.fingerprint[:12]
 
     def __eq__(self, other: object) -> bool:
-        """Equal fingerprints."""
         return isinstance(other, Policy) and self.fingerprint == other.fingerprint
 
     def __hash__(self) -> int:
-        """Hash by fingerprint."""
         return int(self.fingerprint[:15], 16)
 
     def _repr_html_(self) -> str:
@@ -212,7 +210,6 @@ class TablePolicy(Policy):
     def __init__(
         self, actions: ArrayLike | Policy, interface: Interface | None = None, basis: Basis | None = None
     ) -> None:
-        """Check and freeze a table of actions."""
         if isinstance(actions, Policy):
             self._table, self._stationary = actions.table, actions.stationary
             interface, basis = interface or actions.interface, basis or actions.basis
@@ -247,7 +244,6 @@ class TablePolicy(Policy):
         return self._basis
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the actions, for numpy."""
         return np.array(self.actions, dtype=dtype) if copy or dtype is not None else self.actions
 
     def act(
@@ -357,7 +353,6 @@ class TablePolicy(Policy):
         return self.interface is None or other.interface is None or not self.labels.difference(other.labels)
 
     def __repr__(self) -> str:
-        """Show the shape and the short fingerprint."""
         form = "stationary" if self.stationary else f"horizon={self.horizon}"
         return f"Policy({form}, n_states={self.n_states}, fingerprint={self.short_fingerprint})"
 

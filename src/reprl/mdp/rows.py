@@ -123,12 +123,8 @@ def outcome_rows(
 ) -> Rows:
     """List a table of outcomes.
 
-    Args:
-        table: (n, 5) rows (state, action, next state, probability, reward), or (n, 6) with the step before them.
-        n_states: S.
-        n_actions: A.
-        horizon: H, for the steps.
-        mask: (1 or H, S, A): rows of other actions are not read.
+    The table has (n, 5) rows (state, action, next state, probability, reward), or (n, 6) with the step before them;
+    rows of actions that mask, (1 or H, S, A), leaves out are not read.
     """
     given = check_array("outcomes", table, 2)
     if given.shape[1] not in (5, 6):

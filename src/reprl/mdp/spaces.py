@@ -19,19 +19,11 @@ from reprl.storage.fields import ANYTHING, TEXT, choice, many, read_fields, whol
 MAX_SIZE = 2**31 - 1
 """The largest number of states or actions."""
 
-_CUTS = {
-    "observation": "reprl.discretize(env, bins, low=…, high=…)",
-    "action": "gymnasium.wrappers.DiscretizeAction",
-}
+_CUTS = {"observation": "reprl.discretize(env, bins, low=…, high=…)", "action": "gymnasium.wrappers.DiscretizeAction"}
 
 
 class Codec:
-    """The bijection between the members of a finite space and range(size).
-
-    Args:
-        space: the space.
-        role: "observation" or "action", for errors.
-    """
+    """The bijection between the members of a finite space and range(size)."""
 
     def __init__(self, space: spaces.Space[Any], role: str) -> None:
         """Count the members, or say why they cannot be counted."""
@@ -109,9 +101,7 @@ def space_document(space: spaces.Space[Any]) -> dict[str, Any]:
 def read_space(where: str, document: object) -> spaces.Space[Any]:
     """Read what ``space_document`` wrote.
 
-    Args:
-        where: what it is called in messages.
-        document: what came.
+    where is what it is called in messages.
     """
     kind = document.get("kind") if isinstance(document, Mapping) else document
     check_choice(f"{where} kind", kind, tuple(_FIELDS))

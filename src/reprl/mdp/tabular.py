@@ -65,7 +65,6 @@ class TabularMDP:
         labels: Labels | None = None,
         allowed: ArrayLike | None = None,
     ) -> None:
-        """Check the arrays and build the sparse table."""
         read = _read_sparse if hasattr(transition, "tocsr") else _read_dense
         rows, steps, mask = read(transition, reward, horizon, allowed)
         self._take(rows, steps, mask, initial, reward_kind, labels)
@@ -277,7 +276,6 @@ class TabularMDP:
         return float(self.initial @ self.criterion.reach_values(*self._law, self._may, inside))
 
     def __repr__(self) -> str:
-        """Show name, sizes and number of stored outcomes."""
         sizes = f"{self.criterion.argument}, n_states={self.n_states}, n_actions={self.n_actions}"
         return f"TabularMDP({self.labels.name}, {sizes}, outcomes={self.probability.size})"
 

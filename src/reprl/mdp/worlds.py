@@ -115,13 +115,7 @@ def river_swim(horizon: int = 20, *, n_states: int = 6) -> TabularMDP:
 
 
 def inventory(
-    horizon: int = 8,
-    *,
-    capacity: int = 5,
-    demand: int = 4,
-    price: float = 4.0,
-    cost: float = 2.0,
-    holding: float = 1.0,
+    horizon: int = 8, *, capacity: int = 5, demand: int = 4, price: float = 4.0, cost: float = 2.0, holding: float = 1.0
 ) -> TabularMDP:
     """A shelf: order overnight, sell to a binomial number of customers by day, pay for what is ordered and kept."""
     capacity, demand = _size("capacity", capacity), check_int("demand", demand, 1, 60)
@@ -139,9 +133,7 @@ def inventory(
         profit[stock, order, left] = price * (shelf - left) - cost * (shelf - stock) - holding * left
     reward, units = _rescale(profit)
     labels = Labels(
-        states=tuple(f"{s} on the shelf" for s in range(n)),
-        actions=_numbered("order ", n),
-        reward_map=units,
+        states=tuple(f"{s} on the shelf" for s in range(n)), actions=_numbered("order ", n), reward_map=units
     )
     return TabularMDP(kernel, reward, 0, horizon, "deterministic", labels=labels)
 

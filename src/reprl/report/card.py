@@ -7,9 +7,5 @@ from reprl.report.records import summarize
 
 
 def card(thing: object) -> str:
-    """Return the HTML that a notebook shows of an object.
-
-    Args:
-        thing: a Policy, a result of ``learn`` or ``load_run``, an audit, a comparison, or a verification of two runs.
-    """
+    """Return the HTML that a notebook shows of an object."""
     return templates().get_template("card.html").render(it=summarize(thing, "card"))

@@ -54,14 +54,11 @@ Drawing = dict[str, Any]
 class Maps:
     """The figures over (h, s) of one page, and the numbers that its tooltips show.
 
-    Args:
-        world: sizes and names.
-        weight: (H, S), what makes a state worth drawing where not all fit.
-        worst: whether a slider opens at the step with the largest weight, not at the first.
+    weight, (H, S), makes a state worth drawing where not all fit; worst opens a slider at the step with the largest
+    weight.
     """
 
     def __init__(self, world: Environment, weight: NDArray[np.float64], *, worst: bool = False) -> None:
-        """Choose the steps and states to draw and how to lay them out."""
         H, S = world.horizon, world.n_states
         self.world = world
         self.steps = np.unique(np.linspace(0, H - 1, min(H, MAX_STEPS)).round().astype(np.int64))
@@ -141,14 +138,7 @@ class Maps:
         disputed: NDArray[np.bool_] | None = None,
         words: tuple[str, str] = ("Policy", "some simulated second team does something else"),
     ) -> Figure:
-        """Return the figure of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed.
-
-        Args:
-            actions: (H, S).
-            ignored: (H, S), where nothing was decided.
-            disputed: (H, S), what is framed.
-            words: the title, and what a frame means.
-        """
+        """Return the figure of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed."""
         framed = np.zeros(ignored.shape, dtype=bool) if disputed is None else disputed
         crossed = self.axes is not None and self.ramp == "actions"
         keys = [

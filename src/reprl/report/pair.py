@@ -93,12 +93,8 @@ def summarize_pair(
 ) -> Summary:
     """Return the summary of two runs.
 
-    Args:
-        runs: both.
-        worth: what each policy is worth exactly, where somebody knows it.
-        seeds: the data seed of each, for those who may know them.
-        idle: (H, S), where neither decided anything; None for what both ignored.
-        more: facts that only those know who ran them.
+    worth is exact, where somebody knows it; idle, (H, S), is where neither decided anything, None for what both
+    ignored; more are facts that only those know who ran them.
     """
     first, second = runs
     world = first.environment
@@ -134,9 +130,7 @@ def summarize_pair(
         ],
         lead=describe_world(world, world.labels.description),
         mark=Mark(
-            "Fingerprint of the first",
-            first.policy.fingerprint,
-            f"SHA-256 of the policy; the second run's is {other}",
+            "Fingerprint of the first", first.policy.fingerprint, f"SHA-256 of the policy; the second run's is {other}"
         ),
         maps=maps,
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
+from reprl.artifacts.search import StoredSearch
 from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
 from reprl.assurance.coverage import Coverage
 from reprl.canonical.cellwise import AGREED
@@ -195,11 +196,8 @@ def summarize_run(
 ) -> Summary:
     """Return the summary.
 
-    Args:
-        run: what is shown.
-        worth: what the policy is worth exactly, where somebody knows it.
-        idle: (H, S), where a terminal shows no decision; None for what the run ignored.
-        more: facts that only those know who ran it.
+    worth is exact, where somebody knows it; idle, (H, S), is where a terminal shows no decision, None for what the run
+    ignored; more are facts that only those know who ran it.
     """
     receipt, world, policy = run.receipt, run.environment, run.policy
     status, found = receipt.guarantee.status, receipt.rehearsal
@@ -231,7 +229,7 @@ def summarize_run(
 def _sections(run: Run, maps: Maps, note: str) -> list[Section]:
     """Maps, settings and papers; for a log, all but the policy itself behind a fold."""
     figures = _figures(run, maps)
-    papers = (Listing("Settings", _settings(run)), Listing("Recipe and receipt", _papers(run)))
+    papers = (Listing("Settings", _settings(run)), Listing("Recipe and receipt", digests_of(run)))
     if not run.logged:
         return [Section(figures, "Over steps and states", note), Section(papers)]
     plain = [each for each in figures if each.name in ("policy", "listing")]
@@ -448,10 +446,11 @@ def _fractional(run: Run, maps: Maps) -> Figure:
     return maps.figure("fractional", title, text, *scales, tabs=[f"tier {k + 1}" for k in range(len(scales))])
 
 
-def _papers(run: Run) -> dict[str, Any]:
+def digests_of(run: Run | StoredSearch) -> dict[str, Any]:
+    """Digests, commitment and versions of a run of either kind."""
     document = run.receipt.to_dict()
     shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
-    if run.policy.names is not None:
+    if isinstance(run, Run) and run.policy.names is not None:
         shown["names digest"] = run.policy.names
     for name in ("data_commitment", "package_version", "stream_version"):
         shown[name.replace("_", " ")] = document[name]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
-from reprl.artifacts.search import SearchReceipt, SearchRecipe, StoredSearch, parted
+from reprl.artifacts.search import StoredSearch, parted
 from reprl.artifacts.verify import compare_policies
 from reprl.learning.search_result import RungRecord, SearchResult
-from reprl.mdp.policy import Policy
 from reprl.report import charts
 from reprl.report.numbers import counted
 from reprl.report.pair import summarize_verification
-from reprl.report.run import STATUSES
+from reprl.report.run import STATUSES, digests_of
 from reprl.report.summary import (
     Badge,
     Cell,
@@ -30,12 +28,10 @@ from reprl.report.summary import (
 )
 
 
-class Found(NamedTuple):
+class Found(StoredSearch):
     """A search as it is shown: a result's, or what its folder holds."""
 
-    recipe: SearchRecipe
-    receipt: SearchReceipt
-    policy: Policy
+    __slots__ = ()
 
     @classmethod
     def of(cls, run: SearchResult | StoredSearch) -> Found:
@@ -84,7 +80,7 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
         sections=(
             Section([*_figures(run), _ladder(run)], "Ladder", "Each rung scans proposals for one that earns more."),
             Section(
-                (Listing("Settings", run.recipe.to_dict()["settings"]), Listing("Recipe and receipt", _papers(run)))
+                (Listing("Settings", run.recipe.to_dict()["settings"]), Listing("Recipe and receipt", digests_of(run)))
             ),
         ),
         warning=f"undecided: {receipt.guarantee.source}" if status == "none" else "",
@@ -187,14 +183,6 @@ def _figures(run: Found) -> list[Figure]:
     axes = charts.Axis(-0.3, last + 0.3), charts.Axis(low - air, high + air)
     drawn = charts.Curves(*axes, "rung", "mean return", level, label, [("winner", points)])
     return [Figure("climb", title, text, "curves", [drawn])]
-
-
-def _papers(run: Found) -> dict[str, Any]:
-    document = run.receipt.to_dict()
-    shown = {"recipe digest": run.recipe.digest, "receipt digest": document["digest"]}
-    for name in ("data_commitment", "package_version", "stream_version"):
-        shown[name.replace("_", " ")] = document[name]
-    return {**shown, "seconds": f"{document['timings']['seconds']:.3g}"}
 
 
 def summarize_searches(runs: tuple[Found, Found]) -> Summary:

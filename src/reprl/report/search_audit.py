@@ -23,10 +23,7 @@ def summarize_search_audit(audit: SearchAudit) -> Summary:
         title=f"search on {audit.environment}",
         badge=Badge(f"ρ = {audit.rho:g} {audit.verdict}", "bad" if audit.verdict == "rejected" else "plain"),
         subject=f"at level {audit.level:g}: search on {audit.environment}",
-        lines=[
-            line(count, f" print different policies; 95 % interval {span(*audit.interval)}"),
-            line(_meaning(audit)),
-        ],
+        lines=[line(count, f" print different policies; 95 % interval {span(*audit.interval)}"), line(_meaning(audit))],
         facts=_facts(audit),
         sections=(
             Section((Figure("interval", "Pairs that differ, and the claim", text, "interval", drawn),), "Evidence"),

@@ -37,13 +37,9 @@ class Square(NamedTuple):
 class Sketch:
     """What to draw of a policy.
 
-    Args:
-        policy: one that is a table.
-        world: names; None for those that the policy carries.
-        idle: (H, S), where nothing was decided.
-        framed: (H, S), what stands out.
-        frame: what a frame means; empty where that goes without saying. Terminals draw no others.
-        title: of the picture.
+    Names are those that the policy carries where world is None; nothing was decided where idle, (H, S), and what is
+    framed, (H, S), stands out. frame says what that means; empty where it goes without saying: terminals draw no
+    others.
     """
 
     def __init__(
@@ -55,7 +51,6 @@ class Sketch:
         frame: str = "framed: a simulated second team does something else",
         title: str = "",
     ) -> None:
-        """Lay it out."""
         if world is None:
             interface = policy.interface or Interface()
             n_actions = max(len(interface.labels.actions), int(policy.table.max()) + 1)

@@ -31,7 +31,6 @@ class Shown(NamedTuple):
     summary: Summary
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Show it."""
         it = self.summary
         if it.sketches:
             yield from _pictures(it.sketches, min(options.max_width, _WIDTH) // len(it.sketches) - 4)

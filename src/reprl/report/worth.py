@@ -19,9 +19,7 @@ from reprl.sources.gymnasium.model import GymnasiumModel
 def worth_of(run: StoredRun, env: TabularMDP | GymnasiumModel | None = None) -> Worth | None:
     """Return what a run's policy is worth; None where the environment is a black box or not known.
 
-    Args:
-        run: the run.
-        env: its environment. None opens a small one of the catalogue; no file decides what else is opened here.
+    env is None to open a small one of the catalogue; no file decides what else is opened here.
     """
     id = run.recipe.environment.id
     if env is None and (id is None or id.startswith(PREFIX)):

@@ -45,6 +45,13 @@ def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | Gy
     return made
 
 
+def is_registered(name: str) -> bool:
+    """Whether Gymnasium knows an environment by this id."""
+    import gymnasium
+
+    return name in gymnasium.registry
+
+
 def _make_discounted(id: str, horizon: int | None, options: dict[str, Any]) -> TabularMDP | GymnasiumModel:
     """Build an environment without an end; recipes say horizon 1, as that is what its tables have."""
     discount, length = options.pop("discount", None), options.pop("length", None)

@@ -182,13 +182,8 @@ def walk(
 ) -> NDArray[np.int64]:
     """Tally the outcomes of n fresh episodes of a policy, drawn as counts in time that does not depend on n.
 
-    Args:
-        outcomes: what can be seen.
-        law: probability of every outcome.
-        initial: (S,) law of the start.
-        actions: (H, S) what is played.
-        n: episodes.
-        key: of the data stream: lane h·S + s moves the episodes of a cell, lane H·S starts them.
+    actions are (H, S), initial (S,). Lane h·S + s of the data stream moves the episodes of a cell, lane H·S starts
+    them.
 
     Returns:
         (outcomes.n_slots,) tallies.
@@ -215,15 +210,9 @@ def walk_few(
 ) -> NDArray[np.int64]:
     """Add n fresh episodes of a policy to tallies, in time that grows with no table.
 
-    Args:
-        world: what episodes are drawn from.
-        table: its outcomes, with the slots that are tallied.
-        actions: (H, S) what is played.
-        n: episodes.
-        key: of the data stream: lane h·S + s moves the episodes of a cell, lane H·S starts them. Up to FEW for each
-            outcome of a cell are drawn one by one, word k for the k-th; more are drawn as counts.
-        hits: (table.n_slots,) tallies, which grow.
-        starts: (S,) how many episodes began in each state, which grow.
+    hits, (table.n_slots,), and starts, (S,), grow. Lane h·S + s of the data stream moves the episodes of a cell, lane
+    H·S starts them. Up to FEW for each outcome of a cell are drawn one by one, word k for the k-th; more are drawn as
+    counts.
 
     Returns:
         The slots that had no hit before.

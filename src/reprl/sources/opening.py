@@ -32,13 +32,8 @@ def open_source(
 ) -> DataSource[TableSamples]:
     """Return a model as a DataSource.
 
-    Args:
-        model: where samples come from.
-        access: "generative" for parallel calls, "episodic" for episodes.
-        pool: the processes that play a black box.
-        pooled: whether a sample counts at every step.
-        progress: called with the round, its episodes done and all its episodes.
-        proof: how a certificate wants data; None where nobody asks for one.
+    access is "generative" for parallel calls, "episodic" for episodes; pooled says that a sample counts at every step,
+    proof how a certificate wants data.
     """
     if access == "generative":
         return ParallelCalls(sampled_model(model, access, pooled=pooled), None if proof is None else proof.halfway)

@@ -36,9 +36,7 @@ def find_unknown(data: Data) -> Unknown:
 def weigh_unknown(dynamics: Dynamics, unsure: NDArray[np.bool_]) -> Unknown:
     """Return what unsure cells could be worth.
 
-    Args:
-        dynamics: the model.
-        unsure: (H, S, A): cells of which nothing may be believed.
+    Nothing may be believed of unsure cells, (H, S, A).
     """
     actions = np.zeros(dynamics.outcomes.shape[:2], dtype=np.int64)
     law = dynamics.outcomes, dynamics.probability

@@ -136,9 +136,6 @@ class GenerativeModel:
 class PooledModel:
     """Parallel sampling of a time-homogeneous MDP: a call draws one sample of every (s, a), which counts at all steps.
 
-    Args:
-        model: whose MDP is sampled, and whose ledger is charged.
-
     Randomness:
         Data streams (data_seed, "pooled", call number), where (s, a) reads lane s·A + a, and (data_seed, "pooled
         starts", number of batches so far).
@@ -185,9 +182,7 @@ class PooledModel:
 class ParallelCalls:
     """Parallel sampling as a DataSource; a unit is a call, which samples every cell.
 
-    Args:
-        model: what is sampled; a PooledModel where steps are pooled.
-        halfway: from this number of calls on, sizes also stand half way between two doublings; None for no such thing.
+    From `halfway` calls on, sizes also stand half way between two doublings; None for no such thing.
     """
 
     ran_out, claim = RAN_OUT, "stationary=True"

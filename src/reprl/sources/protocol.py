@@ -149,11 +149,7 @@ _PARTS = {
 def check_model(model: object, access: str, whom: str, *, masked: bool = False) -> None:
     """Refuse a model that does not offer what its access asks for: Parallel for "generative", or Episodic.
 
-    Args:
-        model: anything.
-        access: "generative" or "episodic".
-        whom: what it is for, for errors.
-        masked: whether that can do with fewer actions than all, and without a horizon.
+    whom is what it is for, in errors; masked says that it can do with fewer actions than all, and without a horizon.
     """
     allowed, own = _PARTS[access]
     offered = dir(model)  # reads no property: tables are built when a kernel asks for them

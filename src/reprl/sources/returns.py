@@ -271,7 +271,7 @@ class Returns:
         """Return the returns of every play, in the order of its episodes."""
         total = sum(play.episodes for play in plays)
         key = f"{plays[0].purpose}/{plays[0].first}+{total} of {len(plays)}"
-        store = None if self._pool.checkpoint is None else Kept(self._pool.checkpoint, "", _write, _read)
+        store = None if self._pool.checkpoint is None else Kept(self._pool.checkpoint, "", write_played, read_played)
         found = None if store is None else store.get(key)
         if found is None:
             found = self._played(plays, total)
@@ -291,30 +291,32 @@ class Returns:
         ]
         return np.concatenate(self._pool.work(magnitude_part, parts, count))
 
-    def _played(self, plays: Sequence[Play], total: int) -> _Played:
+    def _played(self, plays: Sequence[Play], total: int) -> Played:
         before = self.model.ledger.samples
         shares = [total * w // self._pool.workers for w in range(self._pool.workers + 1)]
         parts = [
             (self._acting, _cut(plays, low, high), self.model.data_seed) for low, high in pairwise(shares) if low < high
         ]
         returns = np.concatenate(self._pool.work(play_part, parts, total))
-        return _Played(returns, self.model.ledger.samples - before)
+        return Played(returns, self.model.ledger.samples - before)
 
 
-class _Played(NamedTuple):
+class Played(NamedTuple):
     """Returns and their price."""
 
     returns: Floats
     samples: int
 
 
-def _write(found: _Played) -> Content:
+def write_played(found: Played) -> Content:
+    """Return what a checkpoint keeps of it."""
     return Content({"samples": found.samples}, found.returns.astype("<f8").tobytes())
 
 
-def _read(content: Content) -> _Played:
+def read_played(content: Content) -> Played:
+    """Read what ``write_played`` wrote."""
     fields = read_fields("task", content.fields, {"samples": whole()}, joint=" ")
-    return _Played(np.frombuffer(content.data, "<f8").astype(np.float64), fields["samples"])
+    return Played(np.frombuffer(content.data, "<f8").astype(np.float64), fields["samples"])
 
 
 def _cut(plays: Sequence[Play], low: int, high: int) -> list[Play]:

@@ -161,10 +161,7 @@ class DataSource(Protocol[S]):
 def most_samples(limit: int | None, usual: int, unit: int) -> int:
     """Return how many samples a run may draw.
 
-    Args:
-        limit: what the user allows; None for the usual.
-        usual: one of LIMITS.
-        unit: what the smallest useful piece costs.
+    usual is one of LIMITS, unit what the smallest useful piece costs.
     """
     return max(usual, unit) if limit is None else check_int("max_samples", limit, unit)
 
@@ -178,10 +175,7 @@ def check_limit(max_samples: int | None, needed: int) -> None:
 def doubling(first: int, most: int, halfway: int | None = None) -> Iterator[int]:
     """Sizes of all rounds together: each twice the last, the final one the most that is allowed.
 
-    Args:
-        first: that of the first round, even.
-        most: that of the last.
-        halfway: from this size on also the middle between two of them; None for no such thing.
+    From `halfway` on there is also the middle between two of them; None for no such thing.
     """
     size = first
     while size < most:

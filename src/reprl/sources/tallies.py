@@ -50,11 +50,8 @@ def open_tallies(
 ) -> Tallies:
     """Return data as tallies that grow.
 
-    Args:
-        model: where episodes come from; its ledger is charged.
-        data: what is known before the round; if its steps are pooled, what is played counts at all steps too.
-        pool: the processes that play a black box; None for this process alone.
-        keep: called with what every batch showed, its steps apart.
+    Where the steps of data are pooled, what is played counts at all steps too; keep is told what every batch showed,
+    its steps apart.
     """
     arrays, pooled = model.arrays, data.counts.outcomes.pooled
     if arrays is not None and keep is None and not (pooled and arrays.outcomes.row_shift):

@@ -15,14 +15,14 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, Self, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from reprl.errors import DocumentError, check_choice, check_int, check_real, quote
-from reprl.storage.documents import MAX_TEXT, decode, plain, stated_format
+from reprl.storage.documents import MAX_TEXT, JsonDocument, decode, digest, dump, plain, pretty, stated_format
 
 MAX_WHOLE = 2**100
 """The largest whole number that a document may hold where nothing else limits it: more than any run can count."""
@@ -78,12 +78,8 @@ def read_fields(
 ) -> dict[str, Any]:
     """Return the fields of an object, which must have all of its table's and no others.
 
-    Args:
-        where: what the object is called in messages.
-        document: the object.
-        table: its fields.
-        outer: the fields of the object around it, and what else bounds may ask for.
-        joint: what stands in messages between its name and a field's.
+    Bounds may ask `outer`, the fields of the object around it; joint stands in messages between where, its name, and a
+    field's.
     """
     known = document if isinstance(document, dict) else {}
     fields = Fields(f"{where}{joint}", known, table, outer)
@@ -153,10 +149,10 @@ class Document(NamedTuple):
     cls: type
     table: Mapping[str, Kind]
 
-    def make(self, data: bytes | str) -> Any:
-        """Return the instance of the class that a text describes."""
+    def make(self, fields: Mapping[str, Any]) -> Any:
+        """Return the instance of the class that its fields, and perhaps others, describe."""
         own = {kind.attribute for kind in declared(self.cls).values()}
-        return self.cls(**{name: value for name, value in self.read(data).items() if name in own})
+        return self.cls(**{name: value for name, value in fields.items() if name in own})
 
     def read(self, data: bytes | str) -> dict[str, Any]:
         """Return its fields from a text, strictly."""
@@ -176,6 +172,58 @@ class Document(NamedTuple):
         """Return the document, of the first version unless told otherwise."""
         version = self.versions[0] if version is None else version
         return {"format": self.format, "version": version, **write_fields(source, self.table, version)}
+
+
+class Declared(JsonDocument):
+    """A document whose fields its class declares."""
+
+    _document = cast(Document, None)  # set where the class is complete
+    _indent = cast(Any, 0)  # of its text: 0 for a line for each field, None for one line in all
+
+    @property
+    def _version(self) -> int | None:
+        """The version that suits the content; None for the first."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return self._document.write(self, self._version)
+
+    def to_json(self) -> str:
+        """Return the document as text, the same bytes for the same content."""
+        return pretty(self.to_dict()) if self._indent == 0 else dump(self.to_dict(), self._indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what ``to_json`` wrote; what this release cannot honour is a ReprlError that names the field."""
+        return cast(Self, cls._document.make(cls._document.read(text)))
+
+
+class Sealed(Declared):
+    """A document that holds its own digest: one that was edited no longer matches it and is refused."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of everything but the seconds that it took."""
+        table = {name: kind for name, kind in self._document.table.items() if name not in _UNSEALED}
+        return digest(self._document._replace(table=table).write(self, self._version))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what ``to_json`` wrote; anything else is a ReprlError."""
+        fields = cls._document.read(text)
+        found = cast(Self, cls._document.make(fields))
+        found._check_rest(fields)
+        if fields["digest"] != found.digest:
+            noun = cls._document.noun
+            raise DocumentError(f"{noun} digest must be that of its content, got another: it was changed or damaged")
+        return found
+
+    def _check_rest(self, fields: Mapping[str, Any]) -> None:
+        """Refuse fields that only the document has, where they contradict the others."""
+
+
+_UNSEALED = ("digest", "seconds", "timings")
 
 
 def record(cls: Any, table: Mapping[str, Kind] | None = None) -> Kind:

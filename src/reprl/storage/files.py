@@ -7,13 +7,16 @@ is kept, and its owner where that is allowed; a new file has the mode of the uma
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from reprl.errors import DocumentError, InputError, OutputError, ReprlError, quote
 
@@ -238,3 +241,44 @@ def read_bounded(path: str | os.PathLike[str], limit: int | None = None) -> byte
         found = max(size, len(data))
         raise DocumentError(f"cannot read {source}: a file of at most {limit} bytes is expected, got {found}")
     return data
+
+
+class SealedFile:
+    """Data with one canonical encoding, which a file holds followed by its SHA-256."""
+
+    _noun = "data"
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical encoding."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what ``to_bytes`` wrote; anything else is a ReprlError."""
+        raise NotImplementedError
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of ``to_bytes``."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def sealed(self) -> bytes:
+        """Return what ``save`` writes: the canonical encoding, followed by its SHA-256."""
+        data = self.to_bytes()
+        return data + hashlib.sha256(data).digest()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the data to path, all or nothing."""
+        return write_atomic(path, self.sealed())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what ``save`` wrote; a damaged file is refused."""
+        stored = read_bounded(path)
+        data, seal = stored[:-_SEAL], stored[-_SEAL:]
+        if hashlib.sha256(data).digest() != seal:
+            raise DocumentError(f"{cls._noun} in {path} must match the SHA-256 at their end, got other data")
+        return cls.from_bytes(data)
+
+
+_SEAL = hashlib.sha256().digest_size

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reprl.coupling.rounding import round_vector
-from reprl.errors import DependencyError, InputError, hint, quote
+from reprl.errors import DependencyError, InputError, check_option, hint, quote
 from reprl.lab.baselines.registry import LearnerEntry
 from reprl.learning.adapters import EnvLearner, env_learner
 from reprl.randomness import DataStream, SharedKey
@@ -290,9 +290,6 @@ def box_learner(name: str, **options: Any) -> EnvLearner:
         raise InputError(f"learner must be one of {', '.join(_TRAINERS)}; got {quote(name)}{hint(name, _TRAINERS)}")
     allowed = _TRAINERS[name].options
     for option in options:
-        if option not in allowed:
-            raise InputError(
-                f"option of {name} must be one of {', '.join(allowed)}; got {quote(option)}{hint(option, allowed)}"
-            )
+        check_option(name, option, allowed)
     samples = options.pop("samples", None)
     return env_learner(_TRAINERS[name].train, samples=samples, **options)

@@ -35,9 +35,7 @@ def ucb_h(task: BaselineTask, *, bonus: float | None = None) -> Policy:
 
     QAgent with the real reward: α_t = (H+1)/(H+t), b_t = c·sqrt(H³ log(SAHK/δ)/t).
 
-    Args:
-        task: "paper" is c = 2, K = H⁵SA·log(SAHK/δ)/ε²: the regret bound with its unstated constant at 1.
-        bonus: c itself; None for the preset's.
+    "paper" is c = 2, K = H⁵SA·log(SAHK/δ)/ε²: the regret bound with its unstated constant at 1. bonus is c itself.
 
     Guarantee:
         The paper bounds the regret of the policies played. The greedy policy of the last table, which is what one
@@ -120,12 +118,10 @@ def ucbvi(
 
     Q_h = r̂ + P̂V_{h+1} + b, V_h = min(H − h, max Q_h) with no running minimum; what exceeds the cap breaks ties there.
 
-    Args:
-        task: "practical" is b = c·(H−h)·sqrt(L/n), "paper" b = 7·H·L/sqrt(n), L = log(5·SAH·KH/δ), K from the regret
-            bound of Theorem 1 with S·H states.
-        bonus: c, or what replaces 7; None for the preset's.
-        replan: after every "episode", as the paper does, or at each "doubling" of a cell's visits: S·A·H·log K plans.
-        output: greedy in the final "empirical" model or in the final "optimistic" one.
+    "practical" is b = c·(H−h)·sqrt(L/n), "paper" b = 7·H·L/sqrt(n), L = log(5·SAH·KH/δ), K from the regret bound of
+    Theorem 1 with S·H states. bonus is c, or what replaces 7. Plans are made after every "episode", as in the paper, or
+    at each "doubling" of a cell's visits: S·A·H·log K of them. The output is greedy in the final "empirical" or
+    "optimistic" model.
 
     Guarantee:
         The paper bounds the regret of the policies played, not of the last one. Nothing is promised about two runs.
@@ -162,10 +158,8 @@ def reward_free_ucbvi(task: BaselineTask, *, bonus: float | None = None, replan:
     Episodes follow the bound E_h = min(H − h, c·H·sqrt(2β(n)/n) + P̂ max E_{h+1}) on the error of any policy's value,
     β(n) = log(2SAH/δ) + (S−1)·log(e(1 + n/(S−1))), until E is at most ε/2 at every start that was seen.
 
-    Args:
-        task: "practical" is c below 1, "paper" c = 1 and at most the K of its sample-complexity theorem.
-        bonus: c itself; None for the preset's.
-        replan: as in ucbvi.
+    "practical" is c below 1, "paper" c = 1 and at most the K of its sample-complexity theorem. bonus is c itself;
+    replan is as in ucbvi.
 
     Guarantee:
         "paper": where it stops by itself, ε-optimal for every reward with probability 1 − δ, for a fixed start.

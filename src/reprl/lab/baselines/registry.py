@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, hint, quote
+from reprl.errors import InputError, check_choice, check_int, check_option, check_probability, check_real, hint, quote
 from reprl.lab.baselines import generative, optimistic, rmax
 from reprl.lab.baselines.task import BaselineTask
 from reprl.learning.learner import ReprlLearner, make_settings
@@ -153,10 +153,8 @@ def learners() -> list[LearnerEntry]:
 def make_learner(name: str, **options: Any) -> ReprlLearner | Baseline:
     """Return a learner by its name: a callable from (model, shared key) to a policy.
 
-    Args:
-        name: a name in `learners()`.
-        options: the learner's own options; for a baseline epsilon, rho and delta where they matter, constants
-            ("practical" or "paper"), samples (a budget that is never passed; None for the preset's own number).
+    A baseline takes epsilon, rho and delta where they matter, constants ("practical" or "paper"), samples (a budget
+    that is never passed; None for the preset's own number), and options of its own.
 
     Guarantee:
         The baselines' practical constants are heuristic, picked as docs/peers.md says; what "paper" promises is written
@@ -170,10 +168,7 @@ def make_learner(name: str, **options: Any) -> ReprlLearner | Baseline:
         raise InputError(f"learner must be one of {', '.join(names)}; got {quote(name)}{hint(name, names)}")
     allowed = list(_METHODS[name].options)
     for option, value in options.items():
-        if option not in allowed:
-            raise InputError(
-                f"option of {name} must be one of {', '.join(allowed)}; got {quote(option)}{hint(option, allowed)}"
-            )
+        check_option(name, option, allowed)
         _CHECKS[option](option, value)
     return Baseline(name, MappingProxyType(options))
 

@@ -59,9 +59,8 @@ def replicable_rmax(task: BaselineTask, *, rounds: int | None = None) -> Policy:
     reward are rounded on shared shifted grids (a share in the grid cell of 0 is taken for 0), renormalised and frozen.
     Stop when nothing becomes known, and return the last plan.
 
-    Args:
-        task: its budget is divided evenly over the rounds beforehand: n must not depend on data.
-        rounds: most rounds; None for N = H·S·A, which cannot be passed, or with a budget for what practice needed of N.
+    A budget is divided evenly over the rounds beforehand: n must not depend on data. rounds is None for N = H·S·A,
+    which cannot be passed, or with a budget for what practice needed of N.
 
     Guarantee:
         "paper": β = ε/(6H²S), width = ε/(16H²S), and n such that, with N² pairs of a round and a cell and N·(S+1)

@@ -21,12 +21,7 @@ def race_disagreement(
 ) -> float:
     """Estimate the probability, over the shared key, that `correlated_sample` gives two runs different choices.
 
-    Args:
-        first: (n, k) laws of one run.
-        second: (n, k) laws of the other.
-        stream: private randomness of the estimate.
-        coupling: which rows are drawn together.
-        draws: points behind each sum, half of them from each law; rounded up to an even number.
+    Both are (n, k) laws; half of the draws behind each sum are from each of them.
 
     Guarantee:
         Exact for "product" (row by row) and for equal laws; otherwise an estimate whose error is of order 1/√draws per

@@ -67,13 +67,7 @@ def signs_from_learner(
 ) -> Algorithm:
     """Turn a learner from parallel samples into a solver of sign-one-way marginals (proof of Theorem 1.4).
 
-    Args:
-        learner: (model, shared key) → Policy, drawing `calls` parallel calls from the model.
-        guarantee: the learner's, epsilon in units of value with rewards in [0, 1].
-        calls: parallel calls the learner makes.
-        n_states: S.
-        horizon: H.
-        n_actions: A.
+    The learner makes so many parallel calls; its guarantee has epsilon in units of value with rewards in [0, 1].
 
     Guarantee:
         Same ρ and δ, accuracy every level above 3ε/H, 2·calls vectors of dimension n = S·H.
@@ -135,11 +129,7 @@ def signs_from_episodes(
 
 
 def _play(
-    model: Callable[..., Any],
-    learner: Callable[[Any, SharedKey], Policy],
-    n_states: int,
-    horizon: int,
-    n_actions: int,
+    model: Callable[..., Any], learner: Callable[[Any, SharedKey], Policy], n_states: int, horizon: int, n_actions: int
 ) -> Callable[[SharedKey, VectorSource], Vector]:
     """Return the signs of the policy that a learner finds in a simulated model of the hard MDP."""
 

@@ -36,7 +36,6 @@ class Algorithm:
     """False: `samples` is a bound that holds with probability 1 − delta, already counted in the guarantee."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot run."""
         if not callable(self.run) or not isinstance(self.guarantee, Guarantee):
             raise InputError(f"an Algorithm must have a callable run and a Guarantee, got {self.run!r:.60}")
         check_int("samples", self.samples, 1)

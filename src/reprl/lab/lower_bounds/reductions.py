@@ -142,11 +142,8 @@ def signs_from_means(algorithm: Algorithm, n: int) -> Algorithm:
 def signs_from_pac(algorithm: Algorithm, hypotheses: ArrayLike, points: ArrayLike, *, delta: float = 0.01) -> Algorithm:
     """Solve sign-one-way marginals by agnostic PAC learning (Theorem B.9, after Bun et al. 2023).
 
-    Args:
-        algorithm: a learner of the class from labelled examples.
-        hypotheses: (K, D) labels ±1.
-        points: d of the D points that the class shatters.
-        delta: failure of the bound on the vectors used.
+    hypotheses are (K, D) labels ±1, points d of the D points that the class shatters; δ is the failure of the bound on
+    the vectors used.
 
     Guarantee:
         Same ρ, accuracy every level above 2ε, failure of the learner + δ. err(h) = ½ − (1/2d)·Σ h(x_i)p_i, so excess

@@ -118,7 +118,6 @@ class SimulatedEpisodes:
     """
 
     def __init__(self, source: VectorSource, *, n_states: int, n_actions: int = 2) -> None:
-        """Open the model before its first episode."""
         self.horizon, self.n_states = as_table(np.zeros(source.n), n_states).shape
         self.n_actions = check_int("n_actions", n_actions, 2)
         self.source = source
@@ -198,17 +197,13 @@ def episode_vectors(episodes: int, *, n_states: int, horizon: int, delta: float)
 class PaddedSource:
     """Samples of Rad(π(q̄)) from those of Rad(q), one for one, q̄ = (q, +pad…, −pad…) of dimension 3n (Lemma B.3).
 
-    Args:
-        base: Rad(q).
-        order: permutation of 0…3n−1; coordinate j here is coordinate order[j] of q̄.
-        pad: bias of the added coordinates.
+    Coordinate j here is coordinate order[j] of q̄.
 
     Randomness:
         Data: the base, and its private stream "padding".
     """
 
     def __init__(self, base: VectorSource, order: NDArray[np.int64], pad: float) -> None:
-        """Open the view; samples are counted by the base."""
         self.n = 3 * base.n
         if sorted(order.tolist()) != list(range(self.n)):
             raise InputError(f"order must be a permutation of 0 to {self.n - 1}, got {quote(order)}")
@@ -244,10 +239,7 @@ class PaddedSource:
 class SignExamples:
     """Labelled examples from vector samples (Theorem B.9): x uniform on d points, y the coordinate of x.
 
-    Args:
-        base: Rad(p), n = d.
-        points: (d,) numbers of the shattered points among 0…n_points−1.
-        n_points: size D of the domain.
+    points, (d,), are the numbers of the shattered points among 0…n_points−1.
 
     Guarantee:
         Examples are independent with Pr[(x_i, ±1)] = (1 ± p_i)/(2d). m of them use as many vectors as the most frequent
@@ -258,7 +250,6 @@ class SignExamples:
     """
 
     def __init__(self, base: VectorSource, points: NDArray[np.int64], n_points: int) -> None:
-        """Open the view."""
         self.n_points = n_points
         self._base, self._points = base, points
         self.samples = 0

@@ -51,15 +51,9 @@ def plan_signs(
 ) -> SignPlan:
     """Return the sample size and the gap of `sign_solver`.
 
-    Args:
-        n: number of coordinates.
-        epsilon: accuracy in (0, 2].
-        rho: allowed disagreement.
-        delta: allowed failure.
-        target: "every" loses at most ε in every coordinate (so it also solves ℓ∞-testing at ε/2), "average" only on
-            average over coordinates, which is all that Definition 7.1 asks and lets the gap grow to almost 6ε.
-        coupling: "joint", "blocked" or "product".
-        block: coordinates per block for "blocked".
+    ε is in (0, 2]. The target "every" loses at most ε in every coordinate (so it also solves ℓ∞-testing at ε/2),
+    "average" only on average over coordinates, which is all that Definition 7.1 asks and lets the gap grow to almost
+    6ε.
 
     Guarantee:
         m = ⌈8π²·n·B/(ρ·gap)²⌉ with B blocks ("product": 2π²n²/(ρ·gap)²). Proof: docs/proofs/lower-bounds.md §1.
@@ -126,12 +120,7 @@ def sign_scores(source: VectorSource, n: int, m: int) -> Vector:
 def mean_solver(n: int, *, epsilon: float, rho: float, delta: float, samples: int | None = None) -> Algorithm:
     """Solve ℓ1 mean estimation (Definition B.7) for products of ±1 variables by rounding the empirical mean jointly.
 
-    Args:
-        n: number of coordinates.
-        epsilon: accuracy ‖v − μ‖₁ ≤ ε, in (0, 2n].
-        rho: allowed disagreement.
-        delta: allowed failure.
-        samples: vectors to draw; None for the planned number.
+    The accuracy is ‖v − μ‖₁ ≤ ε, ε in (0, 2n]. Samples are the vectors to draw; None for the planned number.
 
     Guarantee:
         With width w = (ε/n)/(1 + ρ·c), m = ⌈2π²·n/(ρ·w)²⌉: proven, docs/proofs/lower-bounds.md §2. For accuracy ε·n,
@@ -164,14 +153,8 @@ def pac_learner(
 ) -> Algorithm:
     """Learn a finite class agnostically and replicably (Section B.1): correlated sampling over its K hypotheses.
 
-    Args:
-        hypotheses: (K, D) labels ±1; the answer is one of them.
-        epsilon: accuracy in (0, 1].
-        rho: allowed disagreement in (0, ½].
-        delta: allowed failure.
-        mechanism: "exponential" needs about log³K/(ρε)² examples; "compact" never picks a hypothesis that is ε/2 worse
-            empirically, and needs about K·log K/(ρε)².
-        samples: examples to draw; None for the planned number.
+    hypotheses are (K, D) labels ±1, ρ is in (0, ½]. The mechanism "exponential" needs about log³K/(ρε)² examples;
+    "compact" never picks a hypothesis that is ε/2 worse empirically, and needs about K·log K/(ρε)².
 
     Guarantee:
         (ρ, ε, δ) as asked, proven for the planned sample size: docs/proofs/lower-bounds.md §3.

@@ -68,16 +68,11 @@ class ProductSource:
     Rad(p) of Section 7 and Bern(p) of Definition B.5 are one source under two names of the outcomes; see `rademacher`
     and `coins`.
 
-    Args:
-        chances: (n,) probabilities of +1.
-        data_seed: private seed of the samples.
-
     Randomness:
         Data only: streams (data_seed, "purpose/number"), numbered in order of use, one lane per coordinate.
     """
 
     def __init__(self, chances: ArrayLike, data_seed: int) -> None:
-        """Open the source with an empty ledger."""
         self._chances = check_vector("chances", chances, 0.0, 1.0)
         self.n = int(self._chances.size)
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
@@ -118,16 +113,13 @@ def coins(probabilities: ArrayLike, data_seed: int) -> ProductSource:
 class LabelledSource:
     """Examples from a given law (agnostic PAC learning, Section B.1); an ExampleSource.
 
-    Args:
-        law: (D, 2) probabilities of (x, −1) and (x, +1).
-        data_seed: private seed of the samples.
+    The law has (D, 2) probabilities of (x, −1) and (x, +1).
 
     Randomness:
         Data only: streams (data_seed, "examples/number").
     """
 
     def __init__(self, law: ArrayLike, data_seed: int) -> None:
-        """Open the source with an empty ledger."""
         self._law = check_example_law(law)
         self.n_points = int(self._law.shape[0])
         self.data_seed = check_int("data seed", data_seed, 0, 2**64 - 1)
