@@ -21,7 +21,7 @@ from experiments.whole import __main__ as experiment
 from experiments.whole import plan as plan_of
 from experiments.whole import present
 from reprl.coupling.spec import JOINT, CouplingSpec
-from reprl.lab import sharp
+from reprl.paper import sharp
 from reprl.lab.planner import plan
 from reprl.learning.full import run_full_algorithm
 from reprl.learning.settings import Settings

@@ -85,7 +85,7 @@ def grade_slopes(grade: str) -> tuple[str, list[float]]:
 
 def sharp(epsilon: float, rho: float, horizon: int = 2) -> float:
     """Return the fewest episodes that are proven to do for two states and actions."""
-    return float(code("reprl.lab.sharp.sharp_episodes")(2, 2, horizon, epsilon=epsilon, rho=rho, delta=rho).episodes)
+    return float(code("reprl.paper.sharp.sharp_episodes")(2, 2, horizon, epsilon=epsilon, rho=rho, delta=rho).episodes)
 
 
 def learners_at(rho: float) -> int:

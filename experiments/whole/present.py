@@ -13,7 +13,7 @@ import numpy as np
 from experiments.whole import plan
 from reprl.auditing.evidence import exact_interval
 from reprl.errors import ReprlError
-from reprl.lab.sharp import sharp_episodes
+from reprl.paper.sharp import sharp_episodes
 from reprl.learning.settings import Settings
 
 Data = dict[str, Any]

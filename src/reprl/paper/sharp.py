@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from reprl.paper.runs import Exploration
 _SHARES = (0.05, 0.1, 0.15, 0.25, 0.35, 0.45, 0.55)
 _WINDOWS = (0.16, 0.2, 0.23, 0.26, 0.28, 0.3, 0.32)
 _MOST_TIERS = 4
+_FAILED = 0.01
+"""ι·H as a share of λ̄."""
 
 
 class Problem(NamedTuple):
@@ -70,6 +73,10 @@ class Sharp(NamedTuple):
     failures: tuple[float, float, float]
     """δ₁ (noise), δ₂ (starved states), δ₃ (visits of tiers above 1)."""
 
+    def iota(self, horizon: int) -> tuple[float, ...]:
+        """ι of a run of each tier: the share of λ that `episodes_for` leaves for runs that fail."""
+        return tuple(_FAILED * reach / horizon for reach in self.reach)
+
 
 def visits_left(n_states: int, n_actions: int, horizon: int, episodes: float, failure: float) -> float:
     """Return λ(K): no policy visits what K episodes with c = 1 left under-explored more often, but with probability ι.
@@ -93,9 +100,9 @@ def _logarithm(n_states: int, n_actions: int, horizon: int, episodes: float, fai
 
 def episodes_for(n_states: int, n_actions: int, horizon: int, reach: float) -> tuple[int, float]:
     """Return the fewest episodes K, and ι, with λ(K) + ι·H ≤ reach: what is expected to be left under-explored."""
-    failure = 0.01 * reach / horizon
+    failure, rest = _FAILED * reach / horizon, (1.0 - _FAILED) * reach
     episodes = _least(
-        lambda k: visits_left(n_states, n_actions, horizon, k, failure) <= 0.99 * reach, f"reach {reach:g}"
+        lambda k: visits_left(n_states, n_actions, horizon, k, failure) <= rest, f"reach {reach:g}"
     )
     return episodes, failure
 
@@ -127,12 +134,21 @@ def noise(problem: Problem, tiers: int, records: float, delta_noise: float, delt
     return problem.horizon * math.sqrt(log / (2.0 * fewest))
 
 
+@lru_cache
 def sharp_episodes(
-    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float = 0.1, delta: float = 0.1
+    n_states: int,
+    n_actions: int,
+    horizon: int,
+    *,
+    epsilon: float,
+    rho: float = 0.1,
+    delta: float = 0.1,
+    most_tiers: int = _MOST_TIERS,
 ) -> Sharp:
     """Return the fewest episodes, over tiers and over ways to share out ε and δ, at which a run is proven.
 
-    ε is an accuracy in (0, H), ρ the disagreement, δ the failure.
+    ε is an accuracy in (0, H), ρ the disagreement, δ the failure. most_tiers counts the ignored tier: 2 for one tier
+    that is decided.
 
     Guarantee:
         A run with these sizes, joint coupling, records kept and vector rounding is ρ-replicable and ε-optimal with
@@ -148,7 +164,7 @@ def sharp_episodes(
     )
     found = [
         _sizes(problem, tiers, ignored, window, markov)
-        for tiers in range(2, _MOST_TIERS + 1)
+        for tiers in range(2, check_int("most_tiers", most_tiers, 2, _MOST_TIERS) + 1)
         for ignored, window, markov in product(_SHARES, _WINDOWS, (0.5, 0.6, 0.7, 0.8))
     ]
     return min(found, key=lambda one: one.episodes)
