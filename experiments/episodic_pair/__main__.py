@@ -20,13 +20,13 @@ import numpy as np
 from experiments.episodic_pair.device import Device
 from experiments.runner import Experiment, Job
 from reprl.coupling.spec import JOINT
-from reprl.paper.sharp import PairSizes, Problem, certified_loss, disagreement, pair_sizes, sharp_episodes
 from reprl.mdp.tabular import TabularMDP
 from reprl.paper.rep_explore import draw_ignored
 from reprl.paper.rep_level_explore import stack_tiers
 from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
 from reprl.paper.rep_var_bandit import Decision
 from reprl.paper.runs import RunSettings
+from reprl.paper.sharp import PairSizes, Problem, certified_loss, disagreement, pair_sizes, sharp_episodes
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.environment import make
 from reprl.sources.episodes import EpisodicModel

@@ -221,7 +221,9 @@ class Constants:
         """Return the constants if they are countable."""
         if self.countable:
             return self
-        whose = {0.0: "proven sizes", 1.0: "the paper's constants"}.get(self.scale, f"constants at scale={self.scale:g}")
+        whose = {0.0: "proven sizes", 1.0: "the paper's constants"}.get(
+            self.scale, f"constants at scale={self.scale:g}"
+        )
         asked = f"{max(self.calls, self.pulls):.3g} parallel calls of one learner or candidate"
         if self.episodes:
             first = (self.partition_runs + self.data_runs[0]) * self.episodes[0]

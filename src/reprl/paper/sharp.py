@@ -107,9 +107,7 @@ def _logarithm(n_states: int, n_actions: int, horizon: int, episodes: float, fai
 def episodes_for(n_states: int, n_actions: int, horizon: int, reach: float) -> tuple[int, float]:
     """Return the fewest episodes K, and ι, with λ(K) + ι·H ≤ reach: what is expected to be left under-explored."""
     failure, rest = _FAILED * reach / horizon, (1.0 - _FAILED) * reach
-    episodes = _least(
-        lambda k: visits_left(n_states, n_actions, horizon, k, failure) <= rest, f"reach {reach:g}"
-    )
+    episodes = _least(lambda k: visits_left(n_states, n_actions, horizon, k, failure) <= rest, f"reach {reach:g}")
     return episodes, failure
 
 
