@@ -180,6 +180,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             [f"{x:.1f}".replace("-", "−") for g in ("joint", "product") for x in grade_slopes(g)[1]], "{}, {}", "{}, {}"
         ),
         "learners-tenth": lambda: [f"{learners_at(0.1):.1e}".replace("e+0", "e"), seconds_at(0.1)],
+        "sharp-smallest": lambda: [f"{sharp(0.5, 0.1, 1):.1e}".replace("e+", "e")],
         "proven-begins-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[3]],
     },
     "docs/overview.md": {"papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]]},

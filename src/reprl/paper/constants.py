@@ -210,8 +210,9 @@ class Constants:
     def countable(self) -> bool:
         """Whether a machine could count what the constants ask for.
 
-        Parallel samples are drawn as counts, in time that does not depend on their number: only those of one learner,
-        or one candidate's pulls, must fit into a word. Episodes are played one by one, and are counted all together.
+        Parallel samples are drawn as counts (up to 2⁵² of a cell in a time that does not depend on their number): only
+        those of one learner, or one candidate's pulls, must fit into a word. Episodes are played one by one, and are
+        counted all together.
         """
         if self.episodes:
             return self.total <= MOST and max((self.partition_runs, *self.data_runs)) < 2**31
