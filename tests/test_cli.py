@@ -133,6 +133,7 @@ WRONG = [
     (["learn", "gridworld-v0", "--max-samples", "3"], "3"),
     (["learn", "gridworld-v0", "--rule", "magic"], "'magic'"),
     (["learn", "gridworld-v0", "--constants", "paper"], "rule='sampled'"),
+    (["learn", "river-swim-v0", "-H", "1", "--rule", "sampled", "--constants", "sharp"], "hours of one core: allow"),
     (["learn", "gridworld-v0", "--preference", "best"], "'best'"),
     (["learn", "gridworld-v0", "--preference", "0,1,2"], "missing"),
     (["learn", "gridworld-v0", "--preference", "0,1,2,2"], "2 times"),

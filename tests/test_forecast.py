@@ -75,6 +75,7 @@ def test_plan_has_rows_for_the_default_learner() -> None:
     assert [(row.algorithm, row.access) for row in rows] == [
         ("reprl canonical, quality 0.9", "parallel"),
         ("reprl canonical, quality 0.9", "episodic"),
+        ("reprl sharp", "episodic"),
     ]
     for row in rows:
         assert row.low is not None

@@ -21,12 +21,12 @@ from experiments.whole import __main__ as experiment
 from experiments.whole import plan as plan_of
 from experiments.whole import present
 from reprl.coupling.spec import JOINT, CouplingSpec
-from reprl.lab import sharp
 from reprl.lab.planner import plan
 from reprl.learning.full import run_full_algorithm
 from reprl.learning.settings import Settings
 from reprl.mdp.counts import Counts
 from reprl.mdp.tiers import Tiers
+from reprl.paper import sharp
 from reprl.paper.constants import Constants, Task, paper_calls
 from reprl.paper.full import ignore_starved
 from reprl.paper.q_agent import explore_episodes, make_agent, make_schedule, restart

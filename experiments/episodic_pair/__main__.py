@@ -20,13 +20,13 @@ import numpy as np
 from experiments.episodic_pair.device import Device
 from experiments.runner import Experiment, Job
 from reprl.coupling.spec import JOINT
-from reprl.lab.sharp import PairSizes, Problem, certified_loss, disagreement, pair_sizes, sharp_episodes
 from reprl.mdp.tabular import TabularMDP
 from reprl.paper.rep_explore import draw_ignored
 from reprl.paper.rep_level_explore import stack_tiers
 from reprl.paper.rep_rl_bandit import Accuracy, tiered_induction
 from reprl.paper.rep_var_bandit import Decision
 from reprl.paper.runs import RunSettings
+from reprl.paper.sharp import PairSizes, Problem, certified_loss, disagreement, pair_sizes, sharp_episodes
 from reprl.randomness import DataStream, SharedKey
 from reprl.sources.environment import make
 from reprl.sources.episodes import EpisodicModel
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
             return pair_sizes(self.problem, window, self.length, self.quota)
         found = sharp_episodes(*self.sizes, epsilon=self.epsilon, rho=self.rho, delta=self.rho)
         (runs,), (length,), (quota,), (window,) = found.runs, found.lengths, found.quotas, found.windows  # one tier
-        failure, rho = 0.01 * found.reach[0] / self.sizes[2], disagreement(self.problem, runs, quota, window)
+        (failure,), rho = found.iota(self.sizes[2]), disagreement(self.problem, runs, quota, window)
         return PairSizes(runs, length, quota, window, found.noises[0], failure, rho)
 
 

@@ -85,7 +85,7 @@ def grade_slopes(grade: str) -> tuple[str, list[float]]:
 
 def sharp(epsilon: float, rho: float, horizon: int = 2) -> float:
     """Return the fewest episodes that are proven to do for two states and actions."""
-    return float(code("reprl.lab.sharp.sharp_episodes")(2, 2, horizon, epsilon=epsilon, rho=rho, delta=rho).episodes)
+    return float(code("reprl.paper.sharp.sharp_episodes")(2, 2, horizon, epsilon=epsilon, rho=rho, delta=rho).episodes)
 
 
 def learners_at(rho: float) -> int:
@@ -180,6 +180,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             [f"{x:.1f}".replace("-", "−") for g in ("joint", "product") for x in grade_slopes(g)[1]], "{}, {}", "{}, {}"
         ),
         "learners-tenth": lambda: [f"{learners_at(0.1):.1e}".replace("e+0", "e"), seconds_at(0.1)],
+        "sharp-smallest": lambda: [f"{sharp(0.5, 0.1, 1):.1e}".replace("e+", "e")],
         "proven-begins-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[3]],
     },
     "docs/overview.md": {"papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]]},

@@ -13,8 +13,8 @@ import numpy as np
 from experiments.whole import plan
 from reprl.auditing.evidence import exact_interval
 from reprl.errors import ReprlError
-from reprl.lab.sharp import sharp_episodes
 from reprl.learning.settings import Settings
+from reprl.paper.sharp import sharp_episodes
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.whole -->\n", "<!-- end of tables -->\n"

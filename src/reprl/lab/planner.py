@@ -84,7 +84,8 @@ def plan(
         Rows marked exact equal what reprl's learner draws from an environment with a fixed start; a boosted one that
         finds fewer candidates than seeds plays fewer episodes to compare them. Rows marked range are
         what eight of ten stored runs of the default learner needed, for so many cells; ``reprl.forecast`` narrows that
-        for an environment at hand. Other rows are rates with unstated constants and polylogarithms set to 1: orders of
+        for an environment at hand. For constants="sharp" the range is certain: its episodes are a fixed number, of 1 to
+        H samples each. Other rows are rates with unstated constants and polylogarithms set to 1: orders of
         magnitude only.
     """
     s = check_int("n_states", n_states, 1)
@@ -131,7 +132,18 @@ def _exact(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> 
         if rho < 0.5:  # else there is nothing to boost
             asked = Task(s, a, h, epsilon, rho, min(rho, delta), "generative", spec, spec, boosted=True)
             exact += _boosted(asked, runtime, "Theorem 6.1" if spec == JOINT else "Theorem A.5")
-    return exact
+    return exact + _sharp(Task(s, a, h, epsilon, rho, delta, "episodic", JOINT, JOINT, boosted=False))
+
+
+def _sharp(asked: Task) -> list[PlanRow]:
+    """What runs by episodes draw at the sizes of docs/proofs/whole.md, where these are numbers at all."""
+    try:
+        episodes = float(Constants.sharp(asked).total)
+    except (ReprlError, OverflowError, ZeroDivisionError):  # one action, ε = H, or more than can be held
+        return []
+    most = asked.samples(int(episodes))
+    ends = (None, None) if asked.horizon == 1 else (episodes, most)
+    return [PlanRow("reprl sharp", "episodic", most, asked.horizon == 1, "exp(SH)", "docs/proofs/whole.md", *ends)]
 
 
 def _boosted(asked: Task, runtime: str, source: str) -> list[PlanRow]:

@@ -295,7 +295,7 @@ class ReprlLearner:
             if self.settings.paper.full:
                 raise InputError(
                     f"samples must be None for reprl with access={self.access!r} and "
-                    f"constants={self.settings.constants!r}, whose sizes are the paper's, got {self.samples}"
+                    f"constants={self.settings.constants!r}, which fix all sizes, got {self.samples}"
                 )
 
     @property

@@ -32,6 +32,8 @@ PAPER_EPSILON = 0.3
 """ε of the paper's rule where none is given."""
 SAMPLED_ONLY = ("coupling", "block", "mechanism", "rounding", "constants", "scale", "shape", "calls", "runs")
 """Fields that only the rule "sampled" has a use for."""
+SHARP = {"access": "episodic", "mechanism": "compact", "coupling": "joint", "rounding": "vector"}
+"""What the proof behind constants="sharp" is about."""
 
 
 class LearnerOptions(TypedDict, total=False):
@@ -101,15 +103,19 @@ class Paper(NamedTuple):
         """Refuse what has no use for the preset, and sizes by hand where the paper's full algorithm is run."""
         if self.constants != "scaled" and self.scale != DEFAULT_SCALE:
             raise InputError(f"scale must be left out unless constants='scaled', got {self.scale:g}")
-        if self.constants == "practical" and self.shape != "auto":
+        if self.constants in ("practical", "sharp") and self.shape != "auto":
             raise InputError(f"shape must be left out unless constants='paper' or 'scaled', got {self.shape!r}")
+        if self.constants == "sharp":
+            for name, wanted in SHARP.items():
+                if (value := getattr(self, name)) != wanted:
+                    raise InputError(f"{name} must be {wanted!r} for constants='sharp', got {quote(value)}")
         if self.boosted and self.asked.rho >= 0.5:
             raise InputError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.asked.rho:g}")
         for name, number in (("calls", self.calls), ("runs", self.runs)):
             if self.full and number is not None:
                 raise InputError(
-                    f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, whose sizes "
-                    f"are the paper's, got {quote(number)}"
+                    f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, which fix "
+                    f"all sizes, got {quote(number)}"
                 )
 
     @property
@@ -121,7 +127,8 @@ class Paper(NamedTuple):
     @property
     def full(self) -> bool:
         """Whether the paper's full algorithm is run, and not only its induction on parallel samples."""
-        return self.constants == "scaled" or (self.constants == "paper" and (self.access == "episodic" or self.boosted))
+        proven = self.constants == "paper" and (self.access == "episodic" or self.boosted)
+        return proven or self.constants in ("scaled", "sharp")
 
     def coupling_spec(self, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
         """Return how coordinates are coupled, with "auto" resolved by the sizes."""
@@ -145,7 +152,7 @@ class Paper(NamedTuple):
             horizon,
             epsilon=self.asked.epsilon,
             rho=self.asked.rho,
-            delta=self.asked.failure,
+            delta=self.asked.delta if self.constants == "sharp" else self.asked.failure,
             access=self.access,
             partition=self.coupling_spec(n_states * horizon, 2),
             arms=self.coupling_spec(n_states, n_actions),
@@ -155,7 +162,9 @@ class Paper(NamedTuple):
     def constants_for(self, n_states: int, n_actions: int, horizon: int) -> Constants:
         """Return every constant of a run of the paper's full algorithm."""
         task = self.task(n_states, n_actions, horizon)
-        return Constants.paper(task) if self.constants == "paper" else Constants.scaled(self.scale, task)
+        if self.constants == "scaled":
+            return Constants.scaled(self.scale, task)
+        return Constants.sharp(task) if self.constants == "sharp" else Constants.paper(task)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +197,9 @@ class Settings:
     rounding: Rounding = "none"
     """"none" (only the policy replicates), "vector" or "grid" (the values do too)."""
     constants: Preset = "practical"
-    """"practical" (sizes by rehearsal), "paper" (proven, where its constants are known) or "scaled" (the paper's whole
-    algorithm at sizes that can be played; nothing is promised)."""
+    """"practical" (sizes by rehearsal), "paper" (proven, where its constants are known), "scaled" (the paper's whole
+    algorithm at sizes that can be played; nothing is promised) or "sharp" (proven by episodes, from one start; the
+    coupling "auto" is then "joint", and the rounding "none" is "vector")."""
     scale: float = DEFAULT_SCALE
     """For "scaled": the share of its digits that every slack of the paper's sizes keeps, in (0, 1]."""
     shape: Shape = "auto"
@@ -228,6 +238,10 @@ class Settings:
             raise InputError(f"stationary must be True, False or None, got {quote(self.stationary)}")
         if self.stationary and self.rule != "canonical":
             raise InputError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
+        if self.rule == "sampled" and self.constants == "sharp":
+            for name, usual in (("coupling", "auto"), ("rounding", "none")):
+                if getattr(self, name) == usual:
+                    object.__setattr__(self, name, SHARP[name])  # as the proof has it, and the recipe says
         self.paper.check()
         if self.rule == "canonical":
             for name in SAMPLED_ONLY:

@@ -3,7 +3,8 @@
 "paper" uses every constant that the paper pins, and sets to 1 those that it leaves as Θ(1) or "sufficiently large" and
 that a formula needs: that of ζ ≪ ε/(H² log⁵(SAH/εδ)) (Theorem 4.5), of m, M and K (Lemmas 5.10–5.14), the
 polylogarithms hidden in Õ (Theorems 4.13, 6.1, A.5). "scaled" is the same algorithm, line by line, at sizes that a
-machine can play. ("practical", the third preset of the learners, stops by rehearsal and has none of these.)
+machine can play. "sharp" has the sizes that docs/proofs/whole.md derives for runs by episodes, whose algorithm is the
+paper's without boosting. ("practical", the other preset of the learners, stops by rehearsal and has none of these.)
 
 A size of the paper is a *core* times a *slack*. The core says how the size grows with S, A, the number of blocks of the
 coupling and the tier (K also with H: an episode records one sample, and there are S·A·H cells). The slack pays for
@@ -25,8 +26,9 @@ from reprl.paper.rep_explore import Stage
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import paper_requirement, plan_best_arm
 from reprl.paper.runs import RunSettings
+from reprl.paper.sharp import sharp_episodes
 
-Preset = Literal["practical", "paper", "scaled"]
+Preset = Literal["practical", "paper", "scaled", "sharp"]
 PRESETS = get_args(Preset)
 Shape = Literal["auto", "direct", "boosted"]
 SHAPES = get_args(Shape)
@@ -55,7 +57,7 @@ class Task(NamedTuple):
     epsilon: float
     rho: float
     delta: float
-    """At most ρ."""
+    """At most ρ, but for "sharp", where it may be any."""
     access: str
     """"episodic" or "generative"."""
     partition: CouplingSpec
@@ -80,17 +82,17 @@ class Constants:
     """Every constant of one run of the paper's algorithm."""
 
     scale: float
-    """f: the share of its digits that every slack keeps; 1 is the paper."""
+    """f: the share of its digits that every slack keeps; 1 is the paper, 0 for sizes that are not the paper's."""
     epsilon: float
     """Accuracy of one learner: ε, or ε/2 where learners are boosted."""
     delta: float
     """Failure probability of one induction; exploration has its own share."""
     zeta: float = 0.0
-    """ζ: how nice the data shall be (Definition 4.4); 0 for parallel sampling."""
+    """ζ: how nice the data shall be (Definition 4.4); 0 for parallel sampling and "sharp"."""
     tiers: int = 1
     """L, the ignored tier among them; 1 for parallel sampling."""
     kappa: float = 0.0
-    """κ of RepExplore; 0 for parallel sampling."""
+    """κ of RepExplore; 0 for parallel sampling and "sharp"."""
     calls: int = 0
     """Parallel calls of one learner; 0 for episodes."""
     partition_runs: int = 0
@@ -137,6 +139,28 @@ class Constants:
         """The paper's with every slack to the power `scale`, in (0, 1], and so many tiers at least (below 1)."""
         least = check_int("least_tiers", least_tiers, 2, 32)
         return cls._at(check_real("scale", scale, 0.0, 1.0, open_high=False), task, least)
+
+    @classmethod
+    def sharp(cls, task: Task) -> Constants:
+        """Those of docs/proofs/whole.md with one tier that is decided: g is half of ε_1, and g + ν the pessimism."""
+        asked: dict[str, float] = {"epsilon": task.epsilon, "rho": task.rho, "delta": task.delta}
+        found = sharp_episodes(task.n_states, task.n_actions, task.horizon, **asked, most_tiers=2)
+        (runs,), (quota,), (window,), (noise,) = found.runs, found.quotas, found.windows, found.noises
+        return cls(
+            scale=0.0,
+            epsilon=task.epsilon,
+            delta=found.failures[0],
+            tiers=2,
+            partition_runs=runs,
+            data_runs=(0,),
+            episodes=found.lengths,
+            failure=found.iota(task.horizon)[0],
+            bonus=(1.0,),
+            quota=quota,
+            keep_records=True,
+            by_tier=(2.0 * window,),
+            pessimism=(window + noise) / (2.0 * window),
+        )
 
     @classmethod
     def _at(cls, scale: float, task: Task, least_tiers: int = LEAST_TIERS) -> Constants:
@@ -186,8 +210,9 @@ class Constants:
     def countable(self) -> bool:
         """Whether a machine could count what the constants ask for.
 
-        Parallel samples are drawn as counts, in time that does not depend on their number: only those of one learner,
-        or one candidate's pulls, must fit into a word. Episodes are played one by one, and are counted all together.
+        Parallel samples are drawn as counts (up to 2⁵² of a cell in a time that does not depend on their number): only
+        those of one learner, or one candidate's pulls, must fit into a word. Episodes are played one by one, and are
+        counted all together.
         """
         if self.episodes:
             return self.total <= MOST and max((self.partition_runs, *self.data_runs)) < 2**31
@@ -197,7 +222,9 @@ class Constants:
         """Return the constants if they are countable."""
         if self.countable:
             return self
-        whose = "the paper's constants" if self.scale == 1.0 else f"constants at scale={self.scale:g}"
+        whose = {0.0: "proven sizes", 1.0: "the paper's constants"}.get(
+            self.scale, f"constants at scale={self.scale:g}"
+        )
         asked = f"{max(self.calls, self.pulls):.3g} parallel calls of one learner or candidate"
         if self.episodes:
             first = (self.partition_runs + self.data_runs[0]) * self.episodes[0]

@@ -36,7 +36,7 @@ class LearnerData(NamedTuple):
 
 
 class GenerativeModel:
-    """Parallel sampling of a tabular MDP, drawn as counts in time that does not depend on their number.
+    """Parallel sampling of a tabular MDP, drawn as counts; up to 2⁵² calls the time does not depend on their number.
 
     Args:
         mdp: the MDP to sample.

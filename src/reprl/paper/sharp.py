@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from reprl.paper.runs import Exploration
 _SHARES = (0.05, 0.1, 0.15, 0.25, 0.35, 0.45, 0.55)
 _WINDOWS = (0.16, 0.2, 0.23, 0.26, 0.28, 0.3, 0.32)
 _MOST_TIERS = 4
+_FAILED = 0.01
+"""ι·H as a share of λ̄."""
 
 
 class Problem(NamedTuple):
@@ -46,8 +49,8 @@ class Problem(NamedTuple):
         2A(A+1) for more. Values of the first step enter nothing.
         """
         arms = 2.0 if self.n_actions == 2 else 2.0 * self.n_actions * (self.n_actions + 1.0)
-        steps = [(self.horizon - h) * math.sqrt(self.n_states if h else 1) for h in range(self.horizon)]
-        return math.pi * (math.sqrt(arms) * sum(steps) + math.sqrt(self.n_actions) * sum(steps[1:]))
+        later = math.sqrt(self.n_states) * self.horizon * (self.horizon - 1) / 2.0  # Σ over h > 1
+        return math.pi * (math.sqrt(arms) * (self.horizon + later) + math.sqrt(self.n_actions) * later)
 
 
 class Sharp(NamedTuple):
@@ -70,6 +73,10 @@ class Sharp(NamedTuple):
     failures: tuple[float, float, float]
     """δ₁ (noise), δ₂ (starved states), δ₃ (visits of tiers above 1)."""
 
+    def iota(self, horizon: int) -> tuple[float, ...]:
+        """ι of a run of each tier: the share of λ that `episodes_for` leaves for runs that fail."""
+        return tuple(_FAILED * reach / horizon for reach in self.reach)
+
 
 def visits_left(n_states: int, n_actions: int, horizon: int, episodes: float, failure: float) -> float:
     """Return λ(K): no policy visits what K episodes with c = 1 left under-explored more often, but with probability ι.
@@ -78,11 +85,16 @@ def visits_left(n_states: int, n_actions: int, horizon: int, episodes: float, fa
     and ℓ = log(2SAKH/ι): docs/proofs/whole.md §1. Episodes begin in one state.
     """
     log = _logarithm(n_states, n_actions, horizon, episodes, failure)
-    total = 0.0
-    for h in reversed(range(horizon)):
-        offered = (n_states if h else 1) * n_actions * (2 if h < horizon - 1 else 1)
-        bonus = 2.0 * (horizon + 1.0) / (horizon + 0.5) * math.sqrt(horizon**3 * log * offered * episodes)
-        total = offered * horizon + (1.0 + 1.0 / horizon) * total + bonus
+
+    def step(offered: int) -> float:
+        root = math.sqrt(horizon**3 * log * offered * episodes)
+        return offered * horizon + 2.0 * (horizon + 1.0) / (horizon + 0.5) * root
+
+    ratio, cells = 1.0 + 1.0 / horizon, n_states * n_actions
+    total = step(cells if horizon > 1 else n_actions)
+    if horizon > 1:  # steps 2 … H−1 are alike, and 1 follows
+        more = math.expm1((horizon - 2) * math.log1p(1.0 / horizon))
+        total = step(2 * n_actions) + ratio * (total + more * (total + horizon * step(2 * cells)))
     return total / episodes
 
 
@@ -91,12 +103,11 @@ def _logarithm(n_states: int, n_actions: int, horizon: int, episodes: float, fai
     return math.log(2.0 * n_states * n_actions * episodes * horizon / failure)
 
 
+@lru_cache
 def episodes_for(n_states: int, n_actions: int, horizon: int, reach: float) -> tuple[int, float]:
     """Return the fewest episodes K, and ι, with λ(K) + ι·H ≤ reach: what is expected to be left under-explored."""
-    failure = 0.01 * reach / horizon
-    episodes = _least(
-        lambda k: visits_left(n_states, n_actions, horizon, k, failure) <= 0.99 * reach, f"reach {reach:g}"
-    )
+    failure, rest = _FAILED * reach / horizon, (1.0 - _FAILED) * reach
+    episodes = _least(lambda k: visits_left(n_states, n_actions, horizon, k, failure) <= rest, f"reach {reach:g}")
     return episodes, failure
 
 
@@ -127,12 +138,21 @@ def noise(problem: Problem, tiers: int, records: float, delta_noise: float, delt
     return problem.horizon * math.sqrt(log / (2.0 * fewest))
 
 
+@lru_cache
 def sharp_episodes(
-    n_states: int, n_actions: int, horizon: int, *, epsilon: float, rho: float = 0.1, delta: float = 0.1
+    n_states: int,
+    n_actions: int,
+    horizon: int,
+    *,
+    epsilon: float,
+    rho: float = 0.1,
+    delta: float = 0.1,
+    most_tiers: int = _MOST_TIERS,
 ) -> Sharp:
     """Return the fewest episodes, over tiers and over ways to share out ε and δ, at which a run is proven.
 
-    ε is an accuracy in (0, H), ρ the disagreement, δ the failure.
+    ε is an accuracy in (0, H), ρ the disagreement, δ the failure. most_tiers counts the ignored tier: 2 for one tier
+    that is decided.
 
     Guarantee:
         A run with these sizes, joint coupling, records kept and vector rounding is ρ-replicable and ε-optimal with
@@ -148,7 +168,7 @@ def sharp_episodes(
     )
     found = [
         _sizes(problem, tiers, ignored, window, markov)
-        for tiers in range(2, _MOST_TIERS + 1)
+        for tiers in range(2, check_int("most_tiers", most_tiers, 2, _MOST_TIERS) + 1)
         for ignored, window, markov in product(_SHARES, _WINDOWS, (0.5, 0.6, 0.7, 0.8))
     ]
     return min(found, key=lambda one: one.episodes)
@@ -201,14 +221,24 @@ def find_quota(problem: Problem, length: float, failure: float) -> int:
 def _fewest_runs(
     problem: Problem, tiers: int, quota: int, window: float, left: float, failures: tuple[float, float]
 ) -> int:
-    """The fewest runs at which a tier keeps its share of ρ, and the sampling error what is left of its loss."""
-    share = problem.rho / (tiers - 1)
+    """The fewest runs at which a tier keeps its share of ρ, and the sampling error what is left of its loss.
 
-    def enough(runs: float) -> bool:
-        error = noise(problem, tiers, quota * runs, *failures)
-        return disagreement(problem, runs, quota, window) <= share and error <= left
-
-    return _least(enough, problem)
+    Both conditions are solved for N, up to the 1 of 2N − 1 and rounding, which the loop makes good.
+    """
+    share, cells = problem.rho / (tiers - 1), problem.fractional * (tiers - 1)
+    turned = 2.0 * math.sqrt(2.0 * math.log(2.0) * problem.fractional) + problem.turn / window / math.sqrt(quota)
+    known = problem.horizon / left
+    records = known * known * math.log(2.0 * problem.n_actions * cells / failures[0]) / 2.0
+    parted, erred = 0.5 * (turned / share) * (turned / share), records * cells / (quota * failures[1])
+    if not math.isfinite(parted + erred):
+        raise InputError(f"these settings need more episodes or runs than a float can hold: {problem}")
+    runs = max(1, math.ceil(0.999999999 * max(parted, erred if records > 1.0 else 1.0)))
+    while (
+        disagreement(problem, runs, quota, window) > share
+        or noise(problem, tiers, float(quota) * runs, *failures) > left
+    ):
+        runs += max(1, runs >> 30)
+    return runs
 
 
 # A pair whose loss is certified from a run's own data (docs/proofs/whole.md §6).
