@@ -14,7 +14,9 @@ import reprl
 from reprl.cli.app import main
 from reprl.errors import InputError, LogWarning
 from reprl.sources.logs import scan
-from reprl.sources.logs.check import SEVERITIES, expected_pairs, near_duplicates
+from reprl.sources.logs.check import SEVERITIES
+from reprl.sources.logs.copies import expected_pairs
+from reprl.sources.logs.label_encoding import near_duplicates
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.scan import scan_of
 from reprl.sources.logs.spec import LogSpec
