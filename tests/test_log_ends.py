@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
+from experiments.faulty_logs.worlds import HORIZON, make_faulty, make_rows, make_world
 from reprl.cli.app import main
 from reprl.errors import InputError
 from reprl.sources.logs.ends import (
@@ -27,7 +28,6 @@ from reprl.sources.logs.ends import (
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
-from tests.simulated_logs import HORIZON, make_faulty, make_rows, make_world
 from tests.test_logs import outcomes_of
 from tests.test_logs_alike import RING, bare, walk
 
