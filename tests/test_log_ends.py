@@ -11,13 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
+from experiments.faulty_logs.worlds import HORIZON, make_faulty, make_rows, make_world
 from reprl.cli.app import main
 from reprl.errors import InputError
-from reprl.sources.logs.ends import DONE, GOES_ON, TERMINATED, TRUNCATED, UNSAID, Lengths, combine_flags, resolve_ends
+from reprl.sources.logs.ends import (
+    DONE,
+    GOES_ON,
+    TERMINATED,
+    TRUNCATED,
+    UNSAID,
+    Lengths,
+    combine_flags,
+    resolve_ends,
+    seems_limited,
+)
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
-from tests.simulated_logs import HORIZON, make_faulty, make_rows, make_world
 from tests.test_logs import outcomes_of
 from tests.test_logs_alike import RING, bare, walk
 
@@ -89,9 +99,12 @@ def test_done_at_the_time_limit_does_not_contradict_steps_that_are_alike(next_st
     done = np.arange(12000) % 4 == 3
     plain, flagged = ring(log, stationary=True), ring(log | {"done": done}, stationary=True)
     assert flagged.policy == plain.policy
-    assert flagged.guarantee == plain.guarantee
     assert flagged.guarantee.status == "rehearsed"
-    assert flagged.coverage == plain.coverage
+    assert flagged.coverage is not None
+    assert flagged.coverage.beyond == 3000  # the rows of the last step, whatever they say
+    assert flagged.recipe.environment.options["done_at_limit"] == "unknown"
+    stopped = ring(log | {"done": done}, stationary=True, done_at_limit="truncated")
+    assert stopped.coverage == plain.coverage
     told = ring(log | {"done": done}, stationary=True, done_at_limit="terminated")
     if next_states:
         assert told.guarantee.status == "none"  # as it was
@@ -108,26 +121,85 @@ def test_a_flag_that_names_the_time_limit_needs_no_guess() -> None:
     assert over.counts != plain.counts
 
 
-def test_done_in_some_of_the_longest_episodes_is_an_end() -> None:
-    log, done = walk(500, 1), np.arange(2000) % 8 == 3
-    spec = LogSpec(horizon=4, states=("0", "1", "2"), actions=("0", "1"))
-    lengths = Lengths(np.array([4]), np.array([[0, 250, 0, 0, 250]]))
-    assert resolve_ends(open_table(log | {"done": done}), spec, lengths, pooled=True).limit == -1
-    same = Lengths(np.array([4]), np.array([[0, 0, 0, 0, 500]]))
-    assert resolve_ends(open_table(log | {"done": done}), spec, same, pooled=True).limit == 3
-    mixed = Lengths(np.array([2, 4]), np.array([[0, 0, 0, 0, 100], [0, 0, 0, 0, 400]]))  # some ended, some were stopped
-    found = resolve_ends(open_table(log | {"done": done}), spec, mixed, pooled=True)
-    assert (found.limit, found.kept) == (-1, 3)
+def lengths_of(*rows: tuple[int, int, int]) -> Lengths:
+    """From (length, episodes that go on, episodes that are done)."""
+    return Lengths(np.array([length for length, _, _ in rows]), np.array([[0, on, 0, 0, done] for _, on, done in rows]))
+
+
+@pytest.mark.parametrize("word", [None, "unknown", "truncated", "terminated"])
+def test_logs_of_any_size_are_read_alike(word: str | None) -> None:
+    """It was read off the longest episodes what `done` at the last step is: two teams could read it differently."""
+    spec = LogSpec(horizon=4, states=("0", "1", "2"), actions=("0", "1"), done_at_limit=word)
+    table = open_table(walk(5, 1) | {"done": np.arange(20) % 4 == 3})
+    found = {
+        resolve_ends(table, spec, lengths, pooled=True)._replace(problem="", skewed=0)
+        for lengths in (
+            lengths_of((4, 0, 500)),
+            lengths_of((4, 250, 250)),
+            lengths_of((1, 0, 2), (3, 1, 0)),
+            lengths_of((2, 0, 100), (4, 0, 400)),
+            lengths_of((2, 0, 1), (4, 0, 1)),
+            lengths_of((9, 3, 40)),
+        )
+    }
+    assert len(found) == 1
+    (reading,) = found
+    expected = {"truncated": (4, 3), "terminated": (4, -1)}.get(word or "", (3, -1))
+    assert (reading.kept, reading.limit) == expected
+
+
+def test_a_time_limit_that_nobody_has_declared_is_refused() -> None:
+    log = walk(50, 1) | {"done": np.arange(200) % 4 == 3}
+    words = (
+        r"all of them are done there \(horizon=4 if .* columns=\{'truncated': 'done'\} if .*'terminated' if they are"
+    )
+    for options in ({"horizon": 9, "stationary": True}, {"horizon": None, "discount": 0.8}):
+        with pytest.raises(InputError, match=words):
+            ring(log, **options)
+        assert ring(log, **options, done_at_limit="terminated").policy is not None
+        assert ring(log, **options, columns={"truncated": "done", "done": None}).policy is not None
+    worst = reprl.check_log(log, discount=0.8).worst
+    assert worst is not None
+    assert worst.severity == "error"
+    with pytest.raises(InputError, match="horizon must be given, the time limit in rows, with a discount"):
+        ring(log, horizon=None, discount=0.8, done_at_limit="truncated")
+
+
+def test_ends_by_chance_do_not_look_like_a_time_limit() -> None:
+    rng = np.random.default_rng(3)
+    for chance in (0.05, 0.3, 0.7):
+        for episodes in (2, 20, 200, 5000):
+            length, number = np.unique(rng.geometric(chance, episodes), return_counts=True)
+            rows = zip(length.tolist(), [0] * length.size, number.tolist(), strict=True)
+            assert not seems_limited(lengths_of(*rows)), (chance, episodes)
+    assert seems_limited(lengths_of((2, 0, 30), (4, 0, 20)))
+    assert not seems_limited(lengths_of((2, 0, 30), (4, 1, 20)))
+
+
+def test_a_word_that_the_log_contradicts_is_a_bias() -> None:
+    case = make_rows(make_world(1, 0.05), 300, 2, HORIZON)
+    ended = case["terminated"].astype(bool)
+    log = {name: column for name, column in case.items() if name != "terminated"}
+    log |= {"done": ended | (case["step"] == HORIZON - 1), "next_state": np.where(ended, 0, case["next_state"])}
+    found = reprl.check_log(log, horizon=HORIZON, stationary=True, done_at_limit="truncated")
+    assert found.biased
+    assert "episodes are done earlier, so that some may have ended there too" in str(found.worst)
+    plain = reprl.check_log(log, horizon=HORIZON, stationary=True)
+    assert not plain.biased
+    assert any("row 6 of every episode is left out: 'done' there may be" in finding.what for finding in plain.findings)
 
 
 def test_a_discounted_log_with_a_time_limit_goes_on() -> None:
     """A continuing world whose episodes are cut into fours: with ends after every fourth row it would be worth less."""
     log, done = walk(3000, 1), np.arange(12000) % 4 == 3
-    told: dict[str, Any] = {"horizon": None, "discount": 0.8}
-    plain, flagged = ring(log, **told), ring(log | {"done": done}, **told)
+    told: dict[str, Any] = {"horizon": 4, "discount": 0.8}
+    plain, flagged = ring(log, **told), ring(log | {"done": done}, **told, done_at_limit="truncated")
     assert plain.coverage is not None
     assert flagged.coverage is not None
     assert flagged.coverage.value == pytest.approx(plain.coverage.value, abs=1e-9)
+    left_out = ring(log | {"done": done}, **told).coverage
+    assert left_out is not None
+    assert left_out.value == pytest.approx(plain.coverage.value, abs=0.1)
     over = ring(log | {"done": done}, **told, done_at_limit="terminated")
     assert over.coverage is not None
     assert over.coverage.value < plain.coverage.value - 0.3
@@ -219,7 +291,7 @@ def test_reading_ends_is_the_plain_loop(episodes: Any, horizon: int, early: str)
 def test_words_about_ends_are_checked_and_kept() -> None:
     with pytest.raises(InputError, match="early_ends must be one of terminated, censored; got 'over'"):
         ring(walk(10, 1), early_ends="over")
-    with pytest.raises(InputError, match="done_at_limit must be one of truncated, terminated; got 'x'"):
+    with pytest.raises(InputError, match="done_at_limit must be one of unknown, truncated, terminated; got 'x'"):
         ring(walk(10, 1), done_at_limit="x")
     spec = LogSpec(horizon=2, states=("x",), actions=("a",))
     told = LogSpec(horizon=2, states=("x",), actions=("a",), early_ends="censored", done_at_limit="truncated")

@@ -198,8 +198,8 @@ EARLY_ENDS = option(
     metavar="WORD",
 )
 DONE_AT_LIMIT = option(
-    "What 'done' in the last row of the longest episodes is, where rows tell about every step: truncated (a time "
-    "limit) or terminated.",
+    "What 'done' in the row of the last step, that of the horizon, is where rows tell about every step: truncated (a "
+    "time limit), terminated, or unknown (such rows are left out; the default).",
     metavar="WORD",
 )
 DASK = option("Do the work on this Dask cluster; same result.", metavar="ADDRESS")

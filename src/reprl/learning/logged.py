@@ -31,12 +31,13 @@ from reprl.mdp.labels import printable_labels
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey, fresh_seed
 from reprl.sources.gymnasium.model import REWARD_STEP
+from reprl.sources.logs.ends import says_done_alone
 from reprl.sources.logs.groups import open_groups
 from reprl.sources.logs.label_encoding import read_allowed
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.scan import find_labels
 from reprl.sources.logs.source import LogSource
-from reprl.sources.logs.spec import LogSpec, check_labels, labels_allowed
+from reprl.sources.logs.spec import LIMITS, LogSpec, check_labels, labels_allowed
 from reprl.sources.logs.tables import GROUP, Table, watched_table
 
 
@@ -85,8 +86,9 @@ def learn_log(
             of states and actions, which must then be given. None for all. A row that does something else is an error.
         early_ends: what episodes are that stop before the horizon without a flag: "terminated" if they were over,
             "censored" if they were no longer observed. None refuses them where no column says where they led.
-        done_at_limit: what `done` in the last row of the longest episodes says where rows tell about every step:
-            "truncated" for a time limit, "terminated" for an end. None for a time limit if all of them are done.
+        done_at_limit: what `done` says in the row of the last step, that of the horizon, where rows tell about every
+            step and `done` is the only flag: "truncated" for a time limit, "terminated" for an end, "unknown", as None,
+            to leave these rows out.
         shared_seed: ξ, the same for every team: choose it before the data; None draws one, to be read off the result.
         candidate: (kind, number) that a recipe has published, to follow.
         certify: prove the policy by the log itself, if it can be: of a fixed practice, whose number of episodes does
@@ -135,7 +137,8 @@ def specify(
 ) -> LogSpec:
     """Return what a log is a log of: labels as they are given, or those that it, or the mask, holds; the rest as is.
 
-    Where rows tell about every step, labels that stand only where a time limit stopped an episode count too.
+    Where rows tell about every step, labels that stand only where a time limit stopped an episode count too, and what
+    `done` at the last step is taken for is written down where nobody has said it: the recipe then says it.
     """
     found: dict[str, Any] = {}
     if isinstance(allowed, str | os.PathLike):
@@ -152,6 +155,9 @@ def specify(
         known = [text for some in labels.values() for text in some]
         found.update(find_labels(table, named, known, stopped=tells_all))
     found |= labels
+    declared = world["horizon"] > 1 or world.get("length")
+    if tells_all and declared and world.get("done_at_limit") is None and says_done_alone(table):
+        world["done_at_limit"] = LIMITS[0]
     return LogSpec(**found, **world, allowed=allowed if named is None else named)
 
 

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reprl.errors import InputError, ReprlError, check_int, quote
 from reprl.execution.settings import Progress
 from reprl.mdp.criterion import check_discount
-from reprl.mdp.dynamics import Data
-from reprl.sources.logs.ends import DONE, FLAGS, GOES_ON, TERMINATED, TRUNCATED, UNSAID, resolve_ends
+from reprl.sources.logs.copies import copied_episodes, count_copies
+from reprl.sources.logs.ends import DONE, FLAGS, GOES_ON, UNSAID, Lengths, Reading, resolve_ends
+from reprl.sources.logs.label_encoding import near_duplicates
 from reprl.sources.logs.read import read_log
-from reprl.sources.logs.scan import RUN, Scan, find_labels, scan_of
-from reprl.sources.logs.spec import MISSING, LogSpec, check_labels
-from reprl.sources.logs.tables import Chunk, Table, watched_table
+from reprl.sources.logs.scan import Scan, find_labels, scan_of
+from reprl.sources.logs.spec import LogSpec, check_labels
+from reprl.sources.logs.tables import Table, watched_table
 
 SEVERITIES = ("error", "bias", "warning", "note")
 """What a finding means: the log is refused; results would be wrong, or intervals too short; results may not be what you
 think; nothing is wrong."""
-FEWEST = 100
-"""Episodes, below which nothing is promised."""
-COPIED = 0.1
-"""Pairs of equal episodes, beyond those that the log's own law explains, over the number of episodes, from which on
-intervals are too short: their variance is too small by twice that share."""
-EXPLAINED = 1.5
-"""How many times as many pairs as that law explains are still put down to chance."""
+LEAST = 100
+"""Episodes, or pieces of them where there is no last step, from which on a rehearsal says anything: redrawn logs of one
+episode are all alike."""
 _FLAG_LIKE = re.compile(
     r"(is_?)?(terminal|terminals|termination|terminations|timeouts?|truncations?|dones?|end|ended)", re.I
 )
@@ -139,7 +134,7 @@ def check_log(
         support: from which relative share on an action counts.
         stationary: whether every row tells about all steps.
         early_ends: what episodes are that stop early without a flag.
-        done_at_limit: what `done` at a time limit says.
+        done_at_limit: what `done` at the last step says.
         progress: True for a bar while the log is read, or a function told (phase, done, total).
 
     Returns:
@@ -214,29 +209,23 @@ def inspect_log(table: Table, spec: LogSpec, *, pooled: bool, more: Iterable[Fin
     labels = {"states": (*scan.labels["state"], *scan.labels.get("next_state", ())), "actions": scan.labels["action"]}
     near = {name: groups for name, texts in labels.items() if (groups := near_duplicates(texts))}
     support, practice = _support(scan, spec), _practice(scan)
-    copies = _copies(table, spec, scan)
+    copies = count_copies(table, spec, scan)
+    copied = copied_episodes(scan, copies)
     findings = [
         *more,
         *_of_missing(table, scan),
         *_of_ends(table, spec, scan, pooled=pooled),
-        *_of_copies(scan, copies),
+        *([Finding("bias", copied, "keep one of each, or say why episodes repeat")] if copied else ()),
         *_of_labels(near),
         *_of_columns(table),
         *_of_size(scan, spec, support, practice),
     ]
-    lengths = scan.lengths
-    ends = {
-        "terminated": lengths.said(TERMINATED),
-        "truncated": lengths.said(TRUNCATED),
-        "done": lengths.said(DONE),
-        "early": lengths.said(UNSAID, GOES_ON, below=min(spec.kept, 2**62)),
-    }
     return LogCheck(
         name=table.name,
         rows=scan.rows,
         episodes=scan.episodes,
         lengths=_lengths(scan),
-        ends={**ends, "full": scan.episodes - sum(ends.values())},
+        ends=scan.lengths.by_end(spec.kept),
         columns=dict(table.columns),
         unused=table.unused,
         missing={name: count for name, (count, _) in scan.missing.items()},
@@ -282,7 +271,9 @@ def _of_ends(table: Table, spec: LogSpec, scan: Scan, *, pooled: bool) -> list[F
     except InputError as error:
         return [Finding("error", str(error))]
     early = lengths.said(UNSAID, GOES_ON, below=min(reading.final, spec.kept) + 1)
-    if reading.problem:
+    if reading.limited:
+        found.append(Finding("error", reading.problem))
+    elif reading.problem:
         what = (
             f"{early:,} of {episodes:,} episodes stop early and nothing says why: taken as over, values would be wrong"
         )
@@ -303,39 +294,30 @@ def _of_ends(table: Table, spec: LogSpec, scan: Scan, *, pooled: bool) -> list[F
         )
         found.append(Finding("bias", what, "add a column next_state"))
     stopped = lengths.said(DONE, at=longest)
-    if longest < spec.kept and not spec.criterion.stationary and stopped >= 0.5 * episodes:
+    if longest < spec.kept and not spec.criterion.stationary and stopped >= 0.5 * episodes and not reading.problem:
         what = f"{stopped:,} of {episodes:,} episodes are done after {longest} rows, before the horizon {spec.horizon}"
         if spec.done_at_limit != "terminated":
-            found.append(
-                Finding(
-                    "bias",
-                    f"{what}: a time limit?",
-                    f"horizon={longest}, or done_at_limit='terminated' if they end there",
-                )
-            )
-    if reading.limit >= 0 or (
-        reading.kept < min(spec.kept, longest) and lengths.said(DONE, at=min(longest, spec.kept))
-    ):
-        what = f"'done' after {min(longest, spec.kept)} rows is taken for a time limit, not for an end"
-        found.append(Finding("note", what, "done_at_limit='terminated' if episodes end there"))
+            recipe = f"horizon={longest}, or done_at_limit='terminated' if they end there"
+            found.append(Finding("bias", f"{what}: a time limit?", recipe))
+    if reading.unclear:
+        found.append(_of_limit(spec, lengths, reading))
     return found
 
 
-def near_duplicates(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-    """Return labels that differ by case, blanks, dashes or the form of a number alone, group by group."""
-    groups: dict[str, list[str]] = {}
-    for text in dict.fromkeys(texts):
-        groups.setdefault(_folded(text), []).append(text)
-    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
-
-
-def _folded(text: str) -> str:
-    plain = " ".join(re.sub(r"[\s_\-]+", " ", unicodedata.normalize("NFKC", text).casefold()).split())
-    negative = "-" if re.match(r"\s*-\s*[0-9.,]", text) else ""
-    try:
-        return negative + repr(float(plain.replace(",", ".")))
-    except ValueError:
-        return negative + plain
+def _of_limit(spec: LogSpec, lengths: Lengths, reading: Reading) -> Finding:
+    """Say what `done` at the last step is taken for, where nothing but the user's word tells."""
+    if reading.limit >= 0:
+        what = f"'done' in row {spec.kept:,} of an episode is taken for a time limit, as done_at_limit says"
+        ended = lengths.said(DONE, below=spec.kept)
+        if not ended:
+            return Finding("note", what)
+        more = f"; {ended:,} episodes are done earlier, so that some may have ended there too"
+        return Finding("bias", what + more, "leave done_at_limit out")
+    if reading.kept < spec.kept:
+        what = f"row {spec.kept:,} of every episode is left out: 'done' there may be an end or a time limit"
+        return Finding("note", what, "done_at_limit='truncated' if it is a time limit, 'terminated' if an end")
+    what = "'done' is taken for an end in every row"
+    return Finding("note", what, "" if spec.done_at_limit else "horizon=ROWS if there is a time limit")
 
 
 def _of_labels(near: Mapping[str, tuple[tuple[str, ...], ...]]) -> list[Finding]:
@@ -359,8 +341,8 @@ def _of_columns(table: Table) -> list[Finding]:
 
 def _of_size(scan: Scan, spec: LogSpec, support: Mapping[str, float], practice: Mapping[str, float]) -> list[Finding]:
     found = []
-    if scan.episodes < FEWEST and not spec.criterion.stationary:
-        what = f"there are {scan.episodes} episodes, and {FEWEST} are the fewest that anything is promised of"
+    if scan.episodes < LEAST and not spec.criterion.stationary:
+        what = f"there are {scan.episodes} episodes, and {LEAST} are the fewest that anything is promised of"
         found.append(Finding("warning", what, "gather more episodes"))
     removed = int(support["seen"] - support["supported"])
     if removed:
@@ -404,86 +386,3 @@ def _practice(scan: Scan) -> dict[str, float]:
         "actions_in_effect": math.exp(entropy),
         "one_action": float(sum(len(counts) == 1 for counts in by_state.values())),
     }
-
-
-def _copies(table: Table, spec: LogSpec, scan: Scan) -> dict[str, float]:
-    """How many pairs of episodes have one content, how many of them the log's law explains, and a common factor."""
-    found = {**scan.copies._asdict(), "expected": 0.0}
-    if scan.copies.factor > 1 or max(scan.copies[:3]) <= COPIED * scan.episodes:
-        return found
-    steps = min(int(scan.lengths.length[-1]), spec.kept)
-    told: dict[str, Any] = {
-        "early_ends": "terminated",
-        "reward_range": spec.reward_range,
-        "reward_step": spec.reward_step,
-    }
-    try:
-        contents = LogSpec(horizon=steps, states=spec.states, actions=spec.actions, **told)
-        expected = expected_pairs(read_log(_without_ends(table, scan, spec), contents).data)
-    except ReprlError:  # rows that are refused, or too large a table
-        expected = -1.0
-    return found | {"expected": expected}
-
-
-def _without_ends(table: Table, scan: Scan, spec: LogSpec) -> Table:
-    """Return a log in which nothing says why episodes stop: those that stop after the same rows are then alike."""
-    roles = ("next_state", *FLAGS)
-    columns = {role: name for role, name in table.columns.items() if role not in roles}
-    number = np.zeros_like(scan.lengths.number)
-    number[:, 0] = scan.lengths.number.sum(axis=1)
-    known = scan._replace(lengths=scan.lengths._replace(number=number))
-
-    def chunks() -> Iterator[Chunk]:
-        for chunk in table.chunks():
-            yield {role: column for role, column in chunk.items() if role not in roles}
-
-    odd = MISSING.intersection((*spec.states, *spec.actions))
-    return table._replace(columns=columns, chunks=chunks, found=[(odd, known)])
-
-
-def expected_pairs(data: Data) -> float:
-    """Return how many pairs of episodes would have the same content if each were drawn by the law that a log shows.
-
-    Σ over contents of its chance squared, step by step, with unbiased estimates of the squares; steps are apart, and an
-    episode is over where it stops.
-    """
-    cell, following, _, hits = data.counts.rows()
-    horizon, n_states, n_actions = data.counts.outcomes.shape
-    here = data.counts.visits.sum(axis=2).astype(np.float64)
-    place = cell // n_actions
-    times, both = hits.astype(np.float64), here.ravel()[place]
-    square = times * (times - 1.0) / np.maximum(both * (both - 1.0), 1.0)
-    step = place // n_states
-    alike: NDArray[np.float64] = np.ones(n_states)
-    for h in range(horizon - 1, -1, -1):
-        now = step == h
-        weights = square[now] * alike[following[now]]
-        alike = np.bincount(place[now] % n_states, weights, minlength=n_states).astype(np.float64)
-        alike[-1] = 1.0  # an episode that is over has nothing more to be told apart by
-    starts = data.starts.astype(np.float64)
-    return float(0.5 * (starts * (starts - 1.0) * alike).sum())
-
-
-def _of_copies(scan: Scan, copies: Mapping[str, float]) -> list[Finding]:
-    episodes, recipe = scan.episodes, "keep one of each, or say why episodes repeat"
-    if copies["factor"] > 1:
-        what = f"every episode stands {copies['factor']:g} times or a multiple of it: copies make intervals too short"
-        return [Finding("bias", what, recipe)]
-    if copies["expected"] < 0.0:
-        return []
-    chance = copies["expected"] / max(1.0, 0.5 * episodes * (episodes - 1))  # that two episodes are equal
-    explained = {
-        "pairs": copies["expected"],
-        "runs": 0.5 * episodes**2 * chance**RUN,
-        "neighbours": episodes * chance,
-    }
-    words = {
-        "pairs": "pairs of episodes are the same from the first row to the last",
-        "runs": f"runs of {RUN} episodes come twice in the same order",
-        "neighbours": "episodes are the same as the one before",
-    }
-    for name, said in words.items():
-        if copies[name] - EXPLAINED * explained[name] > COPIED * episodes:
-            what = f"{copies[name]:,.0f} {said}, where the log's own law explains {explained[name]:,.0f}"
-            return [Finding("bias", f"{what}: copies make intervals too short", recipe)]
-    return []

@@ -22,8 +22,8 @@ column `done` alone does."""
 UNSAID = -1
 """In a log without any such column."""
 FLAGS = ("done", "terminated", "truncated")
-COMMON = 0.01
-"""Share of the episodes that must have the largest length for it to be taken for a time limit."""
+CHANCE = 1e-3
+"""Chance below which it is no coincidence that all episodes that reach the largest length are done there."""
 
 
 def combine_flags(flags: dict[str, NDArray[np.int64]], size: int) -> NDArray[np.int64]:
@@ -59,6 +59,13 @@ class Lengths(NamedTuple):
             which = self.length == at
         return int(self.number[which][:, [end + 1 for end in ends]].sum())
 
+    def by_end(self, horizon: int) -> dict[str, int]:
+        """Count episodes by how they end: flagged, early (before the horizon without a flag), or full (at it)."""
+        flags = {"terminated": TERMINATED, "truncated": TRUNCATED, "done": DONE}
+        ends = {name: self.said(end) for name, end in flags.items()}
+        ends["early"] = self.said(UNSAID, GOES_ON, below=horizon)
+        return {**ends, "full": self.episodes - sum(ends.values())}
+
 
 class Reading(NamedTuple):
     """How the last rows of a log are read."""
@@ -68,13 +75,17 @@ class Reading(NamedTuple):
     final: int
     """The first step whose successor is of no account."""
     limit: int = -1
-    """The step at which DONE is a time limit, after which the row's next state counts; −1 for none."""
+    """The step at which DONE is a time limit, by the user's word: the row's next state counts; −1 for none."""
     over: bool = False
     """Whether an episode that stops early without a flag is over."""
     censored: bool = False
     """Whether such an episode was no longer observed: its last row is left out if it does not say where it led."""
     problem: str = ""
     """Why rows must be refused, where some are."""
+    limited: bool = False
+    """Whether it is that `done` looks like a time limit that nobody has declared."""
+    unclear: bool = False
+    """Whether `done` may be an end as well as a time limit, in rows that tell about every step."""
     skewed: int = 0
     """Rows that are left out for having no successor, in a log in which others are kept because they ended: these then
     look more frequent than they are."""
@@ -95,8 +106,10 @@ def resolve_ends(table: Table, spec: LogSpec, lengths: Lengths, *, pooled: bool)
         pooled: whether a row tells about every step.
 
     Guarantee:
-        No row is read as the end of an episode unless a flag or the user says so. Rows are left out by their step, or
-        by having no successor, never by what followed; where that cannot be, ``skewed`` counts them.
+        No row is read as the end of an episode unless a flag or the user says so. What `done` means follows from the
+        columns and from what was declared, never from the rows: logs of any size are read alike, or refused. Rows are
+        left out by their step, or by having no successor, never by what followed; where that cannot be, ``skewed``
+        counts them.
     """
     given, endless = "next_state" in table.columns, spec.criterion.stationary
     flagged = any(role in table.columns for role in FLAGS)
@@ -108,13 +121,12 @@ def resolve_ends(table: Table, spec: LogSpec, lengths: Lengths, *, pooled: bool)
     must_say = endless or (pooled and spec.horizon > 1)
     longest = int(lengths.length[-1])
     kept = spec.kept - (must_say and not endless and not given)
-    limit = min(longest, spec.kept)
-    at_limit = -1
-    if _is_limit(spec, lengths, limit, must_say=must_say):
-        if given and not lengths.said(TERMINATED, DONE, below=limit):
-            at_limit = limit - 1
-        else:  # some of these rows ended, some were stopped: leave them all out
-            kept = min(kept, limit - 1)
+    limit, at_limit, unclear = min(longest, spec.kept), -1, must_say and says_done_alone(table)
+    if unclear and 1 < spec.kept < 2**62 and spec.done_at_limit != "terminated":
+        if given and spec.done_at_limit == "truncated":
+            at_limit = spec.kept - 1
+        else:  # by the step, whatever the rows say: some of them may have ended, others were stopped
+            kept = min(kept, spec.kept - 1)
     if not given and (must_say or limit < spec.kept) and limit > 1 and lengths.said(TRUNCATED, at=limit):
         kept = min(kept, limit - 1)
     final = kept if must_say else kept - 1 if kept == spec.kept else kept
@@ -124,19 +136,49 @@ def resolve_ends(table: Table, spec: LogSpec, lengths: Lengths, *, pooled: bool)
     problem = ""
     if not given and early and spec.early_ends is None:
         problem = _early_problem(table, spec, lengths, early, flagged=flagged)
+    limited = unclear and longest < spec.kept and spec.done_at_limit != "terminated" and seems_limited(lengths)
+    if limited:
+        problem = _limit_problem(table, lengths)
     left += early if not given and not over else 0
     skewed = left if lengths.said(TERMINATED, DONE, below=kept + 1) else 0
-    return Reading(kept, final, at_limit, over, spec.early_ends == "censored", problem, skewed)
+    return Reading(
+        kept=kept,
+        final=final,
+        limit=at_limit,
+        over=over,
+        censored=spec.early_ends == "censored",
+        problem=problem,
+        limited=limited,
+        unclear=unclear,
+        skewed=skewed,
+    )
 
 
-def _is_limit(spec: LogSpec, lengths: Lengths, limit: int, *, must_say: bool) -> bool:
-    """Whether a flag that may be either, in the last rows of the longest episodes, is that of a time limit."""
-    if spec.done_at_limit is not None:
-        return spec.done_at_limit == "truncated" and limit > 1 and must_say
-    if not must_say or limit < 2:
+def says_done_alone(table: Table) -> bool:
+    """Whether `done` is the only flag, so that it may be an end as well as a time limit."""
+    return "done" in table.columns and not {"terminated", "truncated"} & set(table.columns)
+
+
+def seems_limited(lengths: Lengths) -> bool:
+    """Whether all of the longest episodes are done where they stop, and the ends before do not explain it."""
+    longest = int(lengths.length[-1])
+    stopped = lengths.said(DONE, at=longest)
+    if longest < 2 or stopped < max(2, int(lengths.number[-1].sum())):
         return False
-    done, all_ends = lengths.said(DONE, at=limit), lengths.said(UNSAID, GOES_ON, TERMINATED, TRUNCATED, DONE, at=limit)
-    return done == all_ends > 1 and done >= COMMON * lengths.episodes
+    rows = int((np.minimum(lengths.length, longest - 1) * lengths.number.sum(axis=1)).sum())
+    return bool(((lengths.said(DONE, below=longest) + 1) / (rows + 1)) ** stopped < CHANCE)
+
+
+def _limit_problem(table: Table, lengths: Lengths) -> str:
+    """Say that `done` looks like a time limit that nobody has declared."""
+    longest, name = int(lengths.length[-1]), table.columns["done"]
+    stopped = lengths.said(DONE, at=longest)
+    return (
+        f"{table.name} must say what {name!r} after {longest} rows is, got nothing: {stopped:,} of "
+        f"{lengths.episodes:,} episodes come so far, and all of them are done there (horizon={longest} if a time limit "
+        f"stops them, columns={{'truncated': {name!r}}} if it means that everywhere, done_at_limit='terminated' if "
+        "they are over)"
+    )
 
 
 def _early_problem(table: Table, spec: LogSpec, lengths: Lengths, early: int, *, flagged: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import unicodedata
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -292,3 +293,20 @@ def read_rewards(table: Table, spec: LogSpec, values: NDArray[Any], base: int) -
         raise table.fault(base + row, "reward", message)
     steps: NDArray[np.int64] = spec.round_reward(numbers).astype(np.int64)
     return steps
+
+
+def near_duplicates(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Return labels that differ by case, blanks, dashes or the form of a number alone, group by group."""
+    groups: dict[str, list[str]] = {}
+    for text in dict.fromkeys(texts):
+        groups.setdefault(_folded(text), []).append(text)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def _folded(text: str) -> str:
+    plain = " ".join(re.sub(r"[\s_\-]+", " ", unicodedata.normalize("NFKC", text).casefold()).split())
+    negative = "-" if re.match(r"\s*-\s*[0-9.,]", text) else ""
+    try:
+        return negative + repr(float(plain.replace(",", ".")))
+    except ValueError:
+        return negative + plain

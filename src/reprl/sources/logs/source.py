@@ -7,16 +7,12 @@ from typing import NamedTuple
 
 from reprl.errors import InputError
 from reprl.mdp.dynamics import Data
-from reprl.sources.logs.check import inspect_log
+from reprl.sources.logs.check import LEAST, inspect_log
 from reprl.sources.logs.read import Log, read_log
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import Table
 from reprl.sources.protocol import Ledger
 from reprl.sources.source import CertificateSource, Wanted
-
-LEAST = 100
-"""Episodes, or pieces of them where there is no last step, from which on a rehearsal says anything: redrawn logs of one
-episode are all alike."""
 
 
 class LogSamples(NamedTuple):

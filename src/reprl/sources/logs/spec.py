@@ -28,7 +28,7 @@ _MORE = ("allowed", "discount", "length", "early_ends", "done_at_limit")
 """Options that are there only where they say something, so that older recipes keep their digests."""
 _MOST_STEPS = 1 << 20
 EARLY_ENDS = ("terminated", "censored")
-LIMITS = ("truncated", "terminated")
+LIMITS = ("unknown", "truncated", "terminated")
 MISSING = frozenset(("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "n/a"))
 """Texts that stand for nothing, unless a label is said to be called so."""
 NUMERAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]*)?")
@@ -63,8 +63,10 @@ class LogSpec:
     """What episodes are that stop before the horizon without a flag: "terminated" if they were over, "censored" if they
     were no longer observed; None refuses them where no column says where they led."""
     done_at_limit: str | None = None
-    """What `done` in the last row of the longest episodes says where rows tell about every step: "truncated" for a time
-    limit, "terminated" for an end; None for a time limit if all of them are done."""
+    """What `done` in the row of the last step says where rows tell about every step and no other column says it:
+    "truncated" for a time limit, "terminated" for an end, "unknown" to leave these rows out. The last step is that of
+    the horizon, or of the length with a discount, never that of the longest episode: logs of any size are read alike.
+    None for "unknown", and for "terminated" where no last step is declared."""
 
     def __post_init__(self) -> None:
         """Check every field."""
@@ -73,6 +75,9 @@ class LogSpec:
         if self.length is not None:
             self.criterion.require_discount(f"length must come with a discount, got {quote(self.length)}")
             check_int("length", self.length, 1, 2**62)
+        elif self.criterion.stationary and self.done_at_limit == "truncated":
+            told = "done_at_limit='truncated'"
+            raise InputError(f"horizon must be given, the time limit in rows, with a discount and {told}, got none")
         for name, words in (("early_ends", EARLY_ENDS), ("done_at_limit", LIMITS)):
             if getattr(self, name) is not None:
                 check_choice(name, getattr(self, name), words)

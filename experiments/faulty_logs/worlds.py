@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ FAULTS = (
     "early limit, told",
 )
 """Kinds of faults: see ``make_faulty``."""
+SOUND = ("none", "time limit", "ends", "early limit, told")
+"""Those that are no faults: nothing may be complained of."""
 
 
 class World(NamedTuple):
@@ -52,8 +55,15 @@ class World(NamedTuple):
             value[STATES] = 0.0
         return float(self.start @ value[:STATES])
 
+    def practice(self, horizon: int) -> float:
+        """What those who make the logs earn."""
+        value = np.zeros(STATES + 1)
+        for _ in range(horizon):
+            value[:STATES] = (self.habit * (self.reward + self.transition @ value)).sum(axis=1)
+        return float(self.start @ value[:STATES])
 
-def make_world(seed: int, ends: float) -> World:
+
+def make_world(seed: int | Sequence[int], ends: float) -> World:
     """Draw a world whose episodes end with about this chance at every step."""
     rng = np.random.default_rng(seed)
     law = rng.dirichlet(np.full(STATES, 0.5), (STATES, ACTIONS))
@@ -67,7 +77,7 @@ def make_world(seed: int, ends: float) -> World:
     )
 
 
-def make_rows(world: World, episodes: int, seed: int, horizon: int) -> dict[str, NDArray[Any]]:
+def make_rows(world: World, episodes: int, seed: int | Sequence[int], horizon: int) -> dict[str, NDArray[Any]]:
     """Rows in order; next_state is −1 where the episode ended."""
     rng = np.random.default_rng(seed)
     state = rng.choice(STATES, episodes, p=world.start)
@@ -115,12 +125,17 @@ class Case(NamedTuple):
 
 
 def make_faulty(fault: str, seed: int, episodes: int = 600) -> Case:
-    """Draw a world and a log of it with a fault of a kind; "told": the user has said what was asked for."""
+    """Draw a world and a log of it with a fault of a kind; "told": the user has said what was asked for.
+
+    Every kind has worlds, logs and shared seeds of its own.
+    """
+    kind = FAULTS.index(fault)
     fault, _, told = fault.partition(", ")
-    rng = np.random.default_rng((seed, 7))
-    world = make_world(seed, 0.0 if fault in ("none", "dropout", "time limit", "early limit") else 0.05)
-    log = make_rows(world, episodes, seed + 10**6, HORIZON)
-    options: dict[str, Any] = {"horizon": HORIZON, "actions": [f"a{a}" for a in range(ACTIONS)], "shared_seed": seed}
+    rng = np.random.default_rng((kind, seed, 7))
+    world = make_world((kind, seed), 0.0 if fault in ("none", "dropout", "time limit", "early limit") else 0.05)
+    log = make_rows(world, episodes, (kind, seed, 1), HORIZON)
+    options: dict[str, Any] = {"horizon": HORIZON, "actions": [f"a{a}" for a in range(ACTIONS)]}
+    options["shared_seed"] = len(FAULTS) * seed + kind
     drop: tuple[str, ...] = ()
     if fault == "dropout":  # nobody flags anything
         log, drop = _cut(log, 0.1, rng), ("terminated", *(("next_state",) if seed % 2 else ()))
@@ -167,9 +182,17 @@ class Verdict(NamedTuple):
 
     said: str
     """"refused", the severity of the worst finding, or "" if nothing was said."""
-    holds: bool | None
-    """Whether the interval held the true value of the policy; None if nothing was learned, or it cannot be told."""
-    words: str = ""
+    words: str
+    value: tuple[float, float, float] | None = None
+    """Least and largest value by the log, and the true one of the policy; None if nothing was learned, or it cannot be
+    told."""
+    gain: tuple[float, float, float] | None = None
+    """The same for the gain over practice."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the interval held the true value; None where there is none."""
+        return None if self.value is None else self.value[0] <= self.value[2] <= self.value[1]
 
 
 def judge(case: Case) -> Verdict:
@@ -179,13 +202,15 @@ def judge(case: Case) -> Verdict:
             warnings.simplefilter("ignore", LogWarning)
             result = reprl.learn_log(case.log, **case.options)
     except ReprlError as error:
-        return Verdict("refused", None, str(error))
+        return Verdict("refused", str(error))
     found, names = result.coverage, result.policy.labels.states
     assert found is not None
     assert result.check is not None
     worst = result.check.worst
     said = ("", "") if worst is None else (worst.severity, worst.what)
     if names[:STATES] != tuple(f"s{s}" for s in range(STATES)):  # more states than there are
-        return Verdict(said[0], None, said[1])
-    truth = case.world.value(result.policy, case.options["horizon"])
-    return Verdict(said[0], found.value_low <= truth <= found.value_high, said[1])
+        return Verdict(*said)
+    horizon = case.options["horizon"]
+    truth = case.world.value(result.policy, horizon)
+    gain = truth - case.world.practice(horizon)
+    return Verdict(*said, (found.value_low, found.value_high, truth), (found.gain_low, found.gain_high, gain))
