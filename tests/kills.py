@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import gymnasium
 import numpy as np
 
 import reprl
@@ -73,7 +74,21 @@ def learn(notes: str, folder: Path | None) -> str:
     return run.receipt.digest + run.counts.to_bytes().hex()
 
 
-LIMITS = (1500, 4000, 9000)
+class Coins(gymnasium.Env[Any, Any]):
+    """Two coins that are nearly alike: small, quick, and not decided for a long time."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        luck = self.np_random.random()
+        return int(luck < 0.3), float(luck < 0.5 + 0.002 * int(action)), False, False, {}
+
+
+LIMITS = (300, 900, 2500)
 """Samples of a chain: an undecided run, gone on with twice."""
 
 
@@ -87,12 +102,12 @@ def chain(notes: str, folder: Path | None) -> str:
 
     play = black_box._play_box
     out = Path(notes).with_suffix(".whole") if folder is None else folder
-    world = [f"{Path(__file__).parent / 'shop.py'}:Shop", "--reward-range", "-4.8", "9"]
-    new = ["learn", *world, "--horizon", "5", "--quality", "0.999", "--shared-seed", "1", "--data-seed", "2"]
+    world = [f"{Path(__file__)}:Coins", "--reward-range", "0", "1"]
+    new = ["learn", *world, "--horizon", "3", "--quality", "0.999", "--shared-seed", "1", "--data-seed", "2"]
     for limit in LIMITS[-1:] if folder is None else LIMITS:
         on = ["learn", *world, "--continue", str(out)]
         words = on if (out / "tasks").exists() else [*new, "--out", str(out)]
-        if (out / "receipt.json").exists() and reprl.load_run(out).receipt.samples > limit - 6:
+        if (out / "receipt.json").exists() and reprl.load_run(out).receipt.samples > limit - 4:
             continue  # killed after this one
         with mock.patch.object(black_box, "_play_box", noting), open(os.devnull, "w") as null, redirect_stdout(null):
             assert main([*words, "--max-samples", str(limit), "--workers", "1"]) == 1, "undecided"

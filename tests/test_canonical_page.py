@@ -13,7 +13,8 @@ from experiments.pairs import by_case, count
 from experiments.price.__main__ import PAGE, per_cell
 from experiments.price.__main__ import table as prices
 from experiments.runner import ROOT
-from reprl.lab.forecast import APART, STORED, WORLDS, stored_range
+from reprl.lab.forecast import APART
+from reprl.learning.expected import STORED, WORLDS, stored_range
 from reprl.learning.settings import Settings
 
 

@@ -169,6 +169,32 @@ def test_the_slider_opens_at_the_worst_step_and_small_shares_have_digits() -> No
     assert chosen([("a", 0.9961), ("b", 0.0039)]) == "a 100%, b 0.39%"
 
 
+def test_a_page_draws_a_policy_without_steps_once(tmp_path: Path) -> None:
+    for world in (describe(reprl.make("gridworld-v0", horizon=20)), describe(RIVER)):
+        actions = np.zeros((world.horizon, world.n_states), int)
+        seldom = np.zeros(actions.shape, bool)
+        framed = seldom.copy()
+        seldom[0, 1], framed[2, 1] = True, True
+        maps = Maps(world, np.ones(actions.shape))
+        _, drawn, _ = maps.policy(actions, seldom, framed).data
+        assert len(drawn["rasters"]) == 1
+        (raster,) = drawn["rasters"]
+        assert raster["every"]
+        assert "every step" in (drawn["side"] + drawn["heads"] if drawn["matrix"] else [raster["label"]])
+        marks = raster["arrows"] or raster["letters"]
+        assert [tuple(mark[1:]) for mark in marks[:3]] == [(False, False), (False, True), (False, False)]
+        assert not drawn.get("sliding")
+        actions[1, 0] = 1
+        _, drawn, _ = maps.policy(actions, seldom, framed).data
+        assert drawn["matrix"] or len(drawn["rasters"]) == 20
+        assert not drawn["rasters"][0]["every"]
+    run = tmp_path / "run"
+    reprl.learn(RIVER, data_seed=1, max_samples=1e4).save(run)
+    assert reprl.load_run(run).policy.ignores_step, "or this shows nothing"
+    reprl.write_report(reprl.load_run(run), tmp_path / "page.html")
+    assert ">every step</span>" in (tmp_path / "page.html").read_text()
+
+
 def test_a_report_takes_the_folder_of_an_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "evidence"
     words = ["river-swim-v0", "--horizon", "4", "--learner", "greedy", "-o", "samples=200", "-n", "3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -12,8 +13,13 @@ import pytest
 import reprl
 from reprl.cli import forecast as forecasts
 from reprl.cli.app import main
-from reprl.lab.forecast import APART, WORLDS, Forecast, _Pilot, forecast, stored_range
+from reprl.execution.progress import Report, progress_bar
+from reprl.kernels import tell_compiling
+from reprl.lab.forecast import APART, Forecast, _Pilot, forecast
+from reprl.learning.expected import WORLDS, stored_range
+from reprl.learning.rounds import RoundFigures
 from reprl.learning.settings import Settings
+from tests.shop import Shop
 
 
 def test_samples_that_were_not_enough_move_the_range_up() -> None:
@@ -95,13 +101,70 @@ def test_plan_forecasts_an_environment(capsys: pytest.CaptureFixture[str], monke
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_long_runs_are_forecast_on_a_terminal(
+def test_a_run_on_a_terminal_begins_with_a_line_and_plays_nothing_for_it(
     watched: bool, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(forecasts, "progress_wanted", lambda: watched)
-    monkeypatch.setattr(forecasts, "LONG", 0.0)
+    monkeypatch.setattr("reprl.lab.forecast._pilot", lambda *_: pytest.fail("no pilot: its samples would be lost"))
     mdp = reprl.make("gridworld-v0", 2, size=2)
-    forecasts.print_forecast(mdp, Settings(epsilon=1.0, access="generative"), workers=1, max_samples=None, runs=2)
-    told = capsys.readouterr().err
-    assert told.startswith("forecast: 2 runs: ") is watched
-    assert ("on this machine" in told) is watched
+    forecasts.announce(mdp, Settings(access="generative"), runs=2)
+    told = capsys.readouterr().err.splitlines()
+    tell_compiling(None)
+    assert bool(told) is watched
+    if watched:
+        assert told[0] == "learning in gridworld-v0: 4 states, 4 actions, 2 runs"
+        assert told[1].startswith("forecast of each: ")
+
+
+def test_every_round_tells_how_sure_the_run_is() -> None:
+    told: list[Any] = []
+    how: Any = {"horizon": 5, "reward_range": Shop.REWARDS, "shared_seed": 1, "data_seed": 1, "max_samples": 1e5}
+    result = reprl.learn(Shop, **how, progress=lambda phase, done, total: told.append((phase, done, total)))
+    rounds = [phase.figures for phase, *_ in told if hasattr(phase, "figures")]
+    assert told[0] == ("round 1", 0, 205), "a line at once"
+    assert [one.round for one in rounds] == [*range(1, len(rounds) + 1)]
+    assert [one.samples for one in rounds][-1] == result.samples, "no sample is thrown away"
+    assert all(one.samples < two.samples for one, two in pairwise(rounds))
+    for one in rounds[:-1]:
+        low, typical, high = one.forecast
+        assert one.samples < low <= typical <= high <= 1e5
+        assert 0.0 < one.seconds_left[0] <= one.seconds_left[1]
+        assert not one.sure
+    assert all(one.forecast[0] <= two.forecast[0] for one, two in pairwise(rounds[:-1])), "tightened from below"
+    last = rounds[-1]
+    rehearsal = result.rehearsal
+    assert rehearsal is not None
+    assert (last.sure, last.forecast, last.agree, last.of) == (True, None, rehearsal.agree, rehearsal.of)
+    figures = (last.value, last.best_value, last.baseline_value, last.expected_agreement)
+    wanted = (result.value, result.best_value, result.baseline_value, result.expected_agreement)
+    assert figures == pytest.approx(wanted)
+    assert reprl.learn(Shop, **how).receipt.digest == result.receipt.digest, "to be told changes nothing"
+
+
+def test_a_round_in_words() -> None:
+    words = RoundFigures(3, 4920, 7, 20, 3, 5, 0.677, 11.81, 12.3, -6e-6, False, (21856.0, 3e4, 1e5), (4.9, 190.0))
+    assert str(words) == (
+        "round 3: 4,920 samples; 7 of 20 simulated teams agree, 3 of 5 pairs under fresh seeds; 67.7 % of decisions "
+        "alike; earns 11.81 (best 12.3, baseline 0); 21,856 to 100,000 samples in all expected, 4.9 s to 3.2 min more"
+    )
+    alone = words._replace(forecast=(1e5, 1e5, 1e5), agree=None, of=None, pairs=None, expected_agreement=None)
+    assert str(alone).endswith("all 100,000 samples expected, 4.9 s to 3.2 min more")
+    assert "teams" not in str(alone)
+
+
+def test_reports_stay_on_the_screen_of_a_terminal_as_long_as_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for force in ("", "1"):
+        if force:
+            monkeypatch.setenv("FORCE_COLOR", force)
+            monkeypatch.setenv("COLUMNS", "120")
+        with progress_bar(True, "episodes") as tell:
+            assert tell is not None
+            tell("round 1", 205, 205)
+            tell(Report("round 1: 1,230 samples; [b]", None), 205, 205)
+            tell("round 2", 0, 205)
+            time.sleep(0.2 if force else 0.0)
+        shown = capsys.readouterr().err
+        assert ("round 1: 1,230 samples; [b]" in shown) is bool(force), "nothing when piped"
+        assert ("round 2" in shown) is bool(force)

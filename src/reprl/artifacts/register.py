@@ -29,7 +29,6 @@ from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
 from reprl.sources.opening import unit_of
-from reprl.sources.protocol import plays_episodes
 
 NOT_SAID = "not said"
 """By whom a candidate was chosen, where nobody says."""
@@ -74,7 +73,7 @@ def register(
     seed = fresh_seed() if data_seed is None else check_int("data_seed", data_seed, 0, 2**64 - 1)
     with (
         fresh_model(world, settings.access, seed) as model,
-        progress_bar(progress if plays_episodes(model) else False, "episodes") as tell,
+        progress_bar(progress, "episodes") as tell,
     ):
         limit_time(model, timeout)
         unit, name = unit_of(model, settings.access, pooled=settings.pooled)

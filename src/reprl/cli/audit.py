@@ -61,18 +61,18 @@ def audit(
             refuse("be left out unless a search is audited", sought)
             opened, subject = world.open(env), named_learner(learner)
         if learner == "reprl" and not found_search:
-            _print_forecast(opened, options, 2.0 * pairs / max(1, workers))
+            _announce(opened, options, 2 * pairs)
         how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": progress_wanted()}
         found = run_audit(opened, subject, pairs, sequential=sequential, **how, **options)
         unsaved = save(found.to_json())
     return evidence_answer(found, unsaved)
 
 
-def _print_forecast(world: TabularMDP | GymnasiumModel, options: dict[str, Any], runs: float) -> None:
+def _announce(world: TabularMDP | GymnasiumModel, options: dict[str, Any], runs: int) -> None:
     """Say what the runs of our own learner may cost, unless a budget sets their size."""
     from dataclasses import fields
 
-    from reprl.cli.forecast import print_forecast
+    from reprl.cli.forecast import announce
     from reprl.learning.accuracy import with_rescaled_epsilon
     from reprl.learning.learner import make_settings
     from reprl.learning.settings import Settings
@@ -81,4 +81,4 @@ def _print_forecast(world: TabularMDP | GymnasiumModel, options: dict[str, Any],
     if "samples" not in options:
         options = with_rescaled_epsilon(options, world)
         settings = make_settings({name: value for name, value in options.items() if name in own})
-        print_forecast(world, settings, workers=1, max_samples=None, runs=runs)
+        announce(world, settings, max_samples=options.get("max_samples"), runs=runs)

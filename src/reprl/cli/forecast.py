@@ -1,4 +1,4 @@
-"""What long work will cost, printed before it begins where standard error is a terminal."""
+"""What long work begins with, printed at once where standard error is a terminal."""
 
 from __future__ import annotations
 
@@ -12,50 +12,32 @@ if TYPE_CHECKING:
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
 
-LONG = 10.0
-"""Seconds from which on work is long."""
-_PILOT = 0.3
 
+def announce(
+    world: TabularMDP | GymnasiumModel, settings: Settings, *, max_samples: int | None = None, runs: int = 1
+) -> None:
+    """Say at once what is learned in and what stored runs needed; later, if so, that kernels have to be compiled.
 
-def announce(world: TabularMDP | GymnasiumModel) -> None:
-    """Say at once what is learned in, and later, if so, that kernels have to be compiled; where people look on."""
+    No environment is played for it: a run's own rounds then say what it may still take.
+    """
     if not progress_wanted():
         return
     from rich.console import Console
 
+    from reprl.errors import ReprlError
     from reprl.kernels import tell_compiling
+    from reprl.lab.forecast import forecast
     from reprl.sources.environment import describe
 
     def say(line: str) -> None:
         Console(stderr=True, highlight=False, markup=False).print(visible(line), style="dim", soft_wrap=True)
 
     place = describe(world)
-    say(f"learning in {place.title}: {place.n_states} states, {place.n_actions} actions")
-    tell_compiling(lambda: say("compiling kernels, once: later runs find them in a cache (reprl warm-up fills it)"))
-
-
-def print_forecast(
-    world: TabularMDP | GymnasiumModel, settings: Settings, *, workers: int, max_samples: int | None, runs: float = 1.0
-) -> None:
-    """Print a forecast of runs one after the other, if standard error is a terminal and they may take long.
-
-    The pilot's samples are its own: no run reads them, and no result depends on it.
-    """
-    if not runs or not progress_wanted():
-        return
-    from rich.console import Console
-
-    from reprl.errors import ReprlError
-    from reprl.lab.forecast import forecast
-
-    options = settings.to_dict()
+    many = f", {runs} runs" if runs > 1 else ""
+    say(f"learning in {place.title}: {place.n_states:,} states, {place.n_actions} actions{many}")
     try:
-        found = forecast(world, max_samples=max_samples, workers=workers, seconds=_PILOT, **options)
+        found = forecast(world, max_samples=max_samples, seconds=0.0, **settings.to_dict())
+        say(f"forecast{' of each' if many else ''}: {found}")
     except ReprlError:  # the run itself will say what is wrong
-        return
-    found = found.times(runs)
-    if found.seconds is None or found.seconds[2] >= LONG:
-        many = f"{runs:g} runs: " if runs > 1 else ""
-        Console(stderr=True, highlight=False, markup=False).print(
-            f"forecast: {many}{found}", style="dim", soft_wrap=True
-        )
+        pass
+    tell_compiling(lambda: say("compiling kernels, once: later runs find them in a cache (reprl warm-up fills it)"))

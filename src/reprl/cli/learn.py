@@ -363,12 +363,12 @@ def run_recipe(
 ) -> tuple[LearnResult, str]:
     """Run a recipe in an environment; what it may cost is said before, for so many runs like it; 0 for none."""
     from reprl.artifacts.folder import TASKS
-    from reprl.cli.forecast import announce, print_forecast
+    from reprl.cli.forecast import announce
 
-    announce(world)
+    if runs:
+        announce(world, recipe.settings, max_samples=work.max_samples, runs=runs)
     kept = None if folder.out is None else folder.out / TASKS
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
-    print_forecast(world, recipe.settings, **how, runs=runs)
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
     return run_and_write(recipe, folder, partial(recipe.learn, env=world, afresh=afresh, certify=certify, **how), kept)
 

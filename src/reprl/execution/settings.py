@@ -9,7 +9,7 @@ from reprl.errors import InputError, check_int, check_real, quote
 from reprl.storage.checkpoints import Checkpoint
 
 Progress = Callable[[str, int, int], None]
-"""Called with a phase, the units of it that are done, and all its units."""
+"""Called with a phase, the units of it that are done, and all its units; a phase that is over may be a ``Report``."""
 
 
 def check_progress(progress: object) -> None:

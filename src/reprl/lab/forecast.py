@@ -1,7 +1,7 @@
 """forecast: what a run will cost, before it is made, as a range that says what it is based on.
 
 How many samples the default learner needs depends on how close the world's closest calls are, which nobody knows
-beforehand. Two things are known: what it needed elsewhere (STORED, from experiments/price and experiments/defaults),
+beforehand. Two things are known: what it needed elsewhere (``reprl.learning.expected``),
 and what a pilot shows, the learner's own first rounds on the environment in question, timed on this machine.
 """
 
@@ -12,11 +12,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Unpack
 
-import numpy as np
-
-from reprl.canonical.goal import DEFAULT_QUALITY
 from reprl.errors import check_real
 from reprl.learning.baseline import resolve_baseline
+from reprl.learning.expected import STORED_QUALITY, WORLDS, count_words, stored_range, time_words
 from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, truncate_if_needed
 from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import LearnOptions, Settings
@@ -25,29 +23,8 @@ from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import check_access, episode_steps, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel
-from reprl.sources.protocol import Access
 from reprl.sources.source import FIRST
 
-STORED = {
-    "generative": (
-        *(128.0, 132.0, 256.0, 256.0, 256.0, 512.0, 512.0, 1.02e3, 2.05e3, 4.1e3),
-        *(4.1e3, 8.19e3, 1.64e4, 3.28e4, 6.55e4, 1.31e5, 2.62e5, 5.44e5, 2.13e6, 5.59e6),
-    ),
-    "episodic": (
-        *(512.0, 533.0, 683.0, 683.0, 1.02e3, 1.03e3, 2.05e3, 2.05e3, 2.05e3, 4.16e3),
-        *(8.32e3, 1.64e4, 6.57e4, 8.93e4, 8.93e4, 1.31e5, 2.62e5, 2.63e5, 2.63e5, 5.25e5),
-    ),
-}
-"""Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), at STORED_QUALITY: twenty
-quantiles over the worlds in experiments/price and experiments/defaults, each of which weighs the same
-(``experiments.price.__main__.per_cell``)."""
-WORLDS: dict[Access, int] = {"generative": 71, "episodic": 15}
-"""How many worlds those are."""
-STORED_QUALITY = DEFAULT_QUALITY
-"""What the stored runs asked for; samples grow with 1/(1 − q)², as comparisons at a tolerance do. How an ε compares to
-the gain of a world is not known beforehand: for one, stored runs are taken as they are."""
-SHARES = (0.1, 0.5, 0.9)
-"""Quantiles that a range states: eight of ten runs lie between its ends."""
 APART = 4.0
 """93 % of the stored pairs of runs on one world used numbers of samples within this factor of each other."""
 TABLE_SIZES = (2**19, 2**22)
@@ -74,11 +51,13 @@ class Forecast(NamedTuple):
 
     def __str__(self) -> str:
         low, typical, high = self.samples
-        words = f"{_count(typical)} samples" if low == high else f"{_count(low)} to {_count(high)} samples"
+        words = (
+            f"{count_words(typical)} samples" if low == high else f"{count_words(low)} to {count_words(high)} samples"
+        )
         if low != high:
-            words += f", {_count(typical)} typically"
+            words += f", {count_words(typical)} typically"
         if self.seconds is not None:
-            words += f"; {_duration(self.seconds[0])} to {_duration(self.seconds[2])} on this machine"
+            words += f"; {time_words(self.seconds[0])} to {time_words(self.seconds[2])} on this machine"
         return f"{words} ({self.basis})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,21 +109,6 @@ def forecast(
         samples = tuple(min(x, float(max_samples)) for x in samples)  # type: ignore[assignment]
     times = None if timed is None else tuple(timed.at(x) for x in samples)
     return Forecast(settings.access, samples, times, basis)  # type: ignore[arg-type]
-
-
-def stored_range(settings: Settings, cells: int, beyond: float = 0.0) -> tuple[float, float, float]:
-    """Return what stored runs of the canonical learner needed, for so many cells and the settings' access and quality.
-
-    Only stored runs count that needed more than `beyond`, which were not enough.
-    """
-    quality = STORED_QUALITY if settings.quality is None else settings.quality
-    unit = cells * ((1.0 - STORED_QUALITY) / (1.0 - quality)) ** 2
-    table = np.array(STORED[settings.access]) * unit
-    left = table[table > beyond]
-    if not left.size:
-        return (beyond, 2.0 * beyond, math.inf)
-    low, typical, high = np.quantile(left, SHARES, method="nearest")
-    return (max(float(low), float(cells * FIRST)), max(float(typical), float(cells * FIRST)), float(high))
 
 
 class _Pilot(NamedTuple):
@@ -230,13 +194,14 @@ def _range(
     cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
     if pilot is not None and pilot.sure:
         found = float(pilot.samples[-1])
-        return (found / APART, found, found * APART), f"a pilot was sure after {_count(found)} samples"
+        return (found / APART, found, found * APART), f"a pilot was sure after {count_words(found)} samples"
     spent = 0.0 if pilot is None else float(pilot.samples[-1])
-    tried = f"a pilot was not sure after {_count(spent)} samples" if pilot is not None else "no pilot"
+    tried = f"a pilot was not sure after {count_words(spent)} samples" if pilot is not None else "no pilot"
     if settings.rule != "canonical":
         return (max(1.0, spent), max(1.0, 2.0 * spent), math.inf), f"{tried}; nothing is stored of this rule"
     asked = f" that asked for quality {STORED_QUALITY:g}" if settings.quality is None else ""
-    stored = f"stored runs on {WORLDS[settings.access]} worlds{asked}, eight of ten of those that needed more"
+    more = "" if pilot is None else " of those that needed more"
+    stored = f"stored runs on {WORLDS[settings.access]} worlds{asked}, eight of ten{more}"
     return stored_range(settings, cells, spent), f"{tried}; {stored}"
 
 
@@ -251,21 +216,6 @@ def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | No
         return None
     model = GenerativeModel(world, 0)
     return float(plan_calls(model, settings) * model.samples_per_call)
-
-
-def _count(number: float) -> str:
-    if math.isinf(number):
-        return "any number of"
-    return f"{number:,.0f}" if number < 1e6 else f"{number:.2g}"
-
-
-def _duration(seconds: float) -> str:
-    if math.isinf(seconds):
-        return "any time"
-    for size, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2.0 * size:
-            return f"{seconds / size:.2g} {name}" if seconds < 100.0 * size else f"{seconds / size:.0f} {name}"
-    return f"{seconds:.2g} s"
 
 
 def _finite(number: float) -> float | None:

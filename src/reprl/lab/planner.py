@@ -10,7 +10,7 @@ from typing import NamedTuple
 from reprl.canonical.goal import DEFAULT_QUALITY
 from reprl.coupling.spec import JOINT, PRODUCT
 from reprl.errors import InputError, ReprlError, check_int, check_probability, check_real, quote
-from reprl.lab.forecast import WORLDS, stored_range
+from reprl.learning.expected import WORLDS, stored_range
 from reprl.learning.settings import Settings
 from reprl.paper.constants import Constants, Task, paper_calls
 from reprl.sources.protocol import Access

@@ -19,6 +19,7 @@ from reprl.execution.settings import Execution
 from reprl.learning.adapters import adds_end
 from reprl.learning.loop import Outcome, run_loop
 from reprl.learning.result import CanonicalDetails, Details, Run
+from reprl.learning.rounds import RoundTeller
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import Criterion, criterion_of
 from reprl.mdp.tiers import Tiers
@@ -86,15 +87,18 @@ def gather_canonical(
     sizes, key = (model.n_states, model.n_actions), check_shared_key(shared_key)
     reader = TableReader((model.n_states - 1,) if adds_end(model) else ())
     rule = bind_rule(key, criterion, sizes, settings, reader, candidate)
+    told = execution.progress
+    teller = None if told is None else RoundTeller(told, model, settings, stop, limit)
+    tell, progress = (None, None) if teller is None else (teller.end, teller.progress)
     with WorkerPool(model, execution.workers, execution.checkpoint) as pool:
-        open_as = partial(open_source, model, settings.access, pool, progress=execution.progress, proof=proof)
-        outcome = run_loop(open_as(pooled=settings.pooled), rule, stop, limit)
+        open_as = partial(open_source, model, settings.access, pool, progress=progress, proof=proof)
+        outcome = run_loop(open_as(pooled=settings.pooled), rule, stop, limit, tell=tell)
         apart = ""
         if outcome.judgement.drift and settings.stationary is None and not criterion.stationary:
             # Nobody has said that steps are alike, and they are not: go on as a run that never took them to be.
             apart = outcome.judgement.drift
             rule = bind_rule(key, criterion, sizes, replace(settings, stationary=False), reader, None)
-            outcome = run_loop(open_as(pooled=False), rule, stop, limit, outcome.known.apart())
+            outcome = run_loop(open_as(pooled=False), rule, stop, limit, outcome.known.apart(), tell)
     return Gathered(settings, rule, outcome, apart)
 
 

@@ -34,7 +34,7 @@ from reprl.randomness import SharedKey, check_shared_key, fresh_seed
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.opening import unit_of
-from reprl.sources.protocol import Access, check_model, plays_episodes
+from reprl.sources.protocol import Access, check_model
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
 
@@ -77,7 +77,8 @@ def learn(
         checkpoint: a folder for batches of episodes and rehearsals. A run that was stopped, or was not sure when its
             samples ran out, goes on with them, by the same call or one with more samples: the result is that of a run
             that was never stopped.
-        progress: True for a bar on standard error, or a function told (phase, done, total).
+        progress: True for a bar on standard error, or a function told (phase, done, total). After each round of
+            rule="canonical" the phase is a line with `figures`: samples, teams that agree, values, a forecast.
         learner: "search" for a search in any environment; None for what its observations need.
         options: fields of ``Settings``, such as quality=0.9, baseline, rho=0.1, delta=0.1, agreement=1, access, rule,
             preference; epsilon= instead of a quality, and epsilon_units="rescaled", "original" or "spread", what it is
@@ -126,7 +127,7 @@ def learn(
         _closing(None if world is env else world),
         fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
         open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
-        progress_bar(progress if plays_episodes(model) else False, "episodes") as tell,
+        progress_bar(progress, "episodes") as tell,
     ):
         limit_time(model, timeout)
         run = chosen.run(model, key, workers=workers, checkpoint=kept, progress=tell)

@@ -6,6 +6,7 @@ files").
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -35,11 +36,16 @@ class Outcome(NamedTuple):
 
 
 def run_loop(
-    source: DataSource[Any], rule: Rule, stop: StopRule, limit: int | None = None, known: Any = None
+    source: DataSource[Any],
+    rule: Rule,
+    stop: StopRule,
+    limit: int | None = None,
+    known: Any = None,
+    tell: Callable[[Round, Judgement], None] | None = None,
 ) -> Outcome:
     """Gather samples until a stop rule is content, or there are no more.
 
-    limit is None for the source's own; known are samples that are there already.
+    limit is None for the source's own; known are samples that are there already; tell is called after every round.
     """
     sizes, wanted = source.sizes(limit), None
     if known is None:
@@ -51,7 +57,10 @@ def run_loop(
         data = known.estimate()
         found = rule.choose(data)
         last = number == len(sizes) or source.exhausted(known)
-        judgement = stop.judge(Round(source, known, rule, data, found, last=last))
+        now = Round(source, known, rule, data, found, last=last)
+        judgement = stop.judge(now)
+        if tell is not None:
+            tell(now, judgement)
         if judgement.enough or last:
             break
         wanted = partial(rule.wanted, found)

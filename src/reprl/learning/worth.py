@@ -73,24 +73,29 @@ class Worth(NamedTuple):
     @property
     def words(self) -> str:
         """All three in a line."""
-        return f"{self.value:.4g}; {self.others}"
+        return f"{self._figure(self.value)}; {self.others}"
 
     @property
     def others(self) -> str:
         """What the best policy and the baseline earn, and the share of the gain."""
-        found = f"the best policy {self.best:.4g}"
+        found = f"the best policy {self._figure(self.best)}"
         if self.baseline is not None:
-            found += f", {self.name} {self.baseline:.4g}"
+            found += f", {self.name} {self._figure(self.baseline)}"
         return found if self.share is None else f"{found}: {_percent(self.share)} of the gain"
 
     @property
     def brief(self) -> str:
         """The same in a few words."""
-        found = [f"best {self.best:.4g}"]
+        found = [f"best {self._figure(self.best)}"]
         if self.baseline is not None:
-            found.append(f"baseline {self.baseline:.4g}")
+            found.append(f"baseline {self._figure(self.baseline)}")
         note = "" if self.note is None else f": {self.note.short}"
-        return f"earns {self.value:.4g} ({', '.join(found)}{note})"
+        return f"earns {self._figure(self.value)} ({', '.join(found)}{note})"
+
+    def _figure(self, value: float) -> str:
+        """A value in four digits; what is 0 but for rounded rewards, beside the others, is 0."""
+        scale = max(abs(self.value), abs(self.best), abs(self.baseline or 0.0))
+        return "0" if abs(value) < 1e-5 * scale else f"{value:.4g}"
 
 
 def _percent(share: float) -> str:

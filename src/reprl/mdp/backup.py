@@ -49,7 +49,8 @@ def terms(
 
 def owned(array: NDArray[T]) -> NDArray[T]:
     """Return an array in one piece that may be written to, so that kernels are compiled for one kind of arrays."""
-    return np.require(array, requirements=("C", "W"))
+    flags = array.flags  # np.require takes longer than a small kernel
+    return array if flags.c_contiguous and flags.writeable else np.require(array, requirements=("C", "W"))
 
 
 @njit(cache=True, nogil=True)

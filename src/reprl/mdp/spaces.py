@@ -29,7 +29,8 @@ class Codec:
         """Count the members, or say why they cannot be counted."""
         self.space = space
         self.role = role
-        self._first = int(space.start) if isinstance(space, spaces.Discrete) else None
+        self.first = int(space.start) if isinstance(space, spaces.Discrete) else None
+        """The member with number 0, of a Discrete space; None of any other."""
         parts = _parts(space) if isinstance(space, spaces.Tuple) else []
         flat = [(int(part.start), int(part.n)) for part in parts if isinstance(part, spaces.Discrete)]
         self._flat = flat if flat and len(flat) == len(parts) else None
@@ -40,8 +41,8 @@ class Codec:
 
     def encode(self, member: Any) -> int:
         """Return the number of a member of the space."""
-        if self._first is not None and isinstance(member, int | np.integer):  # common, and Gymnasium's check is slow
-            digit = int(member) - self._first
+        if self.first is not None and isinstance(member, int | np.integer):  # common, and Gymnasium's check is slow
+            digit = int(member) - self.first
             if 0 <= digit < self.size:
                 return digit
         if self._flat is not None and isinstance(member, tuple) and len(member) == len(self._flat):
@@ -62,8 +63,8 @@ class Codec:
 
     def decode(self, number: int) -> Any:
         """Return the member that has a number."""
-        if self._first is not None:
-            return self._first + number
+        if self.first is not None:
+            return self.first + number
         digits = []
         for radix in reversed(self.radices):
             number, digit = divmod(number, radix)

@@ -31,6 +31,7 @@ _WIDTH = 880
 """Pixels of a wide card beside the names of states, in which actions may be written out."""
 _LETTERED = 24
 """Columns that leave room for a letter."""
+EVERY = "every step"
 _LISTED = 5_000
 """States that a page lists."""
 
@@ -140,6 +141,9 @@ class Maps:
     ) -> Figure:
         """Return the figure of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed."""
         framed = np.zeros(ignored.shape, dtype=bool) if disputed is None else disputed
+        once = _alike(actions)
+        if once:
+            ignored, framed = (np.broadcast_to(row, actions.shape) for row in (ignored.all(0), framed.any(0)))
         crossed = self.axes is not None and self.ramp == "actions"
         keys = [
             Key(colour(a), "" if name.removeprefix("action ") == short else name, short)
@@ -152,7 +156,7 @@ class Maps:
             keys.append(Key("framed", words[1]))
         scale = Scale(self.ramp, np.where(ignored, NONE, actions), keys)
         drawn = self.draw(scale, "policy", Moves(actions, ignored, framed))
-        text = "What to do in each state, from the first step to the last."
+        text = f"What to do in each state, {'at every step' if once else 'from the first step to the last'}."
         return Figure("policy", words[0], text, "policy", (self, drawn, self.crossed() if crossed else None), wide=True)
 
     def tints(self) -> list[str]:
@@ -205,19 +209,21 @@ class Maps:
         }
 
     def draw(self, scale: Scale, title: str, moves: Moves | None = None) -> Drawing:
-        """Return one map, with actions in its cells if given."""
-        part = np.ix_(self.steps, self.states)
+        """Return one map, with actions in its cells if given: once, if they are the same at every step."""
+        once = moves is not None and _alike(moves.actions)
+        part = np.ix_(self.steps[: 1 if once else None], self.states)
         levels = scale.levels[part]
         moves = None if moves is None else moves.at(part)
         if self.grid is None:
-            return self._matrix(scale, levels, title, moves)
+            return self._matrix(scale, levels, title, moves, once=once)
         width = max(92, 26 * self.grid[1])
-        wide, half, phone = (_even(self.steps.size, max(1, room // width)) for room in (1040, 500, 320))
-        panels = [
-            self._panel(i, levels[i], title, None if moves is None else moves.at(i)) for i in range(self.steps.size)
-        ]
-        style = f"--wide:{wide};--half:{half};--phone:{phone}"
-        return {"scale": scale, "rasters": panels, "style": style, "sliding": self.sliding, "matrix": False}
+        count = len(levels)
+        wide, half, phone = (_even(count, max(1, room // width)) for room in (1040, 500, 320))
+        panels = [self._panel(i, levels[i], title, None if moves is None else moves.at(i)) for i in range(count)]
+        if once:
+            panels[0] |= {"title": f"{title}, {EVERY}", "label": EVERY, "every": True}
+        style, sliding = f"--wide:{wide};--half:{half};--phone:{phone}", self.sliding and not once
+        return {"scale": scale, "rasters": panels, "style": style, "sliding": sliding, "matrix": False}
 
     def _panel(self, i: int, levels: Levels, title: str, moves: Moves | None) -> Drawing:
         """Return the grid of one step."""
@@ -226,7 +232,13 @@ class Maps:
         board = np.full(rows * columns, BLANK)
         board[: levels.size] = levels
         label, turns = self.world.criterion.step(int(self.steps[i])), directions(self.world)
-        found = {"title": f"{title}, {label}", "label": label, "step": i, "style": f"aspect-ratio:{columns}/{rows}"}
+        found = {
+            "title": f"{title}, {label}",
+            "label": label,
+            "step": i,
+            "every": False,
+            "style": f"aspect-ratio:{columns}/{rows}",
+        }
         found |= image(board.reshape(rows, columns))
         if moves is None or turns is None:
             return found | {"letters": self._marks(moves, rows, columns), "arrows": ()}
@@ -237,10 +249,10 @@ class Maps:
         full = moves is None or columns > _LETTERED or rows > 60
         return [] if full else [*zip(*(table.ravel().tolist() for table in moves or ()), strict=True)]
 
-    def _matrix(self, scale: Scale, levels: Levels, title: str, moves: Moves | None) -> Drawing:
+    def _matrix(self, scale: Scale, levels: Levels, title: str, moves: Moves | None, *, once: bool) -> Drawing:
         """Return a table of steps and states with names beside it."""
         names = [state_name(self.world, int(s)) for s in self.states]
-        steps = [str(h) for h in self.steps.tolist()]
+        steps = [EVERY] if once else [str(h) for h in self.steps.tolist()]
         if self.down:
             left, top = steps, names if len(names) <= _NAMED_COLUMNS else [str(s) for s in self.states.tolist()]
         else:
@@ -248,7 +260,7 @@ class Maps:
             moves = None if moves is None else Moves(moves.actions.T, moves.faint.T, moves.disputed.T)
         rows, columns = levels.shape
         height = 26 if rows <= 24 else 20 if rows <= 60 else max(3, 1200 // rows)
-        raster = {"title": title, "step": None, "style": f"height:{rows * height}px"} | image(levels)
+        raster = {"title": title, "step": None, "every": once, "style": f"height:{rows * height}px"} | image(levels)
         return {
             "scale": scale,
             "rasters": [raster | {"letters": self._marks(moves, rows, columns), "arrows": ()}],
@@ -260,6 +272,11 @@ class Maps:
             "named": top is names,
             "wordy": columns * (7.5 * max(map(len, self.names)) + 10) <= _WIDTH,
         }
+
+
+def _alike(actions: NDArray[np.int64]) -> bool:
+    """Whether there are several steps, and actions, (H, S), are the same at each."""
+    return len(actions) > 1 and bool((actions == actions[0]).all())
 
 
 def _even(count: int, most: int) -> int:

@@ -119,21 +119,13 @@ def play_episodes(
     Returns:
         What was seen, and (S,) how many episodes began in each state.
     """
-    records: Records = Counter()
+    records: dict[tuple[int, int, float], int] = {}
     starts = np.zeros(model.n_states, dtype=np.int64)
-    known, plan = set(model.known), actions.tolist()
-    width, n_actions = model.n_states * model.n_actions, model.n_actions
+    tally_one = getattr(model, "tally_episode", None) or partial(_tally_episode, model)
+    plan = actions.tolist()
     for number, seed in zip(numbers, seeds(stream.key, 0, numbers), strict=True):
         try:
-            state = model.reset(seed)
-            starts[state] += 1
-            for h, row in enumerate(plan):
-                if state in known:
-                    break
-                action = row[state]
-                seen = model.step(action)
-                records[h * width + state * n_actions + action, seen.state, seen.reward] += 1
-                state = seen.state
+            starts[tally_one(plan, seed, records)] += 1
         except ReprlError as error:
             raise type(error)(f"{error} ({stream.purpose}, episode {number})") from None
         except Exception as error:
@@ -141,7 +133,24 @@ def play_episodes(
             raise
         if after_episode is not None:
             after_episode()
-    return records, starts
+    return Counter(records), starts
+
+
+def _tally_episode(
+    model: Episodic, plan: list[list[int]], seed: int, records: dict[tuple[int, int, float], int]
+) -> int:
+    """Play an episode of any model, one step at a time; as ``GymnasiumModel.tally_episode`` does."""
+    start = state = model.reset(seed)
+    known, n_actions = model.known, model.n_actions
+    for h, row in enumerate(plan):
+        if state in known:
+            break
+        action = row[state]
+        to, reward, _ = model.step(action)
+        seen = (h * model.n_states + state) * n_actions + action, to, reward
+        records[seen] = records.get(seen, 0) + 1
+        state = to
+    return start
 
 
 def seeds(key: int, run: int, episodes: range) -> Iterator[int]:

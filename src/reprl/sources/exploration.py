@@ -105,15 +105,19 @@ class AdaptiveEpisodes:
             steps += more
 
         (weight, bearable), more = (None, 0.0) if wanted is None else wanted(), size - known.size
-        how: Any = {"bearable": bearable, "pool": self.pool, "progress": self.tell(known)}
+        how: Any = {"bearable": bearable, "pool": self.pool, "progress": self.tell(known, more)}
         how |= {"least": self.least(known), "keep": None if steps is None else keep, "limit": self.affordable(known)}
         data = cover(self.model, known.data, more, weight, **how)
         spent = known.spent + self.ledger.samples - before
         return known._replace(data=data, round=known.round + 1, steps=steps, spent=spent)
 
-    def tell(self, known: TableSamples) -> Callable[[int, int], None] | None:
-        """Return what is told of the next round."""
-        return None if self._progress is None else partial(self._progress, f"round {known.round + 1}")
+    def tell(self, known: TableSamples, episodes: int) -> Callable[[int, int], None] | None:
+        """Say that the next round begins, and return what is told of it."""
+        if self._progress is None:
+            return None
+        tell = partial(self._progress, f"round {known.round + 1}")
+        tell(0, episodes)
+        return tell
 
     def drift(self, known: TableSamples) -> str:
         """Say what shows that pooled steps are not alike, if anything does."""
@@ -166,7 +170,12 @@ class PlannedEpisodes:
             return own.gather(known, size, wanted)
         (weight, bearable), most = (None, 0.0) if wanted is None else wanted(), own.affordable(known)
         more = min(size - known.size, most // own.model.samples_per_episode)
-        how: Any = {"bearable": bearable, "pool": own.pool, "progress": own.tell(known), "least": own.least(known)}
+        how: Any = {
+            "bearable": bearable,
+            "pool": own.pool,
+            "progress": own.tell(known, more),
+            "least": own.least(known),
+        }
         fresh = cover_planned(own.model, known.data, more, weight, **how)
         known = known._replace(spent=known.spent + self.ledger.samples - before)
         return known._replace(data=known.data + fresh, round=known.round + 1, kind="rounds", planned=fresh)

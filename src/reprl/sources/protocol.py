@@ -63,11 +63,6 @@ def mask_of(model: object) -> NDArray[np.bool_] | None:
     return getattr(model, "allowed", None)
 
 
-def plays_episodes(model: object) -> bool:
-    """Whether a model is explored by episodes."""
-    return "reset" in dir(model)
-
-
 def has_fixed_start(model: object) -> bool:
     """Whether a model says that every episode begins in one state."""
     world = getattr(model, "mdp", None)

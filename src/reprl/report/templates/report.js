@@ -17,13 +17,15 @@
     tip.style.top = `${Math.max(8, top)}px`;
   };
 
-  // A cell is (i, j): the i-th drawn step and the j-th drawn state. Each raster shows it at one row and column, or not.
+  // A cell is (i, j): the i-th drawn step and the j-th drawn state. Each raster shows it at one row and column, or not;
+  // one that is the same at every step shows each state once.
   const size = (raster) => [Number(raster.dataset.rows), Number(raster.dataset.columns)];
   const cellAt = (raster, row, column) => {
     if (data.columns) return [Number(raster.dataset.step), row * data.columns + column];
     return data.down ? [row, column] : [column, row];
   };
-  const placeOf = (raster, i, j) => {
+  const placeOf = (raster, step, j) => {
+    const i = "every" in raster.dataset ? 0 : step;
     if (data.columns) {
       return Number(raster.dataset.step) === i ? [Math.floor(j / data.columns), j % data.columns] : null;
     }

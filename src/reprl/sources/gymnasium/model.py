@@ -287,26 +287,58 @@ class GymnasiumModel:
         """Take an action in the current state and return what is seen."""
         if self._h >= self.horizon:
             raise InputError(f"step needs an episode in progress: call reset first (horizon {self.horizon})")
-        quick = type(action) is int and 0 <= action < self.n_actions  # this line is passed once a sample
-        a = action if quick else check_int("action", action, 0, self.n_actions - 1)
-        reward = self._nothing
-        self._h += 1
-        if self._state != self.ended:
-            try:
-                member, paid, terminated, truncated, _ = self.env.step(self.actions.decode(a))
-            except (Exception, SystemExit) as error:
-                blame(error, f"in step {self._h} of {self.env}")
-            self.ledger.samples += 1
-            if truncated and not terminated and self._h < self.horizon:
-                limit = f"{self.env} truncated an episode at step {self._h}"
-                raise InputError(
-                    f"{limit}: lift its time limit or take a horizon of at most {self._h}, got {self.horizon}"
-                )
-            reward = self._rewards.get(paid, -1.0) if type(paid) is float or type(paid) is int else -1.0
-            if reward < 0.0:
-                reward = self._rescale(paid)
-            self._state = self.ended if terminated else self._seen(member)
+        a = check_int("action", action, 0, self.n_actions - 1)
+        if self._state == self.ended:
+            self._h += 1
+            return Observation(self._state, self._nothing, self._h == self.horizon)
+        reward = self._advance(a)
         return Observation(self._state, reward, self._h == self.horizon)
+
+    def tally_episode(self, plan: list[list[int]], seed: int, records: dict[tuple[int, int, float], int]) -> int:
+        """Play the episode of a seed until it is over, add what it shows to records, and return its first state.
+
+        Args:
+            plan: H lists of S actions, which nobody checks.
+            seed: as of ``reset``.
+            records: how often (cell, next state, reward) was seen, cell = (h·S + s)·A + a.
+        """
+        start = state = self.reset(seed)
+        advance, ended, n_actions, first = self._advance, self.ended, self.n_actions, 0
+        width, count = self.n_states * n_actions, records.get
+        for row in plan:
+            if state == ended:
+                break
+            action = row[state]
+            reward = advance(action)
+            seen = first + state * n_actions + action, self._state, reward
+            records[seen] = count(seen, 0) + 1
+            state = self._state
+            first += width
+        return start
+
+    def _advance(self, action: int) -> float:
+        """Take an action before the episode is over, move on, and return the reward. This is called once a sample."""
+        self._h += 1
+        try:
+            first = self.actions.first
+            taken = self.actions.decode(action) if first is None else first + action
+            member, paid, terminated, truncated, _ = self.env.step(taken)
+        except (Exception, SystemExit) as error:
+            blame(error, f"in step {self._h} of {self.env}")
+        self.ledger.samples += 1
+        if truncated and not terminated and self._h < self.horizon:
+            limit = f"{self.env} truncated an episode at step {self._h}"
+            raise InputError(f"{limit}: lift its time limit or take a horizon of at most {self._h}, got {self.horizon}")
+        reward = self._rewards.get(paid, -1.0) if type(paid) is float or type(paid) is int else -1.0
+        if reward < 0.0:
+            reward = self._rescale(paid)
+        if terminated:
+            self._state = self.ended
+        else:
+            base = self.observations.first
+            quick = base is not None and type(member) is int and 0 <= member - base < self.ended
+            self._state = member - base if quick else self._seen(member)
+        return reward
 
     def play(self, policy: Policy, n: int) -> Played:
         """Play the model's next n episodes of a policy; return what each was worth, rescaled, and where it went."""
