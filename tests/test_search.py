@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import gymnasium
@@ -597,6 +599,22 @@ def test_a_users_own_family_is_searched(tmp_path):
     result.save(tmp_path / "run")
     with pytest.raises(InputError, match="policy must be the recipe's family"):
         load_run(tmp_path / "run").recipe.learn(env=Lever)
+
+
+def test_a_checkpoint_of_stable_baselines_is_the_centre(tmp_path):
+    pytest.importorskip("torch", reason="a checkpoint of Stable-Baselines3 needs the extra agents")
+    stable = pytest.importorskip("stable_baselines3", reason="a checkpoint needs the extra agents")
+    module = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "published_network.py"))
+    model = stable.PPO("MlpPolicy", "CartPole-v1", seed=3, device="cpu", n_steps=64, batch_size=32, n_epochs=1)
+    model.learn(64).save(tmp_path / "ppo.zip")
+    family = module["LastLayer"](*module["from_ppo"](tmp_path / "ppo.zip"))
+    centre = family.from_vector(family.centre)
+    seen = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
+    assert [centre.act(x) for x in seen] == model.predict(seen, deterministic=True)[0].tolist()
+    how: dict[str, Any] = {"target": 11.0, "policy": family, "shared_seed": 2, "max_samples": 100_000}
+    runs = [learn("gym:CartPole-v1", data_seed=seed, **how) for seed in (1, 2)]
+    assert runs[0].details.reached
+    assert runs[0].policy == runs[1].policy
 
 
 def test_returns_without_a_bound_are_rehearsed_only():
