@@ -665,6 +665,34 @@ def test_bad_input_is_named(options, env, message):
         learn(env() if env is Lever else env, **{"horizon": 1, "data_seed": 1, **options})
 
 
+class Pull(Lever):
+    """The lever with two actions."""
+
+    action_space: Any = spaces.Discrete(2)
+
+
+@pytest.mark.parametrize("action", [0.25, np.array([0.25]), 2, None])
+def test_an_action_outside_the_space_is_named(action):
+    class Constant(Family):
+        @staticmethod
+        def from_vector(weights):
+            return OwnAct(action)
+
+    with pytest.raises(InputError, match=r"policy must return a member of Discrete\(2\), got"):
+        learn(Pull, horizon=1, target=0.5, policy=Constant(), data_seed=1)
+    with pytest.raises(InputError, match="action space must be Discrete"):
+        tables_for(spaces.Discrete(2), Lever.action_space)
+
+
+class OwnAct(NamedTuple):
+    """Always the same."""
+
+    action: Any
+
+    def act(self, observation):
+        return self.action
+
+
 def test_a_family_whose_size_does_not_fit_is_named():
     class Short(Family):
         centre = np.zeros(2)
