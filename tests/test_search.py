@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import gymnasium
@@ -604,6 +606,22 @@ def test_a_users_own_family_is_searched(tmp_path):
         load_run(tmp_path / "run").recipe.learn(env=Lever)
 
 
+def test_a_checkpoint_of_stable_baselines_is_the_centre(tmp_path):
+    pytest.importorskip("torch", reason="a checkpoint of Stable-Baselines3 needs the extra agents")
+    stable = pytest.importorskip("stable_baselines3", reason="a checkpoint needs the extra agents")
+    module = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "published_network.py"))
+    model = stable.PPO("MlpPolicy", "CartPole-v1", seed=3, device="cpu", n_steps=64, batch_size=32, n_epochs=1)
+    model.learn(64).save(tmp_path / "ppo.zip")
+    family = module["LastLayer"](*module["from_ppo"](tmp_path / "ppo.zip"))
+    centre = family.from_vector(family.centre)
+    seen = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
+    assert [centre.act(x) for x in seen] == model.predict(seen, deterministic=True)[0].tolist()
+    how: dict[str, Any] = {"target": 11.0, "policy": family, "shared_seed": 2, "max_samples": 100_000}
+    runs = [learn("gym:CartPole-v1", data_seed=seed, **how) for seed in (1, 2)]
+    assert runs[0].details.reached
+    assert runs[0].policy == runs[1].policy
+
+
 def test_returns_without_a_bound_are_rehearsed_only():
     class Unbounded(Lever):
         reward_range = None
@@ -650,6 +668,34 @@ BAD = [
 def test_bad_input_is_named(options, env, message):
     with pytest.raises(InputError, match=message):
         learn(env() if env is Lever else env, **{"horizon": 1, "data_seed": 1, **options})
+
+
+class Pull(Lever):
+    """The lever with two actions."""
+
+    action_space: Any = spaces.Discrete(2)
+
+
+@pytest.mark.parametrize("action", [0.25, np.array([0.25]), 2, None])
+def test_an_action_outside_the_space_is_named(action):
+    class Constant(Family):
+        @staticmethod
+        def from_vector(weights):
+            return OwnAct(action)
+
+    with pytest.raises(InputError, match=r"policy must return a member of Discrete\(2\), got"):
+        learn(Pull, horizon=1, target=0.5, policy=Constant(), data_seed=1)
+    with pytest.raises(InputError, match="action space must be Discrete"):
+        tables_for(spaces.Discrete(2), Lever.action_space)
+
+
+class OwnAct(NamedTuple):
+    """Always the same."""
+
+    action: Any
+
+    def act(self, observation):
+        return self.action
 
 
 def test_a_family_whose_size_does_not_fit_is_named():

@@ -90,6 +90,7 @@ def test_examples_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    monkeypatch.setattr("sys.argv", [name])
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     shown = capsys.readouterr().out
     assert all(text in shown for text in EXAMPLES[name]), shown

@@ -60,11 +60,21 @@ def episodes(case: str) -> dict[str, Any]:
         bets = test.bet(test.begin(), x)
         found.append([bets.samples, bets.verdict])
         shown.append(x)
-    sizes = [round(8 * 1.1**k) for k in range(80) if round(8 * 1.1**k) <= 20_000]
-    needed = next(
-        (n for n in sizes if sum(_student(x[:n], target, plan.DELTA) for x in shown) >= plan.POWER * plan.RUNS), None
-    )
-    return {"rows": found, "t_test": needed}
+    return {"rows": found, "t_test": _t_test(shown, target)}
+
+
+def _t_test(shown: Sequence[Floats], target: float) -> int | None:
+    """Return the size at which a t-test confirms a share of POWER of all series; None if their length is too small."""
+    sizes = [round(8 * 1.1**k) for k in range(80) if round(8 * 1.1**k) <= shown[0].size]
+    enough = plan.POWER * len(shown)
+    return next((n for n in sizes if sum(_student(x[:n], target, plan.DELTA) for x in shown) >= enough), None)
+
+
+def redrawn_t_test(returns: Floats, target: float) -> int | None:
+    """The same for a published policy, whose returns are drawn again from those that its confirmation holds."""
+    kept = np.sort(returns)
+    draws = (DataStream(plan.SEED, "t-test", k).uniforms(4_000) for k in range(plan.RUNS))
+    return _t_test([kept[(u * kept.size).astype(np.int64)] for u in draws], target)
 
 
 def scans(by: str, strength: float, first: int, count: int) -> dict[str, Any]:
@@ -172,4 +182,6 @@ def lake() -> dict[str, Any]:
 
 def _published(found: reprl.Confirmation) -> dict[str, Any]:
     names = ("verdict", "status", "target", "mean", "interval", "episodes", "samples", "seconds")
-    return {name: getattr(found, name) for name in names}
+    values, counts = zip(*found.returns, strict=True)
+    needed = redrawn_t_test(np.repeat(values, counts), found.target)
+    return {name: getattr(found, name) for name in names} | {"t_test": needed}

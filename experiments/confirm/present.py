@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from experiments.confirm import plan
 
@@ -27,8 +27,8 @@ def tables(data: Data) -> str:
     """Error rates, prices and published policies."""
     lines = [
         "",
-        "| policies just below the target | policies | false confirmations | p-value of δ |",
-        "|---|---|---|---|",
+        "| policies just below the target | policies | false confirmations | p-value of δ | power 0.99 from |",
+        "|---|---|---|---|---|",
     ]
     for name in plan.STRENGTHS:
         found = total(data, f"below/{name}")
@@ -40,8 +40,9 @@ def tables(data: Data) -> str:
         lines.append(_rate("t-test after 8, 16, … 2000", found["looks"], found["policies"], data["delta"]))
     lines += [
         "",
-        "| scans of bandits beside a threshold | pairs | an answer false | answers differ | p-value of ρ |",
-        "|---|---|---|---|---|",
+        "| scans of bandits beside a threshold | pairs | an answer false | answers differ | p-value of ρ "
+        "| power 0.99 from |",
+        "|---|---|---|---|---|---|",
     ]
     for by in ("naive", "search"):
         for name in plan.STRENGTHS:
@@ -49,7 +50,8 @@ def tables(data: Data) -> str:
             if found:
                 chance = binomtest(found["wrong"], found["pairs"], data["rho"], alternative="greater").pvalue
                 answers = f"{found['pairs']:,} | {found['wrong']:,} | {found['different']:,}"
-                lines.append(f"| {by} scan, {name} | {answers} | {_p(chance)} |")
+                least = detected(found["pairs"], data["rho"])
+                lines.append(f"| {by} scan, {name} | {answers} | {_p(chance)} | {least:.1%} |")
     lines += [
         "",
         "| a policy above the target | betting, episodes: median (90 %) | confirmed | t-test that confirms 95 % |",
@@ -64,8 +66,9 @@ def tables(data: Data) -> str:
             lines.append(f"| {case} | {middle:,.0f} ({late:,.0f}) | {share} | {found['t_test']:,} |")
     lines += [
         "",
-        "| published | target | verdict | mean return | interval | episodes | steps | seconds |",
-        "|---|---|---|---|---|---|---|---|",
+        "| published | target | verdict | mean return | interval | episodes | t-test that confirms 95 % | steps "
+        "| seconds |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, found in data["measured"].items():
         if name.startswith("published/"):
@@ -77,7 +80,14 @@ def tables(data: Data) -> str:
 
 def _rate(name: str, hits: int, trials: int, bound: float) -> str:
     chance = binomtest(hits, trials, bound, alternative="greater").pvalue
-    return f"| {name} | {trials:,} | {hits:,} | {_p(chance)} |"
+    return f"| {name} | {trials:,} | {hits:,} | {_p(chance)} | {detected(trials, bound):.1%} |"
+
+
+def detected(trials: int, bound: float, level: float = 0.05, power: float = 0.99) -> float:
+    """Return the least rate, in steps of 0.1 %, that the binomial test at this level rejects with this probability."""
+    critical = binom.isf(level, trials, bound)  # more hits than this are rejected
+    rates = np.arange(np.ceil(1000 * bound), 1001) / 1000
+    return float(rates[np.argmax(binom.sf(critical, trials, rates) >= power)])
 
 
 def _p(chance: float) -> str:
@@ -88,5 +98,5 @@ def _row(name: str, found: Data) -> str:
     low, high = found["interval"]
     return (
         f"| {name} | {found['target']:g} | {found['verdict']} [{found['status']}] | {found['mean']:.4g} | "
-        f"{low:.4g} to {high:.4g} | {found['episodes']:,} | {found['samples']:,} | {found['seconds']:.1f} |"
+        f"{low:.4g} to {high:.4g} | {found['episodes']:,} | {found['t_test']:,} | {found['samples']:,} | {found['seconds']:.1f} |"
     )

@@ -1,4 +1,4 @@
-"""python -m experiments.search [--quick] [--only TEXT]: pairs of certified searches on classic control.
+"""python -m experiments.search [--quick] [--only TEXT]: pairs of certified searches on classic control and small boxes.
 
 Each pair has a shared seed of its own and independent data. The dynamics are compiled (classic.py); the searches are
 those of reprl.learn at its defaults. The full experiment takes some minutes on one core and rewrites
@@ -26,15 +26,7 @@ def jobs(quick: bool) -> dict[str, Job]:
         chunk = CHUNK if task.pairs >= 100 else 1
         for first in range(0, pairs, chunk):
             out[f"pairs/{name}#{first}"] = partial(measure.pairs, name, range(first, min(first + chunk, pairs)))
-    for name in tables.NAMES if not quick else ():
-        for way in ("search", "canonical"):
-            for number in range(3):
-                out[f"tables/{name}/{way}#{number}"] = partial(tables.run, name, way, number, measure.SEED)
-    for strength in measure.STRENGTHS:
-        runs = 100 if quick else measure.RUNS
-        for first in range(0, runs, 2500):
-            out[f"scans/{strength}#{first}"] = partial(measure.scans, strength, range(first, min(first + 2500, runs)))
-    return out
+    return out if quick else out | tables.jobs()
 
 
 def head(quick: bool) -> dict[str, Any]:

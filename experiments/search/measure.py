@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from experiments.search.classic import ClassicModel
-from reprl.assurance.betting import Levels, MeanTest, scan_levels
 from reprl.learning.search import learn_search
-from reprl.randomness import DataStream, SharedKey
+from reprl.randomness import DataStream
 from reprl.search.settings import SearchSettings
 
 SEED = 20270118
 RHO = 0.1
-RUNS = 10_000
-STRENGTHS = (1.0, 0.5)
-"""Times what the wealth must exceed, in logarithms: as proven, and a control that asks for half."""
 
 
 class Task(NamedTuple):
@@ -71,41 +65,3 @@ def pairs(name: str, numbers: range) -> dict[str, Any]:
             ]
         )
     return {"rows": rows}
-
-
-def scans(strength: float, numbers: range) -> dict[str, Any]:
-    """Scans of bandits beside a threshold, with levels taken to a power: false answers, and pairs that differ.
-
-    Candidates pay 0 or 1, with means close to the threshold on both sides; the right answer is known.
-    """
-    false = differ = episodes = 0
-    for number in numbers:
-        key = SharedKey(SEED).derive("bandits", number)
-        gaps = 0.05 + 0.2 * key.uniforms(8)
-        threshold = 0.3 + 0.4 * float(key.derive("threshold").uniforms(1)[0])
-        above = key.derive("sides").uniforms(8) < 0.3
-        means = np.clip(np.where(above, threshold + gaps, threshold - gaps), 0.01, 0.99)
-        right = int(np.argmax(above)) if above.any() else None
-        answers = []
-        for team in range(2):
-            stream = np.random.Generator(np.random.PCG64([SEED, number, team]))
-            found, used = _scan(means, threshold, strength, stream)
-            answers.append(found)
-            episodes += used
-        false += sum(answer != right for answer in answers)
-        differ += answers[0] != answers[1]
-    return {"runs": len(numbers), "false": int(false), "differ": int(differ), "episodes": int(episodes)}
-
-
-def _scan(means: Any, threshold: float, strength: float, stream: np.random.Generator) -> tuple[int | None, int]:
-    used = 0
-    for j, mean in enumerate(means):
-        levels = Levels(*(level**strength for level in scan_levels(RHO / 2.0, j)))
-        test = MeanTest.checked(0.0, 1.0, threshold, levels)
-        bets = test.begin()
-        while bets.verdict == "undecided":
-            bets = test.bet(bets, (stream.random(64) < mean).astype(np.float64))
-        used += bets.samples
-        if bets.verdict == "above":
-            return j, used
-    return None, used

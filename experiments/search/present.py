@@ -7,9 +7,9 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.stats import binomtest
 
-from experiments.search.measure import RHO, TASKS, Task
+from experiments.search.measure import TASKS, Task
+from experiments.search.tables import table as tables_of_boxes
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.search -->\n", "<!-- end of tables -->\n"
@@ -48,17 +48,7 @@ def tables(data: Data) -> str:
             f"{sum(passed for passed, _ in reached)} of {2 * n} | "
             f"{np.median(samples):,.0f} ({samples.mean():,.0f}) | {shown} |"
         )
-    scans = []
-    for strength, words in ((1.0, "as proven"), (0.5, "its square root (control)")):
-        found = [each for key, each in data["measured"].items() if key.startswith(f"scans/{strength}#")]
-        if not found:
-            continue
-        runs, false, differ = (sum(each[name] for each in found) for name in ("runs", "false", "differ"))
-        high = binomtest(false, 2 * runs).proportion_ci(0.95).high
-        scans.append(f"| {words} | {2 * runs:,} | {false:,} | {high:.2%} | {RHO / 2:.0%} | {differ:,} of {runs:,} |")
-    if scans:
-        head = "| wealth needed | scans | false answers | 95 % upper end | allowed | pairs that differ |"
-        lines += ["", head, "|---|---|---|---|---|---|", *scans]
+    lines += tables_of_boxes(data["measured"])
     return "\n".join(lines)
 
 

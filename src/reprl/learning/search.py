@@ -167,7 +167,7 @@ def _family(key: SharedKey, returns: Returns, settings: SearchSettings) -> tuple
     if policy is None:
         policy = "linear" if box else "table"
     if not isinstance(policy, str):
-        return cast(Family, Own.of(policy)), None
+        return cast(Family, Own.of(policy, model.action_space)), None
     if policy == "table":
         if box:
             raise InputError("policy must not be 'table' for observations that are a Box: reprl.discretize cuts them")

@@ -20,6 +20,8 @@ class Axis(NamedTuple):
     low: float
     high: float
     log: bool = False
+    whole: bool = False
+    """Whether only whole numbers are marked."""
 
     @classmethod
     def over(cls, values: Sequence[float], *, log: bool = False, zero: bool = False, most: float = math.inf) -> Axis:
@@ -49,6 +51,7 @@ class Axis(NamedTuple):
         raw = (self.high - self.low) / 5
         unit = 10.0 ** math.floor(math.log10(raw))
         step = unit * next(m for m in (1, 2, 5, 10) if m * unit >= raw * 0.999)
+        step = max(step, 1.0) if self.whole else step
         first = math.ceil(self.low / step - 1e-9)
         return [(k * step, f"{k * step:.6g}") for k in range(first, int(self.high / step + 1e-9) + 1)]
 

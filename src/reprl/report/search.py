@@ -80,7 +80,7 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
         sections=(
             Section([*_figures(run), _ladder(run)], "Ladder", "Each rung scans proposals for one that earns more."),
             Section(
-                (Listing("Settings", run.recipe.to_dict()["settings"]), Listing("Recipe and receipt", digests_of(run)))
+                (Listing("Settings", _settings(run)), Listing("Recipe and receipt", digests_of(run)))
             ),
         ),
         warning=f"undecided: {receipt.guarantee.source}" if status == "none" else "",
@@ -179,10 +179,14 @@ def _figures(run: Found) -> list[Figure]:
     level, label = (last_bar, "certified above") if target is None else (target, "target")
     low, high = min(*values, level), max(*values, level)
     air = 0.08 * (high - low) or 1.0
-    last = float(max(run.receipt.details.ladder[-1].rung, 1))
-    axes = charts.Axis(-0.3, last + 0.3), charts.Axis(low - air, high + air)
+    axes = charts.Axis(-0.3, run.receipt.details.ladder[-1].rung + 0.3, whole=True), charts.Axis(low - air, high + air)
     drawn = charts.Curves(*axes, "rung", "mean return", level, label, [("winner", points)])
     return [Figure("climb", title, text, "curves", [drawn])]
+
+
+def _settings(run: Found) -> dict[str, Any]:
+    """What was set, and defaults; without what is left to the environment."""
+    return {name: value for name, value in run.recipe.to_dict()["settings"].items() if value is not None}
 
 
 def summarize_searches(runs: tuple[Found, Found]) -> Summary:

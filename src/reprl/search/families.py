@@ -161,9 +161,11 @@ class Own(NamedTuple):
     family: Any
     start: Floats | None
     scale: Floats
+    actions: Any = None
+    """The space that every action is checked with."""
 
     @classmethod
-    def of(cls, family: object) -> Own:
+    def of(cls, family: object, actions: Any = None) -> Own:
         """Check what the user gives."""
         if not isinstance(family, OwnFamily):
             raise InputError(f"policy must have size and from_vector(weights), got {quote(family)}")
@@ -177,7 +179,7 @@ class Own(NamedTuple):
             parts.append(found)
         kind = family if isinstance(family, type) else type(family)
         scale = np.ones(size) if parts[1] is None else parts[1]
-        return cls(f"{kind.__module__}:{kind.__qualname__}", size, family, parts[0], scale)
+        return cls(f"{kind.__module__}:{kind.__qualname__}", size, family, parts[0], scale, actions)
 
     @property
     def centre(self) -> Floats | None:
@@ -191,7 +193,15 @@ class Own(NamedTuple):
     def acting(self, weights: Sequence[Floats]) -> Act:
         """Return how policies with these weights act."""
         found = [self._made(each) for each in weights]
-        return lambda seen, rows: [found[k].act(x) for k, x in zip(rows, seen, strict=True)]
+        return lambda seen, rows: [self._checked(found[k].act(x)) for k, x in zip(rows, seen, strict=True)]
+
+    def _checked(self, action: Any) -> Any:
+        """Return an action of the space; one of a Box may have another type of numbers."""
+        if self.actions is not None and not self.actions.contains(action):
+            kind = getattr(self.actions, "dtype", None)
+            if kind is None or np.dtype(kind).kind != "f" or not self.actions.contains(np.asarray(action, dtype=kind)):
+                raise InputError(f"policy must return a member of {self.actions}, got {quote(action)}")
+        return action
 
     def policy(self, weights: Floats) -> Policy:
         """Return the policy with these weights."""
