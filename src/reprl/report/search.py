@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from reprl.artifacts.search import StoredSearch, parted
 from reprl.artifacts.verify import compare_policies
