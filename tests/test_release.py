@@ -109,7 +109,7 @@ def test_a_plan_has_the_same_rows_beside_those_of_the_default_learner(tmp_path: 
     old = json.loads((RELEASE / "answers" / "plan.json").read_text())["document"]
     found = redo("plan", tmp_path)["document"]
     rows = [[(row["algorithm"], row["access"]) for row in plan["rows"][2:]] for plan in (found, old)]
-    assert rows[0] == rows[1]
+    assert [row for row in rows[0] if row != ("reprl sharp", "episodic")] == rows[1]  # which the release did not have
 
 
 def test_another_seed_gives_other_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
