@@ -98,5 +98,6 @@ def _row(name: str, found: Data) -> str:
     low, high = found["interval"]
     return (
         f"| {name} | {found['target']:g} | {found['verdict']} [{found['status']}] | {found['mean']:.4g} | "
-        f"{low:.4g} to {high:.4g} | {found['episodes']:,} | {found['t_test']:,} | {found['samples']:,} | {found['seconds']:.1f} |"
+        f"{low:.4g} to {high:.4g} | {found['episodes']:,} | {found['t_test']:,} | "
+        f"{found['samples']:,} | {found['seconds']:.1f} |"
     )

@@ -97,13 +97,23 @@ def table(measured: dict[str, Any]) -> list[str]:
             if not found or not pairs_of(measured, name, "search"):
                 continue
             rows = [row for _, both in found for row in both]
+            alike = [same for same, both in found if any(row.share for row in both)]  # not where nothing was found
+            equal = f"{sum(alike)} of {len(alike)}" if alike else "—"
             kept = [row for row in rows if row.status != "none"]
-            status = " and ".join(sorted({row.status for row in kept})) or "none"
+            status = "".join(f"{each}, " for each in sorted({row.status for row in kept}))
             shares = f"{min(row.share for row in kept):.0%}" if kept else "—"
             samples, seconds = (np.median([row[k] for row in rows]) for k in (1, 3))
             lines.append(
-                f"| {name} | {words} | {status}: {len(kept)} of {len(rows)} runs | {sum(same for same, _ in found)} "
-                f"of {len(found)} | {samples:,.0f} | {seconds:.0f} | {shares} |"
+                f"| {name} | {words} | {status}{len(kept)} of {len(rows)} runs | {equal} | {samples:,.0f} "
+                f"| {seconds:.0f} | {shares} |"
             )
-    head = "| environment | method | promise | pairs equal | samples, median | seconds, median | least share of the gain |"
-    return ["", head, "|---|---|---|---|---|---|---|", *lines] if lines else []
+    head = (
+        "environment",
+        "method",
+        "promise",
+        "pairs equal",
+        "samples, median",
+        "seconds, median",
+        "least share of the gain",
+    )
+    return ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines] if lines else []

@@ -80,9 +80,7 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
         facts=[*_facts(run), *more],
         sections=(
             Section([*_figures(run), _ladder(run)], "Ladder", "Each rung scans proposals for one that earns more."),
-            Section(
-                (Listing("Settings", _settings(run)), Listing("Recipe and receipt", digests_of(run)))
-            ),
+            Section((Listing("Settings", _settings(run)), Listing("Recipe and receipt", digests_of(run)))),
         ),
         warning=f"undecided: {receipt.guarantee.source}" if status == "none" else "",
         lead=f"{place.name}: episodes of at most {place.horizon:,} steps; the policy is {run.policy!r}.",

@@ -56,7 +56,7 @@ class SearchSettings:
     """Proposals of a tournament, which is held where no target is named."""
     tolerance: float | None = None
     """How far below the best of its tournament a policy may be, in reward units, up to a shared factor between 1 and 2;
-    None for 1/32 of the range of returns."""
+    None for 1/16 of the range of returns."""
     assurance: str = "certified"
     """"certified", by bets on bounded returns; "rehearsed", by Student's statistic: cheaper, and nothing is proven."""
     observation_range: Any = None
