@@ -357,7 +357,7 @@ def test_the_papers_calls_of_many_blocks_are_proven_too() -> None:
         ({"coupling": "tight"}, r"coupling must be one of auto, joint, blocked, product; got 'tight'"),
         ({"mechanism": "softmax"}, r"mechanism must be one of compact, exponential; got 'softmax'"),
         ({"rounding": "up"}, r"rounding must be one of none, vector, grid; got 'up'"),
-        ({"constants": "sharp"}, r"constants must be one of practical, paper, scaled; got 'sharp'"),
+        ({"constants": "magic"}, r"constants must be one of practical, paper, scaled, sharp; got 'magic'"),
         ({"block": 0}, r"block must be a whole number of at least 1, got 0"),
         ({"calls": 0}, r"calls must be a whole number from 1 to \d+, got 0"),
         ({"runs": 7}, r"runs must be left out unless access='episodic', got 7"),

@@ -6,8 +6,10 @@ installed is only compiled. The tutorial has a test of its own, which also compa
 
 from __future__ import annotations
 
+import ast
 import csv
 import importlib.util
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 import reprl
+from reprl.learning.learner import keywords
 from tests.shop import Shop
 
 ROOT = Path(__file__).parent.parent
@@ -109,6 +112,36 @@ def test_blocks_run_as_they_are_printed(page: str, tmp_path: Path, monkeypatch: 
             exec(block, names)
     if missing:
         pytest.skip(f"{page} needs {EXTRAS[page]}; its blocks were only compiled")
+
+
+def unknown_names(text: str) -> list[str]:
+    """Names of reprl in a block, and keywords of its functions, that do not exist."""
+    wrong = []
+    for node in ast.walk(ast.parse(text)):
+        call = node if isinstance(node, ast.Call) else None
+        named = node if call is None else call.func
+        if not (isinstance(named, ast.Attribute) and isinstance(named.value, ast.Name) and named.value.id == "reprl"):
+            continue
+        found = getattr(reprl, named.attr, None)
+        if found is None:
+            wrong.append(named.attr)
+        elif call is not None and inspect.isfunction(found):
+            known = inspect.signature(found).parameters
+            if not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+                wrong += [word.arg for word in call.keywords if word.arg is not None and word.arg not in known]
+            elif found is reprl.learn:
+                wrong += [word.arg for word in call.keywords if word.arg is not None and word.arg not in keywords()]
+    return wrong
+
+
+@pytest.mark.parametrize("page", sorted(LONG))
+def test_blocks_that_take_long_compile_and_name_what_exists(page: str) -> None:
+    """What the normal suite checks of pages that only `make test-long` runs."""
+    assert [name for text in blocks(PAGES[page]) for name in unknown_names(text)] == []
+    assert unknown_names("reprl.no_such_name; reprl.learn(1, epsilom=2); reprl.make('x', size=2)") == [
+        "no_such_name",
+        "epsilom",
+    ]
 
 
 def test_every_page_with_blocks_is_found_and_a_wrong_block_is_noticed(tmp_path: Path) -> None:

@@ -187,9 +187,10 @@ def certify(result: LearnResult, delta: float | None = None) -> Certificate:
         delta: probability of a false certificate; None for the smaller of the run's δ and ρ/2.
 
     Guarantee:
-        If `proven`, the certificate's policy is f(ξ, M) with probability at least 1 − δ, and so is that of every other
-        certified run of this shared seed and these settings (docs/proofs/certificate.md). A run by episodes without
-        certify=True gathered its data adaptively: errors of cells are then added up, which takes more data.
+        Pr[`proven` and the policy is not f(ξ, M)] ≤ δ over the data, for a shared seed that was fixed before them. Two
+        runs of one shared seed and these settings are both certified and different with probability at most 2δ
+        (docs/proofs/certificate.md). A run by episodes without certify=True gathered its data adaptively: errors of
+        cells are then added up, which takes more data.
     """
     if not isinstance(result, LearnResult) or result.record is None:
         raise InputError(f"result must be what reprl.learn returns, got {quote(result)}")
