@@ -56,9 +56,11 @@ def measure(name: str) -> dict[str, float]:
     source, horizon, rewards = _worlds()[name]
     model, stream = GymnasiumModel(source, horizon, reward_range=rewards, data_seed=1), DataStream(1, "benchmark")
     actions = np.random.default_rng(0).integers(0, model.n_actions, size=(horizon, model.n_states))
-    env, episodes = model.env, []
+    env = model.env
+    episodes: list[tuple[int, list[Any]]] = []
     for seed in seeds(stream.key, 0, range(EPISODES)):
-        state, taken = model.reset(seed), []
+        state = model.reset(seed)
+        taken: list[Any] = []
         for row in actions.tolist():
             if state != model.ended:
                 taken.append(model.actions.decode(row[state]))
