@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-PAGE = "scale.md"
-REPEATS, EPISODES = 9, 300
+REPEATS, EPISODES = 9, 200
 SOURCE = Path(__file__).parents[1] / "src"
 WORLDS = ("Blackjack-v1, H = 10", "shop, 7 states, H = 5", "inventory 30×10, H = 20")
 
@@ -56,9 +55,11 @@ def measure(name: str) -> dict[str, float]:
     source, horizon, rewards = _worlds()[name]
     model, stream = GymnasiumModel(source, horizon, reward_range=rewards, data_seed=1), DataStream(1, "benchmark")
     actions = np.random.default_rng(0).integers(0, model.n_actions, size=(horizon, model.n_states))
-    env, episodes = model.env, []
+    env = model.env
+    episodes: list[tuple[int, list[Any]]] = []
     for seed in seeds(stream.key, 0, range(EPISODES)):
-        state, taken = model.reset(seed), []
+        state = model.reset(seed)
+        taken: list[Any] = []
         for row in actions.tolist():
             if state != model.ended:
                 taken.append(model.actions.decode(row[state]))
@@ -83,22 +84,21 @@ def measure(name: str) -> dict[str, float]:
     return found
 
 
-def _ratio(name: str, source: Path) -> float:
-    """Measure a version in a process of its own."""
-    code = f"import json; from benchmarks.black_box import measure; print(json.dumps(measure({name!r})))"
+def _ratios(source: Path) -> dict[str, float]:
+    """Measure a version in a process of its own: its time over that of the bare loop."""
+    code = "import json; from benchmarks.black_box import *; print(json.dumps({n: measure(n) for n in WORLDS}))"
     environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{SOURCE.parent}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
-    found = json.loads(done.stdout)
-    return float(found["ours"] / found["bare"])
+    return {name: found["ours"] / found["bare"] for name, found in json.loads(done.stdout).items()}
 
 
 def run() -> list[dict[str, Any]]:
     older = os.environ.get("REPRL_BEFORE")
+    now, before = _ratios(SOURCE), _ratios(Path(older)) if older else {}
     rows: list[dict[str, Any]] = []
     for name in WORLDS:
-        row: dict[str, Any] = {"black box": name, "now / bare loop": round(_ratio(name, SOURCE), 3)}
+        row: dict[str, Any] = {"black box": name, "now / bare loop": round(now[name], 3)}
         if older:
-            before = _ratio(name, Path(older))
-            row |= {"before / bare loop": round(before, 3), "now / before": round(row["now / bare loop"] / before, 3)}
+            row |= {"before / bare loop": round(before[name], 3), "now / before": round(now[name] / before[name], 3)}
         rows.append(row)
     return rows

@@ -13,7 +13,7 @@ from reprl.learning.expected import count_words, stored_range, time_words
 from reprl.learning.settings import Settings
 from reprl.learning.worth import Worth
 from reprl.mdp.criterion import criterion_of
-from reprl.mdp.labels import RewardMap
+from reprl.mdp.labels import Labels, RewardMap
 
 
 class RoundFigures(NamedTuple):
@@ -76,7 +76,8 @@ class RoundTeller:
         """Start the clock."""
         self._tell, self._settings, self._limit = tell, settings, math.inf if limit is None else float(limit)
         self._rehearsed = isinstance(stop, Rehearsed)
-        self._units: RewardMap = getattr(model, "reward_map", None) or model.mdp.labels.reward_map
+        labels = getattr(getattr(model, "mdp", model), "labels", Labels())
+        self._units: RewardMap = getattr(model, "reward_map", labels.reward_map)
         self._steps = criterion_of(model).effective_horizon
         self._begun, self._played, self._drawn = time.perf_counter(), 0.0, 0
         """When the round began, the seconds of it in which samples were drawn, and the samples before it."""
