@@ -162,7 +162,7 @@ class WholeLog(NamedTuple):
     """Reads all of a log, for a certificate."""
 
     ended: tuple[int]
-    scope: str = "; of logs of one fixed practice (docs/proofs/certificate.md §9)"
+    scope: str = "; of logs of one fixed practice in a world of these labels alone (docs/proofs/certificate.md §9)"
 
     @property
     def over(self) -> tuple[int, ...]:
