@@ -85,7 +85,7 @@ def _changes(run: Run, found: Beside) -> Table:
 def _assumptions(run: Run, found: Coverage, beside: Beside | None) -> Table:
     rows = [
         ["No hidden reasons for actions", _hidden(run, beside)],
-        ["Ends", _ends(found)],
+        ["Ends", _ends(run, found)],
         ["States tell all that matters", "Assumed: what happens next depends on state, step and action alone."],
         ["Steps", _steps(run)],
         ["Support", _support(run, found)],
@@ -111,12 +111,22 @@ def _hidden(run: Run, beside: Beside | None) -> str:
     )
 
 
-def _ends(found: Coverage) -> str:
+LIMITS = {
+    "unknown": "'done' in the last step's row may be an end or a time limit, so these rows were left out",
+    "truncated": "'done' in the last step's row is taken for a time limit",
+    "terminated": "'done' is taken for an end in every row",
+}
+"""What `done_at_limit` says, in words."""
+
+
+def _ends(run: Run, found: Coverage) -> str:
     parts = []
     if found.cut:
         parts.append(f"{found.cut:,} episodes stop early without being done; what followed is taken as unrelated to it")
     if found.beyond:
-        parts.append(f"{found.beyond:,} rows at or after the horizon were left out")
+        parts.append(f"{found.beyond:,} rows were left out: at or after the horizon, or not saying where they led")
+    if word := run.environment.options.get("done_at_limit"):
+        parts.append(LIMITS[str(word)])
     return f"{'; '.join(parts)}." if parts else "Every episode ends, or reaches the horizon."
 
 
