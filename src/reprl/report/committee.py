@@ -72,7 +72,8 @@ def _changes(run: Run, found: Beside) -> Table:
     more = found.changed - len(found.changes)
     caption = (
         "Where the policy does something else than practice mostly does, worth most first. Gain: per episode, visits "
-        "times what a visit earns more than practice, in the rewards' own units."
+        "times what a visit earns more than practice, in the rewards' own units. Where practice mostly does what the "
+        "policy says, but not always, the policy gains too: that is in the gain above, not in this table."
     )
     if not found.changed:
         caption = "The policy does everywhere what practice mostly does."
@@ -133,8 +134,8 @@ def _ends(run: Run, found: Coverage) -> str:
 def _steps(run: Run) -> str:
     if run.recipe.settings.stationary:
         bad = f" The log contradicts it: {run.drift}." if run.drift else " The log does not contradict it."
-        return f"Assumed: the law does not depend on the step.{bad}"
-    return "Nothing is assumed: every step has its own law."
+        return f"Assumed: what an action does is the same at every step.{bad}"
+    return "Nothing is assumed: what an action does may differ from step to step."
 
 
 def _support(run: Run, found: Coverage) -> str:
@@ -155,7 +156,11 @@ def _variants(run: Run, found: Beside) -> list[Table]:
         [each.setting, f"{each.cells:,}", percent(each.share), number(float(f"{scale * each.gain:.4g}"))]
         for each in found.variants
     ]
-    caption = "The decision made again with one setting changed, on the same log."
+    caption = (
+        "The decision made again with one setting changed, on the same log. Quality: the share of the possible gain "
+        "that is asked for. Support: how often an action must be taken, relative to the most usual one, to count. "
+        "Preference: which action is taken among those that count as equal."
+    )
     head = ("Setting", "Cells that change", "Share of visits", "Gain over practice")
     return [Table("variants", "Had it been asked otherwise", head, rows, caption, On.PAGE)] if rows else []
 
