@@ -358,7 +358,7 @@ def test_intervals_from_logs_with_ends_and_dropout_hold_and_shrunk_ones_do_not(p
         sample = prepare(read_log(open_table(rows), spec, pooled=pooled).data, by_steps=True, fixed_start=False)
         assert sample.by_steps is not pooled
         value, gaps = np.zeros(6), np.zeros((3, 6, 3))
-        best = []
+        best: list[NDArray[np.float64]] = []
         for h in (2, 1, 0):
             each = np.vstack([world.reward + world.transition @ value, np.zeros(3)])
             value = each.max(axis=1)
