@@ -102,7 +102,9 @@ def test_without_a_last_step_a_log_must_say_whether_episodes_ended() -> None:
     ):
         reprl.learn_log(log, discount=0.9, **RING)
     log["done"] = np.arange(80) % HORIZON == HORIZON - 1
-    assert read(log, horizon=1, discount=0.9).rows == 60  # a time limit, after which nobody knows
+    with pytest.raises(reprl.ReprlError, match="must say what 'done' after 4 rows is"):
+        read(log, horizon=1, discount=0.9)
+    assert read(log, horizon=1, discount=0.9, length=4).rows == 60  # a time limit, after which nobody knows
     assert read(log, horizon=1, discount=0.9, done_at_limit="terminated").rows == 80
 
 

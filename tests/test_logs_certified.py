@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 import reprl
+from experiments.faulty_logs.worlds import drop_out, make_rows, make_world
 from reprl import ReprlError
 from reprl.artifacts.certify import certify_folder, check_certificate
 from reprl.artifacts.receipt import Receipt
 from reprl.assurance.certificate import CertificateData, bound_practice, make_certificate
-from reprl.assurance.concentration import levels
+from reprl.assurance.concentration import GRID, levels
 from reprl.assurance.value_bounds import bound_best
 from reprl.assurance.verdict import judge, prepare
 from reprl.canonical.choice import choose
@@ -296,3 +298,77 @@ def test_counts_that_are_no_logs_are_refused() -> None:
     data = Data(tally(rows, (1, 2, 2)), np.array([4, 0]))
     with pytest.raises(ReprlError, match="certificate data of a log must have 4 samples of every cell"):
         CertificateData(data, "log", 1, False).check()
+
+
+def test_a_log_whose_rows_are_no_fair_sample_is_refused(log: dict[str, Any]) -> None:
+    """Copies would count as fresh episodes; rows that are left out for what followed would not be draws of the law."""
+    part = {name: column[:4000] for name, column in log.items()}
+    copied = {name: np.concatenate([column, column]) for name, column in part.items()}
+    copied["episode"][4000:] += 2000
+    with (
+        pytest.warns(reprl.errors.LogWarning, match="stands 2 times"),
+        pytest.raises(
+            ReprlError, match="every row is a fair draw, got a log that is not: bias: every episode stands 2"
+        ),
+    ):
+        reprl.learn_log(copied, horizon=HORIZON, epsilon=1.0, certify=True)
+    cut = {name: column for name, column in part.items() if name != "next_state"}
+    cut["truncated"] = np.arange(4000) % 2 == 1
+    with pytest.raises(ReprlError, match="which rows count was read off its longest episode"):
+        reprl.learn_log(cut, horizon=3, epsilon=1.0, certify=True)
+
+
+@pytest.mark.parametrize("kinds", [[(0, 0), (1, 1)], [(0, 0), (1, 0)]])
+def test_every_log_of_a_tiny_world_misses_practice_less_often_than_the_level_says(kinds: list[tuple[int, int]]) -> None:
+    """All logs of 60 episodes of two kinds, whose rewards are alike or not: probabilities are exact."""
+    spec, many = LogSpec(horizon=2, states=("0",), actions=("0",)), 60
+    data = [read_log(open_table(log_of(kinds, (many - k, k))), spec).data for k in range(many + 1)]
+    control = 0.0
+    for share in (0.02, 0.1, 0.5):
+        chance, true = binom.pmf(np.arange(many + 1), many, share), share * sum(kinds[1])
+        for level in (2.0, 4.0, 6.0, 8.0):
+            most = 2 * GRID * math.exp(-level)
+
+            def missed(level: float, chance: Any = chance, true: float = true) -> float:
+                bounds = np.array([bound_practice(one, level) for one in data])
+                return float(chance[(true < bounds[:, 0] - 1e-12) | (true > bounds[:, 1] + 1e-12)].sum())
+
+            assert missed(level) <= most
+            control = max(control, missed(0.02 * level) - most)
+    assert control > 0.1
+
+
+def log_of(kinds: list[tuple[int, int]], times: tuple[int, ...]) -> dict[str, Any]:
+    """Episodes of two steps in one state, with these rewards so many times."""
+    paid = np.array([kind for kind, many in zip(kinds, times, strict=True) for _ in range(many)], dtype=float)
+    rows = np.zeros(2 * len(paid), dtype=int)
+    return {"episode": np.arange(len(rows)) // 2, "state": rows, "action": rows, "reward": paid.ravel()}
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_intervals_from_logs_with_ends_and_dropout_hold_and_shrunk_ones_do_not(pooled: bool) -> None:
+    """10 worlds, δ = 0.1 each: more than 7 misses have a probability below 1e-6."""
+    spent, tight = (levels((3, 6, 3), 40, 0.1, shrink=shrink) for shrink in (1.0, 0.03))
+    missed = shrunk = 0
+    for seed in range(10):
+        world = make_world((9, seed), 0.1)
+        rows = drop_out(make_rows(world, 300, (9, seed, 1), 3), 0.1, np.random.default_rng(seed))
+        rows["next_state"] = np.where(rows["terminated"], 0, rows["next_state"])
+        spec = LogSpec(horizon=3, states=tuple("01234"), actions=tuple("012"))
+        sample = prepare(read_log(open_table(rows), spec, pooled=pooled).data, by_steps=True, fixed_start=False)
+        assert sample.by_steps is not pooled
+        value, gaps = np.zeros(6), np.zeros((3, 6, 3))
+        best: list[NDArray[np.float64]] = []
+        for h in (2, 1, 0):
+            each = np.vstack([world.reward + world.transition @ value, np.zeros(3)])
+            value = each.max(axis=1)
+            gaps[h] = value[:, None] - each
+            best.insert(0, value)
+        for level in (spent, tight):
+            found = bound_best(sample, level.compare, level.cell, level.spread)
+            inside = (found.low[:3] <= np.array(best) + 1e-9) & (np.array(best) <= found.high[:3] + 1e-9)
+            close = (found.gap_low <= gaps + 1e-9) & (gaps <= found.gap_high + 1e-9)
+            out = not (inside.all() and close.all())
+            missed, shrunk = missed + (out and level is spent), shrunk + (out and level is tight)
+    assert missed <= 7
+    assert shrunk > 7

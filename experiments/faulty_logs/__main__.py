@@ -1,4 +1,4 @@
-"""python -m experiments.faulty_logs [--quick] [--only TEXT]: measure what is missing, then write a table of docs/logs.md.
+"""python -m experiments.faulty_logs [--quick] [--only TEXT]: measure what is missing, then write its table.
 
 Measurements are stored as they are done, and a run that was stopped goes on where it was. All of it takes about three
 minutes on one core.

@@ -98,7 +98,7 @@ def make_rows(world: World, episodes: int, seed: int | Sequence[int], horizon: i
     return {name: column[order] for name, column in zip(names, columns, strict=True)}
 
 
-def _cut(log: dict[str, NDArray[Any]], chance: float, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+def drop_out(log: dict[str, NDArray[Any]], chance: float, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
     """Lose episodes: after each row that does not end one, with this chance, nothing more is seen."""
     lost = (rng.random(log["step"].size) < chance) & ~log["terminated"].astype(bool)
     first = np.full(int(log["episode"].max()) + 1, 10**9)
@@ -138,9 +138,9 @@ def make_faulty(fault: str, seed: int, episodes: int = 600) -> Case:
     options["shared_seed"] = len(FAULTS) * seed + kind
     drop: tuple[str, ...] = ()
     if fault == "dropout":  # nobody flags anything
-        log, drop = _cut(log, 0.1, rng), ("terminated", *(("next_state",) if seed % 2 else ()))
+        log, drop = drop_out(log, 0.1, rng), ("terminated", *(("next_state",) if seed % 2 else ()))
     elif fault == "flagged dropout":
-        log, drop = _cut(log, 0.1, rng), ("next_state",) if seed % 2 else ()
+        log, drop = drop_out(log, 0.1, rng), ("next_state",) if seed % 2 else ()
     elif fault == "time limit":
         log["done"] = log["step"] == HORIZON - 1
         drop = ("terminated", *(("next_state",) if seed % 2 else ()))

@@ -152,7 +152,7 @@ class WholeLog(Reader):
     """Reads all of a log, for a certificate, which bounds what is not known."""
 
     ended: tuple[int]
-    scope: str = "; of logs of one fixed practice (docs/proofs/certificate.md §9)"
+    scope: str = "; of logs of one fixed practice in a world of these labels alone (docs/proofs/certificate.md §9)"
 
     def read(self, key: SharedKey, data: Data) -> Supported:
         """Return relative frequencies."""

@@ -188,8 +188,10 @@ def learn_spec(
         candidate.registration.check_fresh(source.data_seed, log=True)
     if source.check.biased:
         warnings.warn(str(source.check.worst), LogWarning, stacklevel=3)
-    if certify and settings.quality is not None and settings.baseline is None:
-        source.check_practice()
+    if certify:
+        source.check_proof()
+        if settings.quality is not None and settings.baseline is None:
+            source.check_practice()
     run = _learn_source(source, spec, key, settings, candidate, certify=certify)
     if GROUP in table.columns:
         run = _with_groups(run, open_groups(table), spec, settings, source.data_seed)

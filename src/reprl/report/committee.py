@@ -72,7 +72,8 @@ def _changes(run: Run, found: Beside) -> Table:
     more = found.changed - len(found.changes)
     caption = (
         "Where the policy does something else than practice mostly does, worth most first. Gain: per episode, visits "
-        "times what a visit earns more than practice, in the rewards' own units."
+        "times what a visit earns more than practice, in the rewards' own units. Where practice mostly does what the "
+        "policy says, but not always, the policy gains too: that is in the gain above, not in this table."
     )
     if not found.changed:
         caption = "The policy does everywhere what practice mostly does."
@@ -85,7 +86,7 @@ def _changes(run: Run, found: Beside) -> Table:
 def _assumptions(run: Run, found: Coverage, beside: Beside | None) -> Table:
     rows = [
         ["No hidden reasons for actions", _hidden(run, beside)],
-        ["Ends", _ends(found)],
+        ["Ends", _ends(run, found)],
         ["States tell all that matters", "Assumed: what happens next depends on state, step and action alone."],
         ["Steps", _steps(run)],
         ["Support", _support(run, found)],
@@ -111,20 +112,30 @@ def _hidden(run: Run, beside: Beside | None) -> str:
     )
 
 
-def _ends(found: Coverage) -> str:
+LIMITS = {
+    "unknown": "'done' in the last step's row may be an end or a time limit, so these rows were left out",
+    "truncated": "'done' in the last step's row is taken for a time limit",
+    "terminated": "'done' is taken for an end in every row",
+}
+"""What `done_at_limit` says, in words."""
+
+
+def _ends(run: Run, found: Coverage) -> str:
     parts = []
     if found.cut:
         parts.append(f"{found.cut:,} episodes stop early without being done; what followed is taken as unrelated to it")
     if found.beyond:
-        parts.append(f"{found.beyond:,} rows at or after the horizon were left out")
+        parts.append(f"{found.beyond:,} rows were left out: at or after the horizon, or not saying where they led")
+    if word := run.environment.options.get("done_at_limit"):
+        parts.append(LIMITS[str(word)])
     return f"{'; '.join(parts)}." if parts else "Every episode ends, or reaches the horizon."
 
 
 def _steps(run: Run) -> str:
     if run.recipe.settings.stationary:
         bad = f" The log contradicts it: {run.drift}." if run.drift else " The log does not contradict it."
-        return f"Assumed: the law does not depend on the step.{bad}"
-    return "Nothing is assumed: every step has its own law."
+        return f"Assumed: what an action does is the same at every step.{bad}"
+    return "Nothing is assumed: what an action does may differ from step to step."
 
 
 def _support(run: Run, found: Coverage) -> str:
@@ -145,7 +156,11 @@ def _variants(run: Run, found: Beside) -> list[Table]:
         [each.setting, f"{each.cells:,}", percent(each.share), number(float(f"{scale * each.gain:.4g}"))]
         for each in found.variants
     ]
-    caption = "The decision made again with one setting changed, on the same log."
+    caption = (
+        "The decision made again with one setting changed, on the same log. Quality: the share of the possible gain "
+        "that is asked for. Support: how often an action must be taken, relative to the most usual one, to count. "
+        "Preference: which action is taken among those that count as equal."
+    )
     head = ("Setting", "Cells that change", "Share of visits", "Gain over practice")
     return [Table("variants", "Had it been asked otherwise", head, rows, caption, On.PAGE)] if rows else []
 

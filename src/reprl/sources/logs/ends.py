@@ -84,6 +84,9 @@ class Reading(NamedTuple):
     """Why rows must be refused, where some are."""
     limited: bool = False
     """Whether it is that `done` looks like a time limit that nobody has declared."""
+    sampled: bool = False
+    """Whether the first step that does not count was read off the longest episode, as truncated ones without a next
+    state make it: no proof covers that."""
     unclear: bool = False
     """Whether `done` may be an end as well as a time limit, in rows that tell about every step."""
     skewed: int = 0
@@ -122,12 +125,16 @@ def resolve_ends(table: Table, spec: LogSpec, lengths: Lengths, *, pooled: bool)
     longest = int(lengths.length[-1])
     kept = spec.kept - (must_say and not endless and not given)
     limit, at_limit, unclear = min(longest, spec.kept), -1, must_say and says_done_alone(table)
-    if unclear and 1 < spec.kept < 2**62 and spec.done_at_limit != "terminated":
+    declared = must_say and 1 < spec.kept < 2**62
+    if declared and not given and "truncated" in table.columns:
+        kept = min(kept, spec.kept - 1)
+    if unclear and declared and spec.done_at_limit != "terminated":
         if given and spec.done_at_limit == "truncated":
             at_limit = spec.kept - 1
         else:  # by the step, whatever the rows say: some of them may have ended, others were stopped
             kept = min(kept, spec.kept - 1)
-    if not given and (must_say or limit < spec.kept) and limit > 1 and lengths.said(TRUNCATED, at=limit):
+    sampled = not given and limit < spec.kept and limit > 1 and lengths.said(TRUNCATED, at=limit) > 0
+    if sampled:
         kept = min(kept, limit - 1)
     final = kept if must_say else kept - 1 if kept == spec.kept else kept
     over = spec.early_ends == "terminated"
@@ -149,6 +156,7 @@ def resolve_ends(table: Table, spec: LogSpec, lengths: Lengths, *, pooled: bool)
         censored=spec.early_ends == "censored",
         problem=problem,
         limited=limited,
+        sampled=sampled,
         unclear=unclear,
         skewed=skewed,
     )

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from reprl.errors import InputError
 from reprl.mdp.dynamics import Data
 from reprl.sources.logs.check import LEAST, inspect_log
+from reprl.sources.logs.ends import resolve_ends
 from reprl.sources.logs.read import Log, read_log
+from reprl.sources.logs.scan import scan_of
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import Table
 from reprl.sources.protocol import Ledger
@@ -49,9 +51,19 @@ class LogSource:
     def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:
         self._log, self._spec = read_log(table, spec, pooled=pooled), spec
         self.check = inspect_log(table, spec, pooled=pooled)
+        lengths = scan_of(table, (*spec.states, *spec.actions)).lengths
+        self._sampled = resolve_ends(table, spec, lengths, pooled=pooled).sampled
         self.ledger = Ledger(samples=self._log.rows, episodes=self._log.episodes)
         self.data_seed = seed_of(self._log.data)
         self.claim = spec.criterion.either("stationary=True", "a discount")
+
+    def check_proof(self) -> None:
+        """Refuse a log whose rows are no fair sample, a premise of certificates (docs/proofs/certificate.md §9)."""
+        why = str(self.check.worst) if self.check.biased else ""
+        if self._sampled:
+            why = "which rows count was read off its longest episode, as there is no column next_state"
+        if why:
+            raise InputError(f"certify must be False unless every row is a fair draw, got a log that is not: {why}")
 
     def check_practice(self) -> None:
         """Refuse a log that does not show what practice earns: episodes were cut off, or their last rows left out."""
