@@ -18,7 +18,7 @@ from reprl.learning.settings import Settings
 
 Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.whole -->\n", "<!-- end of tables -->\n"
-SIZES = ((2, 2, 1), (2, 2, 2), (4, 2, 2), (2, 2, 4), (4, 2, 3), (8, 2, 3), (10, 3, 4), (16, 4, 6))
+SIZES = ((2, 2, 1), (2, 2, 2), (4, 2, 2), (2, 2, 4), (4, 2, 3), (10, 3, 4), (16, 4, 6))
 """(S, A, H) of the table of proven episodes."""
 ASKED = ((0.5, 0.1), (1.0, 0.3))
 """(ε, ρ = δ) of the table of proven episodes."""
@@ -171,27 +171,21 @@ def needed(states: list[float], found: list[Data], level: float) -> tuple[float,
 
 def _slopes(data: Data) -> str:
     measured = part(data, "slope")
-    lines = ["| grade | S | samples a run | pairs apart | m | M | K |", "|---|---|---|---|---|---|---|"]
     fits = [
-        "| grade | slope in S of the samples drawn | of the samples needed for one disagreement |",
-        "|---|---|---|",
+        "| grade | S | pairs that differ | slope in S of the samples drawn | of the samples needed for one disagreement |",
+        "|---|---|---|---|---|",
     ]
     for grade in plan.GRADES:
         found = {int(name.partition("/")[2]): one for name, one in measured.items() if name.startswith(f"{grade}/")}
-        for n_states, one in found.items():
-            m, *rest = one["sizes"]
-            half = len(rest) // 2
-            lines.append(
-                f"| {grade} | {n_states} | {one['samples']:.3g} | {share(one['apart'], one['pairs'])} | {m} | "
-                f"{', '.join(map(str, rest[:half]))} | {', '.join(map(str, rest[half:]))} |"
-            )
         if len(found) >= 3:
             states = [float(n) for n in found]
             drawn = slope(states, [one["samples"] for one in found.values()])
             equal = needed(states, [*found.values()], plan.RHO)
             cells = (f"{x:.2f} [{low:.2f}, {high:.2f}]" for x, low, high in (drawn, equal))
-            fits.append(f"| {grade} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n\n" + "\n".join(fits) + "\n"
+            sizes = ", ".join(map(str, found))
+            apart, pairs = (sum(one[name] for one in found.values()) for name in ("apart", "pairs"))
+            fits.append(f"| {grade} | {sizes} | {share(apart, pairs)} | {' | '.join(cells)} |")
+    return "\n".join(fits) + "\n"
 
 
 def _proven() -> str:
