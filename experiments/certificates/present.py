@@ -81,7 +81,7 @@ def _coverage(data: Data) -> str:
     for name, one in part(data, "coverage").items():
         way, _, strength = name.partition("/")
         p = binomtest(one["missed"], one["runs"], plan.DELTA, alternative="greater").pvalue
-        radii = "as proven" if float(strength) == 1 else f"radii × {float(strength):g}"
+        radii = "radii × 1" if float(strength) == 1 else f"× {float(strength):g}"
         found.setdefault(way, {})[radii] = f"{one['missed']}/{one['runs']}" + (" ✗" if p < 1e-6 else "")
     head = list(dict.fromkeys(radii for row in found.values() for radii in row))
     lines = [f"| some interval misses, δ = {plan.DELTA:g} | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]

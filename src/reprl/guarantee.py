@@ -16,7 +16,7 @@ PROMISES = {
     "approximate": "two runs that share nothing but the shared seed take the same action at the stated share of an "
     "episode's steps, but with probability ρ; the strict definition asks for exactly the same policy",
 }
-"""Kinds of promises, and what ρ speaks of under each."""
+"""Kinds of promises, and what ρ refers to under each."""
 STATUSES = ("proven", "certified", "rehearsed", "heuristic", "none")
 """From the best founded to what nothing supports."""
 
@@ -69,7 +69,7 @@ class Guarantee:
             return f"nothing is promised: {self.source}"
         good = f"suboptimality ≤ {self.epsilon:.3g}"
         if self.quality is not None:
-            good = f"at least {self.quality:.3g} of what the best policy earns more than the baseline"
+            good = f"at least {self.quality:.3g} of the best policy's gain over the baseline"
         same = f"disagreement ≤ {self.rho:.3g}"
         if self.agreement < 1.0:
             same = f"disagreement at more than {1 - self.agreement:.3g} of the steps ≤ {self.rho:.3g}"

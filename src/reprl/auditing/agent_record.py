@@ -123,7 +123,7 @@ class AgentReport(JsonDocument, Shown):
 
     def __repr__(self) -> str:
         """The verdict on one line."""
-        count = f"{self.disagreements} of {len(self.pairs)} pairs more than {self.gamma:g} apart"
+        count = f"{self.disagreements} of {len(self.pairs)} pairs at a distance above {self.gamma:g}"
         return f"AgentReport({visible(self.learner)} on {visible(self.environment)}: {count}, {self.verdict}; {GRADE})"
 
 

@@ -114,7 +114,7 @@ def _show_log(console: Console, found: LogPlan) -> None:
 
     console.print(str(found), soft_wrap=True)
     if found.waiting:
-        table = plain_table("cell that waits", "rows", "teams that differ")
+        table = plain_table("undecided cell", "rows", "teams that differ")
         for each in found.waiting:
             table.add_row(each.words, f"{each.rows:,}", f"{each.differ:.0%}")
         console.print(table)

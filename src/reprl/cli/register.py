@@ -39,7 +39,7 @@ def register(
     asked: Asked,
     shared_seed: int | None = SHARED_SEED,
     data_seed: int | None = DATA_SEED,
-    workers: int | None = option("They cannot change a result. Default: one for each core."),
+    workers: int | None = option("Number of workers; results do not depend on it. Default: one for each core."),
     timeout: float | None = option("Seconds that an episode of a black box may take. Default: any."),
     logged: LogFile,
     log_world: LogWorld,

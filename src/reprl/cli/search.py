@@ -26,7 +26,7 @@ _REMARKS = "remarks"
 class Sought:
     """What a search is asked for."""
 
-    target: float | None = option("A mean return that would do, in reward units. Default: a tournament of proposals.")
+    target: float | None = option("A mean return that is enough, in reward units. Default: a tournament of proposals.")
     policy: str | None = option("linear, quadratic, tanh or table. Default: linear, and table for finite observations.")
     return_range: tuple[float, float] | None = option("Bounds of a return, which is clipped to it.", metavar="LOW HIGH")
 

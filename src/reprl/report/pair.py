@@ -127,7 +127,7 @@ def summarize_pair(
         lines=[*summary.lines, *(line(f"{note[0].upper()}{note[1:]}.") for note in notes)],
         facts=[*_facts(runs, worth), *more],
         sections=sections,
-        warning=f"undecided: {weakest.ran_out} before a run was sure" if weakest.is_undecided else "",
+        warning=f"undecided: {weakest.ran_out} before a run could promise anything" if weakest.is_undecided else "",
         sketches=[
             Sketch(run.policy, world, idle, apart, frame="", title=f"{name} run")
             for name, run in zip(_NAMES, runs, strict=True)
