@@ -91,7 +91,7 @@ def _coverage(data: Data) -> str:
 
 def _costs(data: Data, kind: str) -> str:
     lines = [
-        f"| {COSTS[kind]} | certified | calls per cell, median | 90 % | asked for | apart | not f(ξ, M) |",
+        f"| {COSTS[kind]} | certified | calls per cell, median | 90 % | asked for | pairs that differ | not f(ξ, M) |",
         "|---|---|---|---|---|---|---|",
     ]
     for world, one in part(data, kind).items():

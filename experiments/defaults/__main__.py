@@ -34,7 +34,7 @@ def _seconds(name: str) -> float:
 def table(measured: dict[str, Any]) -> str:
     """Return a row for each environment; values and shares are medians over runs."""
     lines = [
-        "| environment | value | best | baseline | share of the gain | smallest | samples | s a run | apart | "
+        "| environment | value | best | baseline | share of the gain | smallest | samples | s a run | pairs that differ | "
         "quality missed | no promise |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]

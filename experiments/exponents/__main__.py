@@ -242,12 +242,12 @@ def fits(data: Data) -> list[Data]:
             fit = slope((1.0 / level).tolist(), list(size), list(spread))
             out.append({"name": f"1/ρ{name}", "sweep": "rho", "points": len(LEVELS), **fit})
             fit = slope(runs, chance.tolist(), error)
-            out.append({"name": f"M at fixed K: chance of parting{name}", "sweep": "runs", "points": len(runs), **fit})
+            out.append({"name": f"M at fixed K: probability of disagreement{name}", "sweep": "runs", "points": len(runs), **fit})
     return out
 
 
 def draw(data: Data, folder: Path) -> None:
-    """Draw the chance of parting against samples, one panel for every sweep."""
+    """Draw the probability of disagreement against samples, one panel for every sweep."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 

@@ -129,7 +129,7 @@ def _own(data: Data, access: str) -> list[Data]:
 def _overview(rows: list[Data], own: list[Data]) -> str:
     learners = list(dict.fromkeys(row["learner"] for row in rows))
     lines = [f"| instance | {OWN}, own size | {' | '.join(learners)} |", "|---" * (len(learners) + 2) + "|"]
-    sizes = {row["instance"]: f"{_short(row['samples'])} [{row['disagreements']}/{row['pairs']} apart]" for row in own}
+    sizes = {row["instance"]: f"{_short(row['samples'])} [{row['disagreements']}/{row['pairs']} differ]" for row in own}
     for instance in dict.fromkeys(row["instance"] for row in rows):
         here = {row["learner"]: row for row in rows if row["instance"] == instance}
         best = min((_size(row) for row in here.values() if row["reached"]), default=0.0)

@@ -52,7 +52,7 @@ def share(hits: int, trials: int) -> str:
 
 def _pairs(data: Data) -> str:
     lines = [
-        "| world | pairs apart | loss, mean | loss, largest | samples a run | cells in tiers 1, 2, 3 | failed runs |",
+        "| world | pairs that differ | loss, mean | loss, largest | samples a run | cells in tiers 1, 2, 3 | failed runs |",
         "|---|---|---|---|---|---|---|",
     ]
     for world, rows in rows_of(data).items():
@@ -69,7 +69,7 @@ def _pairs(data: Data) -> str:
 
 def _boosting(data: Data) -> str:
     lines = [
-        "| world | learners under one seed apart | the boosted apart | seeds with a heavy hitter | loss of a learner |",
+        "| world | learners under one seed that differ | boosted ones that differ | seeds with a heavy hitter | loss of a learner |",
         "|---|---|---|---|---|",
     ]
     for world, rows in rows_of(data).items():
@@ -84,8 +84,8 @@ def _boosting(data: Data) -> str:
 
 def _grown(data: Data) -> str:
     lines = [
-        "| world, parallel | calls of a learner | learners apart | boosting at scale | learners a seed | pulls | "
-        "heavy hitters differ | the boosted apart |",
+        "| world, parallel | calls of a learner | learners that differ | boosting at scale | learners a seed | pulls | "
+        "heavy hitters differ | boosted ones that differ |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, one in part(data, "boosting").items():
@@ -101,7 +101,7 @@ def _grown(data: Data) -> str:
 def _theorem(data: Data) -> str:
     lines = [
         "| Theorem 4.13 at the paper's constants | learners a run | samples a run | seconds a run | status | "
-        "learners under one seed apart, at most | loss, largest | pairs apart |",
+        "learners under one seed that differ, at most | loss, largest | pairs that differ |",
         "|---|---|---|---|---|---|---|---|",
     ]
     found: dict[str, list[Data]] = {}
