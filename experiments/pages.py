@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import reprl
-from experiments.stored import ROOT, LookUp, code, default, kept, percent, phrases, power, short
+from experiments.stored import LookUp, code, default, kept, percent, phrases, power, short
 
 LOOKS = 200
 """Pairs at most of the table in docs/proofs/audit.md."""

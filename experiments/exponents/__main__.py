@@ -242,7 +242,14 @@ def fits(data: Data) -> list[Data]:
             fit = slope((1.0 / level).tolist(), list(size), list(spread))
             out.append({"name": f"1/ρ{name}", "sweep": "rho", "points": len(LEVELS), **fit})
             fit = slope(runs, chance.tolist(), error)
-            out.append({"name": f"M at fixed K: probability of disagreement{name}", "sweep": "runs", "points": len(runs), **fit})
+            out.append(
+                {
+                    "name": f"M at fixed K: probability of disagreement{name}",
+                    "sweep": "runs",
+                    "points": len(runs),
+                    **fit,
+                }
+            )
     return out
 
 

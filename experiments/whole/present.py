@@ -52,7 +52,8 @@ def share(hits: int, trials: int) -> str:
 
 def _pairs(data: Data) -> str:
     lines = [
-        "| world | pairs that differ | loss, mean | loss, largest | samples a run | cells in tiers 1, 2, 3 | failed runs |",
+        "| world | pairs that differ | loss, mean | loss, largest | samples a run | cells in tiers 1, 2, 3 | "
+        "failed runs |",
         "|---|---|---|---|---|---|---|",
     ]
     for world, rows in rows_of(data).items():
@@ -69,7 +70,8 @@ def _pairs(data: Data) -> str:
 
 def _boosting(data: Data) -> str:
     lines = [
-        "| world | learners under one seed that differ | boosted ones that differ | seeds with a heavy hitter | loss of a learner |",
+        "| world | learners under one seed that differ | boosted ones that differ | seeds with a heavy hitter | "
+        "loss of a learner |",
         "|---|---|---|---|---|",
     ]
     for world, rows in rows_of(data).items():
@@ -172,7 +174,8 @@ def needed(states: list[float], found: list[Data], level: float) -> tuple[float,
 def _slopes(data: Data) -> str:
     measured = part(data, "slope")
     fits = [
-        "| grade | S | pairs that differ | slope in S of the samples drawn | of the samples needed for one disagreement |",
+        "| grade | S | pairs that differ | slope in S of the samples drawn | of the samples needed for one "
+        "disagreement |",
         "|---|---|---|---|---|",
     ]
     for grade in plan.GRADES:

@@ -201,14 +201,18 @@ class Chosen(NamedTuple):
         width = scale * self.tolerance
         if self.kind == PLATEAU:
             near, far = f"{width / 2:.3g}", f"{width:.3g}"
-            return f"actions within {near} of the best are equally likely, less so up to {far}; the shared seed draws one"
+            return (
+                f"actions within {near} of the best are equally likely, less so up to {far}; the shared seed draws one"
+            )
         order = "your order"
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
         if self.kind == AGREED:
             near, far = f"{NARROW * self.tolerance:.3g}", f"{self.tolerance:.3g}"
             between = f"between {near} and {far}, by the shared seed"
-            return f"in every state, actions within a tolerance {between}, count as equal; the first in {order} is taken"
+            return (
+                f"in every state, actions within a tolerance {between}, count as equal; the first in {order} is taken"
+            )
         if self.kind == REGISTERED:
             return (
                 "in every state, actions whose loss is at most the registered tolerance count as equal; of these the "

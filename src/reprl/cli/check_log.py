@@ -33,7 +33,9 @@ def check_log(
     reward_range: tuple[float, float] | None = option(
         "Bounds of the reward. Default: what it holds.", metavar="LOW HIGH"
     ),
-    support: float = option("An action counts if taken at least this often, relative to the most usual one.", default=0.2),
+    support: float = option(
+        "An action counts if taken at least this often, relative to the most usual one.", default=0.2
+    ),
     stationary: bool = option("The dynamics do not depend on the step: every row counts for all steps.", default=False),
     early_ends: str | None = EARLY_ENDS,
     done_at_limit: str | None = DONE_AT_LIMIT,

@@ -58,8 +58,12 @@ class LogWorld:
     allowed: Path | None = option(
         "Allowed actions: a table with a row for each pair of a log's state and action.", metavar="FILE"
     )
-    support: float | None = option("An action of a log counts if taken at least this often, relative to the most usual one. Default 0.2.")
-    reach: float | None = option("A state of a log counts if at least this share of the episodes visits it. Default 0.005.")
+    support: float | None = option(
+        "An action of a log counts if taken at least this often, relative to the most usual one. Default 0.2."
+    )
+    reach: float | None = option(
+        "A state of a log counts if at least this share of the episodes visits it. Default 0.005."
+    )
     reward_step: float | None = option("Grid that a log's rescaled rewards are rounded to.")
     early_ends: str | None = EARLY_ENDS
     done_at_limit: str | None = DONE_AT_LIMIT

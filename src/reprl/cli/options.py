@@ -287,7 +287,7 @@ class Work:
     """Samples and processes."""
 
     max_samples: int | None = option(
-        "Most samples, such as 1e6; a run that is undecided by then has exit code 1. Default: 2³⁸, or 2²⁸ of a black box."
+        "Most samples, such as 1e6; a run that is still undecided has exit code 1. Default: 2³⁸, or 2²⁸ of a black box."
     )
     workers: int | None = WORKERS
     timeout: float | None = option("Seconds that an episode of a black box may take. Default: any.")

@@ -50,8 +50,8 @@ def summarize_agents(report: AgentReport) -> Summary:
         ),
         lead=f"{n} pairs of trainings, episodes of at most {report.horizon:,} steps",
         heading="Claim",
-        caption="arXiv:2510.20200 (Hopkins, Impagliazzo, Ye) defines this notion of agreement, which is weaker than equality of policies. "
-        "A pair: two trainings, one shared seed, independent data.",
+        caption="arXiv:2510.20200 (Hopkins, Impagliazzo, Ye) defines this notion of agreement, which is weaker than "
+        "equality of policies. A pair: two trainings, one shared seed, independent data.",
         mark=Mark("Fingerprint of the audit", digest(report.to_dict()), "SHA-256 of the audit as canonical JSON."),
     )
 

@@ -286,7 +286,14 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     if receipt.choice is not None:
         facts.append(Fact("ties", run.ties, on=both, prose=True))
     if run.apart:
-        facts.append(Fact("steps", f"each has its own model, since the samples contradict stationary dynamics: {run.apart}", on=both, prose=True))
+        facts.append(
+            Fact(
+                "steps",
+                f"each has its own model, since the samples contradict stationary dynamics: {run.apart}",
+                on=both,
+                prose=True,
+            )
+        )
     if receipt.choice is not None and receipt.choice.followed:
         words = f"the recipe's candidate, {run.recipe.candidate or receipt.choice.published}"
         made = run.recipe.registration
