@@ -175,7 +175,7 @@ def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
     following = [name for name, receipt in receipts if receipt and receipt.choice and receipt.choice.followed]
     if len(following) < 2:  # two that follow are what ρ speaks of
         found += [
-            f"{name} followed the candidate of its recipe, while ρ refers to two runs that both do"
+            f"{name} followed the candidate of its recipe and the other run did not; ρ refers to runs that both do"
             for name in following
         ]
     (_, first), (_, second) = receipts

@@ -280,7 +280,7 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
         facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))
     if receipt.rehearsal is not None and receipt.rehearsal.alike is not None:
         words = f"a second team is expected to take the same action at {share_of(receipt.rehearsal.alike)} of the steps"
-        facts.append(Fact("decisions alike", words, prose=True))
+        facts.append(Fact("same actions", words, prose=True))
     if receipt.certified is not None:
         facts += certificate_facts(receipt.certified.certificate, receipt.labels)
     if receipt.choice is not None:
