@@ -8,7 +8,8 @@ from typing import NamedTuple
 from reprl.errors import check_choice, check_real
 
 PROMISES = {
-    "strict": "with probability at least 1 − ρ, two runs that share only the shared seed end in exactly the same policy",
+    "strict": "with probability at least 1 − ρ, two runs that share only the shared seed end in exactly the same "
+    "policy",
     "registered": "with probability at least 1 − ρ, two runs that follow the published candidate, on data that had no "
     "part in choosing it, end in exactly the same policy; under the strict definition each run chooses by itself",
     "approximate": "with probability at least 1 − ρ, two runs that share only the shared seed take the same action at "
