@@ -290,7 +290,7 @@ def test_learn_says_what_to_publish_and_what_to_keep(call, tmp_path):
     assert (code, err) == (0, "")
     run = load_run(out)
     assert run.policy.fingerprint in printed
-    assert re.search(r"publish +.*recipe.json, with it the shared seed 7\n", printed)
+    assert re.search(r"publish +.*recipe.json, which holds the shared seed 7\n", printed)
     assert re.search(r"keep private +the data seed 12345", printed)
     assert "[rehearsed: reprl docs rehearsal]" in printed
     assert re.search(r"rehearsal +\d+ of \d+ simulated second teams arrive at this policy", printed)

@@ -473,6 +473,6 @@ def _show(
     from reprl.report.terminal import render
 
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
-    more = [("publish", f"{recipe}, with it the shared seed {result.shared_seed}"), ("keep private", keep)]
+    more = [("publish", f"{recipe}, which holds the shared seed {result.shared_seed}"), ("keep private", keep)]
     more += [("second team", team)] if out is not None else []
     console.print(render(summarize_run(Run.of(result), idle=idle, more=[Fact(*each) for each in more])))

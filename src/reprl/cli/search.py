@@ -209,7 +209,7 @@ def _show(console: Console, result: SearchResult, out: Path | None) -> None:
 
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
     more = [
-        Fact("publish", f"{recipe}, with it the shared seed {result.shared_seed}"),
+        Fact("publish", f"{recipe}, which holds the shared seed {result.shared_seed}"),
         Fact("keep private", f"the data seed {result.data_seed}: a second team draws its own"),
     ]
     more += [Fact("second team", f"reprl replicate {out}/recipe.json")] if out is not None else []
