@@ -61,9 +61,10 @@ def private_words(text: str) -> list[str]:
 
 
 def messages(path: Path) -> Iterator[str]:
-    """Return the texts of a module that are no docstrings: what it prints, raises or shows as help."""
+    """Return what a module prints, raises or shows as help: its texts, and docstrings where these are help."""
     tree = ast.parse(path.read_text("utf-8"))
-    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    helps = path.parent.name == "cli" or path.name == "settings.py"
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and not helps}
     for node in ast.walk(tree):
         text = node.value if isinstance(node, ast.Constant) and id(node) not in silent else None
         if isinstance(text, str) and " " in text.strip() and not any(stored in text for stored in STORED):

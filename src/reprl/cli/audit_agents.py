@@ -1,4 +1,4 @@
-"""reprl audit-agents: how far apart two trainings act, for agents that are no tables."""
+"""reprl audit-agents: how often two trainings lead to different actions, for agents without tables."""
 
 from __future__ import annotations
 

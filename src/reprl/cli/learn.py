@@ -247,7 +247,7 @@ def _check_decided(out: Path) -> None:
 
 
 def go_on(out: Path, other: OtherWorld, work: Work, counts: Path | None, dask: str | None) -> Answer:
-    """Go on with the run in a folder, which was stopped or was not sure; as if it had never stopped."""
+    """Continue the run in a folder, which was stopped or was undecided, as if it had never stopped."""
     from reprl.artifacts.folder import RECIPE, TASKS, find_file, find_finished, load_recipe
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import limit_time

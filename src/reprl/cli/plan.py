@@ -46,7 +46,7 @@ def plan(
     logged: LogFile,
     shared_seed: int | None = option("Of the run that is planned. Default 0."),
 ) -> Answer:
-    """Tabulate the samples that each algorithm needs, ours and its rivals', beside the lower bounds.
+    """Tabulate the samples that each algorithm needs, reprl's and the baselines', beside the lower bounds.
 
     Rows marked exact are what reprl draws; range: what its default learner needed on other worlds; the others are
     orders of magnitude. With an environment, the default learner makes its first rounds there, for some seconds, and

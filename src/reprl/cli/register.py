@@ -44,7 +44,7 @@ def register(
     logged: LogFile,
     log_world: LogWorld,
 ) -> Answer:
-    """Spend pilot data on a choice, and write the recipe that every team then follows on fresh data.
+    """Use pilot data for a choice, and write the recipe that every team then follows on fresh data.
 
     As in a registered study: the choice among candidates is made and published first, so later runs do not have to
     agree on it, and need far fewer samples. ρ then speaks of any two runs that follow the recipe. Runs that would use

@@ -73,7 +73,7 @@ class Run(NamedTuple):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it was rehearsed and, when its samples ran out, not sure."""
+        """Whether it was rehearsed and undecided when its samples ran out."""
         return self.receipt.guarantee.status == "none" and self.receipt.rehearsal is not None
 
     @property
@@ -83,7 +83,7 @@ class Run(NamedTuple):
 
     @property
     def ran_out(self) -> str:
-        """What came to an end before it was sure."""
+        """What came to an end while it was undecided."""
         if self.drift:
             return f"{'the log' if self.logged else 'its samples'} contradicted stationary dynamics"
         return "the log ended" if self.logged else "the samples ran out"
