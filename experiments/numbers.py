@@ -27,7 +27,8 @@ def look_ups() -> dict[str, dict[str, LookUp]]:
     modules = ["pages", *(f"{path.parent.name}.numbers" for path in sorted(here.glob("*/numbers.py")))]
     found: dict[str, dict[str, LookUp]] = {}
     for name in modules:
-        found |= importlib.import_module(f"experiments.{name}").NUMBERS
+        for page, known in importlib.import_module(f"experiments.{name}").NUMBERS.items():
+            found[page] = found.get(page, {}) | known
     return found
 
 

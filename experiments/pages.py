@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
 
 import reprl
-from experiments.stored import ROOT, LookUp, code, default, kept, percent, phrases, power, short
+from experiments.stored import LookUp, code, default, kept, percent, phrases, power, short
 
 LOOKS = 200
 """Pairs at most of the table in docs/proofs/audit.md."""
@@ -130,11 +129,6 @@ def parted() -> float:
     return 2 * heavy(1) * (1 - heavy(1))
 
 
-def shown(pattern: str) -> str:
-    """Return what a transcript of the tutorial says first; tests/test_tutorial.py runs them."""
-    return str(re.findall(pattern, (ROOT / "docs" / "tutorial.md").read_text("utf-8"))[0])
-
-
 def ties(world: str) -> str:
     """Return how many cells that can be visited have more than one best action, of how many."""
     from tests.test_catalogue import n_best, reachable
@@ -158,7 +152,6 @@ def sequential(hit: bool) -> int:
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/tutorial.md": {
-        "page-takes-samples": lambda: [shown(r"samples +([\d,]+) in [\d,]+ episodes, … s +[\d,]+ in")],
         "does-keep-exit": lambda: [f"{default(reprl.audit, 'level')}"],
         "learner-differs-pairs": lambda: [
             percent(code("reprl.auditing.evidence.exact_interval")(0, 10)[1] // 0.1 / 10)

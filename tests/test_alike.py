@@ -101,7 +101,7 @@ def test_a_run_whose_steps_drift_stops_and_promises_nothing(seed: int) -> None:
     assert found.samples < 10**6
     assert found.rehearsal is not None, "an answer, undecided, and no size that was set by hand"
     assert exit_code(found) == 1
-    assert Run.of(found).ran_out == "its samples told steps apart"
+    assert Run.of(found).ran_out == "its samples contradicted stationary dynamics"
 
 
 def test_a_black_box_of_which_nobody_says_anything_is_taken_to_be_stationary() -> None:

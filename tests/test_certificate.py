@@ -338,7 +338,7 @@ def test_without_enough_samples_a_run_says_what_is_missing():
     apart = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, stationary=False)
     assert "from round 7 on" in reprl.certify(apart).reason
     pooled = reprl.learn(easy_world(), access="generative", shared_seed=3, data_seed=1, stationary=True)
-    with pytest.raises(reprl.ReprlError, match=r"kept its steps apart to be certified .* got a run that pooled them"):
+    with pytest.raises(reprl.ReprlError, match=r"a model for each step to be certified .* got a run that pooled steps"):
         reprl.certify(pooled)
 
 
@@ -482,7 +482,7 @@ def test_a_rule_with_steady_candidates_is_refused():
     """A proof that ignored them was false for 11 of 40 worlds of this kind."""
     rule = make_rule(reprl.SharedKey(11).derive("rule"), (2, 3, 2), goal=Goal(epsilon=0.3), stationary=True)
     with pytest.raises(
-        ReprlError, match=f"rule must be one for steps apart, got one with {OCTAVES * STEPS} candidates for steps that"
+        ReprlError, match=f"rule must have a model for each step, got one with {OCTAVES * STEPS} candidates for"
     ):
         judge(rule, sample_of(random_world(1), 100), 0.05)
 

@@ -291,11 +291,11 @@ def test_learn_says_what_to_publish_and_what_to_keep(call, tmp_path):
     assert (code, err) == (0, "")
     run = load_run(out)
     assert run.policy.fingerprint in printed
-    assert re.search(r"publish +.*recipe.json, with it the shared seed 7\n", printed)
+    assert re.search(r"publish +.*recipe.json, which holds the shared seed 7\n", printed)
     assert re.search(r"keep private +the data seed 12345", printed)
     assert "[rehearsed: reprl docs rehearsal]" in printed
     assert re.search(r"rehearsal +\d+ of \d+ simulated second teams arrive at this policy", printed)
-    assert re.search(r"ties +actions count as equal where what they lose, .* is at most [\d.]+", printed)
+    assert re.search(r"ties +actions count as equal if their loss.*, weighted by visits, is at most [\d.]+", printed)
     assert re.search(r"earns +[\d.]+; the best policy [\d.]+, always ↑ 0: [\d.]+ % of the gain", printed)
     assert "every step" in printed
     assert "\x1b" not in printed
@@ -360,7 +360,7 @@ def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_p
     assert "nothing is promised: out of samples" in out
     assert "disagreement ≤" not in out
     assert re.search(r"undecided +\d on the shelf \(\d+ % of teams differ\)", out)
-    assert out.endswith("undecided: the samples ran out before this run was sure\n")
+    assert out.endswith("undecided: the samples ran out before this run could promise anything\n")
     code, document = answer("learn", *words)
     assert (code, document["decided"]) == (1, False)
     assert [document["guarantee"][name] for name in ("rho", "delta", "epsilon")] == [None] * 3
@@ -608,7 +608,7 @@ def test_twice_shows_two_equal_fingerprints(call, answer):
     assert "rehearsed" in out
     assert re.search(r"rehearsal +\d+ of \d+ simulated second teams", out)
     assert re.search(r"data seed +1 +2\n", out)
-    assert "a single action may look odd" in out
+    assert "a single action may be worse than the best one" in out
     assert re.search(r"greedy planning on these two data sets differs in \d+ of 12 cells: it shares no random", out)
 
 

@@ -37,7 +37,7 @@ def test_a_pilot_that_is_sure_gives_a_narrow_range() -> None:
     found = forecast(mdp, access="generative", seconds=10.0)
     low, typical, high = found.samples
     assert high == APART * typical == APART**2 * low
-    assert found.basis.startswith("a pilot was sure after")
+    assert found.basis.startswith("a pilot run finished after")
     assert found.seconds is not None
     assert 0.0 < found.seconds[0] <= found.seconds[2]
 

@@ -172,7 +172,7 @@ def test_a_log_that_contradicts_its_reader_promises_nothing(told: dict[str, Any]
     assert found.guarantee.source.startswith(f"the steps are not alike, though {words} says so: in state ")
     assert "at steps 2, 3" in found.guarantee.source
     assert exit_code(found) == 1
-    assert Run.of(found).ran_out == "the log told steps apart"
+    assert Run.of(found).ran_out == "the log contradicted stationary dynamics"
     apart = reprl.learn_log(walk(20_000, 1, later=0.5), **RING, horizon=HORIZON, shared_seed=3)
     assert apart.guarantee.status == "rehearsed"  # with steps apart it is a world like others
 
@@ -184,5 +184,5 @@ def test_the_command_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     words = ["learn", "--log", str(tmp_path / "log.csv"), "--horizon", "4", "-o", "stationary=true"]
     assert main(words) == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "undecided: the log told steps apart before this run was sure" in shown
+    assert "undecided: the log contradicted stationary dynamics before this run could promise anything" in shown
     assert "the steps are not alike, though stationary=True says so" in shown

@@ -178,7 +178,7 @@ def test_documentation_is_where_the_program_says(capsys: pytest.CaptureFixture[s
     assert "<!--n:" in written  # numbers that experiments fill in, whose marks nobody needs to read
     assert main(["docs", "--json"]) == 0
     pages = json.loads(capsys.readouterr().out)["pages"]
-    assert {"rehearsal", "tutorial", "notebook", "proofs/canonical"} <= set(pages)
+    assert {"rehearsal", "tutorial", "report", "proofs/canonical"} <= set(pages)
     assert main(["docs", "rehersal"]) == 2
     assert "did you mean 'rehearsal'?" in capsys.readouterr().err
 

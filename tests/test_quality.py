@@ -271,7 +271,7 @@ def test_print_card_page_and_json_say_it(run: Any, tmp_path: Path) -> None:
     assert words in card(run)
     page = reprl.write_report(run, tmp_path / "run.html").read_text()
     assert words in page
-    assert "of what the best policy earns more than always action 0" in page
+    assert "of the gain of the best policy over always action 0" in page
     run.save(tmp_path / "run")
     stored: Any = reprl.load_run(tmp_path / "run")
     assert words in card(stored)

@@ -149,6 +149,6 @@ def test_beside_rho_stands_that_teams_of_this_seed_differed(place: Path) -> None
         run = Run.of(replace(agreed, rehearsal=found.rehearsal._replace(agree=agree)))
         assert bool(run.differing) is said
         summary = summarize_run(run)
-        words = "With this very shared seed, 2 of"
+        words = "With this shared seed, 2 of"
         assert any(words in "".join(line.parts) for line in summary.lines) is said
         assert any(words in fact.value for fact in summary.facts) is said

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXTRAS = {"agents.md": "stable_baselines3", "scale.md": "numba_cuda_mlir"}
 """Pages whose blocks need a package that is not always there, and its module."""
-LONG = {"README.md", "audit.md", "certificates.md", "environments.md", "own.md", "search.md", "whole.md"}
+LONG = {"README.md", "index.md", "audit.md", "certificates.md", "environments.md", "own.md", "search.md", "whole.md"}
 """Pages whose blocks take more than a few seconds."""
 
 
@@ -36,7 +36,7 @@ def blocks(path: Path) -> list[str]:
 
 PAGES = {
     path.name: path
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for path in (ROOT / "README.md", ROOT / "website" / "index.md", *sorted((ROOT / "docs").rglob("*.md")))
     if blocks(path) and path.name != "tutorial.md"
 }
 
@@ -62,13 +62,10 @@ def logs(names: dict[str, Any]) -> None:
     write_log("plant.csv", ["episode", "step", "state", "action", "reward", "next_state"], ["new", "worn"], 5)
 
 
-def notebook(names: dict[str, Any]) -> None:
-    reprl.learn("gym:FrozenLake-v1", horizon=8, epsilon=0.3, access="generative", shared_seed=1).save("run")
-
-
 def report(names: dict[str, Any]) -> None:
     for name in ("runs/first", "first", "second"):
         reprl.learn("river-swim-v0", horizon=3, epsilon=0.5, access="generative", shared_seed=7).save(name)
+    reprl.learn("gym:FrozenLake-v1", horizon=8, epsilon=0.3, access="generative", shared_seed=1).save("run")
     found = reprl.audit("river-swim-v0", horizon=3, epsilon=0.5, access="generative", pairs=2)
     found.save("audit.json")
 
@@ -90,7 +87,6 @@ def environments(names: dict[str, Any]) -> None:
 SUPPOSED: dict[str, Callable[[dict[str, Any]], None]] = {
     "environments.md": environments,
     "logs.md": logs,
-    "notebook.md": notebook,
     "report.md": report,
 }
 

@@ -13,14 +13,42 @@ from pathlib import Path
 import reprl
 
 ROOT = Path(__file__).parent.parent
-SECTIONS: dict[str, tuple[str, ...]] = {
-    "Start": ("overview", "tutorial", "examples"),
-    "How to": ("environments", "logs", "audit", "report", "notebook", "scale", "security", "certificates", "confirm"),
-    "How it works": ("canonical", "rehearsal", "sampled", "randomness", "lower-bounds"),
-    "Measured": ("evidence", "head-to-head", "peers", "eaton", "gallery"),
+SECTIONS: dict[str, dict[str, str]] = {
+    "Tutorials": {"tutorial": "Ten minutes", "examples": ""},
+    "How-to": {
+        "environments": "My Gymnasium environment",
+        "logs": "My CSV",
+        "own": "My own learner",
+        "agents": "An SB3 agent",
+        "committee": "Defend a policy before a committee",
+        "scale": "A cluster",
+        "register": "A weaker promise that costs less",
+        "confirm": "Check a published claim",
+        "report": "",
+        "discounting": "",
+    },
+    "Explanation": {
+        "overview": "",
+        "canonical": "The rule",
+        "rehearsal": "Rehearsal",
+        "certificates": "Certificates",
+        "search": "Search",
+        "randomness": "",
+        "sampled": "",
+        "whole": "",
+        "lower-bounds": "",
+        "security": "",
+        "head-to-head": "",
+        "quiet": "",
+        "evidence": "",
+        "exponents": "",
+        "icu-sepsis": "",
+        "gallery": "",
+    },
+    "Reference": {"glossary": "", "audit": "", "peers": "", "paper-map": ""},
 }
-"""Caption → pages of docs/, in order. Pages that nobody names here come after them, under their own caption."""
-THEORY = "paper-map"
+"""Caption → pages of docs/, in order, with a title where it is another than the page's own. Pages that nobody names
+here come last in the reference, before the proofs."""
 ABOUT = ("CHANGELOG", "CONTRIBUTING")
 
 
@@ -45,16 +73,18 @@ def assemble(folder: Path) -> None:
 
 
 def contents(folder: Path) -> str:
-    """Return the tables of contents: sections, then whatever pages they leave out, theory, reference, about."""
+    """Return the tables of contents, by kind: tutorials, how-to, explanation, reference."""
     there = [path.stem for path in sorted((folder / "docs").glob("*.md"))]
-    named = {page for pages in SECTIONS.values() for page in pages} | {THEORY}
-    sections = {caption: [f"docs/{page}" for page in pages if page in there] for caption, pages in SECTIONS.items()}
-    sections["More"] = [f"docs/{page}" for page in there if page not in named]
+    named = {page for pages in SECTIONS.values() for page in pages}
+    sections = {caption: [_entry(*each) for each in pages.items()] for caption, pages in SECTIONS.items()}
     proofs = [f"docs/proofs/{path.stem}" for path in sorted((folder / "docs" / "proofs").glob("*.md"))]
-    sections["Theory"] = [f"docs/{THEORY}", *proofs]
-    sections["Reference"] = ["api/index"]
-    sections["About"] = [*ABOUT]
-    return "\n".join(_toctree(caption, pages) for caption, pages in sections.items() if pages)
+    others = [f"docs/{page}" for page in there if page not in named]
+    sections["Reference"] = ["api/index", *sections["Reference"], *others, *proofs, *ABOUT]
+    return "\n".join(_toctree(caption, pages) for caption, pages in sections.items())
+
+
+def _entry(page: str, title: str) -> str:
+    return f"{title} <docs/{page}>" if title else f"docs/{page}"
 
 
 def example_page(source: str, name: str) -> str:

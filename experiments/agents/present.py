@@ -48,8 +48,8 @@ def tables(data: dict[str, Any]) -> str:
     """One row for each audit."""
     lines = [
         "",
-        "| trained | samples a training | pairs more than γ apart, of | chance of such a pair, 95 % | mean distance, "
-        "95 % | the same in every state met | return, 95 % | returns of a pair differ by, 95 % |",
+        "| trained | samples a training | pairs at a distance above γ, of | chance of such a pair, 95 % | mean "
+        "distance, 95 % | the same in every state met | return, 95 % | returns of a pair differ by, 95 % |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, found in data["measured"].items():

@@ -34,8 +34,8 @@ def _seconds(name: str) -> float:
 def table(measured: dict[str, Any]) -> str:
     """Return a row for each environment; values and shares are medians over runs."""
     lines = [
-        "| environment | value | best | baseline | share of the gain | smallest | samples | s a run | apart | "
-        "quality missed | no promise |",
+        "| environment | value | best | baseline | share of the gain | smallest | samples | s a run | pairs that "
+        "differ | quality missed | no promise |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, found in by_case(measured).items():

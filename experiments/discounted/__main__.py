@@ -26,7 +26,17 @@ WORLDS: dict[str, tuple[str, float]] = {
 ACCESSES = ("generative", "episodic")
 PAIRS, CHUNK = 40, 10
 START, END = "<!-- experiments.discounted: tables -->", "<!-- end of tables -->"
-_COLUMNS = ("world", "access", "pairs", "apart", "95 % interval", "sure runs", "samples, mean", "largest loss", "CPU s")
+_COLUMNS = (
+    "world",
+    "access",
+    "pairs",
+    "that differ",
+    "95 % interval",
+    "with a promise",
+    "samples, mean",
+    "largest loss",
+    "CPU s",
+)
 
 
 def solve_independently(mdp: TabularMDP) -> np.ndarray[Any, np.dtype[np.float64]]:

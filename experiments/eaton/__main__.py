@@ -1,7 +1,7 @@
 """python -m experiments.eaton [--quick]: run rPVI at multiples of 13,000 calls, and the default learner beside it.
 
 Takes some minutes of one core, and rewrites experiments/eaton/data.json, docs/figures/eaton.svg and the table in
-docs/eaton.md.
+docs/head-to-head.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OWN_MULTIPLES = (1, 4, 16)
 QUERY_RHOS = (0.05, 0.2, 0.8)
 """ρ_SQ, which the paper treats as a free number: what one query may differ by. Theory asks for ρ/N."""
 KEYS, RUNS, OWN_PAIRS, SEED = 5, 20, 20, 20261116
-START, END = "<!-- tables: python -m experiments.eaton -->\n", "<!-- end of tables -->\n"
+START, END = "<!-- tables: python -m experiments.eaton -->\n", "<!-- end of eaton -->\n"
 Data = dict[str, Any]
 
 
@@ -145,7 +145,7 @@ def tables(data: Data) -> str:
 
 
 EXPERIMENT = Experiment(
-    name="eaton", page="eaton.md", jobs=jobs, head=head, draw=draw, tables=tables, marks=(START, END)
+    name="eaton", page="head-to-head.md", jobs=jobs, head=head, draw=draw, tables=tables, marks=(START, END)
 )
 
 

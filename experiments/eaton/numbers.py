@@ -20,7 +20,7 @@ def agree(multiple: str) -> str:
 
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
-    "docs/eaton.md": {
+    "docs/head-to-head.md": {
         "would-take-calls": lambda: [f"{stored('eaton')['calls']:,}"],
         "function-among-keys": lambda: [
             str(stored("eaton")["runs"]),

@@ -144,7 +144,7 @@ def tables(data: Data) -> str:
     """Return one row for every plan of which a pair was played."""
     plans = QUICK if data["quick"] else PLANS
     lines = [
-        "| S, A, H | ε | ρ = δ | loss | runs × episodes | quota | samples of a run | largest loss | pairs apart "
+        "| S, A, H | ε | ρ = δ | loss | runs × episodes | quota | samples of a run | largest loss | pairs that differ "
         "| played by |",
         "|---" * 10 + "|",
     ]

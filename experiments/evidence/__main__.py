@@ -235,30 +235,28 @@ def draw(data: Data, folder: Path) -> None:
 
 def tables(data: Data) -> str:
     """Return slopes, and what phantom actions do."""
-    lines = [
-        "| mechanism | coins against | coupling | slope | 95 % interval | points | exponent of the bound |",
-        "|---" * 7 + "|",
-    ]
+    lines = ["| mechanism | coins against | joint; bound | product; bound | points |", "|---" * 5 + "|"]
+    found: dict[tuple[str, str, int], dict[str, str]] = {}
     for fit in slopes(data):
         bound = BOUND[fit["sweep"]]
         exponent = bound[fit["method"]] if isinstance(bound, dict) else bound
         name = SWEEPS[fit["sweep"]][0] + (f", from {fit['least']}" if fit["least"] else "")
         name += ", over log²(3SA/δ)" if fit["over"] else ""
-        cells = [fit["mechanism"], name, fit["method"], f"{fit['slope']:.2f}", f"{fit['low']:.2f} … {fit['high']:.2f}"]
-        lines.append(f"| {' | '.join(cells)} | {fit['points']} | {exponent} |")
-    lines += [
-        "",
-        "| mechanism | S | A | coupling | coins an arm | ρ | pairs that drew for real and parted |",
-        "|---" * 7 + "|",
-    ]
+        text = f"{fit['slope']:.2f} ({fit['low']:.2f} … {fit['high']:.2f}); {exponent}"
+        found.setdefault((fit["mechanism"], name, fit["points"]), {})[fit["method"]] = text
+    lines += [f"| {m} | {name} | {row['joint']} | {row['product']} | {n} |" for (m, name, n), row in found.items()]
+    head = [f"{mechanism}, {method}" for mechanism in ("exponential", "compact") for method in ("joint", "product")]
+    lines += ["", f"| pairs that differ in real draws, ρ = 0.1 | {' | '.join(head)} |", "|---" * 5 + "|"]
+    drawn: dict[str, dict[str, str]] = {}
     for row in data["measured"].values():
         if "drawn" in row:
             apart, pairs = row["drawn"]
             low, high = exact_interval(apart, pairs)
             point = Point()._replace(**{row["sweep"]: row["x"]})
-            cells = [row["mechanism"], f"{point.states:g}", f"{point.actions:g}", row["method"], f"{row['m']:,}"]
-            cells.append(f"{point.rho}")
-            lines.append(f"| {' | '.join(cells)} | {apart / pairs:.3f} ({low:.3f} … {high:.3f}) |")
+            size = f"S = {point.states:g}, A = {point.actions:g}"
+            text = f"{apart / pairs:.3f} ({low:.3f} … {high:.3f})"
+            drawn.setdefault(size, {})[f"{row['mechanism']}, {row['method']}"] = text
+    lines += [f"| {size} | {' | '.join(row[name] for name in head)} |" for size, row in drawn.items()]
     lines += [
         "",
         "| world | records of phantom actions: p-value (runs) | real outcomes kept too: p-value (runs) |",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from experiments.price.numbers import summary
 from experiments.search.present import rows_of
 from experiments.stored import LookUp, measured, phrases, row, stored
 
@@ -19,7 +20,11 @@ SHOWN: dict[str, LookUp] = {
 }
 """What the caption of the first picture says."""
 NUMBERS: dict[str, dict[str, LookUp]] = {
-    "README.md": {**SHOWN, "papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]]},
+    "README.md": {
+        **SHOWN,
+        "papers-episodes": lambda: [row("whole", "2, 2, 1", "0.5")[6]],
+        "price": lambda: summary("price", "targets/")[:1],
+    },
     "website/index.md": SHOWN,
     "docs/gallery.md": {
         "policies": different,

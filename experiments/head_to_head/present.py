@@ -115,8 +115,6 @@ def tables(data: Data) -> str:
         if _rows(data, access):
             parts += [f"**Samples a run, {title}**\n", _overview(_rows(data, access), _own(data, access))]
     parts += ["**Slopes**\n", _slopes(data)]
-    parts += [f"**{OWN} at the size that it chooses itself**\n", _own_table(data)]
-    parts += ["**Every search**\n", _details(data)]
     return "\n".join(parts)
 
 
@@ -131,7 +129,7 @@ def _own(data: Data, access: str) -> list[Data]:
 def _overview(rows: list[Data], own: list[Data]) -> str:
     learners = list(dict.fromkeys(row["learner"] for row in rows))
     lines = [f"| instance | {OWN}, own size | {' | '.join(learners)} |", "|---" * (len(learners) + 2) + "|"]
-    sizes = {row["instance"]: f"{_short(row['samples'])} [{row['disagreements']}/{row['pairs']} apart]" for row in own}
+    sizes = {row["instance"]: f"{_short(row['samples'])} [{row['disagreements']}/{row['pairs']} differ]" for row in own}
     for instance in dict.fromkeys(row["instance"] for row in rows):
         here = {row["learner"]: row for row in rows if row["instance"] == instance}
         best = min((_size(row) for row in here.values() if row["reached"]), default=0.0)
@@ -165,44 +163,17 @@ def _short(number: float) -> str:
 
 
 def _slopes(data: Data) -> str:
-    lines = ["| samples against | learner | slope | 95 % interval | points | exponent of the bound |", "|---" * 6 + "|"]
+    """Return a row for each learner: fitted slope, its interval, and the exponent of the bound after a bar."""
+    found: dict[str, dict[str, str]] = {}
     for fit in slopes(data["measured"]):
         bound = THEORY.get(fit["learner"], {}).get(fit["sweep"], "—")
-        cells = (
-            SWEEPS[fit["sweep"]][0],
-            fit["learner"],
-            f"{fit['slope']:.2f}",
-            f"{fit['low']:.2f} … {fit['high']:.2f}",
-        )
-        lines.append(f"| {' | '.join(cells)} | {fit['points']} | {bound} |")
+        found.setdefault(fit["learner"], {})[fit["sweep"]] = f"{_fit(fit)}; {bound}"
+    lines = [f"| learner | {' | '.join(title for title, *_ in SWEEPS.values())} |", "|---" * (len(SWEEPS) + 1) + "|"]
+    lines += [
+        f"| {learner} | {' | '.join(row.get(sweep, '—') for sweep in SWEEPS)} |" for learner, row in found.items()
+    ]
     return "\n".join(lines) + "\n"
 
 
 def _fit(fit: Data) -> str:
     return f"{fit['slope']:.2f} ({fit['low']:.2f} … {fit['high']:.2f})"
-
-
-def _own_table(data: Data) -> str:
-    head = "| access | instance | samples a run | pairs that differ | 95 % interval | mean loss | CPU s a run |"
-    lines = [head, "|---" * 7 + "|"]
-    for row in [row for access in ACCESSES for row in _own(data, access)]:
-        low, high = row["interval"]
-        lines.append(
-            f"| {row['access']} | {row['instance']} | {_short(row['samples'])} | {row['disagreements']}/{row['pairs']} "
-            f"| {low:.2f} … {high:.2f} | {row['suboptimality']:.3f} | {row['seconds']:.2f} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _details(data: Data) -> str:
-    head = "| access | instance | learner | fails at | passes at | pairs that differ | 95 % interval | mean loss |"
-    lines = [head, "|---" * 8 + "|"]
-    for row in [row for access in ACCESSES for row in _rows(data, access)]:
-        low, high = row["interval"]
-        fails = "—" if row["failed"] is None else _short(row["failed"])
-        passes = _short(row["samples"]) if row["reached"] else f"not reached at {_short(row['limit'])}"
-        lines.append(
-            f"| {row['access']} | {row['instance']} | {row['learner']} | {fails} | {passes} | "
-            f"{row['disagreements']}/{row['pairs']} | {low:.2f} … {high:.2f} | {row['suboptimality']:.3f} |"
-        )
-    return "\n".join(lines) + "\n"

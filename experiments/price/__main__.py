@@ -112,24 +112,41 @@ def _build(world: str) -> TabularMDP:
 
 
 def table(measured: dict[str, Any]) -> str:
-    """Return a row for each world, and one for each group."""
+    """Return a row for each world of the design and for each kind of generated world, and one for each group."""
     lines = [
-        "| world | ε | greedy | ours, median | price | 10 % … 90 % | apart | quality missed | no promise | s a run |",
+        "| world | ε | greedy | ours, median | price | 10 % … 90 % | pairs that differ | quality missed | no promise | "
+        "s a run |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     found = prices(measured)
+    kinds: dict[str, list[dict[str, Any]]] = {}
     for world, row in found.items():
-        low, middle, high = np.quantile(row["runs"], (0.1, 0.5, 0.9))
-        seen = row["seen"]
-        lines.append(
-            f"| {world} | {row['allowed']:.2g} | {row['greedy']:.2g} | {np.median(seen.samples):.2g} | {middle:.3g} | "
-            f"{low:.3g} … {high:.3g} | {seen.apart} | {seen.missed} | {seen.unpromised} | {seen.seconds:.1f} |"
-        )
+        kinds.setdefault(world.rpartition(" ")[0] if world.startswith("generated/") else world, []).append(row)
+    lines += [_row(kind, rows) for kind, rows in kinds.items()]
     for group in ("targets", "phased", "generated"):
         rows = [row for world, row in found.items() if world.startswith(group)]
         if rows:
             lines += ["", f"{group}: {_summary(rows)}"]
     return "\n".join(lines)
+
+
+def _row(kind: str, rows: list[dict[str, Any]]) -> str:
+    """Return one world, or the medians over the worlds of one kind; quantiles are of all their runs."""
+    allowed, least = (np.median([row[name] for row in rows]) for name in ("allowed", "greedy"))
+    ours = np.median([np.median(row["seen"].samples) for row in rows])
+    low, middle, high = np.quantile(np.concatenate([row["runs"] for row in rows]), (0.1, 0.5, 0.9))
+    apart, missed = (_share(rows, part) for part in ("apart", "missed"))
+    silent, seconds = sum(row["seen"].unpromised for row in rows), np.mean([row["seen"].seconds for row in rows])
+    name = kind if len(rows) == 1 else f"{kind}, {len(rows)} worlds"
+    return (
+        f"| {name} | {allowed:.2g} | {least:.2g} | {ours:.2g} | {middle:.3g} | {low:.3g} … {high:.3g} | {apart} | "
+        f"{missed} | {silent} | {seconds:.1f} |"
+    )
+
+
+def _share(rows: list[dict[str, Any]], part: str) -> str:
+    failures, trials = (sum(getattr(getattr(row["seen"], part), x) for row in rows) for x in ("failures", "trials"))
+    return f"{failures}/{trials}"
 
 
 def promises(measured: dict[str, Any]) -> str:
@@ -177,7 +194,7 @@ def _summary(rows: list[dict[str, Any]]) -> str:
     both, promised = (sum(getattr(row["seen"], name).trials for row in rows) for name in ("apart", "missed"))
     nothing = sum(row["seen"].unpromised for row in rows)
     return (
-        f"{len(rows)} worlds, median price {middle:.3g} ({low:.3g} … {high:.3g}); {apart} of {both} pairs apart, "
+        f"{len(rows)} worlds, median price {middle:.3g} ({low:.3g} … {high:.3g}); {apart} of {both} pairs differ, "
         f"{missed} of {promised} runs lose more than asked, {nothing} promise nothing"
     )
 

@@ -38,21 +38,33 @@ def _own_options(parser: Any) -> None:
 
 
 def table(measured: dict[str, Any]) -> str:
-    """Return a row for each case."""
+    """Return a row for each kind of data and what was asked, over all worlds, and the worlds where something broke."""
     lines = [
-        "| data | asked | world | pairs | apart | ε missed | interval misses | no promise | samples | s a run |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| data | asked | worlds | pairs that differ | ε missed | interval misses | no promise | samples, median | "
+        "worlds with pairs that differ, or runs that miss |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, found in by_case(measured).items():
-        data, asked, world = name.split("/")
-        seen = count(found)
-        lines.append(
-            f"| {data} | {asked} | {world} | {seen.pairs} | {seen.apart} | {seen.missed} | "
-            f"{seen.uncovered if seen.uncovered.trials else '–'} | {seen.unpromised} | "
-            f"{np.median(seen.samples):.2g} | {seen.seconds:.2f} |"
-        )
-    broken = [name for name, found in by_case(measured).items() if count(found).rejected]
-    return "\n".join([*lines, "", f"rejected at 1e-6: {len(broken)} of {len(by_case(measured))}: {', '.join(broken)}"])
+    cases = {name: count(found) for name, found in by_case(measured).items()}
+    for group in dict.fromkeys(name.rpartition("/")[0] for name in cases):
+        seen = {name.rpartition("/")[2]: one for name, one in cases.items() if name.rpartition("/")[0] == group}
+        apart, missed, uncovered = (_share(seen, part) for part in ("apart", "missed", "uncovered"))
+        broken = [
+            f"{world} {one.apart}" + (f", {one.missed} missed" if one.missed.failures else "")
+            for world, one in seen.items()
+            if one.apart.failures or one.missed.failures
+        ]
+        samples = np.median([np.median(one.samples) for one in seen.values()])
+        silent = sum(one.unpromised for one in seen.values())
+        cells = (*group.split("/"), len(seen), apart, missed, uncovered, silent, f"{samples:.2g}", "; ".join(broken))
+        lines.append(f"| {' | '.join(str(cell) or '–' for cell in cells)} |")
+    rejected = [name for name, one in cases.items() if one.rejected]
+    listed = f": {', '.join(rejected)}" if rejected else ""
+    return "\n".join([*lines, "", f"rejected at 1e-6: {len(rejected)} of {len(cases)}{listed}"])
+
+
+def _share(seen: dict[str, Any], part: str) -> str:
+    failures, trials = (sum(getattr(getattr(one, part), x) for one in seen.values()) for x in ("failures", "trials"))
+    return f"{failures}/{trials}" if trials else "–"
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def learners_apart(world: str) -> list[float]:
 
 def grade_slopes(grade: str) -> tuple[str, list[float]]:
     """Return the slope in S of what was drawn, and the interval of that of what is needed."""
-    _, drawn, enough = next(cells for cells in table("whole") if cells[0] == grade and len(cells) == 3)
+    *_, drawn, enough = next(cells for cells in table("whole") if cells[0] == grade)
     return drawn.split(" ")[0], [float(x) for x in re.findall(r"-?[\d.]+", enough)[1:]]
 
 

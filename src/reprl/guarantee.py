@@ -8,15 +8,14 @@ from typing import NamedTuple
 from reprl.errors import check_choice, check_real
 
 PROMISES = {
-    "strict": "two runs that share nothing but the shared seed end in exactly the same policy, but with probability ρ: "
-    "this is the strict definition",
-    "registered": "two runs that follow the published candidate, each on data that had no part in choosing it, end in "
-    "exactly the same policy, but with probability ρ; under the strict definition runs share nothing but the shared "
-    "seed, and each chooses by itself",
-    "approximate": "two runs that share nothing but the shared seed take the same action at the stated share of an "
-    "episode's steps, but with probability ρ; the strict definition asks for exactly the same policy",
+    "strict": "with probability at least 1 − ρ, two runs that share only the shared seed end in exactly the same "
+    "policy",
+    "registered": "with probability at least 1 − ρ, two runs that follow the published candidate, on data that had no "
+    "part in choosing it, end in exactly the same policy; under the strict definition each run chooses by itself",
+    "approximate": "with probability at least 1 − ρ, two runs that share only the shared seed take the same action at "
+    "the stated share of an episode's steps; the strict definition asks for exactly the same policy",
 }
-"""Kinds of promises, and what ρ speaks of under each."""
+"""Kinds of promises, and what ρ refers to under each."""
 STATUSES = ("proven", "certified", "rehearsed", "heuristic", "none")
 """From the best founded to what nothing supports."""
 
@@ -69,7 +68,7 @@ class Guarantee:
             return f"nothing is promised: {self.source}"
         good = f"suboptimality ≤ {self.epsilon:.3g}"
         if self.quality is not None:
-            good = f"at least {self.quality:.3g} of what the best policy earns more than the baseline"
+            good = f"at least {self.quality:.3g} of the best policy's gain over the baseline"
         same = f"disagreement ≤ {self.rho:.3g}"
         if self.agreement < 1.0:
             same = f"disagreement at more than {1 - self.agreement:.3g} of the steps ≤ {self.rho:.3g}"

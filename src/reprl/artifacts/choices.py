@@ -99,7 +99,8 @@ class Candidate(NamedTuple):
             return f"registered: {decided} tolerances in {blocks} block{'' if blocks == 1 else 's'} of steps"
         if self.kind == REGISTERED:
             return f"registered, smallest tolerance {self.tolerance:.3g}"
-        return f"{self.kind} {self.number}, {'width' if self.kind == PLATEAU else 'tolerance'} {self.tolerance:.3g}"
+        kind = "stationary" if self.kind == STATIONARY else self.kind
+        return f"{kind} {self.number}, {'width' if self.kind == PLATEAU else 'tolerance'} {self.tolerance:.3g}"
 
     def check(
         self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, criterion: Criterion
@@ -193,28 +194,31 @@ class Chosen(NamedTuple):
         width = scale * self.tolerance
         if self.kind == PLATEAU:
             near, far = f"{width / 2:.3g}", f"{width:.3g}"
-            return f"actions within {near} of the best count as equal, less so up to {far}; the shared seed draws one"
+            return (
+                f"actions within {near} of the best are equally likely, less so up to {far}; the shared seed draws one"
+            )
         order = "your order"
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
         if self.kind == AGREED:
             near, far = f"{NARROW * self.tolerance:.3g}", f"{self.tolerance:.3g}"
             between = f"between {near} and {far}, by the shared seed"
-            return f"in every state actions within a tolerance {between}, count as equal; the first in {order} is taken"
+            return (
+                f"in every state, actions within a tolerance {between}, count as equal; the first in {order} is taken"
+            )
         if self.kind == REGISTERED:
             return (
-                "in every state actions count as equal that lose at most what was registered for it; of those the "
+                "in every state, actions whose loss is at most the registered tolerance count as equal; of these the "
                 "first in the registered order is taken"
             )
         on, when = {
-            STATIONARY: (", on average over the steps", " at every step"),
-            PHASED: (", on average over the steps of a phase", " at every step of it"),
+            STATIONARY: (" on average over the steps", " at every step"),
+            PHASED: (" on average over the steps of a phase", " at every step of the phase"),
         }.get(self.kind, ("", ""))
         equal = f"actions within {width:.3g} of the best count as equal{on}"
         if self.epsilon is not None:  # since version 3 a loss counts by how often it is met
-            what = f"what they lose{on}, times how often the policy comes there"
-            equal = f"actions count as equal where {what}, is at most {width:.3g}"
-        return f"{equal}; of those the first in {order} is taken{when}"
+            equal = f"actions count as equal if their loss{on}, weighted by visits, is at most {width:.3g}"
+        return f"{equal}; of these the first in {order} is taken{when}"
 
 
 def _read_undecided(where: str, value: Any, at: Fields) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Signatures: who vouches for a receipt.
 
-The digest in a receipt is a seal against accident: whoever edits a receipt can seal it again. An ed25519 signature of
-that digest cannot be made without the private key. Keys are files that OpenSSL reads and writes too.
+The digest in a receipt protects against accidents: anybody can edit a receipt and compute it again. An ed25519
+signature of that digest cannot be made without the private key. Keys are files that OpenSSL reads and writes too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reprl.storage.fields import SHA256, Kind, checked, declared, read_fields
 from reprl.storage.files import read_bounded, write_atomic
 
 FORMAT, VERSION = "reprl-signature", 1
-SEAL = "its digest is a seal against accident, not a signature: whoever edits a receipt can seal it again"
+SEAL = "its digest protects against accidents, not against forgery: anybody can edit a receipt and compute it again"
 _SIGNED: Kind = checked(
     "128 hexadecimal digits", lambda x: isinstance(x, str) and len(x) == 128 and not set(x) - set("0123456789abcdef")
 )

@@ -175,7 +175,7 @@ def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
     following = [name for name, receipt in receipts if receipt and receipt.choice and receipt.choice.followed]
     if len(following) < 2:  # two that follow are what ρ speaks of
         found += [
-            f"{name} followed the candidate of its recipe, while ρ speaks of two runs that both do"
+            f"{name} followed the candidate of its recipe and the other run did not; ρ refers to runs that both do"
             for name in following
         ]
     (_, first), (_, second) = receipts
@@ -195,7 +195,7 @@ def _parted(first: Receipt, second: Receipt) -> list[str]:
     if len(proofs) < 2 or not all(proof.proven for proof in proofs) or first.recipe != second.recipe:
         return []
     if first.fingerprint == second.fingerprint:
-        return ["both policies are certified to be the world's own"]
+        return ["both runs are certified: this is the policy that the rule assigns to the true MDP"]
     return [
         f"two certified runs differ: a certificate is false, of probability {sum(p.delta for p in proofs):g} at most"
     ]

@@ -162,7 +162,8 @@ class Certificate(NamedTuple):
     def __str__(self) -> str:
         if self.proven:
             share = "" if self.share is None else f"earns at least {self.share:.1%} of the gain, "
-            return f"{share}loses at most {self.loss:.3g}, the world's own policy with probability ≥ {1 - self.delta:g}"
+            same = "the policy that the rule assigns to the true MDP"
+            return f"{share}loses at most {self.loss:.3g}; with probability ≥ {1 - self.delta:g} this is {same}"
         more = "" if self.more is None else f"; about {self.more:.2g} more samples would do"
         return f"not proven: {self.reason}{more}"
 

@@ -97,7 +97,7 @@ def fixed_choice(n_actions: int, *, epsilon: float, ahead: float, rho: float, de
         (1.0 - ROOM[1]) * epsilon / 2.0,
     )
     if error <= 0.0:
-        raise InputError(f"rho and epsilon must be larger: the rule tells margins below {LEAST_MARGIN:g} apart no more")
+        raise InputError(f"rho and epsilon must be larger: the rule cannot use margins below {LEAST_MARGIN:g}")
     calls = math.ceil(math.log(4.0 * actions / missed) / (2.0 * error * error))
     promised = Guarantee(rho=rho, delta=missed, epsilon=epsilon, status="proven", source=_SOURCE)
     return FixedSize(calls, error, missed, promised)

@@ -111,7 +111,9 @@ def judge(
         Shared, at rule.key.derive("policy", fingerprint), as ``choose`` reads it.
     """
     if alike := rule.stationary.size + rule.phased.size:
-        raise InputError(f"rule must be one for steps apart, got one with {alike} candidates for steps that are alike")
+        raise InputError(
+            f"rule must have a model for each step, got one with {alike} candidates for stationary dynamics"
+        )
     level = levels(rule.shape, rule.tolerances.size, delta, shrink=shrink)
     values = bound_best(sample, level.compare, level.cell, level.spread)
     visits = _kept(lambda possible: bound_occupancy(sample, possible, level))

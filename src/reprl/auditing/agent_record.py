@@ -110,7 +110,7 @@ class AgentReport(Declared, Shown):
         )
 
     def __repr__(self) -> str:
-        count = f"{self.disagreements} of {len(self.pairs)} pairs more than {self.gamma:g} apart"
+        count = f"{self.disagreements} of {len(self.pairs)} pairs at a distance above {self.gamma:g}"
         return f"AgentReport({visible(self.learner)} on {visible(self.environment)}: {count}, {self.verdict}; {GRADE})"
 
 

@@ -69,7 +69,7 @@ def audit_agents(
         pairs: shared keys, two trainings each.
         horizon: steps of an episode, at most; None for the environment's own time limit.
         reward_range: (low, high), for a learner of ``reprl.audit`` in an environment that does not publish it.
-        rho: accepted probability that two agents are more than gamma apart.
+        rho: accepted probability that two agents differ in more than gamma of the states.
         gamma: accepted share of states in which they do different things.
         level: chance of rejecting a learner that keeps (rho, gamma).
         episodes: evaluation episodes of each agent; those of a pair have the same seeds.

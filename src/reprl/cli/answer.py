@@ -17,7 +17,7 @@ FINE, DIFFERENT, BAD_INPUT, FAULT, ENDED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3,
 """Exit codes; 1 also stands for "rejected" and "undecided", 3 for an error in reprl or in an environment's own code;
 128 and its number for another signal that ended the work."""
 UNDECIDED = DIFFERENT
-"""Of a run whose samples ran out before it was sure: an answer, and not the one that was hoped for."""
+"""Of a run whose samples ran out while it was undecided."""
 
 HINTS: list[str] = []
 """What the line of a command that is interrupted adds: how to go on. Typer drops notes of an exception."""

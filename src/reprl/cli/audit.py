@@ -26,7 +26,7 @@ def audit(
     world: World,
     asked: Asked,
     sought: Sought,
-    level: float | None = option("Chance of rejecting a learner that keeps ρ. Default 0.05."),
+    level: float | None = option("Probability of rejecting a learner with disagreement ≤ ρ. Default 0.05."),
     sequential: bool = option("Stop as soon as the verdict is certain.", default=False),
     evidence: Evidence,
     workers: int = option("Processes, for long audits; same result. Default 1.", default=1),

@@ -1,4 +1,4 @@
-"""reprl audit-agents: how far apart two trainings act, for agents that are no tables."""
+"""reprl audit-agents: how often two trainings lead to different actions, for agents without tables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def audit_agents(
     horizon: int | None = HORIZON,
     reward_range: tuple[float, float] | None = REWARD_RANGE,
     rho: float | None = SETTING,
-    gamma: float | None = option("Accepted share of states acted in differently. Default 0.05."),
-    level: float | None = option("Chance of rejecting a learner that keeps (ρ, γ). Default 0.05."),
+    gamma: float | None = option("Accepted share of states with different actions. Default 0.05."),
+    level: float | None = option("Probability of rejecting a learner for which (ρ, γ) holds. Default 0.05."),
     episodes: int | None = option("Evaluation episodes of each agent. Default 20."),
     evidence: Evidence,
     workers: int = option("Processes, for long audits; same result. Default 1.", default=1),

@@ -26,15 +26,17 @@ def check_log(
     file: Path = argument("FILE", "The log: .csv, .csv.gz or .parquet."),
     *,
     horizon: int | None = option("H, the steps of an episode. Default: the longest.", "-H"),
-    discount: float | None = option("γ of a world without an end."),
+    discount: float | None = option("Discount factor γ, instead of a horizon."),
     column: list[str] | None = LOG_COLUMN,
     states: str | None = option("Labels of the states. Default: those that it holds.", metavar="A,B,…"),
     actions: str | None = option("Labels of the actions. Default: those that it holds.", metavar="A,B,…"),
     reward_range: tuple[float, float] | None = option(
         "Bounds of the reward. Default: what it holds.", metavar="LOW HIGH"
     ),
-    support: float = option("Relative share that makes a logged action count.", default=0.2),
-    stationary: bool = option("Every row tells about all steps.", default=False),
+    support: float = option(
+        "An action counts if taken at least this often, relative to the most usual one.", default=0.2
+    ),
+    stationary: bool = option("The dynamics do not depend on the step: every row counts for all steps.", default=False),
     early_ends: str | None = EARLY_ENDS,
     done_at_limit: str | None = DONE_AT_LIMIT,
 ) -> Answer:

@@ -33,8 +33,8 @@ CONFIRMATION, PAGE, TASKS = "confirmation.json", "confirmation.html", "tasks"
 def confirm(
     policy: str = argument("POLICY", "A run folder, recipe.json, policy.json, or file.py:name of something that acts."),
     *,
-    target: float = option("L, in the rewards' own units.", "-L", default=..., metavar="L"),
-    delta: float = option("Chance that the answer is wrong. Default 0.05.", default=0.05),
+    target: float = option("The return L to exceed, in reward units.", "-L", default=..., metavar="L"),
+    delta: float = option("Probability that the answer is wrong. Default 0.05.", default=0.05),
     env: str | None = option("Your environment: an id, gym:ID or file.py:name. Default: the recipe's.", metavar="ENV"),
     horizon: int | None = HORIZON,
     reward_range: tuple[float, float] | None = REWARD_RANGE,

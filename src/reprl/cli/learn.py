@@ -56,10 +56,14 @@ class LogWorld:
     states: str | None = option("Labels of a log's states. Default: those that it holds.", metavar="A,B,…")
     actions: str | None = option("Labels of a log's actions. Default: those that it holds.", metavar="A,B,…")
     allowed: Path | None = option(
-        "What may be done where: a table with a row for each pair of a log's state and action.", metavar="FILE"
+        "Allowed actions: a table with a row for each pair of a log's state and action.", metavar="FILE"
     )
-    support: float | None = option("Relative share that makes a logged action count. Default 0.2.")
-    reach: float | None = option("Share of the episodes that makes a logged state count. Default 0.005.")
+    support: float | None = option(
+        "An action of a log counts if taken at least this often, relative to the most usual one. Default 0.2."
+    )
+    reach: float | None = option(
+        "A state of a log counts if at least this share of the episodes visits it. Default 0.005."
+    )
     reward_step: float | None = option("Grid that a log's rescaled rewards are rounded to.")
     early_ends: str | None = EARLY_ENDS
     done_at_limit: str | None = DONE_AT_LIMIT
@@ -73,7 +77,7 @@ def learn(
     search: Search,
     shared_seed: int | None = SHARED_SEED,
     data_seed: int | None = DATA_SEED,
-    certify: bool = option("Go on until the run's own data prove the policy, or out of samples.", default=False),
+    certify: bool = option("Sample until the run's own data prove the policy, or the samples run out.", default=False),
     work: Work,
     dask: str | None = DASK,
     folder: Folder,
@@ -87,7 +91,7 @@ def learn(
     The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
     policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
 
-    Exit code 1: "undecided", samples ran out before the run was sure, nothing is promised; or no proof for --certify.
+    Exit code 1: "undecided", the samples ran out and nothing is promised; or no proof for --certify.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
@@ -243,7 +247,7 @@ def _check_decided(out: Path) -> None:
 
 
 def go_on(out: Path, other: OtherWorld, work: Work, counts: Path | None, dask: str | None) -> Answer:
-    """Go on with the run in a folder, which was stopped or was not sure; as if it had never stopped."""
+    """Continue the run in a folder, which was stopped or was undecided, as if it had never stopped."""
     from reprl.artifacts.folder import RECIPE, TASKS, find_file, find_finished, load_recipe
     from reprl.artifacts.recipe import Recipe
     from reprl.learning.learner import limit_time
@@ -469,6 +473,6 @@ def _show(
     from reprl.report.terminal import render
 
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
-    more = [("publish", f"{recipe}, with it the shared seed {result.shared_seed}"), ("keep private", keep)]
+    more = [("publish", f"{recipe}, which holds the shared seed {result.shared_seed}"), ("keep private", keep)]
     more += [("second team", team)] if out is not None else []
     console.print(render(summarize_run(Run.of(result), idle=idle, more=[Fact(*each) for each in more])))

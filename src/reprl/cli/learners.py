@@ -1,4 +1,4 @@
-"""reprl learners: ours and its rivals."""
+"""reprl learners: ours and the baselines."""
 
 from __future__ import annotations
 

@@ -188,9 +188,9 @@ BASELINE = option(
 )
 PREFERENCE = option("Actions, best first, by name or number; or 'shared'. For ties.", metavar="A,B,…")
 OPTION = option("Any other option of the learner, such as coupling=joint.", "-o", metavar="KEY=VALUE")
-SHARED_SEED = option("Public: the same in every run that shall agree. Drawn if left out.")
+SHARED_SEED = option("Public: runs that are to agree use the same one. Drawn if left out.")
 DATA_SEED = option("Private: fresh in every run. Drawn if left out, as it should be.")
-WORKERS = option("They cannot change a result. Default: one for each core.")
+WORKERS = option("Number of workers; results do not depend on it. Default: one for each core.")
 LOG_COLUMN = option("Which column of the log is what, such as state=SOFA; step= for none.", metavar="ROLE=NAME")
 EARLY_ENDS = option(
     "What a log's episodes are that stop before the horizon without a flag: terminated (over) or censored (no longer "
@@ -211,7 +211,7 @@ class World:
     """The environment."""
 
     horizon: int | None = HORIZON
-    discount: float | None = option("γ of a world without an end; --horizon is then how long episodes are.")
+    discount: float | None = option("Discount factor γ; --horizon is then the length of episodes.")
     reward_range: tuple[float, float] | None = REWARD_RANGE
     env_option: list[str] | None = ENV_OPTION
 
@@ -287,7 +287,7 @@ class Work:
     """Samples and processes."""
 
     max_samples: int | None = option(
-        "Never draw more (1e6 will do); not sure by then: exit code 1. Default: 2³⁸, or 2²⁸ of a black box."
+        "Most samples, such as 1e6; a run that is still undecided has exit code 1. Default: 2³⁸, or 2²⁸ of a black box."
     )
     workers: int | None = WORKERS
     timeout: float | None = option("Seconds that an episode of a black box may take. Default: any.")
@@ -318,7 +318,7 @@ class LogFile:
 class Evidence:
     """Evidence."""
 
-    seed: int | None = option("Of the audit: shared and data seeds follow from it. Drawn if left out.")
+    seed: int | None = option("Seed of the audit, which fixes all shared and data seeds. Drawn if left out.")
     out: Path | None = option(
         "Write the evidence to FILE.json, or to a folder with every finished pair: started again, it goes on.",
         metavar="FILE.json|DIR",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def is_undecided(result: LearnResult) -> bool:
-    """Whether a run was rehearsed and, when its samples ran out, not sure."""
+    """Whether a run was rehearsed and undecided when its samples ran out."""
     return result.guarantee.status == "none" and result.rehearsal is not None
 
 

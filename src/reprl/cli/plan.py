@@ -46,7 +46,7 @@ def plan(
     logged: LogFile,
     shared_seed: int | None = option("Of the run that is planned. Default 0."),
 ) -> Answer:
-    """Tabulate the samples that each algorithm needs, ours and its rivals', beside the lower bounds.
+    """Tabulate the samples that each algorithm needs, reprl's and the baselines', beside the lower bounds.
 
     Rows marked exact are what reprl draws; range: what its default learner needed on other worlds; the others are
     orders of magnitude. With an environment, the default learner makes its first rounds there, for some seconds, and
@@ -114,7 +114,7 @@ def _show_log(console: Console, found: LogPlan) -> None:
 
     console.print(str(found), soft_wrap=True)
     if found.waiting:
-        table = plain_table("cell that waits", "rows", "teams that differ")
+        table = plain_table("undecided cell", "rows", "teams that differ")
         for each in found.waiting:
             table.add_row(each.words, f"{each.rows:,}", f"{each.differ:.0%}")
         console.print(table)

@@ -39,12 +39,12 @@ def register(
     asked: Asked,
     shared_seed: int | None = SHARED_SEED,
     data_seed: int | None = DATA_SEED,
-    workers: int | None = option("They cannot change a result. Default: one for each core."),
+    workers: int | None = option("Number of workers; results do not depend on it. Default: one for each core."),
     timeout: float | None = option("Seconds that an episode of a black box may take. Default: any."),
     logged: LogFile,
     log_world: LogWorld,
 ) -> Answer:
-    """Spend pilot data on a choice, and write the recipe that every team then follows on fresh data.
+    """Use pilot data for a choice, and write the recipe that every team then follows on fresh data.
 
     As in a registered study: the choice among candidates is made and published first, so later runs do not have to
     agree on it, and need far fewer samples. ρ then speaks of any two runs that follow the recipe. Runs that would use

@@ -34,7 +34,7 @@ def replicate(
     data_seed: int | None = DATA_SEED,
     work: Work,
     afresh: bool = option("Choose again, instead of following the recipe's candidate.", default=False),
-    certify: bool = option("Go on until your own data prove the policy, or out of samples.", default=False),
+    certify: bool = option("Sample until your own data prove the policy, or the samples run out.", default=False),
     counts: Path | None = option("The first team's counts: do your transitions contradict them?", metavar="FILE"),
     folder: Folder,
     logged: LogFile,

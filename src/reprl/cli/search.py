@@ -26,7 +26,7 @@ _REMARKS = "remarks"
 class Sought:
     """What a search is asked for."""
 
-    target: float | None = option("A mean return that would do, in reward units. Default: a tournament of proposals.")
+    target: float | None = option("A mean return that is enough, in reward units. Default: a tournament of proposals.")
     policy: str | None = option("linear, quadratic, tanh or table. Default: linear, and table for finite observations.")
     return_range: tuple[float, float] | None = option("Bounds of a return, which is clipped to it.", metavar="LOW HIGH")
 
@@ -209,7 +209,7 @@ def _show(console: Console, result: SearchResult, out: Path | None) -> None:
 
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
     more = [
-        Fact("publish", f"{recipe}, with it the shared seed {result.shared_seed}"),
+        Fact("publish", f"{recipe}, which holds the shared seed {result.shared_seed}"),
         Fact("keep private", f"the data seed {result.data_seed}: a second team draws its own"),
     ]
     more += [Fact("second team", f"reprl replicate {out}/recipe.json")] if out is not None else []

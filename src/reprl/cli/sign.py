@@ -15,7 +15,7 @@ def sign(
     key: Path | None = option("Your private key: ed25519, PEM.", metavar="FILE"),
     new_key: Path | None = option("Make a private key instead, and print its public key.", metavar="FILE"),
 ) -> Answer:
-    """Sign the receipt of a run, so that nobody can edit it and seal it again.
+    """Sign the receipt of a run, so that edits are noticed.
 
     The digest in a receipt is a seal against accident. A signature, signature.json beside it, can be made with your
     private key only; 'reprl verify' checks it. Publish the public key where others will look for it.

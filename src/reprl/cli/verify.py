@@ -32,7 +32,7 @@ def verify(
     exit code 1 if it contradicts a receipt. Signatures that lie beside receipts are checked: exit code 1 if one does
     not hold, or if none of the keys of --signer has made it. Without a signature, the digest of a receipt is a seal
     against accident alone.
-    Runs that promise an approximate agreement need to take only that share of an episode's decisions alike.
+    Runs that promise an approximate agreement need the same action only at that share of an episode's steps.
 
     Policies are compared cell by cell, receipts by the fingerprints in them. Receipts also hold the names of states
     and actions. Where a recipe with an id of the catalogue lies beside, or --env names the environment, the difference

@@ -194,14 +194,14 @@ def _range(
     cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
     if pilot is not None and pilot.sure:
         found = float(pilot.samples[-1])
-        return (found / APART, found, found * APART), f"a pilot was sure after {count_words(found)} samples"
+        return (found / APART, found, found * APART), f"a pilot run finished after {count_words(found)} samples"
     spent = 0.0 if pilot is None else float(pilot.samples[-1])
-    tried = f"a pilot was not sure after {count_words(spent)} samples" if pilot is not None else "no pilot"
+    tried = f"a pilot run was undecided after {count_words(spent)} samples" if pilot is not None else "no pilot"
     if settings.rule != "canonical":
         return (max(1.0, spent), max(1.0, 2.0 * spent), math.inf), f"{tried}; nothing is stored of this rule"
     asked = f" that asked for quality {STORED_QUALITY:g}" if settings.quality is None else ""
-    more = "" if pilot is None else " of those that needed more"
-    stored = f"stored runs on {WORLDS[settings.access]} worlds{asked}, eight of ten{more}"
+    more = "" if pilot is None else " that needed more"
+    stored = f"80 % of the stored runs on {WORLDS[settings.access]} MDPs{asked}{more}"
     return stored_range(settings, cells, spent), f"{tried}; {stored}"
 
 

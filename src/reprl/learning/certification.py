@@ -34,8 +34,8 @@ def check_apart(settings: Settings, name: str) -> None:
     """Refuse a run that pooled its steps: its rule has stationary candidates, which no certificate covers."""
     if settings.pooled:
         raise InputError(
-            f"{name} must have kept its steps apart to be certified (certify=True, or stationary=False), got a run "
-            "that pooled them"
+            f"{name} must have a model for each step to be certified (certify=True, or stationary=False), got a run "
+            "that pooled steps"
         )
 
 

@@ -210,7 +210,7 @@ class Settings:
     runs: int | None = None
     """Exploration runs, for access "episodic"; None for the preset's; by hand, nothing is rehearsed or promised."""
     quality: float | None = None
-    """For "canonical": the policy earns at least this share of what the best policy earns more than the baseline.
+    """For "canonical": the policy earns at least this share of the gain of the best policy over the baseline.
     Default 0.9, unless ε is given."""
     baseline: Any = None
     """What a quality is measured from, for "canonical": a policy, its actions, (H, S) or (S,), a function of a state,

@@ -50,8 +50,8 @@ def summarize_agents(report: AgentReport) -> Summary:
         ),
         lead=f"{n} pairs of trainings, episodes of at most {report.horizon:,} steps",
         heading="Claim",
-        caption="arXiv:2510.20200 (Hopkins, Impagliazzo, Ye) defines this grade, weaker than equality of policies. "
-        "A pair: two trainings, one shared seed, independent data.",
+        caption="arXiv:2510.20200 (Hopkins, Impagliazzo, Ye) defines this notion of agreement, which is weaker than "
+        "equality of policies. A pair: two trainings, one shared seed, independent data.",
         mark=Mark("Fingerprint of the audit", digest(report.to_dict()), "SHA-256 of the audit as canonical JSON."),
     )
 
@@ -71,7 +71,7 @@ def _lines(report: AgentReport) -> list[Line]:
 
 def _meaning(report: AgentReport) -> str:
     if report.verdict == "rejected":
-        return f"If at most a share {report.rho:g} were so, so many would be with probability {report.p_value:.2g}"
+        return f"If at most a share {report.rho:g} differed, so many pairs would with probability {report.p_value:.2g}"
     needed = fewest_to_reject(len(report.pairs), report.rho, report.level)
     if needed is None:
         return f"Too few pairs: not even {len(report.pairs)} of them could reject; ask for more"
@@ -95,7 +95,7 @@ def _facts(report: AgentReport) -> list[Fact]:
 
 def _evidence(report: AgentReport) -> list[Figure]:
     n, gamma = len(report.pairs), percent(report.gamma)
-    name = f"probability that two agents are more than {gamma} apart"
+    name = f"probability that two agents differ in more than {gamma} of the states"
     share, words = report.disagreements / n, f"{report.disagreements} of {n} pairs"
     drawn = charts.Interval(share, report.interval, report.rho, words, name)
     rows = [
@@ -114,8 +114,8 @@ def _evidence(report: AgentReport) -> list[Figure]:
     first = "Measured share, exact interval, claimed ρ."
     text = f"Per cent of states met in which the two act differently; hatched: at most γ = {gamma}."
     return [
-        Figure("interval", "Pairs apart against the claim", first, "interval", drawn),
-        Figure("distances", "How far each pair is apart", text, "bars", charts.Bars(axis, rows)),
+        Figure("interval", "Pairs that differ, and the claim", first, "interval", drawn),
+        Figure("distances", "Distance of each pair", text, "bars", charts.Bars(axis, rows)),
     ]
 
 

@@ -71,7 +71,11 @@ def summarize_audit(audit: AuditReport) -> Summary:
 
 def _lines(audit: AuditReport) -> list[Line]:
     rate, kind = f"{audit.disagreement:.3g}", "at all times" if audit.sequential else "exact"
-    differ = "differ" if audit.agreement is None else f"take less than {percent(audit.agreement)} of decisions alike"
+    differ = (
+        "differ"
+        if audit.agreement is None
+        else f"take the same action at less than {percent(audit.agreement)} of the steps"
+    )
     return [
         line(
             Strong(f"{audit.disagreements} of {audit.pairs} pairs"),
@@ -103,7 +107,7 @@ def _facts(audit: AuditReport) -> list[Fact]:
     found, promise = audit.policies, audit.promise or "strict"
     facts = [Fact("kind of promise", f"{promise}: {PROMISES[promise]}", prose=True)]
     if audit.alike is not None:
-        facts.append(Fact("decisions alike", share_of(audit.alike), "of an episode's, on average over pairs"))
+        facts.append(Fact("same actions", share_of(audit.alike), "of an episode's steps, on average over pairs"))
     if audit.runs_per_key > 2:
         note = (
             "the estimate averages all their pairs, test and interval count the first two; "

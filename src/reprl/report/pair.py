@@ -46,11 +46,11 @@ def summarize_verification(found: Verification) -> Summary:
 def _badge(found: Verification) -> Badge:
     if found.same or not found.agree:
         return Badge("same policy", "good") if found.same else Badge("different policies", "bad")
-    return Badge(f"alike at {share_of(found.agreement)} of the steps", "good")
+    return Badge(f"same action at {share_of(found.agreement)} of the steps", "good")
 
 
 def _alike(found: Verification) -> str:
-    return "" if found.alike is None else f"; {share_of(found.alike)} of an episode's decisions are alike"
+    return "" if found.alike is None else f"; the same action at {share_of(found.alike)} of an episode's steps"
 
 
 def _lines(found: Verification) -> list[Line]:
@@ -123,7 +123,7 @@ def summarize_pair(
         lines=[*summary.lines, *(line(f"{note[0].upper()}{note[1:]}.") for note in notes)],
         facts=[*_facts(runs, worth), *more],
         sections=sections,
-        warning=f"undecided: {weakest.ran_out} before a run was sure" if weakest.is_undecided else "",
+        warning=f"undecided: {weakest.ran_out} before a run could promise anything" if weakest.is_undecided else "",
         sketches=[
             Sketch(run.policy, world, idle, apart, frame="", title=f"{name} run")
             for name, run in zip(_NAMES, runs, strict=True)

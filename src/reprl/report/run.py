@@ -39,7 +39,7 @@ STATUSES = {
     "proven": ("good", "a written proof holds with the constants that ran"),
     "certified": ("good", "proven from the data of this very run"),
     "rehearsed": ("good", "second teams were simulated from this run's own data and agreed; a simulation, not a proof"),
-    "heuristic": ("warn", "constants that no proof pins; another environment may need more"),
+    "heuristic": ("warn", "constants that no proof covers; another environment may need more"),
     "none": ("bad", "nothing supports a figure, so none is shown"),
 }
 """Tone of the badge and meaning of every status."""
@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it was rehearsed and, when its samples ran out, not sure."""
+        """Whether it was rehearsed and undecided when its samples ran out."""
         return self.receipt.guarantee.status == "none" and self.receipt.rehearsal is not None
 
     @property
@@ -84,9 +84,9 @@ class Run(NamedTuple):
 
     @property
     def ran_out(self) -> str:
-        """What came to an end before it was sure."""
+        """What came to an end while it was undecided."""
         if self.drift:
-            return f"{'the log' if self.logged else 'its samples'} told steps apart"
+            return f"{'the log' if self.logged else 'its samples'} contradicted stationary dynamics"
         return "the log ended" if self.logged else "the samples ran out"
 
     @property
@@ -118,7 +118,7 @@ class Run(NamedTuple):
         earns = ["The policy earns within ", Strong(number(loss)), f" of the best possible{among}"]
         if promise.quality is not None:
             name = baseline_name(self.recipe.settings, self.environment)
-            gain = f" of what the best policy{among} earns more than {name},"
+            gain = f" of the gain of the best policy{among} over {name},"
             earns = ["The policy earns at least ", Strong(percent(promise.quality)), gain]
         kind = line(Strong(f"{promise.kind.capitalize()} promise"), f": {PROMISES[promise.kind]}.", on=On.HTML)
         found = [line(*ends, on=On.HTML), line(*earns, probably, good, ".", on=On.HTML), kind]
@@ -131,8 +131,8 @@ class Run(NamedTuple):
         if found is None or found.agree == found.of or self.receipt.guarantee.status != "rehearsed":
             return ""
         return (
-            f"With this very shared seed, {found.of - found.agree} of {found.of} simulated second teams came to "
-            "another policy: ρ is an average over shared seeds, and this one is worse than most."
+            f"With this shared seed, {found.of - found.agree} of {found.of} simulated second teams learned another "
+            "policy. ρ is an average over shared seeds; this seed is worse than most."
         )
 
     @property
@@ -212,7 +212,7 @@ def summarize_run(
         lines=[*gain_lines(run), *run.sentences],
         facts=[*_facts(run, worth), *more],
         sections=[*sections_for(run), *_sections(run, maps, maps.note + every)],
-        warning=f"undecided: {run.ran_out} before this run was sure" if run.is_undecided else "",
+        warning=f"undecided: {run.ran_out} before this run could promise anything" if run.is_undecided else "",
         sketches=[
             Sketch(policy, world, receipt.tiers.ignorable if idle is None else idle, disputed, title=world.labels.name)
         ],
@@ -277,14 +277,21 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     if receipt.rehearsal is not None and not run.is_undecided:
         facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))
     if receipt.rehearsal is not None and receipt.rehearsal.alike is not None:
-        words = f"a second team is expected to take {share_of(receipt.rehearsal.alike)} of an episode's decisions alike"
-        facts.append(Fact("decisions alike", words, prose=True))
+        words = f"a second team is expected to take the same action at {share_of(receipt.rehearsal.alike)} of the steps"
+        facts.append(Fact("same actions", words, prose=True))
     if receipt.certified is not None:
         facts += certificate_facts(receipt.certified.certificate, receipt.labels)
     if receipt.choice is not None:
         facts.append(Fact("ties", run.ties, on=both, prose=True))
     if run.apart:
-        facts.append(Fact("steps", f"kept apart, since they are not alike: {run.apart}", on=both, prose=True))
+        facts.append(
+            Fact(
+                "steps",
+                f"each has its own model, since the samples contradict stationary dynamics: {run.apart}",
+                on=both,
+                prose=True,
+            )
+        )
     if receipt.choice is not None and receipt.choice.followed:
         words = f"the recipe's candidate, {run.recipe.candidate or receipt.choice.published}"
         made = run.recipe.registration
@@ -351,7 +358,7 @@ def _coverage(found: Coverage, world: Environment) -> list[Fact]:
     )
     gain = [(high - low) * x for x in (found.gain_low, found.gain_high)]
     rows = [
-        ("covers", f"{found.covered:.1%} of the log's visits are in states where data decide"),
+        ("covers", f"{found.covered:.1%} of the log's visits are in states where the data decide"),
         ("alike", f"in {found.alike:.1%} of them the log did what the policy says"),
         ("value", f"{value:.4g} by the log, 95 % interval {floor:.4g} to {top:.4g}; practice earns {practice:.4g}"),
         ("gain", f"{gain[0]:.4g} to {gain[1]:.4g} over practice, 95 % interval"),
@@ -379,7 +386,7 @@ def _deciders(basis: Basis) -> str:
     found = basis.counts()
     return (
         f"data in {found['data']:,} cells, the preference among equal actions in {found['preference']:,}; "
-        f"{found['default']:,} hold a default, as hardly anything is known there or the policy never comes there"
+        f"{found['default']:,} hold a default: too little is known there, or the policy never reaches them"
     )
 
 
@@ -402,7 +409,7 @@ def _figures(run: Run, maps: Maps) -> list[Figure]:
     last = "ignored" if tiers.count > 1 else "every state"
     caption = "How easily a state is reached at a step: tier 1 most easily."
     if receipt.rule == "canonical":
-        caption = "Where the policy itself comes often enough to decide; elsewhere it says the most preferred action."
+        caption = "Where the policy is often enough to decide; elsewhere it takes the most preferred action."
     apart = None if receipt.rehearsal is None else receipt.rehearsal.apart
     text = "Observed transitions from each state at each step, all actions together."
     scale = shade(visits, log=True, none="no samples")

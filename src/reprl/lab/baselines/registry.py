@@ -137,7 +137,7 @@ def learners() -> list[LearnerEntry]:
     fields = Settings.__dataclass_fields__
     ours = LearnerEntry(
         OURS,
-        "this package: the world's own policy by preference (rule=canonical), or one drawn in common (rule=sampled)",
+        "this package: the default rule (rule=canonical), or the paper's learner (rule=sampled)",
         ("generative", "episodic"),
         True,
         "From Generative to Episodic: Sample-Efficient Replicable Reinforcement Learning",
