@@ -23,6 +23,8 @@ TIE = 1e-12
 HIDDEN = 0.02
 """Variance of a cell that no sample need have shown, in units of what could still be earned, squared: about that of an
 event of this probability. Without it a world without noise would look infinitely firm, until its first rare event."""
+NEAR_TIE = 3.0
+"""Standard errors within which the data do not tell an action from the best one."""
 
 
 class Gaps(NamedTuple):
@@ -112,6 +114,73 @@ def _solve(
             for e in range(outcomes.first[row], outcomes.first[row + 1]):
                 passed += dynamics.probability[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
             deviation[h, s] = math.sqrt(gaps.own[h, s, best] + passed * passed)
+
+
+class Ties(NamedTuple):
+    """Actions that data do not tell from the best, and which of them is to be called the best."""
+
+    near: NDArray[np.bool_]
+    """(H, S, A)."""
+    rank: NDArray[np.float64]
+    """(S, A): the largest is the best."""
+
+
+def find_ties(gaps: Gaps, number: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return the actions, (H, S, A), within NEAR_TIE standard errors of the best one, from samples of each cell."""
+    best = np.take_along_axis(number, gaps.best[:, :, None], axis=2)
+    error = gaps.spread / np.sqrt(np.maximum(np.minimum(number, best), 1))
+    other = np.arange(number.shape[2]) != gaps.best[:, :, None]
+    return np.asarray(other & np.isfinite(gaps.gap) & (gaps.gap <= NEAR_TIE * error))
+
+
+def break_ties(dynamics: Dynamics, gaps: Gaps, ties: Ties) -> None:
+    """Change gaps to what they are beside a tie, on the side where another of the tied actions is the best.
+
+    Values and variances stay as they are; the best action changes, and with it all spreads that are of comparisons with
+    it, now and at earlier steps (docs/proofs/canonical.md §4, "Where W still jumps").
+    """
+    scratch = np.zeros(dynamics.outcomes.n_states)
+    _retie(dynamics, gaps, ties, scratch)
+    if gaps.deviation[-1].any():
+        law = dynamics.outcomes, dynamics.probability
+        gaps.deviation[-1] = dynamics.criterion.deviations(*law, gaps.best, gaps.own)
+        _retie(dynamics, gaps, ties, scratch)
+
+
+@njit(cache=True, nogil=True)
+def _retie(dynamics: Dynamics, gaps: Gaps, ties: Ties, scratch: NDArray[np.float64]) -> None:
+    """Choose the best action of every tie anew, and fill spreads and deviations from the last step back."""
+    outcomes, deviation = dynamics.outcomes, gaps.deviation
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            best = gaps.best[h, s]
+            if not dynamics.tried[h, s, best]:
+                continue
+            for a in range(outcomes.n_actions):
+                if ties.near[h, s, a] and dynamics.tried[h, s, a] and ties.rank[s, a] > ties.rank[s, best]:
+                    best = np.int64(a)
+            if best != gaps.best[h, s]:
+                gaps.gap[h, s, gaps.best[h, s]] = max(gaps.gap[h, s, gaps.best[h, s]], 2.0 * TIE)
+                gaps.gap[h, s, best] = 0.0
+                gaps.spread[h, s, best] = 0.0
+                gaps.best[h, s] = best
+            for a in range(outcomes.n_actions):
+                if dynamics.tried[h, s, a] and a != best:
+                    passed = _passed(outcomes, dynamics.probability, h, s, best, a, deviation[h + 1], scratch)
+                    gaps.spread[h, s, a] = math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
+            deviation[h, s] = math.hypot(math.sqrt(gaps.own[h, s, best]), _after(dynamics, h, s, best, deviation))
+
+
+@njit(cache=True, nogil=True)
+def _after(
+    dynamics: Dynamics, h: int, s: int, a: int | np.int64, deviation: NDArray[np.float64]
+) -> float:
+    """Return Σ_y P(y | a)·deviation(y)."""
+    outcomes, passed = dynamics.outcomes, 0.0
+    row = h * outcomes.row_shift + s * outcomes.n_actions + a
+    for e in range(outcomes.first[row], outcomes.first[row + 1]):
+        passed += dynamics.probability[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
+    return passed
 
 
 @njit(cache=True, nogil=True)
