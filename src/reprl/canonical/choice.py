@@ -243,7 +243,7 @@ def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None, ties: 
     """
     gaps = find_gaps(dynamics, rule.order)
     if ties is not None:
-        break_ties(dynamics, gaps, ties)
+        gaps = break_ties(dynamics, gaps, ties)
     best, practice, epsilon = find_goal(rule, dynamics, gaps, practice)
     entries = _printed(rule, weigh_candidates(rule, dynamics, gaps), rule.room * epsilon)
     entries.sort(key=lambda entry: (-entry.score, entry.loss))  # stable: equal ones keep the order of candidates

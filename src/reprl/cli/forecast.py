@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import progress_wanted
 from reprl.execution.terminal import visible
 
 if TYPE_CHECKING:
+    from reprl.canonical.registered import Published
     from reprl.learning.settings import Settings
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
@@ -35,7 +36,13 @@ def announce(world: TabularMDP | GymnasiumModel) -> None:
 
 
 def print_forecast(
-    world: TabularMDP | GymnasiumModel, settings: Settings, *, workers: int, max_samples: int | None, runs: float = 1.0
+    world: TabularMDP | GymnasiumModel,
+    settings: Settings,
+    *,
+    workers: int,
+    max_samples: int | None,
+    runs: float = 1.0,
+    candidate: tuple[str, int] | Published | None = None,
 ) -> None:
     """Print a forecast of runs one after the other, if standard error is a terminal and they may take long.
 
@@ -48,9 +55,9 @@ def print_forecast(
     from reprl.errors import ReprlError
     from reprl.lab.forecast import forecast
 
-    options = settings.to_dict()
+    how: Any = {"max_samples": max_samples, "workers": workers, "candidate": candidate, **settings.to_dict()}
     try:
-        found = forecast(world, max_samples=max_samples, workers=workers, seconds=_PILOT, **options)
+        found = forecast(world, seconds=_PILOT, **how)
     except ReprlError:  # the run itself will say what is wrong
         return
     found = found.times(runs)

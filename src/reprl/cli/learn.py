@@ -368,7 +368,7 @@ def run_recipe(
     announce(world)
     kept = None if folder.out is None else folder.out / TASKS
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
-    print_forecast(world, recipe.settings, **how, runs=runs)
+    print_forecast(world, recipe.settings, **how, runs=runs, candidate=None if afresh else recipe.published)
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}
     return run_and_write(recipe, folder, partial(recipe.learn, env=world, afresh=afresh, certify=certify, **how), kept)
 

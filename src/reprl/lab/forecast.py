@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from reprl.canonical.goal import DEFAULT_QUALITY
+from reprl.canonical.registered import Published
 from reprl.errors import check_real
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, truncate_if_needed
@@ -25,7 +26,6 @@ from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.environment import check_access, episode_steps, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel
-from reprl.sources.protocol import Access
 from reprl.sources.source import FIRST
 
 STORED = {
@@ -37,11 +37,20 @@ STORED = {
         *(512.0, 533.0, 683.0, 683.0, 1.02e3, 1.03e3, 2.05e3, 2.05e3, 2.05e3, 4.16e3),
         *(8.32e3, 1.64e4, 6.57e4, 8.93e4, 8.93e4, 1.31e5, 2.62e5, 2.63e5, 2.63e5, 5.25e5),
     ),
+    "approximate": (
+        *(33.0, 128.0, 128.0, 256.0, 256.0, 256.0, 256.0, 256.0, 512.0, 512.0),
+        *(1.02e3, 1.02e3, 2.05e3, 2.22e3, 4.1e3, 4.1e3, 8.19e3, 1.64e4, 3.28e4, 2.62e5),
+    ),
+    "registered": (
+        *(64.0, 128.0, 128.0, 132.0, 256.0, 256.0, 256.0, 256.0, 256.0, 512.0),
+        *(512.0, 1.02e3, 1.02e3, 2.05e3, 2.12e3, 4.1e3, 4.44e3, 8.19e3, 3.28e4, 5.59e6),
+    ),
 }
 """Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), at STORED_QUALITY: twenty
 quantiles over the worlds in experiments/price and experiments/defaults, each of which weighs the same
-(``experiments.price.__main__.per_cell``)."""
-WORLDS: dict[Access, int] = {"generative": 71, "episodic": 15}
+(``experiments.price.__main__.per_cell``). Of strict promises by access; of the weaker ones, an agreement of 0.95 and
+registered candidates, only parallel samples are stored, without the pilot."""
+WORLDS = {"generative": 71, "episodic": 15, "approximate": 40, "registered": 40}
 """How many worlds those are."""
 STORED_QUALITY = DEFAULT_QUALITY
 """What the stored runs asked for; samples grow with 1/(1 − q)², as comparisons at a tolerance do. How an ε compares to
@@ -99,6 +108,7 @@ def forecast(
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
     max_samples: int | None = None,
+    candidate: tuple[str, int] | Published | None = None,
     workers: int = 1,
     seconds: float = PILOT,
     **options: Unpack[LearnOptions],
@@ -106,7 +116,8 @@ def forecast(
     """Say what ``learn`` would cost with these arguments, from a pilot of about so many seconds.
 
     The environment and its options are those of ``learn``; max_samples bounds the range. The pilot plays the
-    environment on samples of its own, for `seconds` at most, 0 for no pilot.
+    environment on samples of its own, for `seconds` at most, 0 for no pilot. A published candidate is followed, as a
+    run of its recipe would. The range says of which promise it is: strict, approximate or registered.
 
     Guarantee:
         None: of runs like those stored, about eight of ten end within the range. A size that the settings fix is exact.
@@ -125,22 +136,30 @@ def forecast(
         return Forecast(settings.access, (fixed, fixed, fixed), None, "the settings fix it")
     # An environment that came open is one of a kind: a pilot would play with what the run shall have.
     reopens = isinstance(world, TabularMDP) or world.reopens
-    timed = _pilot(world, settings, workers, seconds, max_samples) if seconds and reopens else None
-    samples, basis = _range(world, settings, timed)
+    timed = _pilot(world, settings, workers, seconds, max_samples, candidate) if seconds and reopens else None
+    samples, basis = _range(world, settings, timed, _promise(settings, candidate is not None))
     if max_samples is not None:
         samples = tuple(min(x, float(max_samples)) for x in samples)  # type: ignore[assignment]
     times = None if timed is None else tuple(timed.at(x) for x in samples)
     return Forecast(settings.access, samples, times, basis)  # type: ignore[arg-type]
 
 
-def stored_range(settings: Settings, cells: int, beyond: float = 0.0) -> tuple[float, float, float]:
+def _promise(settings: Settings, followed: bool) -> str:
+    """Return which of ``reprl.guarantee.PROMISES`` a run would make."""
+    return settings.asked.promise("none", "", registered=followed).kind
+
+
+def stored_range(
+    settings: Settings, cells: int, beyond: float = 0.0, promise: str = "strict"
+) -> tuple[float, float, float]:
     """Return what stored runs of the canonical learner needed, for so many cells and the settings' access and quality.
 
-    Only stored runs count that needed more than `beyond`, which were not enough.
+    Only stored runs count that needed more than `beyond`, which were not enough. Those of a weaker promise are all of
+    parallel samples.
     """
     quality = STORED_QUALITY if settings.quality is None else settings.quality
     unit = cells * ((1.0 - STORED_QUALITY) / (1.0 - quality)) ** 2
-    table = np.array(STORED[settings.access]) * unit
+    table = np.array(STORED[settings.access if promise == "strict" else promise]) * unit
     left = table[table > beyond]
     if not left.size:
         return (beyond, 2.0 * beyond, math.inf)
@@ -168,10 +187,15 @@ class _Pilot(NamedTuple):
 
 
 def _pilot(
-    world: TabularMDP | GymnasiumModel, settings: Settings, workers: int, seconds: float, most: int | None
+    world: TabularMDP | GymnasiumModel,
+    settings: Settings,
+    workers: int,
+    seconds: float,
+    most: int | None,
+    candidate: tuple[str, int] | Published | None,
 ) -> _Pilot:
     """Make the learner's first rounds, one more each time, until it is sure or the time is over."""
-    options: Any = settings.to_dict()
+    options: Any = {**settings.to_dict(), "candidate": candidate}
     done: list[int] = []
     spent: list[float] = []
     began = time.perf_counter()
@@ -224,21 +248,24 @@ def _sizes(world: TabularMDP | GymnasiumModel, settings: Settings, most: int | N
 
 
 def _range(
-    world: TabularMDP | GymnasiumModel, settings: Settings, pilot: _Pilot | None
+    world: TabularMDP | GymnasiumModel, settings: Settings, pilot: _Pilot | None, promise: str
 ) -> tuple[tuple[float, float, float], str]:
     """Return the range of samples and what it rests on."""
     pooled = settings.resolve_stationarity(world).pooled
     cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
     if pilot is not None and pilot.sure:
         found = float(pilot.samples[-1])
-        return (found / APART, found, found * APART), f"a pilot was sure after {_count(found)} samples"
+        words = f"a pilot was sure after {_count(found)} samples; {promise} promise"
+        return (found / APART, found, found * APART), words
     spent = 0.0 if pilot is None else float(pilot.samples[-1])
     tried = f"a pilot was not sure after {_count(spent)} samples" if pilot is not None else "no pilot"
     if settings.rule != "canonical":
         return (max(1.0, spent), max(1.0, 2.0 * spent), math.inf), f"{tried}; nothing is stored of this rule"
     asked = f" that asked for quality {STORED_QUALITY:g}" if settings.quality is None else ""
-    stored = f"stored runs on {WORLDS[settings.access]} worlds{asked}, eight of ten of those that needed more"
-    return stored_range(settings, cells, spent), f"{tried}; {stored}"
+    way = "" if promise == "strict" else ", all by parallel samples"
+    worlds = WORLDS[settings.access if promise == "strict" else promise]
+    stored = f"stored runs on {worlds} worlds{asked}{way}, eight of ten of those that needed more"
+    return stored_range(settings, cells, spent, promise), f"{tried}; {stored}; {promise} promise"
 
 
 def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | None:
