@@ -69,7 +69,9 @@ def test_teams_toss_which_of_two_tied_actions_is_the_best() -> None:
     assert sum(plain) > len(plain) / 2  # the negative control: the former rehearsal promises here
     assert not any(tossed)
     others = [rule for rule in rules if not jumps(rule)][:6]
-    before, after = ([asked(rule, data, rule.choose(data), tossed=way).passed for rule in others] for way in (False, True))
+    before, after = (
+        [asked(rule, data, rule.choose(data), tossed=way).passed for rule in others] for way in (False, True)
+    )
     assert sum(after) >= sum(before) - 1 >= 3  # under other keys nothing is lost
 
 

@@ -40,7 +40,8 @@ class Tie(NamedTuple):
             for a in range(n_actions):
                 chance = means[a] if noisy[a] else 0.0
                 for state in (2 * place, 2 * place + 1):
-                    transition[state, a, 0::2], transition[state, a, 1::2] = moves[place] * (1.0 - chance), moves[place] * chance
+                    transition[state, a, 0::2] = moves[place] * (1.0 - chance)
+                    transition[state, a, 1::2] = moves[place] * chance
                     reward[state, a, 0::2], reward[state, a, 1::2] = 0.0 if noisy[a] else means[a], 1.0
         initial = np.zeros(n)
         initial[0::2] = rng.dirichlet(np.ones(places))
@@ -67,7 +68,7 @@ class Tie(NamedTuple):
 
 
 def rare_start(chance: float = 0.006) -> TabularMDP:
-    """A start that is drawn so seldom that a run may end without it; there the first action costs all, elsewhere 0.02."""
+    """A start that is drawn so seldom that a run may end without it; there the first action costs all."""
     reward = np.array([[0.5, 0.52, 0.3], [0.0, 0.9, 0.95]])
     transition = np.zeros((2, 3, 2))
     transition[:, :, 0] = 1.0
@@ -99,7 +100,7 @@ def double_door(horizon: int = 40, chance: float = 0.06) -> TabularMDP:
 
 
 def knife_edge(seed: int, relative: bool = True) -> TabularMDP:
-    """Coins whose gaps leave holes of like width, and lose 0.8 to 0.9 of what may be lost: for many keys two weigh alike."""
+    """Coins whose gaps leave holes of like width, and that lose 0.8 to 0.9 of what may be lost."""
     rng = np.random.default_rng([512, seed, int(relative)])
     n_states = 4
     transition = np.repeat(rng.dirichlet(np.ones(n_states), n_states)[:, None], 4, axis=1)

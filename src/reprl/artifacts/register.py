@@ -220,9 +220,10 @@ def _doubt(
     asked = {"rho": settings.rho, "epsilon": math.inf, "stream": stream, "pairs": False}
     found, choice = rehearse(team, ours.policy, likeness=likeness, **asked), ours.choice  # type: ignore[arg-type]
     if not found.passed:
-        why = f"only {found.agree} of {found.of} simulated runs on half of its data print what the candidate prints on it"
+        why = f"only {found.agree} of {found.of} simulated runs on half of its data come to the candidate's policy"
     elif choice.loss + SURE * found.error >= choice.epsilon:
-        why = f"the candidate loses {choice.loss:.3g} ± {found.error:.3g} by its data, of {choice.epsilon:.3g} that may be lost"
+        lost = f"{choice.loss:.3g} ± {found.error:.3g} by its data, of {choice.epsilon:.3g} that may be lost"
+        why = f"the candidate loses {lost}"
     else:
         return
     words = "runs may need many more samples than it had, or promise nothing; a larger one chooses a firmer candidate"
