@@ -324,12 +324,20 @@ def test_phantoms_lead_to_the_best_and_to_the_worst_state() -> None:
     assert min(leads[best], leads[worst]) > leads[other] > 0  # 4/9, 4/9 and 1/9 of 200
 
 
-def test_where_a_state_was_never_seen_a_phantom_may_pay_all_that_is_left() -> None:
-    data = many(1, pooled=False, strange=True)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_where_a_state_was_never_seen_a_phantom_is_worth_all_that_is_left_and_no_more(pooled: bool) -> None:
+    data = many(1, pooled=pooled, strange=True)
     value, horizon = values_of(data), data.counts.outcomes.horizon
-    paid = {
-        float(found.counts.outcomes.reward[found.counts.outcomes.slots(0, 0, 0)[0]][-1])
-        for found in (add_phantoms(data, value, key, start=False) for key in range(60))
-    }
-    assert float(horizon) in paid
+    paid: set[float] = set()
+    spare = []
+    for key in range(60):
+        table = add_phantoms(data, value, key, start=False).counts.outcomes
+        for h in range(horizon):
+            at = table.slots(h, 0, 0)[0]
+            reward, following = float(table.reward[at][-1]), int(table.next_state[at][-1])
+            paid.add(reward)
+            if reward > 1.0:
+                spare.append(reward + value[h + 1, following] - (horizon - h))
     assert 0.0 in paid
+    assert min(spare) == pytest.approx(0.0, abs=1e-9)  # an event that leads to what nobody has seen is worth no more
+    assert max(spare) <= (horizon if pooled else 1e-9)

@@ -282,7 +282,7 @@ def common_actions(dynamics: Dynamics, phases: NDArray[np.int64]) -> NDArray[np.
 
 
 @njit(cache=True, nogil=True)
-def _first_of_tie(gaps: Gaps, visits: NDArray[np.float64], s: int, best: int | np.int64) -> int | np.int64:
+def _first_of_tie(gaps: Gaps, visits: NDArray[np.float64], s: int, best: np.int64) -> np.int64:
     """Return the action of the largest rank among those that tie with the best at every step that counts."""
     for a in range(gaps.near.shape[2]):
         if gaps.rank[s, a] > gaps.rank[s, best]:
