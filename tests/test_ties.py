@@ -12,7 +12,7 @@ import pytest
 
 from experiments.enemies.worlds import TIES, Tie
 from reprl.assurance.rehearsal import Answer, Likeness, Rehearsal, rehearse
-from reprl.assurance.stopping import _retied
+from reprl.assurance.stopping import _toss
 from reprl.canonical.bound import BoundRule, Found, TableReader
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import Ties, average_gaps, break_ties, find_gaps, find_ties
@@ -44,10 +44,11 @@ def jumps(rule: BoundRule) -> bool:
 
 
 def asked(rule: BoundRule, data: Data, found: Found, *, tossed: bool) -> Rehearsal:
-    pick = _retied(rule.ties(data, found) if tossed else None)
+    toss = _toss(rule.ties(data, found) if tossed else None)
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
-        return Answer(pick(rule if key is None else rule.under(key), redraw_data(data, share, draw), draw).policy, 0.0)
+        mine, drawn = rule if key is None else rule.under(key), redraw_data(data, share, draw)
+        return Answer(mine.choose(drawn).policy, 0.0, toss(mine, drawn, draw))
 
     like = Likeness(found.dynamics.occupancy)
     stream = DataStream(5, "rehearsal/1")
@@ -72,7 +73,7 @@ def test_teams_toss_which_of_two_tied_actions_is_the_best() -> None:
     before, after = (
         [asked(rule, data, rule.choose(data), tossed=way).passed for rule in others] for way in (False, True)
     )
-    assert sum(after) >= sum(before) - 1 >= 3  # under other keys nothing is lost
+    assert sum(before) >= sum(after) >= sum(before) - 1 >= 3  # under other keys hardly anything is lost
 
 
 def test_only_what_data_do_not_tell_apart_is_tossed() -> None:

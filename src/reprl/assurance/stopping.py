@@ -114,8 +114,8 @@ class Second(NamedTuple):
 
     haunt: Callable[[Any, int], Any] = lambda data, key: data
     """Adds, to a team's data, what no sample of this run has shown; by a private key."""
-    choose: Callable[[Any, Any, int], Any] = lambda rule, data, key: rule.choose(data)
-    """Applies a rule to a team's data; by a private key."""
+    toss: Callable[[Any, Any, int], Policy | None] = lambda rule, data, key: None
+    """Applies a rule to a team's data beside a tie, on a side that a private key tosses; None where nothing ties."""
     measure: Callable[[Any], float] = lambda found: float(found.best)
     """Reads, off what a team has found, what must be known to ε."""
     model: Dynamics | None = None
@@ -144,8 +144,9 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, se
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
         data = now.known.redraw(share, draw)
-        found = second.choose(rule if key is None else rule.under(key), second.haunt(data, draw), draw)
-        return Answer(found.policy, second.measure(found))
+        mine, data = rule if key is None else rule.under(key), second.haunt(data, draw)
+        found = mine.choose(data)
+        return Answer(found.policy, second.measure(found), second.toss(mine, data, draw))
 
     stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
     model = empirical_dynamics(now.data) if second.model is None else second.model
@@ -180,7 +181,7 @@ class Rehearsed:
         values, start = rule.values(found), not now.source.fixed_start
         second = Second(
             lambda data, key: add_phantoms(data, values, key, start=start),
-            _retied(rule.ties(now.data, found)),
+            _toss(rule.ties(now.data, found)),
             lambda other: other.loss_of(found.policy),
             found.dynamics,
             rule.reader.over,
@@ -200,20 +201,20 @@ class Rehearsed:
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
 
 
-def _retied(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Found]:
-    """Return how a team chooses: which of several actions that this run cannot tell apart is the best is tossed.
+def _toss(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Policy | None]:
+    """Return what a team does beside a tie: which of several actions that this run cannot tell apart is best is tossed.
 
     At a tie of best actions f jumps if their variances differ, and whether a run falls on one side or the other does
     not become surer with more data. Teams drawn around this run's estimate would mostly fall on its side.
     """
 
-    def choose(rule: BoundRule, data: Data, key: int) -> Found:
+    def toss(rule: BoundRule, data: Data, key: int) -> Policy | None:
         if near is None:
-            return rule.choose(data)
+            return None
         rank = DataStream(key, "ties").uniforms(near[0].size).reshape(near[0].shape)
-        return rule.choose(data, Ties(near, rank))
+        return rule.choose(data, Ties(near, rank)).policy
 
-    return choose
+    return toss
 
 
 def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts) -> str:
