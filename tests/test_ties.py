@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from experiments.enemies.worlds import TIES, Tie
+from experiments.price.numbers import ties_before
+from experiments.quiet.__main__ import table
+from experiments.runner import ROOT
 from reprl.assurance.rehearsal import Answer, Likeness, Rehearsal, rehearse
 from reprl.assurance.stopping import _toss
 from reprl.canonical.bound import BoundRule, Found, TableReader
@@ -106,6 +109,11 @@ def test_a_tie_that_is_broken_gives_the_gaps_of_the_world_beside_it(build: Tie) 
         np.testing.assert_array_equal(found.best, wanted.best)
         compared = wanted.spread > 0.0
         np.testing.assert_allclose(found.spread[compared], wanted.spread[compared], atol=1e-6)
+
+
+def test_the_page_shows_the_stored_data() -> None:
+    page = (ROOT / "docs" / "canonical.md").read_text("utf-8")
+    assert page.partition("<!-- ties -->\n")[2].partition("\n<!-- end -->")[0] == table(ties_before())
 
 
 @pytest.mark.parametrize("name", list(TIES))
