@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from reprl.randomness import SharedKey
 from reprl.sources.parallel import GenerativeModel
 from tests.clinic_log import ACTIONS, HORIZON, STATES, make_log
 from tests.statistics import FALSE_ALARM, exceeds, keeps, power
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::reprl.errors.PilotWarning")
 
 
 def world(seed: int = 0, n_states: int = 5, n_actions: int = 3, horizon: int = 4) -> reprl.TabularMDP:
@@ -176,7 +180,9 @@ def test_a_pilot_that_leaves_its_choice_open_is_warned_of(tmp_path: Any, capsys:
     how: dict[str, Any] = {"access": "generative", "data_seed": 3}
     with pytest.warns(PilotWarning, match="the pilot is small for this environment: (only|the candidate loses)"):
         reprl.register(world(2), pilot=3_000, **how)
-    reprl.register(world(2), pilot=3_000_000, **how)  # no warning, which would be an error here
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PilotWarning)
+        reprl.register(world(2), pilot=3_000_000, **how)
     words = ["random-mdp-v0", "--access", "generative", "--pilot", "4000", "--data-seed", "3"]
     assert main(["register", *words]) == 0
     assert "warning" in capsys.readouterr().out

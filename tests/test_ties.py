@@ -6,6 +6,7 @@ No draw of this page is random: data are exact frequencies of a world beside a t
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_only_what_data_do_not_tell_apart_is_tossed() -> None:
 def test_a_tie_that_is_broken_gives_the_gaps_of_the_world_beside_it(build: Tie) -> None:
     """Against the plain computation: a world in which the other action is better by a hair."""
     order = np.arange(build().n_actions)
-    exact, beside = (true_dynamics(build._replace(shift=shift)()) for shift in (0.0, 1e-9))
+    exact, beside = (true_dynamics(replace(build, shift=shift)()) for shift in (0.0, 1e-9))
     gaps, expected = find_gaps(exact, order), find_gaps(beside, order)
     near = find_ties(gaps, np.full(gaps.gap.shape, 10**9))
     rank = np.zeros(near.shape[1:])
@@ -121,7 +122,7 @@ def test_the_worlds_are_ties_at_which_the_rule_jumps(name: str) -> None:
     goal = Goal(quality=0.9) if name == "q=0.9" else Goal(0.3)
     for build in TIES[name].values():
         assert isinstance(build, Tie)
-        sides = [true_dynamics(build._replace(shift=shift)()) for shift in (1e-7, -1e-7)]
+        sides = [true_dynamics(replace(build, shift=shift)()) for shift in (1e-7, -1e-7)]
         shape, several = sides[0].outcomes.shape, build.horizon > 1
         rules = [make_rule(SharedKey(k).derive("rule"), shape, goal=goal, stationary=several) for k in range(16)]
         assert any(choose(rule, sides[0]).policy != choose(rule, sides[1]).policy for rule in rules)

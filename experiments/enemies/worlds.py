@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from reprl import TabularMDP
 Build = Callable[[], TabularMDP]
 
 
-class Tie(NamedTuple):
+@dataclass(frozen=True)
+class Tie:
     """A world in which two best actions of every state tie, one of them noisy and the other not.
 
     What the rule's margins use is the variance of *the* best action, so f jumps at such a world: each run calls one of

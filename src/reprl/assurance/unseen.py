@@ -190,5 +190,7 @@ def _most_left(data: Data, values: NDArray[np.float64], best: NDArray[np.int64])
     """
     left = data.criterion.remaining
     if best.size == left.size:
-        return np.maximum(left - values[1:][np.arange(left.size), best], 1.0)
-    return np.maximum((left - values[1:, best[0]]).max(keepdims=True), 1.0)
+        found = left - values[1:][np.arange(left.size), best]
+    else:
+        found = (left - values[1:, best[0]]).max(keepdims=True)
+    return np.asarray(np.maximum(found, 1.0))
