@@ -24,7 +24,6 @@ from reprl.sources.parallel import GenerativeModel
 from tests.clinic_log import ACTIONS, HORIZON, STATES, make_log
 from tests.statistics import FALSE_ALARM, exceeds, keeps, power
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::reprl.errors.PilotWarning")
 
 
