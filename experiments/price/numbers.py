@@ -49,9 +49,9 @@ def summary(file: str, group: str) -> list[str]:
 
 
 @cache
-def ties_before() -> dict[str, Any]:
-    """Return pairs on ties of best actions, under the former rehearsal."""
-    found: dict[str, Any] = json.loads((ROOT / "experiments" / "enemies" / "before.json").read_text("utf-8"))
+def ties_before(file: str = "before") -> dict[str, Any]:
+    """Return pairs on ties of best actions, under the former rehearsal, or "data" for the present one."""
+    found: dict[str, Any] = json.loads((ROOT / "experiments" / "enemies" / f"{file}.json").read_text("utf-8"))
     return dict(found["measured"])
 
 
