@@ -10,7 +10,7 @@ import pytest
 
 from experiments.defaults.__main__ import table as defaults
 from experiments.pairs import by_case, count
-from experiments.price.__main__ import PAGE, per_cell
+from experiments.price.__main__ import PAGE, per_cell, per_cell_of
 from experiments.price.__main__ import table as prices
 from experiments.runner import ROOT
 from reprl.lab.forecast import APART
@@ -44,6 +44,16 @@ def test_the_stored_range_holds_eight_of_ten_stored_runs() -> None:
         inside = np.mean([((need >= 0.99 * low) & (need <= 1.01 * high)).mean() for need in needs.values()])
         assert 0.7 <= inside <= 0.95
         assert 0.4 <= np.mean([(need <= STORED[access][10]).mean() for need in needs.values()]) <= 0.65
+
+
+@pytest.mark.parametrize(("group", "promise"), [("agreement", "approximate"), ("registered", "registered")])
+def test_the_stored_range_of_weaker_promises_holds_eight_of_ten_stored_runs(group: str, promise: str) -> None:
+    needs = per_cell_of(group)
+    assert len(needs) == WORLDS[promise]
+    low, typical, high = stored_range(Settings(access="generative"), 1, promise=promise)
+    inside = np.mean([((need >= 0.99 * low) & (need <= 1.01 * high)).mean() for need in needs.values()])
+    assert 0.7 <= inside <= 0.95
+    assert typical < stored_range(Settings(access="generative"), 1)[1]
 
 
 def test_pairs_of_runs_are_as_far_apart_as_stated() -> None:

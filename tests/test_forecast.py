@@ -81,12 +81,25 @@ def test_plan_has_rows_for_the_default_learner() -> None:
     assert [(row.algorithm, row.access) for row in rows] == [
         ("reprl canonical, quality 0.9", "parallel"),
         ("reprl canonical, quality 0.9", "episodic"),
+        ("reprl canonical, agreement 0.95", "parallel"),
+        ("reprl canonical, registered", "parallel"),
         ("reprl sharp", "episodic"),
     ]
     for row in rows:
         assert row.low is not None
         assert row.high is not None
         assert 32 * 16 * 4 * 6 <= row.low <= row.samples <= row.high
+
+
+def test_a_forecast_says_of_which_promise_it_is() -> None:
+    mdp = reprl.make("gridworld-v0", 2, size=2)
+    strict, weaker = (forecast(mdp, seconds=0.0, agreement=agreement) for agreement in (1.0, 0.95))
+    assert strict.basis.endswith("strict promise")
+    assert weaker.basis.endswith("all by parallel samples, eight of ten of those that needed more; approximate promise")
+    assert weaker.samples[1] < strict.samples[1]
+    recipe = reprl.register(mdp, pilot=40_000, quality=0.5, data_seed=3)
+    followed = forecast(mdp, quality=0.5, candidate=recipe.published, seconds=0.5)
+    assert followed.basis.endswith("registered promise")
 
 
 def test_plan_forecasts_an_environment(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,16 @@ from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import CLEAR
-from reprl.canonical.registered import ROOM, Cells, _widest, choose_registered, find_firmest
+from reprl.canonical.registered import ROOM, Cells, Published, _widest, choose_registered, find_firmest
 from reprl.cli.app import main
-from reprl.errors import DocumentError, InputError
-from reprl.mdp.dynamics import true_dynamics
+from reprl.errors import DocumentError, InputError, PilotWarning
+from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
+from reprl.sources.parallel import GenerativeModel
 from tests.clinic_log import ACTIONS, HORIZON, STATES, make_log
+from tests.statistics import FALSE_ALARM, exceeds, keeps, power
+
+pytestmark = pytest.mark.filterwarnings("ignore::reprl.errors.PilotWarning")
 
 
 def world(seed: int = 0, n_states: int = 5, n_actions: int = 3, horizon: int = 4) -> reprl.TabularMDP:
@@ -168,6 +173,48 @@ def test_a_pilot_that_is_too_small_is_refused() -> None:
         reprl.register("two-goals-v0", pilot=200, access="generative", data_seed=1)
     with pytest.raises(InputError, match=r"agreement must be 1 for a candidate to be registered, got 0\.9"):
         reprl.register(world(), pilot=2000, agreement=0.9)
+
+
+def test_a_pilot_that_leaves_its_choice_open_is_warned_of(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    how: dict[str, Any] = {"access": "generative", "data_seed": 3}
+    with pytest.warns(PilotWarning, match="the pilot is small for this environment: (only|the candidate loses)"):
+        reprl.register("random-mdp-v0", pilot=2_000, **how)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PilotWarning)
+        reprl.register(world(2), pilot=3_000_000, **how)
+    words = ["random-mdp-v0", "--access", "generative", "--pilot", "2000", "--data-seed", "3"]
+    assert main(["register", *words]) == 0
+    assert "warning" in capsys.readouterr().out
+    assert main(["register", *words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warning"].startswith("the pilot is small")
+
+
+@pytest.mark.statistical
+def test_runs_that_stop_without_a_rehearsal_break_the_promise() -> None:
+    """The negative control of registered pairs: the same recipe, at a size that nobody has rehearsed.
+
+    False alarm 1e-6; 60 pairs reject a disagreement of 0.5 with a probability of more than 0.99.
+    """
+    mdp = world(2)
+    recipe = reprl.register(mdp, pilot=3_000_000, access="generative", data_seed=3)
+    run = recipe.learn(env=mdp, data_seed=1)
+    assert run.guarantee.status == "rehearsed"
+    assert isinstance(recipe.published, Published)
+    rule, cells = rule_of(mdp), recipe.published.cells
+
+    def differs(pair: int, calls: int) -> bool:
+        found = []
+        for team in (0, 1):
+            counts = GenerativeModel(mdp, 2 * pair + team).pooled.sample(calls)
+            data = Data(counts, np.array([calls, 0, 0, 0, 0]))
+            found.append(choose_registered(rule, cells, empirical_dynamics(data)).policy)
+        return bool(found[0] != found[1])
+
+    enough = run.samples // (mdp.n_states * mdp.n_actions)
+    kept, broken = (sum(differs(pair, calls) for pair in range(60)) for calls in (enough, 2))
+    assert keeps(kept, 60, 0.1, power=0.01, finds=0.5)
+    assert exceeds(broken, 60, 0.1) <= FALSE_ALARM
+    assert power(60, 0.1, 0.5) > 0.99
 
 
 def test_episodes_and_black_boxes_are_registered_too() -> None:

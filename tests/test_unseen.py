@@ -324,12 +324,19 @@ def test_phantoms_lead_to_the_best_and_to_the_worst_state() -> None:
     assert min(leads[best], leads[worst]) > leads[other] > 0  # 4/9, 4/9 and 1/9 of 200
 
 
-def test_where_a_state_was_never_seen_a_phantom_may_pay_all_that_is_left() -> None:
-    data = many(1, pooled=False, strange=True)
-    value, horizon = values_of(data), data.counts.outcomes.horizon
-    paid = {
-        float(found.counts.outcomes.reward[found.counts.outcomes.slots(0, 0, 0)[0]][-1])
-        for found in (add_phantoms(data, value, key, start=False) for key in range(60))
-    }
-    assert float(horizon) in paid
-    assert 0.0 in paid
+@pytest.mark.parametrize("pooled", [False, True])
+def test_where_a_state_was_never_seen_a_phantom_is_worth_all_that_is_left_and_no_more(pooled: bool) -> None:
+    data = many(1, pooled=pooled, strange=True)
+    horizon = data.counts.outcomes.horizon
+    value = values_of(data) * 0.5  # such that something is left
+    left = np.arange(horizon, 0, -1.0)
+    best = value[1:].mean(axis=0).argmax() if pooled else value[1:].argmax(axis=1)
+    needed = left - (value[1:, best] if pooled else value[1:].max(axis=1))
+    expected = np.maximum(np.full(horizon, needed.max()) if pooled else needed, 1.0)
+    assert expected.max() > 1.0
+    for h in range(horizon):
+        tables = [add_phantoms(data, value, key, start=False).counts.outcomes for key in range(40)]
+        paid = {float(table.reward[table.slots(h, 0, 0)[0]][-1]) for table in tables}
+        assert 0.0 in paid
+        assert max(paid) == pytest.approx(expected[h])
+        assert max(paid) + (value[h + 1, best] if pooled else value[h + 1].max()) >= left[h] - 1e-9

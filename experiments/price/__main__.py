@@ -30,6 +30,8 @@ PAGE = {
     "defaults": "experiments/defaults/data.json",
 }
 """Stored data of docs/canonical.md, by the marks of their tables."""
+PROMISES = "experiments/price/promises.json"
+"""Stored data of docs/register.md."""
 SECONDS = {"greedy": 5.0, "pairs": 4.0}
 """Of a search for the size, and of a run, roughly."""
 
@@ -99,6 +101,16 @@ def per_cell() -> dict[Access, dict[str, NDArray[np.float64]]]:
             cells = mdp.n_states * mdp.n_actions * (1 if mdp.stationary else mdp.horizon)
             used = np.array([row[1] for row in case["rows"]]) / cells
             out["episodic" if file == "defaults" else "generative"][world] = used
+    return out
+
+
+def per_cell_of(promise: str) -> dict[str, NDArray[np.float64]]:
+    """Return the same of stored runs under a weaker promise, by parallel samples."""
+    found, out = json.loads((ROOT / PROMISES).read_text("utf-8"))["measured"], {}
+    for name, case in by_case({key: row for key, row in found.items() if key.startswith(f"{promise}/")}).items():
+        mdp = _build(name.partition("/")[2])
+        cells = mdp.n_states * mdp.n_actions * (1 if mdp.stationary else mdp.horizon)
+        out[name] = np.array([row[1] for row in case["rows"]]) / cells
     return out
 
 

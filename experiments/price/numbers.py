@@ -48,6 +48,13 @@ def summary(file: str, group: str) -> list[str]:
     return [f"{np.median([np.median(row['runs']) for row in rows]):.0f}", *total([row["seen"] for row in rows])]
 
 
+@cache
+def ties_before(file: str = "before") -> dict[str, Any]:
+    """Return pairs on ties of best actions, under the former rehearsal, or "data" for the present one."""
+    found: dict[str, Any] = json.loads((ROOT / "experiments" / "enemies" / f"{file}.json").read_text("utf-8"))
+    return dict(found["measured"])
+
+
 def held_out() -> list[Counts]:
     return [row["seen"] for row in worlds_of("held", "generated/").values()]
 
@@ -97,6 +104,36 @@ def part_on_average(teams: int, share: int) -> float:
     return float(np.trapezoid(found, distances) + found[0] * distances[0])
 
 
+SHARES, LOOKS = (0.2, 0.3, 0.4, 0.5), 37
+"""Of keys at which f jumps at a tie, and looks of a run by parallel samples at the default limit."""
+
+
+@cache
+def differ_at_tie(share: float, looks: int, runs: int = 40_000) -> float:
+    """Return how often two runs that promise differ at one tie, if second teams were copies alone; by simulation.
+
+    z is by how many standard errors the data of a run favour one side; a look passes by its teams or by its pairs.
+    """
+    rng, sides, done = np.random.default_rng(28), np.zeros((2, runs)), np.zeros((2, runs), dtype=bool)
+    total, size = rng.normal(size=(2, runs)), 1.0
+    for _ in range(looks):
+        z = total / math.sqrt(size)
+        teams = norm.cdf(abs(z) / math.sqrt(REHEARSED[1])) ** REHEARSED[0]
+        pairs = binom.cdf(1, REHEARSED[0], share * 2.0 * norm.cdf(z) * norm.cdf(-z))
+        stops = ~done & (rng.random((2, runs)) < 1.0 - (1.0 - teams) * (1.0 - pairs))
+        sides[stops] = np.sign(z[stops])
+        done |= stops
+        total, size = total + rng.normal(size=(2, runs)) * math.sqrt(size), 2.0 * size
+    both = done.all(axis=0)
+    return float(share * (both & (sides[0] != sides[1])).mean() / (1.0 - share + share * both.mean()))
+
+
+def differ_with_toss(share: float, looks: int) -> float:
+    """Return the same if teams toss the side: only pairs under fresh keys can pass, at the rate of real pairs."""
+    both = (1.0 - (1.0 - binom.cdf(1, REHEARSED[0], share / 2.0)) ** looks) ** 2
+    return float(share * both / 2.0 / (1.0 - share + share * both))
+
+
 def lock_bound() -> list[str]:
     """Return H and V* of the combination lock, the chance q that costs ε if hidden, and the samples that show it."""
     mdp, epsilon, delta = reprl.make("combination-lock-v0"), EPSILON, 0.1
@@ -143,6 +180,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "price-generated": lambda: summary("price", "generated/"),
         "price-held": lambda: summary("held", "generated/"),
         "held-unsure": unsure,
+        "ties-before": lambda: total([count(found) for found in by_case(ties_before()).values()])[:2],
         "defaults-kept": lambda: total([count(found) for found in by_case(stored_pairs("defaults")).values()]),
     },
     "docs/rehearsal.md": {
@@ -195,6 +233,16 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
         "margin-goes-keys": lambda: phrases([*lake_margins(20), "20"], "{} to {}", "{}"),
         "phases-before-last": lambda: constants("canonical.preferred", "LONGER"),
+        "tie-former": lambda: [
+            ", ".join(f"{differ_at_tie(share, LOOKS):.2f}" for share in SHARES),
+            ", ".join(f"{share}" for share in SHARES),
+        ],
+        "tie-near": lambda: constants("canonical.gaps", "NEAR_TIE"),
+        "tie-now": lambda: [
+            f"{binom.cdf(1, REHEARSED[0], 0.1):.2f}",
+            f"{binom.cdf(1, REHEARSED[0], 0.2):.4f}",
+            ", ".join(f"{differ_with_toss(share, LOOKS):.3f}" for share in SHARES),
+        ],
         "no-noise-would": lambda: constants("canonical.choice", "NOISE"),
         "gain-least-share": lambda: constants("canonical.goal", "LEAST_GAIN"),
     },

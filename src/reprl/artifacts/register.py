@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
 from reprl.artifacts.recipe import Recipe
+from reprl.assurance.rehearsal import Answer, Likeness, rehearse
 from reprl.assurance.stopping import Budget
+from reprl.assurance.unseen import add_phantoms
 from reprl.canonical.bound import UNKNOWN, BoundRule
 from reprl.canonical.registered import Firmest, Published, Registration, find_firmest, log_digest
-from reprl.errors import InputError, check_int, quote
+from reprl.errors import InputError, PilotWarning, check_int, quote
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress
 from reprl.learning.baseline import resolve_baseline
@@ -22,7 +26,7 @@ from reprl.learning.loop import Outcome, run_loop
 from reprl.learning.search_opening import wants_search
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.tabular import TabularMDP
-from reprl.randomness import SharedKey, fresh_seed
+from reprl.randomness import DataStream, SharedKey, fresh_seed
 from reprl.sources.environment import describe, fresh_model, open_environment
 from reprl.sources.gymnasium.model import REWARD_STEP, GymnasiumModel
 from reprl.sources.logs.source import LogSource
@@ -32,6 +36,8 @@ from reprl.sources.opening import unit_of
 
 NOT_SAID = "not said"
 """By whom a candidate was chosen, where nobody says."""
+SURE = 1.0
+"""Standard deviations that the candidate's loss on the pilot data must be below ε."""
 
 
 def register(
@@ -55,6 +61,11 @@ def register(
 
     The pilot has so many samples; `by` is who chooses, for the record. The data seed of the pilot is published, and no
     run of the recipe may use it. All else is as in ``reprl.learn``; agreement must be 1, and a search is refused.
+
+    Warns:
+        PilotWarning: if simulated runs on half of the pilot's data would not all do what the candidate says, or would
+            not know that it loses little enough. Runs of such a recipe may need many more samples than the pilot had,
+            or find nothing to promise.
 
     Guarantee:
         None by itself: a pilot chooses, it promises nothing. ρ of a run of the recipe speaks of any two runs that
@@ -84,8 +95,9 @@ def register(
     settled = replace(found.settings, stationary=found.settings.pooled and not found.apart)
     firmest = _choose(found.rule, found.outcome, settled, by_visits=settings.access == "episodic")
     ledger = model.ledger
-    made = _sign(firmest, by, ledger.samples, ledger.episodes)._replace(data_seed=seed)
-    return Recipe.plan(describe(world), settled, key.seed).register(Published(firmest.cells, made))
+    made = Published(firmest.cells, _sign(firmest, by, ledger.samples, ledger.episodes)._replace(data_seed=seed))
+    _doubt(found.rule, made, found.outcome, settled, seed)
+    return Recipe.plan(describe(world), settled, key.seed).register(made)
 
 
 def register_log(
@@ -129,8 +141,9 @@ def register_log(
         raise InputError(f"log must be large enough for a pilot, got one that is too small: {short}")
     firmest = _choose(rule, outcome, settings, by_visits=True, noun="log")
     made = _sign(firmest, by, source.ledger.samples, source.ledger.episodes)
-    made = made._replace(log=log_digest(source.data_seed))
-    return Recipe.plan(place, settings, key.seed).register(Published(firmest.cells, made))
+    published = Published(firmest.cells, made._replace(log=log_digest(source.data_seed)))
+    _doubt(rule, published, outcome, settings, source.data_seed, noun="log")
+    return Recipe.plan(place, settings, key.seed).register(published)
 
 
 def _checked(settings: Settings) -> Settings:
@@ -158,6 +171,36 @@ def _choose(rule: BoundRule, outcome: Outcome, settings: Settings, *, by_visits:
         why = f"no candidate loses little enough by its data, of {choice.epsilon:.3g} that may be lost"
         raise InputError(f"{noun} must be larger to choose a candidate, got one after which {why}")
     return found
+
+
+def _doubt(
+    rule: BoundRule, published: Published, outcome: Outcome, settings: Settings, seed: int, noun: str = "pilot"
+) -> None:
+    """Warn if the pilot data leave open what the candidate prints, or whether it loses too much.
+
+    Randomness:
+        Data streams (data seed, "rehearsal/pilot/…").
+    """
+    bound = BoundRule.bind(rule.rule, rule.reader, published)
+    ours = bound.choose(outcome.data)
+    values = bound.values(ours)
+
+    def team(_: SharedKey | None, share: int, draw: int) -> Answer:
+        found = bound.choose(add_phantoms(outcome.known.redraw(share, draw), values, draw, start=False))
+        return Answer(found.policy, found.loss_of(ours.policy))
+
+    likeness, stream = Likeness(ours.dynamics.occupancy, rule.reader.over), DataStream(seed, "rehearsal/pilot")
+    asked = {"rho": settings.rho, "epsilon": math.inf, "stream": stream, "pairs": False}
+    found, choice = rehearse(team, ours.policy, likeness=likeness, **asked), ours.choice  # type: ignore[arg-type]
+    if not found.passed:
+        why = f"only {found.agree} of {found.of} simulated runs on half of its data come to the candidate's policy"
+    elif choice.loss + SURE * found.error >= choice.epsilon:
+        lost = f"{choice.loss:.3g} ± {found.error:.3g} by its data, of {choice.epsilon:.3g} that may be lost"
+        why = f"the candidate loses {lost}"
+    else:
+        return
+    words = "runs may need many more samples than it had, or promise nothing; a larger one chooses a firmer candidate"
+    warnings.warn(f"the {noun} is small for this environment: {why}; {words}", PilotWarning, stacklevel=3)
 
 
 def _sign(found: Firmest, by: str | None, samples: int, episodes: int) -> Registration:

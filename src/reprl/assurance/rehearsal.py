@@ -48,6 +48,8 @@ class Answer(NamedTuple):
     """None if it would have gone another way before it decided."""
     measured: float
     """What must be known to ε: what this run's policy loses by the team's data, or V* from the start."""
+    tossed: Policy | None = None
+    """What it would come to beside a tie, on a side that was tossed; None where nothing ties."""
 
 
 class Team(Protocol):
@@ -183,9 +185,11 @@ def rehearse(
             break
         questions = [(None, OWN, _key(stream, "team", number)) for number in numbers]
         for found in run_tasks(_ask, team, questions, workers=hands, threads=True):
-            apart += 1.0 if found.policy is None else found.policy.differs(policy)
-            shares.append(likeness.share(policy, found.policy))
-            agree += likeness.agree(policy, found.policy, shares[-1])
+            tossed = found.policy if found.tossed is None else found.tossed
+            other = found.policy if found.policy != policy else tossed
+            apart += 1.0 if other is None else other.differs(policy)
+            shares.append(likeness.share(policy, other))
+            agree += likeness.agree(policy, other, shares[-1])
             values.append(found.measured)
     error = float(np.std(values, ddof=1)) / math.sqrt(OWN)
     known = error < epsilon
@@ -210,7 +214,8 @@ def _ask_pairs(
     window = 2 * count_workers(workers)
     with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=window)) as answers:
         for pair, (first, second) in enumerate(zip(answers, answers, strict=True)):
-            agree += likeness.agree(first.policy, second.policy, likeness.share(first.policy, second.policy))
+            alike = likeness.agree(first.policy, second.policy, likeness.share(first.policy, second.policy))
+            agree += alike and first.tossed == second.tossed
             if pair + 1 - agree > spare:
                 return agree, pair + 1
     return agree, most

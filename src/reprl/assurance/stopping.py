@@ -10,11 +10,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reprl.assurance.certificate import SKIPPED, Certificate, CertificateData, certificate_data_of, make_certificate
 from reprl.assurance.rehearsal import Answer, Likeness, Rehearsal, kept_rehearsal, rehearse
 from reprl.assurance.unseen import add_phantoms, hidden_loss
 from reprl.canonical.bound import UNKNOWN, BoundRule, Found, WholeLog
 from reprl.canonical.choice import start_value
+from reprl.canonical.gaps import Ties
 from reprl.execution.settings import Execution
 from reprl.guarantee import Asked, Guarantee
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics
@@ -110,6 +114,8 @@ class Second(NamedTuple):
 
     haunt: Callable[[Any, int], Any] = lambda data, key: data
     """Adds, to a team's data, what no sample of this run has shown; by a private key."""
+    toss: Callable[[Any, Any, int], Policy | None] = lambda rule, data, key: None
+    """Applies a rule to a team's data beside a tie, on a side that a private key tosses; None where nothing ties."""
     measure: Callable[[Any], float] = lambda found: float(found.best)
     """Reads, off what a team has found, what must be known to ε."""
     model: Dynamics | None = None
@@ -131,8 +137,9 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, se
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
         data = now.known.redraw(share, draw)
-        found = (rule if key is None else rule.under(key)).choose(second.haunt(data, draw))
-        return Answer(found.policy, second.measure(found))
+        mine, data = rule if key is None else rule.under(key), second.haunt(data, draw)
+        found = mine.choose(data)
+        return Answer(found.policy, second.measure(found), second.toss(mine, data, draw))
 
     stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
     model = empirical_dynamics(now.data) if second.model is None else second.model
@@ -167,6 +174,7 @@ class Rehearsed:
         values, start = rule.values(found), not now.source.fixed_start
         second = Second(
             lambda data, key: add_phantoms(data, values, key, start=start),
+            _toss(rule.ties(now.data, found)),
             lambda other: other.loss_of(found.policy),
             found.dynamics,
             rule.reader.over,
@@ -184,6 +192,22 @@ class Rehearsed:
             guarantee = asked.promise("rehearsed", source, registered=rule.followed)
             guarantee = replace(guarantee, epsilon=asked.epsilon + rule.reader.slack(found.model))
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
+
+
+def _toss(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Policy | None]:
+    """Return what a team does beside a tie: which of several actions that this run cannot tell apart is best is tossed.
+
+    At a tie of best actions f jumps if their variances differ, and whether a run falls on one side or the other does
+    not become surer with more data. Teams drawn around this run's estimate would mostly fall on its side.
+    """
+
+    def toss(rule: BoundRule, data: Data, key: int) -> Policy | None:
+        if near is None:
+            return None
+        rank = DataStream(key, "ties").uniforms(near[0].size).reshape(near[0].shape)
+        return rule.choose(data, Ties(near, rank)).policy
+
+    return toss
 
 
 def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts) -> str:

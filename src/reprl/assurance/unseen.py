@@ -139,8 +139,9 @@ def add_phantoms(data: Data, values: NDArray[np.float64], key: int, *, start: bo
 
     Returns:
         The data with one more outcome in every row: a Poisson(1) number of times it leads to the best state and pays 1,
-        or to the worst and pays 0, or anywhere; where some states were never seen, the best pays all that is left. A
-        start of the same kind, if starts are drawn.
+        or to the worst and pays 0, or anywhere; where some states were never seen, the best pays so much that it is
+        worth all that is left, at every step, and no more than that needs. A start of the same kind, if starts are
+        drawn.
 
     Randomness:
         Data stream (key, "phantoms").
@@ -153,10 +154,10 @@ def add_phantoms(data: Data, values: NDArray[np.float64], key: int, *, start: bo
     by_row = np.arange(rows) // (table.n_states * table.n_actions)
     worth = values[1:] if table.row_shift else values[1:].mean(axis=0, keepdims=True)
     anywhere = np.minimum((where * table.n_states).astype(np.int64), table.n_states - 1)
-    best, worst = worth.argmax(axis=1)[by_row], worth.argmin(axis=1)[by_row]
-    successor = np.where(kind < 1 / 3, best, np.where(kind < 2 / 3, worst, anywhere))
+    best, worst = worth.argmax(axis=1), worth.argmin(axis=1)
+    successor = np.where(kind < 1 / 3, best[by_row], np.where(kind < 2 / 3, worst[by_row], anywhere))
     strange = bool((data.counts.visits.sum(axis=(0, 2)) == 0).any())
-    most = data.criterion.remaining[by_row] if strange else np.ones(rows)
+    most = (_most_left(data, values, best) if strange else np.ones(best.size))[by_row]
     reward = np.where(kind < 1 / 3, most, np.where(kind < 2 / 3, 0.0, np.where(pays < 0.5, 0.0, 1.0)))
     ends = table.first[1:]
     haunted = table._replace(
@@ -171,3 +172,16 @@ def add_phantoms(data: Data, values: NDArray[np.float64], key: int, *, start: bo
     if start:
         starts[min(int(draws[-1] * table.n_states), table.n_states - 1)] += int(np.searchsorted(_POISSON, draws[-2]))
     return Data(Counts(Outcomes(*haunted), more), starts, data.allowed, data.criterion)
+
+
+def _most_left(data: Data, values: NDArray[np.float64], best: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return what an event must pay, beside the value of the best state that it leads to, to be worth all that is left.
+
+    One number for each step or, where steps have one table, for all of them: the largest. At least 1.
+    """
+    left = data.criterion.remaining
+    if best.size == left.size:
+        found = left - values[1:][np.arange(left.size), best]
+    else:
+        found = (left - values[1:, best[0]]).max(keepdims=True)
+    return np.asarray(np.maximum(found, 1.0))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reprl.canonical.allocation import allocate_cells, allocate_samples
 from reprl.canonical.cellwise import AGREED, cell_shares, choose_agreed
 from reprl.canonical.choice import Choice, Rule, choose, follow, with_key
-from reprl.canonical.gaps import find_gaps, value_spread
+from reprl.canonical.gaps import Ties, find_gaps, find_ties, value_spread
 from reprl.canonical.preferred import count_equal, decided_cells, phases_of
 from reprl.canonical.registered import Published, choose_registered, count_within
 from reprl.canonical.supported import Supported, draw_thresholds, find_supported, read_all, weigh_unknown_states
@@ -182,14 +182,25 @@ class BoundRule(NamedTuple):
         followed = candidate is not None
         return cls(rule if candidate is None else follow(rule, *candidate), reader, followed, agreement)
 
-    def choose(self, data: Data) -> Found:
-        """Return f(ξ, ·) of the model that data show."""
+    def choose(self, data: Data, ties: Ties | None = None) -> Found:
+        """Return f(ξ, ·) of the model that data show; `ties` as in ``choose``."""
         model = self.reader.read(self.rule.key, data)
         practice = model.practice if self.rule.baseline is None else None
         if self.published is not None:
             return Found(choose_registered(self.rule, self.published.cells, model.dynamics, practice), model)
-        way = choose_agreed if self.agreement < 1.0 else choose
-        return Found(way(self.rule, model.dynamics, practice), model)
+        if self.agreement < 1.0:
+            return Found(choose_agreed(self.rule, model.dynamics, practice), model)
+        return Found(choose(self.rule, model.dynamics, practice, ties), model)
+
+    def ties(self, data: Data, found: Found) -> NDArray[np.bool_] | None:
+        """Return the actions that data do not tell from the best, (H, S, A); None if there are none that could matter.
+
+        Only the choice among tolerances reads spreads, which jump where the best action changes.
+        """
+        if self.published is not None or self.agreement < 1.0:
+            return None
+        near = find_ties(find_gaps(found.dynamics, self.rule.order), data.counts.visits)
+        return near if near.any() else None
 
     def under(self, key: SharedKey) -> BoundRule:
         """Return the rule, with all its candidates, under another key."""

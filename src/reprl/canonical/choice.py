@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.gaps import Gaps, common_actions, find_gaps
+from reprl.canonical.gaps import Gaps, Ties, break_ties, common_actions, find_gaps
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import CLEAR, PHASED, PREFERRED, STATIONARY, Candidates, phases_of, weigh_tolerances
 from reprl.errors import InputError, check_choice, check_int, quote
@@ -214,10 +214,11 @@ class _Entry(NamedTuple):
     tightest: tuple[int, int, int] | None
 
 
-def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None) -> Choice:
+def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None, ties: Ties | None = None) -> Choice:
     """Return f(ξ, M).
 
-    practice is the value of the baseline where M says it itself, as a log does; None to evaluate the rule's.
+    practice is the value of the baseline where M says it itself, as a log does; None to evaluate the rule's. ties is for
+    simulated second teams, which of several actions that tie is the best; None for f itself, by M alone.
 
     Guarantee:
         A pure function of all. The policy loses less than rule.room·ε(M) ≤ 0.95·ε(M) in M whenever some candidate does.
@@ -226,6 +227,8 @@ def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None) -> Cho
         Shared, at rule.key.derive("policy", fingerprint), whose address is the policy and not how it was found.
     """
     gaps = find_gaps(dynamics, rule.order)
+    if ties is not None:
+        gaps = break_ties(dynamics, gaps, ties)
     best, practice, epsilon = find_goal(rule, dynamics, gaps, practice)
     entries = _printed(rule, weigh_candidates(rule, dynamics, gaps), rule.room * epsilon)
     entries.sort(key=lambda entry: (-entry.score, entry.loss))  # stable: equal ones keep the order of candidates

@@ -23,6 +23,8 @@ TIE = 1e-12
 HIDDEN = 0.02
 """Variance of a cell that no sample need have shown, in units of what could still be earned, squared: about that of an
 event of this probability. Without it a world without noise would look infinitely firm, until its first rare event."""
+NEAR_TIE = 3.0
+"""Standard errors within which the data do not tell an action from the best one."""
 
 
 class Gaps(NamedTuple):
@@ -42,6 +44,10 @@ class Gaps(NamedTuple):
     """(H, S): the most preferred action that may be taken."""
     deviation: NDArray[np.float64]
     """(H+1, S): of V*, for one sample in every cell."""
+    near: NDArray[np.bool_]
+    """(H, S, A) and"""
+    rank: NDArray[np.float64]
+    """(S, A): as in ``Ties``; nothing for f itself."""
 
 
 def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
@@ -59,6 +65,8 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
         np.zeros((horizon, n_states), dtype=np.int64),
         order[dynamics.allowed[:, :, order].argmax(axis=2)],
         np.zeros((horizon + 1, n_states)),
+        np.zeros(shape, dtype=np.bool_),
+        np.zeros(shape[1:]),
     )
     criterion, law = dynamics.criterion, (dynamics.outcomes, dynamics.probability)
     gaps.value[-1] = criterion.continuation(*law, dynamics.tried)
@@ -101,6 +109,66 @@ def _solve(
                         passed = _passed(outcomes, dynamics.probability, h, s, best, a, deviation[h + 1], scratch)
                         variance = gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed
                         gaps.spread[h, s, a] = math.sqrt(variance)
+            passed = 0.0
+            row = h * outcomes.row_shift + s * outcomes.n_actions + best
+            for e in range(outcomes.first[row], outcomes.first[row + 1]):
+                passed += dynamics.probability[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
+            deviation[h, s] = math.sqrt(gaps.own[h, s, best] + passed * passed)
+
+
+class Ties(NamedTuple):
+    """Actions that data do not tell from the best, and which of them is to be called the best."""
+
+    near: NDArray[np.bool_]
+    """(H, S, A): the best action as well, where there are others."""
+    rank: NDArray[np.float64]
+    """(S, A): the largest is the best."""
+
+
+def find_ties(gaps: Gaps, number: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return the actions, (H, S, A), within NEAR_TIE standard errors of the best one, from samples of each cell."""
+    best = gaps.best[:, :, None]
+    error = gaps.spread / np.sqrt(np.maximum(np.minimum(number, np.take_along_axis(number, best, axis=2)), 1))
+    near = np.isfinite(gaps.gap) & (gaps.gap <= NEAR_TIE * error)
+    return np.asarray(near & (near.sum(axis=2, keepdims=True) > 1))
+
+
+def break_ties(dynamics: Dynamics, gaps: Gaps, ties: Ties) -> Gaps:
+    """Return gaps whose spreads are those beside a tie, on the side where another of the tied actions is the best.
+
+    Values, gaps and variances stay as they are; spreads are of comparisons with the best action, and are filled anew,
+    at this step and at earlier ones (docs/proofs/canonical.md §4, "Where W still jumps").
+    """
+    gaps, scratch = gaps._replace(near=ties.near, rank=ties.rank), np.zeros(dynamics.outcomes.n_states)
+    _retie(dynamics, gaps, scratch)
+    if gaps.deviation[-1].any():
+        law = dynamics.outcomes, dynamics.probability
+        gaps.deviation[-1] = dynamics.criterion.deviations(*law, gaps.best, gaps.own)
+        _retie(dynamics, gaps, scratch)
+    return gaps
+
+
+@njit(cache=True, nogil=True)
+def _retie(dynamics: Dynamics, gaps: Gaps, scratch: NDArray[np.float64]) -> None:
+    """Choose the best action of every tie anew, and fill spreads and deviations from the last step back."""
+    outcomes, deviation = dynamics.outcomes, gaps.deviation
+    for h in range(outcomes.horizon - 1, -1, -1):
+        for s in range(outcomes.n_states):
+            best = gaps.best[h, s]
+            if not dynamics.tried[h, s, best]:
+                continue
+            for a in range(outcomes.n_actions):
+                if gaps.near[h, s, a] and dynamics.tried[h, s, a] and gaps.rank[s, a] > gaps.rank[s, best]:
+                    best = np.int64(a)
+            before = gaps.best[h, s]
+            gaps.best[h, s] = best
+            for a in range(outcomes.n_actions):
+                if dynamics.tried[h, s, a] and a != best:
+                    passed = _passed(outcomes, dynamics.probability, h, s, best, a, deviation[h + 1], scratch)
+                    gaps.spread[h, s, a] = math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
+            if best != before:  # the two are compared with each other; the former best is not exactly the best now
+                gaps.spread[h, s, best] = gaps.spread[h, s, before]
+                gaps.gap[h, s, before] = max(gaps.gap[h, s, before], 2.0 * TIE)
             passed = 0.0
             row = h * outcomes.row_shift + s * outcomes.n_actions + best
             for e in range(outcomes.first[row], outcomes.first[row + 1]):
@@ -204,6 +272,19 @@ def common_actions(dynamics: Dynamics, phases: NDArray[np.int64]) -> NDArray[np.
 
 
 @njit(cache=True, nogil=True)
+def _first_of_tie(gaps: Gaps, visits: NDArray[np.float64], s: int, best: np.int64) -> np.int64:
+    """Return the action of the largest rank among those that tie with the best at every step that counts."""
+    for a in range(gaps.near.shape[2]):
+        if gaps.rank[s, a] > gaps.rank[s, best]:
+            near = True
+            for h in range(gaps.near.shape[0]):
+                near = near and (visits[h, s] <= 0.0 or gaps.near[h, s, a])
+            if near:
+                best = np.int64(a)
+    return best
+
+
+@njit(cache=True, nogil=True)
 def _average(
     dynamics: Dynamics,
     order: NDArray[np.int64],
@@ -233,8 +314,9 @@ def _average(
                 best = a
         if best < 0:
             continue
+        least, before = out.gap[phase, s, best], best
+        best = _first_of_tie(gaps, visits, s, best)
         out.best[phase, s] = best
-        least = out.gap[phase, s, best]
         for a in range(order.size):
             if not math.isfinite(out.gap[phase, s, a]):
                 continue
@@ -247,6 +329,9 @@ def _average(
                     spread = math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
                     total += visits[h, s] / all_visits * spread
             out.spread[phase, s, a] = total
+        if best != before:
+            out.spread[phase, s, best] = out.spread[phase, s, before]
+            out.gap[phase, s, before] = 2.0 * TIE
 
 
 def value_spread(dynamics: Dynamics) -> float:

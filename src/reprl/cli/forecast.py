@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import progress_wanted
 from reprl.execution.terminal import visible
 
 if TYPE_CHECKING:
+    from reprl.canonical.registered import Published
     from reprl.learning.settings import Settings
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
 
 
 def announce(
-    world: TabularMDP | GymnasiumModel, settings: Settings, *, max_samples: int | None = None, runs: int = 1
+    world: TabularMDP | GymnasiumModel,
+    settings: Settings,
+    *,
+    max_samples: int | None = None,
+    runs: int = 1,
+    candidate: tuple[str, int] | Published | None = None,
 ) -> None:
     """Say at once what is learned in and what stored runs needed; later, if so, that kernels have to be compiled.
 
@@ -35,8 +41,9 @@ def announce(
     place = describe(world)
     many = f", {runs} runs" if runs > 1 else ""
     say(f"learning in {place.title}: {place.n_states:,} states, {place.n_actions} actions{many}")
+    how: Any = {"max_samples": max_samples, "candidate": candidate, **settings.to_dict()}
     try:
-        found = forecast(world, max_samples=max_samples, seconds=0.0, **settings.to_dict())
+        found = forecast(world, seconds=0.0, **how)
         say(f"forecast{' of each' if many else ''}: {found}")
     except ReprlError:  # the run itself will say what is wrong
         pass

@@ -370,7 +370,8 @@ def run_recipe(
     from reprl.cli.forecast import announce
 
     if runs:
-        announce(world, recipe.settings, max_samples=work.max_samples, runs=runs)
+        followed = None if afresh else recipe.published
+        announce(world, recipe.settings, max_samples=work.max_samples, runs=runs, candidate=followed)
     kept = None if folder.out is None else folder.out / TASKS
     how: dict[str, Any] = {"workers": count_workers(work.workers), "max_samples": work.max_samples}
     how |= {"data_seed": data_seed, "checkpoint": kept, "progress": progress_wanted()}

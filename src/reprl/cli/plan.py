@@ -48,9 +48,10 @@ def plan(
 ) -> Answer:
     """Tabulate the samples that each algorithm needs, reprl's and the baselines', beside the lower bounds.
 
-    Rows marked exact are what reprl draws; range: what its default learner needed on other worlds; the others are
-    orders of magnitude. With an environment, the default learner makes its first rounds there, for some seconds, and
-    what a run would cost on this machine is forecast. The default learner is asked for a quality, the others for ε:
+    Rows marked exact are what reprl draws; range: what its default learner needed on other worlds, under the strict
+    promise and the two weaker ones; the others are orders of magnitude. With an environment, the default learner makes
+    its first rounds there, for some seconds, and what a run would cost on this machine is forecast, under the strict
+    promise. The default learner is asked for a quality, the others for ε:
     where the dynamics are known, what the quality comes to, and otherwise 0.3.
 
     reprl plan --states 16 --actions 4 --horizon 6 --rho 0.1

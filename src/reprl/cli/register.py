@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from reprl.cli.options import (
     read_labels,
     refuse,
 )
-from reprl.errors import InputError
+from reprl.errors import InputError, PilotWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +64,8 @@ def register(
     own = {"by": by, "reward_range": world.reward_range}
     options |= {name: value for name, value in own.items() if value is not None}
     options |= {"horizon": world.horizon, "discount": world.discount, "shared_seed": _fresh(shared_seed)}
-    with open_out(out) as save:
+    with open_out(out) as save, warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always", PilotWarning)
         if logged.log is not None:
             drawn = {"data_seed": data_seed, "env_option": world.env_option, "workers": workers, "timeout": timeout}
             refuse("be left out with --log", ENV=env, pilot=pilot, **drawn)
@@ -78,9 +80,9 @@ def register(
             options.pop("reward_range", None)
             recipe = choose(world.open(env), pilot=pilot, data_seed=data_seed, **how, **options)
         unsaved = save(recipe.to_json())
-    return Answer(
-        _describe(recipe, out), lambda console: _show(console, recipe, out), BAD_INPUT if unsaved else 0, unsaved
-    )
+    small = next((str(one.message) for one in doubts if issubclass(one.category, PilotWarning)), None)
+    document = {**_describe(recipe, out), "warning": small}
+    return Answer(document, lambda console: _show(console, recipe, out, small), BAD_INPUT if unsaved else 0, unsaved)
 
 
 def _fresh(shared_seed: int | None) -> int:
@@ -102,7 +104,7 @@ def _describe(recipe: Recipe, out: Path | None) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, recipe: Recipe, out: Path | None) -> None:
+def _show(console: Console, recipe: Recipe, out: Path | None, small: str | None) -> None:
     """Show what was chosen, on what, and what comes next."""
     from reprl.execution.terminal import fact_rows
     from reprl.guarantee import PROMISES
@@ -119,6 +121,7 @@ def _show(console: Console, recipe: Recipe, out: Path | None) -> None:
         ("chosen by", f"{made.by}, {made.at}"),
         ("pilot", f"{pilot}, {data}: not to be used again"),
         ("considered", f"{made.considered:,} candidates; margin {made.margin:.3g} of the one chosen"),
+        *([] if small is None else [("warning", small)]),
         ("kind of promise", f"registered: {PROMISES['registered']}"),
         ("publish", where),
         ("every team", f"reprl replicate {out or 'RECIPE'}{log}"),

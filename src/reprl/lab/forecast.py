@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Unpack
 
+from reprl.canonical.registered import Published
 from reprl.errors import check_real
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.expected import STORED_QUALITY, WORLDS, count_words, stored_range, time_words
@@ -77,6 +78,7 @@ def forecast(
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
     max_samples: int | None = None,
+    candidate: tuple[str, int] | Published | None = None,
     workers: int = 1,
     seconds: float = PILOT,
     **options: Unpack[LearnOptions],
@@ -84,7 +86,8 @@ def forecast(
     """Say what ``learn`` would cost with these arguments, from a pilot of about so many seconds.
 
     The environment and its options are those of ``learn``; max_samples bounds the range. The pilot plays the
-    environment on samples of its own, for `seconds` at most, 0 for no pilot.
+    environment on samples of its own, for `seconds` at most, 0 for no pilot. A published candidate is followed, as a
+    run of its recipe would. The range says of which promise it is: strict, approximate or registered.
 
     Guarantee:
         None: of runs like those stored, about eight of ten end within the range. A size that the settings fix is exact.
@@ -103,12 +106,17 @@ def forecast(
         return Forecast(settings.access, (fixed, fixed, fixed), None, "the settings fix it")
     # An environment that came open is one of a kind: a pilot would play with what the run shall have.
     reopens = isinstance(world, TabularMDP) or world.reopens
-    timed = _pilot(world, settings, workers, seconds, max_samples) if seconds and reopens else None
-    samples, basis = _range(world, settings, timed)
+    timed = _pilot(world, settings, workers, seconds, max_samples, candidate) if seconds and reopens else None
+    samples, basis = _range(world, settings, timed, _promise(settings, candidate is not None))
     if max_samples is not None:
         samples = tuple(min(x, float(max_samples)) for x in samples)  # type: ignore[assignment]
     times = None if timed is None else tuple(timed.at(x) for x in samples)
     return Forecast(settings.access, samples, times, basis)  # type: ignore[arg-type]
+
+
+def _promise(settings: Settings, followed: bool) -> str:
+    """Return which of ``reprl.guarantee.PROMISES`` a run would make."""
+    return settings.asked.promise("none", "", registered=followed).kind
 
 
 class _Pilot(NamedTuple):
@@ -131,10 +139,15 @@ class _Pilot(NamedTuple):
 
 
 def _pilot(
-    world: TabularMDP | GymnasiumModel, settings: Settings, workers: int, seconds: float, most: int | None
+    world: TabularMDP | GymnasiumModel,
+    settings: Settings,
+    workers: int,
+    seconds: float,
+    most: int | None,
+    candidate: tuple[str, int] | Published | None,
 ) -> _Pilot:
     """Make the learner's first rounds, one more each time, until it is sure or the time is over."""
-    options: Any = settings.to_dict()
+    options: Any = {**settings.to_dict(), "candidate": candidate}
     done: list[int] = []
     spent: list[float] = []
     began = time.perf_counter()
@@ -187,22 +200,25 @@ def _sizes(world: TabularMDP | GymnasiumModel, settings: Settings, most: int | N
 
 
 def _range(
-    world: TabularMDP | GymnasiumModel, settings: Settings, pilot: _Pilot | None
+    world: TabularMDP | GymnasiumModel, settings: Settings, pilot: _Pilot | None, promise: str
 ) -> tuple[tuple[float, float, float], str]:
     """Return the range of samples and what it rests on."""
     pooled = settings.resolve_stationarity(world).pooled
     cells = (1 if pooled else world.horizon) * world.n_states * world.n_actions
     if pilot is not None and pilot.sure:
         found = float(pilot.samples[-1])
-        return (found / APART, found, found * APART), f"a pilot run finished after {count_words(found)} samples"
+        words = f"a pilot run finished after {count_words(found)} samples; {promise} promise"
+        return (found / APART, found, found * APART), words
     spent = 0.0 if pilot is None else float(pilot.samples[-1])
     tried = f"a pilot run was undecided after {count_words(spent)} samples" if pilot is not None else "no pilot"
     if settings.rule != "canonical":
         return (max(1.0, spent), max(1.0, 2.0 * spent), math.inf), f"{tried}; nothing is stored of this rule"
     asked = f" that asked for quality {STORED_QUALITY:g}" if settings.quality is None else ""
     more = "" if pilot is None else " that needed more"
-    stored = f"80 % of the stored runs on {WORLDS[settings.access]} MDPs{asked}{more}"
-    return stored_range(settings, cells, spent), f"{tried}; {stored}"
+    way = "" if promise == "strict" else ", all by parallel samples"
+    worlds = WORLDS[settings.access if promise == "strict" else promise]
+    stored = f"80 % of the stored runs on {worlds} MDPs{asked}{way}{more}"
+    return stored_range(settings, cells, spent, promise), f"{tried}; {stored}; {promise} promise"
 
 
 def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | None:

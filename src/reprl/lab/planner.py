@@ -83,9 +83,10 @@ def plan(
     Guarantee:
         Rows marked exact equal what reprl's learner draws from an environment with a fixed start; a boosted one that
         finds fewer candidates than seeds plays fewer episodes to compare them. Rows marked range are
-        what eight of ten stored runs of the default learner needed, for so many cells; ``reprl.forecast`` narrows that
-        for an environment at hand. For constants="sharp" the range is certain: its episodes are a fixed number, of 1 to
-        H samples each. Other rows are rates with unstated constants and polylogarithms set to 1: orders of
+        what eight of ten stored runs of the default learner needed, for so many cells, under the strict promise and,
+        by parallel samples, under the two weaker ones (docs/register.md); ``reprl.forecast`` narrows that for an
+        environment at hand. For constants="sharp" the range is certain: its episodes are a fixed number, of 1 to H
+        samples each. Other rows are rates with unstated constants and polylogarithms set to 1: orders of
         magnitude only.
     """
     s = check_int("n_states", n_states, 1)
@@ -115,6 +116,10 @@ def _stored(cells: int, settings: Settings) -> list[PlanRow]:
         source = f"stored runs on {WORLDS[access]} worlds"
         label = f"reprl canonical, quality {settings.quality:g}"
         rows.append(PlanRow(label, name, typical, False, "poly", source, low, high))
+    for promise, words in (("approximate", "agreement 0.95"), ("registered", "registered")):
+        low, typical, high = stored_range(replace(settings, access="generative"), cells, promise=promise)
+        source = f"stored runs on {WORLDS[promise]} worlds"
+        rows.append(PlanRow(f"reprl canonical, {words}", "parallel", typical, False, "poly", source, low, high))
     return rows
 
 

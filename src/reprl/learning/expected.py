@@ -8,7 +8,6 @@ import numpy as np
 
 from reprl.canonical.goal import DEFAULT_QUALITY
 from reprl.learning.settings import Settings
-from reprl.sources.protocol import Access
 from reprl.sources.source import FIRST
 
 STORED = {
@@ -20,11 +19,20 @@ STORED = {
         *(512.0, 533.0, 683.0, 683.0, 1.02e3, 1.03e3, 2.05e3, 2.05e3, 2.05e3, 4.16e3),
         *(8.32e3, 1.64e4, 6.57e4, 8.93e4, 8.93e4, 1.31e5, 2.62e5, 2.63e5, 2.63e5, 5.25e5),
     ),
+    "approximate": (
+        *(33.0, 128.0, 128.0, 256.0, 256.0, 256.0, 256.0, 256.0, 512.0, 512.0),
+        *(1.02e3, 1.02e3, 2.05e3, 2.22e3, 4.1e3, 4.1e3, 8.19e3, 1.64e4, 3.28e4, 2.62e5),
+    ),
+    "registered": (
+        *(64.0, 128.0, 128.0, 132.0, 256.0, 256.0, 256.0, 256.0, 256.0, 512.0),
+        *(512.0, 1.02e3, 1.02e3, 2.05e3, 2.12e3, 4.1e3, 4.44e3, 8.19e3, 3.28e4, 5.59e6),
+    ),
 }
 """Samples per cell of the canonical learner, (h, s, a) or, where steps are pooled, (s, a), at STORED_QUALITY: twenty
 quantiles over the worlds in experiments/price and experiments/defaults, each of which weighs the same
-(``experiments.price.__main__.per_cell``)."""
-WORLDS: dict[Access, int] = {"generative": 71, "episodic": 15}
+(``experiments.price.__main__.per_cell``). Of strict promises by access; of the weaker ones, an agreement of 0.95 and
+registered candidates, only parallel samples are stored, without the pilot."""
+WORLDS = {"generative": 71, "episodic": 15, "approximate": 40, "registered": 40}
 """How many worlds those are."""
 STORED_QUALITY = DEFAULT_QUALITY
 """What the stored runs asked for; samples grow with 1/(1 − q)², as comparisons at a tolerance do. How an ε compares to
@@ -33,14 +41,17 @@ SHARES = (0.1, 0.5, 0.9)
 """Quantiles that a range states: eight of ten runs lie between its ends."""
 
 
-def stored_range(settings: Settings, cells: int, beyond: float = 0.0) -> tuple[float, float, float]:
+def stored_range(
+    settings: Settings, cells: int, beyond: float = 0.0, promise: str = "strict"
+) -> tuple[float, float, float]:
     """Return what stored runs of the canonical learner needed, for so many cells and the settings' access and quality.
 
-    Only stored runs count that needed more than `beyond`, which were not enough.
+    Only stored runs count that needed more than `beyond`, which were not enough. Those of a weaker promise are all of
+    parallel samples.
     """
     quality = STORED_QUALITY if settings.quality is None else settings.quality
     unit = cells * ((1.0 - STORED_QUALITY) / (1.0 - quality)) ** 2
-    table = np.array(STORED[settings.access]) * unit
+    table = np.array(STORED[settings.access if promise == "strict" else promise]) * unit
     left = table[table > beyond]
     if not left.size:
         return (beyond, 2.0 * beyond, math.inf)
