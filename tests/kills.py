@@ -123,6 +123,11 @@ WORKS: dict[str, Callable[[str, Path | None], str]] = {
 """What is killed, by name: a function of a file of notes and a folder, to what must not change."""
 
 
+def _kept(folder: Path) -> int:
+    """Count tasks in a folder that somebody writes to."""
+    return sum(name.endswith(".task") for _, _, names in os.walk(folder) for name in names)
+
+
 def kill(times: int, what: str = "audit", seed: int = 0) -> dict[str, int]:
     """Kill so many; count what came of them."""
     moments, work = random.Random(seed), WORKS[what]
@@ -142,7 +147,11 @@ def kill(times: int, what: str = "audit", seed: int = 0) -> dict[str, int]:
             if child == 0:
                 work(str(notes), folder)
                 os._exit(0)
-            time.sleep(moments.uniform(0.0, length))
+            # By what is kept, not by the clock alone: a machine may be slower now than when the work was timed.
+            wanted, late = moments.randrange(tasks), time.monotonic() + 4.0 * length
+            while _kept(folder) < wanted and time.monotonic() < late:
+                time.sleep(0.001)
+            time.sleep(moments.uniform(0.0, length / tasks))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             kept = len(list(folder.rglob("*.task")))
