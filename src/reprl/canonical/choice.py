@@ -217,8 +217,8 @@ class _Entry(NamedTuple):
 def choose(rule: Rule, dynamics: Dynamics, practice: float | None = None, ties: Ties | None = None) -> Choice:
     """Return f(ξ, M).
 
-    practice is the value of the baseline where M says it itself, as a log does; None to evaluate the rule's. ties is for
-    simulated second teams, which of several actions that tie is the best; None for f itself, by M alone.
+    practice is the value of the baseline where M says it itself, as a log does; None to evaluate the rule's. ties,
+    for simulated second teams: which of several actions that tie is the best; None for f itself, by M alone.
 
     Guarantee:
         A pure function of all. The policy loses less than rule.room·ε(M) ≤ 0.95·ε(M) in M whenever some candidate does.

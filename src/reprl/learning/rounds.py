@@ -118,7 +118,8 @@ class RoundTeller:
     def _forecast(self, now: Round, samples: int) -> tuple[float, float, float]:
         table = now.data.counts.outcomes
         cells = (1 if table.pooled else table.horizon) * table.n_states * table.n_actions
-        low, typical, high = stored_range(self._settings, cells, samples)
+        promise = self._settings.asked.promise("none", "").kind
+        low, typical, high = stored_range(self._settings, cells, samples, promise)
         return min(low, self._limit), min(typical, self._limit), min(high, self._limit)
 
     def _left(self, done: int, samples: float) -> float:
