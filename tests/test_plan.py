@@ -115,7 +115,7 @@ def test_harder_problems_never_need_fewer_samples(**case: Any) -> None:
 def test_it_prints_as_a_table_that_says_what_is_exact() -> None:
     lines = str(reprl.plan(**GOOD)).splitlines()
     assert lines[0].split() == ["algorithm", "access", "samples", "kind", "runtime", "source"]
-    assert len(lines) == 20
+    assert len(lines) == 22
     column = lines[0].index("kind")
     kinds = [line[column : column + 5].strip() for line in lines[1:]]
     ours = ["exact", "exact", "order", "exact", "order", "order", "range"]
