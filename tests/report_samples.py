@@ -12,7 +12,10 @@ import reprl
 
 def run_documents(mdp: reprl.TabularMDP, **options: Any) -> dict[str, Any]:
     """Learn, and return the three documents of the run."""
-    result = reprl.learn(mdp, shared_seed=7, data_seed=1, **{"access": "generative", **options})
+    return documents_of(reprl.learn(mdp, shared_seed=7, data_seed=1, **{"access": "generative", **options}))
+
+
+def documents_of(result: reprl.LearnResult) -> dict[str, Any]:
     policy = json.loads(result.policy.to_json())
     return {"recipe": result.recipe.to_dict(), "receipt": result.receipt.to_dict(), "policy": policy}
 

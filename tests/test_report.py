@@ -41,8 +41,13 @@ def grid() -> reprl.TabularMDP:
 
 
 @pytest.fixture(scope="module")
-def run(grid: reprl.TabularMDP) -> dict[str, Any]:
-    return report_samples.run_documents(grid)
+def result(grid: reprl.TabularMDP) -> reprl.LearnResult:
+    return reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
+
+
+@pytest.fixture(scope="module")
+def run(result: reprl.LearnResult) -> dict[str, Any]:
+    return report_samples.documents_of(result)
 
 
 def written(source: object, folder: Path) -> str:
@@ -77,10 +82,11 @@ def test_run_folder_has_every_figure_and_the_fingerprint(run: dict[str, Any], tm
     assert "0,0 start" in page
 
 
-def test_folder_mappings_and_result_give_the_same_page(run: dict[str, Any], grid: Any, tmp_path: Path) -> None:
+def test_folder_mappings_and_result_give_the_same_page(
+    run: dict[str, Any], result: reprl.LearnResult, tmp_path: Path
+) -> None:
     page = written(save_run(run, tmp_path), tmp_path)
     assert written(run, tmp_path) == page
-    result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
     without_time = re.compile(r"<dt>seconds</dt><dd>[^<]*</dd>")
     assert without_time.sub("", written(result, tmp_path)) == without_time.sub("", page)
 
@@ -98,8 +104,7 @@ def test_episodic_run_shows_every_tier(grid: reprl.TabularMDP, tmp_path: Path) -
     ("status", "tone"),
     [("proven", "good"), ("certified", "good"), ("rehearsed", "good"), ("heuristic", "warn"), ("none", "bad")],
 )
-def test_every_status_has_its_own_badge(grid: Any, tmp_path: Path, status: str, tone: str) -> None:
-    result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
+def test_every_status_has_its_own_badge(result: reprl.LearnResult, tmp_path: Path, status: str, tone: str) -> None:
     changed = replace(result, guarantee=replace(result.guarantee, status=status))
     page = written(changed, tmp_path)
     assert f'<span class="badge {tone}">{status}</span>' in page
@@ -113,9 +118,8 @@ def test_the_paper_s_constants_are_called_proven(tmp_path: Path) -> None:
     assert '<span class="badge good">proven</span>' in written(proven, tmp_path)
 
 
-def test_undecided_cells_are_framed(grid: Any, tmp_path: Path) -> None:
+def test_undecided_cells_are_framed(result: reprl.LearnResult, tmp_path: Path) -> None:
     cells = [(1, 0), (2, 5)]
-    result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
     assert result.rehearsal is not None
     apart = np.zeros((6, 16))
     for cell in cells:
@@ -129,8 +133,7 @@ def test_undecided_cells_are_framed(grid: Any, tmp_path: Path) -> None:
     assert "all of them do the same everywhere" in agreed
 
 
-def test_a_followed_candidate_and_a_slack_accuracy_are_told(grid: Any, tmp_path: Path) -> None:
-    result = reprl.learn(grid, access="generative", shared_seed=7, data_seed=1)
+def test_a_followed_candidate_and_a_slack_accuracy_are_told(result: reprl.LearnResult, tmp_path: Path) -> None:
     assert isinstance(result.details, CanonicalDetails)
     page = written(replace(result, details=result.details._replace(followed=True), spread=0.01), tmp_path)
     assert "the recipe&#39;s candidate, " in page

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,11 +53,17 @@ def asked(rule: BoundRule, data: Data, found: Found, *, tossed: bool) -> Rehears
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
         mine, drawn = rule if key is None else rule.under(key), redraw_data(data, share, draw)
-        return Answer(mine.choose(drawn).policy, 0.0, toss(mine, drawn, draw))
+        return Answer(mine.choose(drawn).policy, 0.0)
+
+    def beside_tie(key: SharedKey | None, share: int, draw: int) -> Answer:
+        assert toss is not None
+        mine, drawn = rule if key is None else rule.under(key), redraw_data(data, share, draw)
+        return Answer(toss(mine, drawn, draw), 0.0)
 
     like = Likeness(found.dynamics.occupancy)
     stream = DataStream(5, "rehearsal/1")
-    return rehearse(team, found.policy, likeness=like, rho=0.1, epsilon=0.3, stream=stream, pairs=False)
+    how: dict[str, Any] = {"beside": None if toss is None else beside_tie, "pairs": False}
+    return rehearse(team, found.policy, likeness=like, rho=0.1, epsilon=0.3, stream=stream, **how)
 
 
 def test_teams_toss_which_of_two_tied_actions_is_the_best() -> None:

@@ -11,7 +11,7 @@ share; every rehearsal says which share it is on average.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Annotated, NamedTuple, Protocol
 
@@ -48,8 +48,6 @@ class Answer(NamedTuple):
     """None if it would have gone another way before it decided."""
     measured: float
     """What must be known to ε: what this run's policy loses by the team's data, or V* from the start."""
-    tossed: Policy | None = None
-    """What it would come to beside a tie, on a side that was tossed; None where nothing ties."""
 
 
 class Team(Protocol):
@@ -158,17 +156,20 @@ def rehearse(
     rho: float,
     epsilon: float,
     stream: DataStream,
+    beside: Team | None = None,
     pairs: bool = True,
     workers: int = 1,
 ) -> Rehearsal:
     """Simulate second teams.
 
-    ρ sets how many are asked; pairs says whether pairs under fresh keys may let a run stop whose own teams differ;
-    workers are for worlds that are worth it.
+    ρ sets how many are asked; beside is what the same teams come to beside a tie, on a side that they toss, None where
+    nothing ties; pairs says whether pairs under fresh keys may let a run stop whose own teams differ; workers are for
+    worlds that are worth it.
 
     Guarantee:
         None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop
-        while what the teams measure has a standard deviation of ε or more.
+        while what the teams measure has a standard deviation of ε or more, nor if the teams agree as they are but not
+        beside a tie, which they are asked about only where they would pass.
 
     Randomness:
         Data streams (data seed, the stream's purpose + "/team/NUMBER", "/pair/NUMBER" and "/key/NUMBER"). Shared: what
@@ -177,48 +178,65 @@ def rehearse(
     """
     most, (spare, spare_pairs) = asked_for(rho), likeness.spare(rho)
     hands = workers if policy.table.size >= LARGE else None
-    apart = np.zeros(policy.table.shape)
-    values, shares = [], []
-    agree = 0
-    for numbers in (range(most // 2), range(most // 2, most)):
-        if numbers.start - agree > spare:
-            break
+
+    def asks(who: Team, numbers: range) -> list[Answer]:
         questions = [(None, OWN, _key(stream, "team", number)) for number in numbers]
-        for found in run_tasks(_ask, team, questions, workers=hands, threads=True):
-            tossed = found.policy if found.tossed is None else found.tossed
-            other = found.policy if found.policy != policy else tossed
-            apart += 1.0 if other is None else other.differs(policy)
-            shares.append(likeness.share(policy, other))
-            agree += likeness.agree(policy, other, shares[-1])
-            values.append(found.measured)
-    error = float(np.std(values, ddof=1)) / math.sqrt(OWN)
+        return list(run_tasks(_ask, who, questions, workers=hands, threads=True))
+
+    def agrees(found: Policy | None) -> bool:
+        return likeness.agree(policy, found, likeness.share(policy, found))
+
+    answers = asks(team, range(most // 2))
+    if sum(not agrees(answer.policy) for answer in answers) <= spare:
+        answers += asks(team, range(most // 2, most))
+    found = [answer.policy for answer in answers]
+    error = float(np.std([answer.measured for answer in answers], ddof=1)) / math.sqrt(OWN)
     known = error < epsilon
-    passed = known and len(values) == most and most - agree <= spare
-    same = asked = 0
+
+    def passes() -> bool:
+        return known and len(found) == most and sum(not agrees(other) for other in found) <= spare
+
+    if beside is not None and passes():
+        tossed = asks(beside, range(most))
+        found = [other.policy if mine == policy else mine for mine, other in zip(found, tossed, strict=True)]
+    passed = passes()
+    alike: list[bool] = []
     if pairs and known and not passed:
-        same, asked = _ask_pairs(team, likeness, most, spare_pairs, stream, hands)
-        passed = asked - same <= spare_pairs
-    needed = likeness.needed if likeness.needed < 1.0 else None
-    alike = float(np.mean(shares))
-    return Rehearsal(agree, len(values), same, asked, passed, apart / len(values), error, alike, needed)
+        alike = _ask_pairs(team, likeness, most, spare_pairs, stream, hands)
+        if beside is not None and alike.count(False) <= spare_pairs:
+            alike = _ask_pairs(beside, likeness, most, spare_pairs, stream, hands, alike)
+        passed = alike.count(False) <= spare_pairs
+    apart = np.zeros(policy.table.shape)
+    for other in found:
+        apart += 1.0 if other is None else other.differs(policy)
+    share = float(np.mean([likeness.share(policy, other) for other in found]))
+    agree, needed = sum(agrees(other) for other in found), likeness.needed if likeness.needed < 1.0 else None
+    figures = agree, len(found), sum(alike), len(alike), passed
+    return Rehearsal(*figures, apart / len(found), error, share, needed)
 
 
 def _ask_pairs(
-    team: Team, likeness: Likeness, most: int, spare: int, stream: DataStream, workers: int | None
-) -> tuple[int, int]:
-    """Return how many of how many pairs agree; no more are asked once too many differ."""
-    agree = 0
+    team: Team,
+    likeness: Likeness,
+    most: int,
+    spare: int,
+    stream: DataStream,
+    workers: int | None,
+    before: Sequence[bool] = (),
+) -> list[bool]:
+    """Return which pairs agree, those alone that did so before; no more are asked once too many differ."""
+    alike: list[bool] = []
     asked = [
         (SharedKey(_key(stream, "key", member // 2)), FRESH, _key(stream, "pair", member)) for member in range(2 * most)
     ]
     window = 2 * count_workers(workers)
     with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=window)) as answers:
         for pair, (first, second) in enumerate(zip(answers, answers, strict=True)):
-            alike = likeness.agree(first.policy, second.policy, likeness.share(first.policy, second.policy))
-            agree += alike and first.tossed == second.tossed
-            if pair + 1 - agree > spare:
-                return agree, pair + 1
-    return agree, most
+            same = likeness.agree(first.policy, second.policy, likeness.share(first.policy, second.policy))
+            alike.append(same and (not before or before[pair]))
+            if alike.count(False) > spare:
+                break
+    return alike
 
 
 def _ask(team: Team, asked: tuple[SharedKey | None, int, int]) -> Answer:

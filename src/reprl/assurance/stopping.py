@@ -114,7 +114,7 @@ class Second(NamedTuple):
 
     haunt: Callable[[Any, int], Any] = lambda data, key: data
     """Adds, to a team's data, what no sample of this run has shown; by a private key."""
-    toss: Callable[[Any, Any, int], Policy | None] = lambda rule, data, key: None
+    toss: Callable[[Any, Any, int], Policy] | None = None
     """Applies a rule to a team's data beside a tie, on a side that a private key tosses; None where nothing ties."""
     measure: Callable[[Any], float] = lambda found: float(found.best)
     """Reads, off what a team has found, what must be known to ε."""
@@ -137,15 +137,20 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, se
 
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
         data = now.known.redraw(share, draw)
-        mine, data = rule if key is None else rule.under(key), second.haunt(data, draw)
-        found = mine.choose(data)
-        return Answer(found.policy, second.measure(found), second.toss(mine, data, draw))
+        found = (rule if key is None else rule.under(key)).choose(second.haunt(data, draw))
+        return Answer(found.policy, second.measure(found))
+
+    def beside(key: SharedKey | None, share: int, draw: int) -> Answer:
+        assert second.toss is not None
+        data = second.haunt(now.known.redraw(share, draw), draw)
+        return Answer(second.toss(rule if key is None else rule.under(key), data, draw), 0.0)
 
     stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
     model = empirical_dynamics(now.data) if second.model is None else second.model
     likeness = Likeness(model.occupancy, second.over, asked.agreement)
     make = partial(rehearse, team, policy, likeness=likeness, rho=asked.rho, epsilon=asked.epsilon, stream=stream)
     make = partial(make, pairs=not rule.followed, workers=execution.workers)
+    make = partial(make, beside=None if second.toss is None else beside)
     if execution.checkpoint is None:
         return make()
     # A limit may have cut this round: another run of the same work, with a larger one, has more data in it.
@@ -194,16 +199,16 @@ class Rehearsed:
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
 
 
-def _toss(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Policy | None]:
+def _toss(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Policy] | None:
     """Return what a team does beside a tie: which of several actions that this run cannot tell apart is best is tossed.
 
     At a tie of best actions f jumps if their variances differ, and whether a run falls on one side or the other does
     not become surer with more data. Teams drawn around this run's estimate would mostly fall on its side.
     """
+    if near is None:
+        return None
 
-    def toss(rule: BoundRule, data: Data, key: int) -> Policy | None:
-        if near is None:
-            return None
+    def toss(rule: BoundRule, data: Data, key: int) -> Policy:
         rank = DataStream(key, "ties").uniforms(near[0].size).reshape(near[0].shape)
         return rule.choose(data, Ties(near, rank)).policy
 
