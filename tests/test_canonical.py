@@ -114,15 +114,21 @@ def assert_opened_once(opened: list[str]) -> None:
 
 
 def test_rehearsals_read_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No purpose is opened twice, except by what only asks for its key again."""
+    """No purpose is opened twice, except by what only asks for its key again; beside a tie, teams keep their data."""
     opened: list[str] = []
     begin = DataStream.__init__
 
     def listen(stream: DataStream, data_seed: int, purpose: str, run: int = 0) -> None:
-        opened.append(f"{purpose}/{data_seed}" if purpose == "phantoms" else purpose)
+        opened.append(f"{purpose}/{data_seed}" if purpose in ("phantoms", "ties") else purpose)
         begin(stream, data_seed, purpose, run)
 
     monkeypatch.setattr(DataStream, "__init__", listen)
+    run(random_world(1, n_states=3), 1, 5, access="generative", max_samples=50_000, stationary=False)
+    assert {purpose.split("/")[0] for purpose in opened} == {"generative", "starts", "rehearsal", "phantoms", "ties"}
+    again = {purpose for purpose in opened if opened.count(purpose) > 1 and "/key/" not in purpose}
+    assert {purpose.split("/")[0] for purpose in again} <= {"rehearsal", "phantoms"}
+    opened.clear()
+    monkeypatch.setattr("reprl.canonical.bound.BoundRule.ties", lambda *_: None)
     run(random_world(1, n_states=3), 1, 5, access="generative", max_samples=50_000, stationary=False)
     assert_opened_once(opened)
     kinds = {purpose.split("/")[0] for purpose in opened}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,7 @@ def test_what_practice_earns_lies_between_its_bounds_and_not_between_shrunk_ones
             rows = make_log(mdp, habit, 300, seed)
             spec = spec_of()
             if mdp.n_states == 3:
-                rows = end_rows(rows)
+                rows, spec = end_rows(rows), replace(spec, done_at_limit="terminated")
             data = read_log(open_table(rows), spec, pooled=pooled).data
             low, high = bound_practice(data, level)
             missed += not low <= true <= high

@@ -54,7 +54,7 @@ def test_a_run_is_learned_certified_signed_and_repeated_with_a_proof(place: Path
     assert main(["verify", str(place / "run"), str(tmp_path / "second")]) == 0
     text = capsys.readouterr().out
     assert "valid, by the key" in text
-    assert "not signed; its digest is a seal against accident, not a signature" in text
+    assert "not signed; its digest protects against accidents, not against forgery" in " ".join(text.split())
 
 
 def test_a_signature_fails_for_an_edited_receipt_and_another_key(place: Path, tmp_path: Path, capsys: Any) -> None:
