@@ -58,7 +58,7 @@ class SearchSettings:
     """How far below the best of its tournament a policy may be, in reward units, up to a shared factor between 1 and 2;
     None for 1/16 of the range of returns."""
     assurance: str = "certified"
-    """"certified", by bets on bounded returns; "rehearsed", by Student's statistic: cheaper, and nothing is proven."""
+    """"certified", by bets on bounded returns; "rehearsed", by Student's statistic, without a proof."""
     observation_range: Any = None
     """(low, high) of every number in an observation, which scale the inputs; None for the bounds of the space where
     they are finite; "found" for powers of two that the run finds out, which is a decision like any other."""
