@@ -36,11 +36,11 @@ class Experiment:
     """From whether it is the quick version to every measurement, by the name it is stored under."""
     head: Callable[[bool], dict[str, Any]]
     """What the stored data were measured with."""
-    draw: Callable[[dict[str, Any], Path], object]
-    """Draw the figures in a folder."""
     tables: Callable[[dict[str, Any]], str]
     marks: tuple[str, str]
     """Lines of the page between which they stand."""
+    draw: Callable[[dict[str, Any], Path], object] = lambda data, folder: None
+    """Draw the figures in a folder; nothing where the tables say it all."""
     extra: str | None = None
     """Of reprl, that measuring needs beyond what `make venv` installs."""
     needs: tuple[str, ...] = ()

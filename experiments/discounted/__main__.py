@@ -7,7 +7,6 @@ iteration, which shares no code with ours. The full experiment takes about a qua
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,16 +119,11 @@ def _row(world: str, access: str, rows: list[dict[str, Any]]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def draw(data: dict[str, Any], folder: Path) -> None:
-    """No figure: the table says it."""
-
-
 EXPERIMENT = Experiment(
     name="discounted",
     page="discounting.md",
     jobs=jobs,
     head=head,
-    draw=draw,
     tables=tables,
     marks=(START, END),
 )

@@ -7,7 +7,6 @@ minutes on one core.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from experiments.faulty_logs import present
@@ -34,16 +33,11 @@ def head(quick: bool) -> dict[str, Any]:
     return {"episodes": EPISODES, "quick": quick}
 
 
-def draw(data: dict[str, Any], folder: Path) -> None:
-    """No figure: the table says it."""
-
-
 EXPERIMENT = Experiment(
     name="faulty_logs",
     page="logs.md",
     jobs=jobs,
     head=head,
-    draw=draw,
     tables=lambda data: present.tables(data["measured"]),
     marks=(present.START, present.END),
 )

@@ -7,7 +7,6 @@ on one core.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from experiments.logs import measure, plan, present
@@ -30,16 +29,11 @@ def head(quick: bool) -> dict[str, Any]:
     return {"epsilon": plan.EPSILON, "rho": plan.RHO, "seed": plan.SEED, "quick": quick}
 
 
-def draw(data: dict[str, Any], folder: Path) -> None:
-    """No figure: the table says it."""
-
-
 EXPERIMENT = Experiment(
     name="logs",
     page="logs.md",
     jobs=jobs,
     head=head,
-    draw=draw,
     tables=lambda data: present.tables(data["measured"]).rstrip(),
     marks=(present.START, present.END),
 )

@@ -143,9 +143,9 @@ class Likeness:
         """Return how many teams, and how many pairs, may disagree: (0, APART), but (APART, half of ρ) for a share."""
         return (0, APART) if self.needed >= 1.0 else (APART, max(APART, int(rho * asked_for(rho) / 2.0)))
 
-    def agree(self, one: Policy | None, two: Policy | None, share: float) -> bool:
-        """Return whether two policies with this share of like decisions agree."""
-        return (one is not None and one == two) if self.needed >= 1.0 else meets(share, self.needed)
+    def agree(self, one: Policy | None, two: Policy | None) -> bool:
+        """Return whether two policies agree: are equal, or take the needed share of decisions alike."""
+        return (one is not None and one == two) if self.needed >= 1.0 else meets(self.share(one, two), self.needed)
 
 
 def rehearse(
@@ -162,14 +162,14 @@ def rehearse(
 ) -> Rehearsal:
     """Simulate second teams.
 
-    ρ sets how many are asked; beside is what the same teams come to beside a tie, on a side that they toss, None where
-    nothing ties; pairs says whether pairs under fresh keys may let a run stop whose own teams differ; workers are for
-    worlds that are worth it.
+    ρ sets how many are asked. beside: the same teams on the same data, which break ties of best actions at random; None
+    where nothing ties. pairs: whether pairs under fresh keys may let a run stop whose own teams differ. workers are for
+    large tables.
 
     Guarantee:
         None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop
-        while what the teams measure has a standard deviation of ε or more, nor if the teams agree as they are but not
-        beside a tie, which they are asked about only where they would pass.
+        while what the teams measure has a standard deviation of ε or more, nor if they agree only as long as ties are
+        not broken at random. That is asked only where they agree without it.
 
     Randomness:
         Data streams (data seed, the stream's purpose + "/team/NUMBER", "/pair/NUMBER" and "/key/NUMBER"). Shared: what
@@ -183,18 +183,15 @@ def rehearse(
         questions = [(None, OWN, _key(stream, "team", number)) for number in numbers]
         return list(run_tasks(_ask, who, questions, workers=hands, threads=True))
 
-    def agrees(found: Policy | None) -> bool:
-        return likeness.agree(policy, found, likeness.share(policy, found))
-
     answers = asks(team, range(most // 2))
-    if sum(not agrees(answer.policy) for answer in answers) <= spare:
+    if sum(not likeness.agree(policy, answer.policy) for answer in answers) <= spare:
         answers += asks(team, range(most // 2, most))
     found = [answer.policy for answer in answers]
     error = float(np.std([answer.measured for answer in answers], ddof=1)) / math.sqrt(OWN)
     known = error < epsilon
 
     def passes() -> bool:
-        return known and len(found) == most and sum(not agrees(other) for other in found) <= spare
+        return known and len(found) == most and sum(not likeness.agree(policy, other) for other in found) <= spare
 
     if beside is not None and passes():
         tossed = asks(beside, range(most))
@@ -210,8 +207,8 @@ def rehearse(
     for other in found:
         apart += 1.0 if other is None else other.differs(policy)
     share = float(np.mean([likeness.share(policy, other) for other in found]))
-    agree, needed = sum(agrees(other) for other in found), likeness.needed if likeness.needed < 1.0 else None
-    figures = agree, len(found), sum(alike), len(alike), passed
+    needed = likeness.needed if likeness.needed < 1.0 else None
+    figures = sum(likeness.agree(policy, other) for other in found), len(found), sum(alike), len(alike), passed
     return Rehearsal(*figures, apart / len(found), error, share, needed)
 
 
@@ -232,8 +229,7 @@ def _ask_pairs(
     window = 2 * count_workers(workers)
     with closing(run_tasks(_ask, team, asked, workers=workers, threads=True, window=window)) as answers:
         for pair, (first, second) in enumerate(zip(answers, answers, strict=True)):
-            same = likeness.agree(first.policy, second.policy, likeness.share(first.policy, second.policy))
-            alike.append(same and (not before or before[pair]))
+            alike.append(likeness.agree(first.policy, second.policy) and (not before or before[pair]))
             if alike.count(False) > spare:
                 break
     return alike

@@ -135,15 +135,17 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, se
     """
     rule: Chooser = now.rule
 
+    def drawn(key: SharedKey | None, share: int, draw: int) -> tuple[Any, Any]:
+        return rule if key is None else rule.under(key), second.haunt(now.known.redraw(share, draw), draw)
+
     def team(key: SharedKey | None, share: int, draw: int) -> Answer:
-        data = now.known.redraw(share, draw)
-        found = (rule if key is None else rule.under(key)).choose(second.haunt(data, draw))
+        mine, data = drawn(key, share, draw)
+        found = mine.choose(data)
         return Answer(found.policy, second.measure(found))
 
     def beside(key: SharedKey | None, share: int, draw: int) -> Answer:
         assert second.toss is not None
-        data = second.haunt(now.known.redraw(share, draw), draw)
-        return Answer(second.toss(rule if key is None else rule.under(key), data, draw), 0.0)
+        return Answer(second.toss(*drawn(key, share, draw), draw), 0.0)
 
     stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
     model = empirical_dynamics(now.data) if second.model is None else second.model

@@ -8,7 +8,8 @@ alone, and these are the same in both teams; so levels, centres and thresholds a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from reprl.search.scan import Judge, Rung, Scanned, Undecided, scan
 from reprl.sources.returns import Range, Returns
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+T = TypeVar("T")
 
 
 class Aim(NamedTuple):
@@ -61,6 +63,13 @@ class Climb(NamedTuple):
     undecided: Undecided | None
 
 
+def counted(returns: Returns, play: Callable[[], T]) -> tuple[T, int, int]:
+    """Return what was found, with the samples and the episodes that it took."""
+    samples, episodes = returns.model.ledger.samples, returns.model.ledger.episodes
+    found = play()
+    return found, returns.model.ledger.samples - samples, returns.model.ledger.episodes - episodes
+
+
 def climb(
     key: SharedKey,
     returns: Returns,
@@ -96,12 +105,11 @@ def climb(
         level = min(aim.level, floor + step)
         width = aim.room if level == aim.level else aim.width * (level - floor)
         threshold = level + width * float(key.derive("search", "threshold", number).uniforms(1)[0])
-        before = returns.model.ledger.samples, returns.model.ledger.episodes
         rung = Rung(key, number, family, centre, candidates if centre is None else near)
-        say = None if tell is None else (lambda j, k=number: tell(k, j))
-        found = scan(rung, returns, judge(number, threshold), say)
-        after = returns.model.ledger.samples, returns.model.ledger.episodes
-        steps.append(Step(number, level, threshold, found, after[0] - before[0], after[1] - before[1]))
+        say = None if tell is None else partial(tell, number)
+        play = partial(scan, rung, returns, judge(number, threshold), say)
+        found, samples, episodes = counted(returns, play)
+        steps.append(Step(number, level, threshold, found, samples, episodes))
         if found.undecided is not None:
             return Climb(tuple(steps), weights, floor, False, found.undecided)
         if found.winner is None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from reprl.randomness import SharedKey
 from reprl.search.families import Family
-from reprl.search.ladder import Climb, Step
+from reprl.search.ladder import Climb, Step, counted
 from reprl.search.scan import Rung, Scanned, Undecided
 from reprl.sources.returns import Play, Returns
 
@@ -126,12 +127,11 @@ def improve(
     centre, weights, floor = family.centre, None, -math.inf
     for number in range(rungs):
         tau = tolerance * (1.0 + float(key.derive("search", "tolerance", number).uniforms(1)[0]))
-        before = returns.model.ledger.samples, returns.model.ledger.episodes
         rung = Rung(key, number, family, centre, entrants if centre is None else near)
-        say = None if tell is None else (lambda j, k=number: tell(k, j))
-        found, low = compete(rung, returns, tau, interval(number, rung.candidates), say)
-        after = returns.model.ledger.samples, returns.model.ledger.episodes
-        steps.append(Step(number, low, low, found, after[0] - before[0], after[1] - before[1], tau))
+        say = None if tell is None else partial(tell, number)
+        play = partial(compete, rung, returns, tau, interval(number, rung.candidates), say)
+        (found, low), samples, episodes = counted(returns, play)
+        steps.append(Step(number, low, low, found, samples, episodes, tau))
         if found.undecided is not None:
             return Climb(tuple(steps), weights, floor, False, found.undecided)
         stays = centre is not None and found.winner == 0
