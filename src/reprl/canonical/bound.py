@@ -199,7 +199,7 @@ class BoundRule(NamedTuple):
         """
         if self.published is not None or self.agreement < 1.0:
             return None
-        near = find_ties(find_gaps(found.dynamics, self.rule.order), data.counts.visits)
+        near = find_ties(found.dynamics, find_gaps(found.dynamics, self.rule.order), data.counts.visits)
         return near if near.any() else None
 
     def under(self, key: SharedKey) -> BoundRule:

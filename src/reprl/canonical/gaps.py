@@ -23,7 +23,7 @@ TIE = 1e-12
 HIDDEN = 0.02
 """Variance of a cell that no sample need have shown, in units of what could still be earned, squared: about that of an
 event of this probability. Without it a world without noise would look infinitely firm, until its first rare event."""
-NEAR_TIE = 3.0
+NEAR_TIE = 4.0
 """Standard errors within which the data do not tell an action from the best one."""
 
 
@@ -125,12 +125,22 @@ class Ties(NamedTuple):
     """(S, A): the largest is the best."""
 
 
-def find_ties(gaps: Gaps, number: NDArray[np.int64]) -> NDArray[np.bool_]:
+def find_ties(dynamics: Dynamics, gaps: Gaps, number: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return the actions, (H, S, A), within NEAR_TIE standard errors of the best one, from samples of each cell."""
-    best = gaps.best[:, :, None]
-    error = gaps.spread / np.sqrt(np.maximum(np.minimum(number, np.take_along_axis(number, best, axis=2)), 1))
-    near = np.isfinite(gaps.gap) & (gaps.gap <= NEAR_TIE * error)
+    near = np.isfinite(gaps.gap) & (gaps.gap <= NEAR_TIE * _standard_errors(dynamics, gaps, number))
     return np.asarray(near & (near.sum(axis=2, keepdims=True) > 1))
+
+
+def _standard_errors(dynamics: Dynamics, gaps: Gaps, number: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the standard error of every gap, (H, S, A).
+
+    Spreads are filled anew from what a cell's samples leave unknown of its mean: their variance over their number, and
+    what an event as rare as one in that number could add. HIDDEN, which belongs to f, is no error of the data.
+    """
+    remaining, several = dynamics.criterion.remaining[:, None, None], np.maximum(number, 1)
+    own = np.maximum(gaps.own - HIDDEN * remaining**2, 0.0) / several + (remaining / several) ** 2
+    filled = gaps._replace(own=own, spread=gaps.spread.copy(), deviation=gaps.deviation.copy())
+    return break_ties(dynamics, filled, Ties(np.zeros_like(gaps.near), np.zeros_like(gaps.rank))).spread
 
 
 def break_ties(dynamics: Dynamics, gaps: Gaps, ties: Ties) -> Gaps:
