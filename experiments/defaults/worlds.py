@@ -160,7 +160,7 @@ WORLDS: dict[str, World] = {
     "FrozenLake H=40": World(_gym("FrozenLake-v1", 40), seconds=15.0),
     "FrozenLake 8×8 H=60": World(_gym("FrozenLake-v1", 60, map_name="8x8"), seconds=60.0),
     "CliffWalking H=20": World(_gym("CliffWalking-v1", 20), (-100.0, 0.0), seconds=20.0),
-    "Taxi H=20": World(_gym("Taxi-v4", 20), (-10.0, 20.0), seconds=20.0),
+    "Taxi H=20": World(_gym("Taxi-v4", 20), (-10.0, 20.0), limit=2**32, seconds=120.0),
     "Blackjack H=8": World(blackjack, (-1.0, 1.0), "gym:Blackjack-v1", 10**6, 150.0),
     "shop H=10": World(partial(SHOP().exact, 10), SHOP().rewards, SHOP, 10**6, 30.0),
     "inventory 30×10 H=20": World(partial(INVENTORY().exact, 20), INVENTORY().rewards, INVENTORY, 2 * 10**6, 60.0),

@@ -66,26 +66,28 @@ def weigh_tolerances(
     compared = gaps if phases is None else average_gaps(dynamics, gaps, order, phases)
     row = np.arange(horizon) if phases is None else phases
     rows = int(row[-1]) + 1
-    plain = np.empty((n, rows, n_states), dtype=np.int64)
-    everywhere, weighed = np.ones((rows, n_states)), np.empty((rows, n_states), dtype=np.int64)
-    apart = [_pick(compared, order, u, everywhere, plain[j], plain[j - 1]) for j, u in enumerate(tolerances)]
-    fresh = [j for j in range(n) if apart[j] or j == 0]
-    for j, end in pairwise([*fresh, n]):  # neighbours often pick the same, and then visit the same
-        found.actions[j] = plain[j][row]
-        visits = dynamics.occupancy(found.actions[j])
-        seen = np.minimum(visits if phases is None else _largest(visits, phases), 1.0)
-        for k in range(j, end):
-            moved = _pick(compared, order, tolerances[k], seen, weighed, weighed)
-            found.margin[k] = _margin(compared, order, tolerances[k], seen, weighed, found.tightest[k])
-            if phases is not None and found.tightest[k, 0] >= 0:
-                inside = np.where(phases == found.tightest[k, 0], visits[:, found.tightest[k, 1]], -1.0)
-                found.tightest[k, 0] = inside.argmax()
-            if k > j and not moved:
-                found.actions[k], found.loss[k] = found.actions[k - 1], found.loss[k - 1]
-                continue
-            found.actions[k] = weighed[row]
-            found.loss[k] = dynamics.policy_loss(gaps.value[0], found.actions[k])
+    plain, weighed = (np.empty((n, rows, n_states), dtype=np.int64) for _ in range(2))
+    moved = np.empty(n, dtype=np.bool_)
+    _pick_each(compared, order, tolerances, np.ones((rows, n_states)), plain, moved)
+    for j, end in _runs(moved):  # neighbours often pick the same, and then visit the same
+        visits = dynamics.occupancy(plain[j][row])
+        peaks = None if phases is None else _largest(visits, phases)
+        seen = np.minimum(visits if peaks is None else peaks.visits, 1.0)
+        _pick_each(compared, order, tolerances[j:end], seen, weighed[j:end], moved[j:end])
+        tightest = found.tightest[j:end]
+        _margin_each(compared, order, tolerances[j:end], seen, weighed[j:end], found.margin[j:end], tightest)
+        if peaks is not None:
+            near = tightest[:, 0] >= 0
+            tightest[near, 0] = peaks.step[tightest[near, 0], tightest[near, 1]]
+        for first, last in _runs(moved[j:end]):
+            found.actions[j + first : j + last] = weighed[j + first][row]
+            found.loss[j + first : j + last] = dynamics.policy_loss(gaps.value[0], found.actions[j + first])
     return found
+
+
+def _runs(moved: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return (first, behind the last) of every run of tolerances that pick the same."""
+    return list(pairwise([*np.flatnonzero(moved).tolist(), moved.size]))
 
 
 def phases_of(kind: str, horizon: int) -> NDArray[np.int64] | None:
@@ -105,9 +107,23 @@ def phases_of(kind: str, horizon: int) -> NDArray[np.int64] | None:
     return phases
 
 
-def _largest(visits: NDArray[np.float64], phases: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the largest visits of a state, (phases, S)."""
-    return np.stack([visits[phases == phase].max(axis=0) for phase in range(phases[-1] + 1)])
+class _Peaks(NamedTuple):
+    """Where a policy is most often in each phase, (phases, S)."""
+
+    visits: NDArray[np.float64]
+    step: NDArray[np.int64]
+
+
+def _largest(visits: NDArray[np.float64], phases: NDArray[np.int64]) -> _Peaks:
+    """Return the largest visits of a state in each phase, and the first step that has them."""
+    found = _Peaks(
+        np.empty((int(phases[-1]) + 1, visits.shape[1])),
+        np.empty((int(phases[-1]) + 1, visits.shape[1]), dtype=np.int64),
+    )
+    for phase, begin in enumerate(np.searchsorted(phases, range(len(found.visits)))):
+        inside = visits[phases == phase]
+        found.visits[phase], found.step[phase] = inside.max(axis=0), begin + inside.argmax(axis=0)
+    return found
 
 
 def count_equal(
@@ -122,7 +138,7 @@ def count_equal(
     plain = np.empty(compared.best.shape, dtype=np.int64)
     _pick(compared, order, tolerance, np.ones(plain.shape), plain, plain)
     visits = dynamics.occupancy(plain[row])
-    _count(compared, tolerance, np.minimum(visits if phases is None else _largest(visits, phases), 1.0), plain)
+    _count(compared, tolerance, np.minimum(visits if phases is None else _largest(visits, phases).visits, 1.0), plain)
     return plain[row]
 
 
@@ -153,7 +169,36 @@ def weight_spread(visits: float) -> float:
 def decided_cells(visits: NDArray[np.float64], kind: str) -> NDArray[np.bool_]:
     """Return where a policy of a kind ever comes, (H, S); it decides for a state at all steps of a phase."""
     phases = phases_of(kind, len(visits))
-    return (visits if phases is None else _largest(visits, phases)[phases]) > 0.0
+    return (visits if phases is None else _largest(visits, phases).visits[phases]) > 0.0
+
+
+@njit(cache=True, nogil=True)
+def _pick_each(
+    gaps: Gaps,
+    order: NDArray[np.int64],
+    tolerances: NDArray[np.float64],
+    visits: NDArray[np.float64],
+    actions: NDArray[np.int64],
+    moved: NDArray[np.bool_],
+) -> None:
+    """Fill actions, (J, H, S), as ``_pick`` does, and whether any is not as with the tolerance before; the first is."""
+    for j in range(tolerances.size):
+        moved[j] = _pick(gaps, order, tolerances[j], visits, actions[j], actions[max(j - 1, 0)]) or j == 0
+
+
+@njit(cache=True, nogil=True)
+def _margin_each(
+    gaps: Gaps,
+    order: NDArray[np.int64],
+    tolerances: NDArray[np.float64],
+    visits: NDArray[np.float64],
+    actions: NDArray[np.int64],
+    margin: NDArray[np.float64],
+    tightest: NDArray[np.int64],
+) -> None:
+    """Fill margins and comparisons of every tolerance, as ``_margin`` returns them."""
+    for j in range(tolerances.size):
+        margin[j] = _margin(gaps, order, tolerances[j], visits, actions[j], tightest[j])
 
 
 @njit(cache=True, nogil=True)
