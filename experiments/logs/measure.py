@@ -106,7 +106,6 @@ def _learn(log: dict[str, NDArray[Any]], mdp: TabularMDP, half: int, number: int
         horizon=mdp.horizon,
         states=range(mdp.n_states),
         actions=range(mdp.n_actions),
-        epsilon=plan.EPSILON,
         rho=plan.RHO,
         shared_seed=plan.SEED + number,
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import make
 
-EPSILON, RHO = 0.3, 0.1
+RHO = 0.1
 SEED = 20261115
 
 
