@@ -387,7 +387,7 @@ def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
         return {"coupling": whole.name, "block": whole.block, "partition": None}
     arms = settings.paper.coupling_spec(environment.n_states, environment.n_actions)
     chosen: dict[str, Any] = {"coupling": arms.name, "block": arms.block, "partition": None}
-    if settings.access == "episodic":
+    if settings.paper.explores:
         sets = settings.paper.coupling_spec(environment.n_states * environment.horizon, 2)
         chosen["partition"] = {"coupling": sets.name, "block": sets.block}
     return chosen

@@ -27,12 +27,12 @@ from reprl.learning.search_opening import wants_search
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey, fresh_seed
+from reprl.sources.access import WAYS
 from reprl.sources.environment import describe, fresh_model, open_environment
 from reprl.sources.gymnasium.model import REWARD_STEP, GymnasiumModel
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
-from reprl.sources.opening import unit_of
 
 NOT_SAID = "not said"
 """By whom a candidate was chosen, where nobody says."""
@@ -87,13 +87,14 @@ def register(
         progress_bar(progress, "episodes") as tell,
     ):
         limit_time(model, timeout)
-        unit, name = unit_of(model, settings.access, pooled=settings.pooled)
+        way = WAYS[settings.access]
+        unit = way.cost(model, pooled=settings.pooled)
         if check_int("pilot", pilot, 1) < unit:
-            raise InputError(f"pilot must be at least {unit}, the samples of {name}, got {pilot}")
+            raise InputError(f"pilot must be at least {unit}, the samples of {way.unit}, got {pilot}")
         how = Execution(workers=check_int("workers", workers, 1, 1024), checkpoint=None, progress=tell)
         found = gather_canonical(model, key, settings, Budget(settings.asked), how, limit=pilot)
     settled = replace(found.settings, stationary=found.settings.pooled and not found.apart)
-    firmest = _choose(found.rule, found.outcome, settled, by_visits=settings.access == "episodic")
+    firmest = _choose(found.rule, found.outcome, settled, by_visits=way.plays)
     ledger = model.ledger
     made = Published(firmest.cells, _sign(firmest, by, ledger.samples, ledger.episodes)._replace(data_seed=seed))
     _doubt(found.rule, made, found.outcome, settled, seed)

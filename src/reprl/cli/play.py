@@ -42,7 +42,7 @@ def play(
     from reprl.artifacts.search import StoredSearch
     from reprl.cli.environment import read_object
     from reprl.randomness import DataStream, fresh_seed
-    from reprl.sources.environment import episode_steps
+    from reprl.sources.access import episode_steps
     from reprl.sources.gymnasium.play import open_to_play
     from reprl.sources.gymnasium.play import play as play_once
 
@@ -89,7 +89,7 @@ def _document(
 def _own_units(world: TabularMDP | GymnasiumModel, episode: Episode) -> float:
     """The return in the rewards' own units; what plays a table pays from 0 to 1."""
     from reprl.mdp.tabular import TabularMDP
-    from reprl.sources.environment import episode_steps
+    from reprl.sources.access import episode_steps
 
     if isinstance(world, TabularMDP) and (world.origin is None or not world.origin.id.startswith("gym:")):
         steps = sum(world.criterion.factor**h for h in range(episode_steps(world)))

@@ -15,7 +15,8 @@ from reprl.learning.protocol import Learner, access_of, name_of
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
-from reprl.sources.environment import check_access, fresh_model, make
+from reprl.sources.access import WAYS
+from reprl.sources.environment import fresh_model, make
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import ACCESSES, Access
 
@@ -61,7 +62,7 @@ def check_learner(
     way = access_of(learner, access)
     small = (make("random-mdp-v0", 2, n_states=3, n_actions=2), make("gridworld-v0", 2, size=2))
     for world in small if env is None else (env,):
-        check_access(world, way, name)
+        WAYS[way].check(world, name)
         for seeds in _SEEDS:
             (policy, samples), (other, others) = (_run(learner, way, world, seeds, state, options) for state in (5, 6))
             if (policy, samples) != (other, others):

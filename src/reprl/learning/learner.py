@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
@@ -31,9 +31,9 @@ from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, check_shared_key, fresh_seed
+from reprl.sources.access import WAYS
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.opening import unit_of
 from reprl.sources.protocol import Access, check_model
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
@@ -326,8 +326,7 @@ class ReprlLearner:
         if self.settings.paper.full:
             return run_full_algorithm(model, shared_key, self.settings, **how)
         settings = self.settings if self.samples is None else self.with_budget(model, self.samples)
-        run: Any = run_generative if self.access == "generative" else run_episodic
-        found: Run = run(model, shared_key, settings, **how)
+        found: Run = _PRACTICAL[self.access].run(model, shared_key, settings, **how)
         return found
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
@@ -336,7 +335,8 @@ class ReprlLearner:
         if self.samples is not None:
             check_model(model, self.access, self.name, masked=True)
             pooled = settings.resolve_stationarity(model).pooled
-            number_within(self.samples, *unit_of(model, settings.access, pooled=pooled))
+            way = WAYS[settings.access]
+            number_within(self.samples, way.cost(model, pooled=pooled), way.unit)
             stop = Budget(asked)
         if self.certify:
             stop = Certified(asked, check_shared_key(shared_key).seed, stop)
@@ -346,20 +346,37 @@ class ReprlLearner:
 
     def with_budget(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""
-        if self.access == "generative":
-            return replace(self.settings, calls=number_within(samples, self._unit(model), "one parallel call"))
-        return replace(self.settings, runs=number_within(samples, self._unit(model), "one exploration run"))
+        practical = _PRACTICAL[self.access]
+        size: dict[str, Any] = {practical.size: number_within(samples, self._unit(model), practical.unit)}
+        return replace(self.settings, **size)
 
     def minimum_budget(self, model: Any) -> int:
         """Return the smallest budget that is worth a try: a parallel call, or two exploration runs."""
-        return self._unit(model) * (1 if self.access == "generative" else 2)
+        return self._unit(model) * _PRACTICAL[self.access].least
 
     def _unit(self, model: Any) -> int:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
         check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
-        if self.access == "generative":
-            return unit_of(model, self.access, pooled=self.settings.resolve_stationarity(model).pooled)[0]
+        way = WAYS[self.access]
+        if not way.plays:
+            return way.cost(model, pooled=self.settings.resolve_stationarity(model).pooled)
         if self.settings.rule == "canonical":
-            return int(model.samples_per_episode * model.n_states * model.n_actions)
-        run = practical_run(model.n_states, model.n_actions, model.horizon)
-        return run.episodes * int(model.samples_per_episode)
+            return way.cost(model) * int(model.n_states * model.n_actions)
+        return way.cost(model) * practical_run(model.n_states, model.n_actions, model.horizon).episodes
+
+
+class _Practical(NamedTuple):
+    """The paper's practical learner by one access, and how a budget sets its size."""
+
+    run: Callable[..., Run]
+    size: str
+    """The field of ``Settings``."""
+    unit: str
+    least: int
+    """Units that are worth a try."""
+
+
+_PRACTICAL = {
+    "generative": _Practical(run_generative, "calls", WAYS["generative"].unit, 1),
+    "episodic": _Practical(run_episodic, "runs", "one exploration run", 2),
+}

@@ -44,13 +44,6 @@ def access_of(learner: object, asked: str | None = None) -> str:
     return asked or needed or "episodic"
 
 
-def minimum_budget(model: Any, access: str) -> int:
-    """Return the smallest budget that is worth a try: a parallel call, or an episode for each cell and two more."""
-    if access == "generative":
-        return int(model.samples_per_call)
-    return int(model.samples_per_episode * (model.horizon * model.n_states * model.n_actions + 2))
-
-
 def number_within(samples: int, each: int, what: str) -> int:
     """Return how many units of `each` samples a budget pays for, at least one."""
     if samples < each:

@@ -24,6 +24,7 @@ from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Pre
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import ROUNDINGS, Decision, Rounding
 from reprl.search.settings import SearchOptions
+from reprl.sources.access import WAYS
 from reprl.sources.protocol import ACCESSES, Access
 
 Rule = Literal["canonical", "sampled"]
@@ -58,6 +59,10 @@ class LearnerOptions(TypedDict, total=False):
     runs: int | None
 
 
+SIZES: dict[str, tuple[str, int]] = {"generative": ("calls", 2**62), "episodic": ("runs", 2**31)}
+"""Access → the field that sets a size by hand, and the most that it may be."""
+
+
 class LearnOptions(LearnerOptions, SearchOptions, total=False):
     """Every field of ``Settings``, and of a search, as a keyword; what each means is written there."""
 
@@ -90,14 +95,12 @@ class Paper(NamedTuple):
         check_choice("constants", self.constants, PRESETS)
         check_real("scale", self.scale, 0.0, 1.0, open_high=False)
         check_choice("shape", self.shape, SHAPES)
-        for name, number, access, most in (
-            ("calls", self.calls, "generative", 2**62),
-            ("runs", self.runs, "episodic", 2**31),
-        ):
-            if self.access != access:
-                refuse(f"unless access={access!r}", **{name: number})
-            if number is not None:
-                check_int(name, number, 1, most)
+        others = dict(SIZES)
+        name, most = others.pop(self.access)
+        for access, (other, _) in others.items():
+            refuse(f"unless access={access!r}", **{other: getattr(self, other)})
+        if (number := getattr(self, name)) is not None:
+            check_int(name, number, 1, most)
 
     def check_preset(self) -> None:
         """Refuse what has no use for the preset, and sizes by hand where the paper's full algorithm is run."""
@@ -111,23 +114,28 @@ class Paper(NamedTuple):
                     raise InputError(f"{name} must be {wanted!r} for constants='sharp', got {quote(value)}")
         if self.boosted and self.asked.rho >= 0.5:
             raise InputError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.asked.rho:g}")
-        for name, number in (("calls", self.calls), ("runs", self.runs)):
-            if self.full and number is not None:
+        for name, _ in SIZES.values():
+            if self.full and (number := getattr(self, name)) is not None:
                 raise InputError(
                     f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, which fix "
                     f"all sizes, got {quote(number)}"
                 )
 
     @property
+    def explores(self) -> bool:
+        """Whether its policies decide where samples go."""
+        return WAYS[self.access].plays
+
+    @property
     def boosted(self) -> bool:
         """Whether learners of ρ = 0.01 are boosted to ρ."""
-        auto = self.constants == "scaled" or (self.constants == "paper" and self.access == "episodic")
+        auto = self.constants == "scaled" or (self.constants == "paper" and self.explores)
         return self.shape == "boosted" or (self.shape == "auto" and auto)
 
     @property
     def full(self) -> bool:
         """Whether the paper's full algorithm is run, and not only its induction on parallel samples."""
-        proven = self.constants == "paper" and (self.access == "episodic" or self.boosted)
+        proven = self.constants == "paper" and (self.explores or self.boosted)
         return proven or self.constants in ("scaled", "sharp")
 
     def coupling_spec(self, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
