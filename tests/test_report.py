@@ -126,7 +126,7 @@ def test_undecided_cells_are_framed(result: reprl.LearnResult, tmp_path: Path) -
         apart[cell] = 0.25
     page = written(replace(result, rehearsal=result.rehearsal._replace(apart=apart)), tmp_path)
     assert page.count('<rect class="framed"') == 2
-    assert "some simulated second team does something else" in page
+    assert "some simulated second team takes another action" in page
     assert "teams that differ" in page
     agreed = written(replace(result, rehearsal=result.rehearsal._replace(apart=0 * apart)), tmp_path)
     assert '<rect class="framed"' not in agreed

@@ -128,7 +128,7 @@ def save_run(result: LearnResult | SearchResult, directory: str | os.PathLike[st
 
 
 def load_run(directory: str | os.PathLike[str]) -> StoredRun | Any:
-    """Read a run folder and check that its three files belong together; of a search, a ``StoredSearch``."""
+    """Read a run folder, check that its files belong together, and return a ``StoredRun`` or ``StoredSearch``."""
     folder = Path(directory)
     if not folder.is_dir():
         raise InputError(f"a run folder must be a folder with {RECIPE}, {RECEIPT} and {POLICY}, got {folder}")

@@ -145,7 +145,7 @@ TIMINGS = Kind(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Receipt(Sealed):
-    """The record of one run; its digest is a seal against accident, not a signature (``reprl sign`` makes one)."""
+    """The record of one run. Its digest detects accidental changes; ``reprl sign`` makes a signature."""
 
     recipe: Annotated[str, f.SHA256]
     """Digest of the recipe."""

@@ -140,7 +140,7 @@ black box, and rescaled rewards where dynamics are known."""
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Declared):
-    """A run without its data: publish it with the policy, and anyone can check that the policy replicates.
+    """Everything that a second team needs to repeat a run on its own data: environment, settings and shared seed.
 
     Guarantee:
         Two runs of one recipe on independent data agree as the guarantee in their receipts says. Equal digests: equal

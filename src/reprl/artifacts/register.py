@@ -55,20 +55,21 @@ def register(
     progress: bool | Progress = False,
     **options: Unpack[LearnOptions],
 ) -> Recipe:
-    """Spend pilot data on the choice of a candidate, and return the recipe that publishes it.
+    """Choose a candidate on pilot data, and return the recipe that publishes it.
 
     Every team then runs the recipe on fresh data, the first team too: ``reprl.learn(recipe)``, ``reprl replicate``.
 
-    The pilot has so many samples; `by` is who chooses, for the record. The data seed of the pilot is published, and no
-    run of the recipe may use it. All else is as in ``reprl.learn``; agreement must be 1, and a search is refused.
+    `pilot` is a number of samples, and `by` a name for the record. The data seed of the pilot is published, and no run
+    of the recipe may use it. Other arguments are those of ``reprl.learn``; agreement must be 1, and a search is
+    refused.
 
     Warns:
-        PilotWarning: if simulated runs on half of the pilot's data would not all do what the candidate says, or would
-            not know that it loses little enough. Runs of such a recipe may need many more samples than the pilot had,
-            or find nothing to promise.
+        PilotWarning: if simulated runs on half of the pilot's data would not all learn the candidate's policy, or would
+            not know that its loss is small enough. Runs of such a recipe may need many more samples than the pilot had,
+            or promise nothing.
 
     Guarantee:
-        None by itself: a pilot chooses, it promises nothing. ρ of a run of the recipe speaks of any two runs that
+        None: a pilot chooses and promises nothing. ρ of a run of the recipe is about any two runs that
         follow it on data of their own (docs/register.md, docs/proofs/agreement.md §4).
 
     Randomness:
@@ -120,10 +121,10 @@ def register_log(
     shared_seed: int | None = 0,
     **options: Unpack[LearnOptions],
 ) -> Recipe:
-    """As ``register``, with a log as the pilot: no run of the recipe may read the same log.
+    """Choose a candidate on a pilot log, and return the recipe; no run of the recipe may read the same log.
 
-    The arguments are those of ``reprl.learn_log``. Give all labels of states and actions: those of the pilot alone
-    would make another team's unknown.
+    The arguments are those of ``reprl.learn_log``. Give all labels of states and actions: a label that the pilot
+    lacks would be an error in another team's log.
     """
     check_options(options)
     end, table = end_of(horizon, discount), open_table(log, columns)

@@ -72,7 +72,7 @@ def _read_settings(where: str, value: Any, at: Any) -> SearchSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRecipe(Declared):
-    """A search without its data: publish it with the policy, and anyone can check that the policy replicates.
+    """Everything that a second team needs to repeat a search on its own data.
 
     Guarantee:
         Two runs of one recipe on independent data agree as the guarantee in their receipts says.

@@ -115,7 +115,7 @@ def _side(name: str, given: object) -> Evidence:
 
 
 def verify(a: object, b: object, env: TabularMDP | GymnasiumModel | None = None) -> Verification:
-    """Say whether two runs ended in the same policy and, if not, where and by how much the policies differ.
+    """Compare the policies of two runs: whether they are the same and, if not, where and by how much they differ.
 
     Args:
         a: a result, a stored run, a policy, or the path of a run folder, a policy or a receipt.

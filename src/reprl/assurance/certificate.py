@@ -111,7 +111,7 @@ def _least_round(data: Data, source: str) -> int:
 
 
 class Certificate(NamedTuple):
-    """What a run's data prove about f(ξ, M), or how far they are from it."""
+    """What the data of a run prove about its policy, or which comparisons are still undecided."""
 
     proven: bool
     """Whether the policy below is f(ξ, M) and loses at most `loss`, with probability 1 − δ over the data."""

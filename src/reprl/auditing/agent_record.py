@@ -53,7 +53,7 @@ class Disagreement(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentReport(Declared, Shown):
-    """What pairs of trainings showed: a grade of its own, *approximate* replicability (arXiv:2510.20200)."""
+    """Result of ``audit_agents``: *approximate* replicability (arXiv:2510.20200), from pairs of trainings."""
 
     _indent = 1
     environment: str

@@ -67,7 +67,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AuditReport(Declared, Shown):
-    """What pairs of runs showed about a learner. An audit can reject ρ; it can never verify it."""
+    """Result of ``audit``: how often pairs of runs differ. An audit can reject ρ, but cannot verify it."""
 
     _indent = None
     environment: Annotated[Environment, ENVIRONMENT]

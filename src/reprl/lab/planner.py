@@ -113,12 +113,12 @@ def _stored(cells: int, settings: Settings) -> list[PlanRow]:
     rows = []
     for access, name in ways.items():
         low, typical, high = stored_range(replace(settings, access=access), cells)
-        source = f"stored runs on {WORLDS[access]} worlds"
+        source = f"stored runs on {WORLDS[access]} MDPs"
         label = f"reprl canonical, quality {settings.quality:g}"
         rows.append(PlanRow(label, name, typical, False, "poly", source, low, high))
     for promise, words in (("approximate", "agreement 0.95"), ("registered", "registered")):
         low, typical, high = stored_range(replace(settings, access="generative"), cells, promise=promise)
-        source = f"stored runs on {WORLDS[promise]} worlds"
+        source = f"stored runs on {WORLDS[promise]} MDPs"
         rows.append(PlanRow(f"reprl canonical, {words}", "parallel", typical, False, "poly", source, low, high))
     return rows
 

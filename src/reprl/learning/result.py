@@ -112,7 +112,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearnResult(RunResult):
-    """What one run produced. A learner that shows no stages returns its policy alone instead."""
+    """Result of ``learn``: the policy, its guarantee, estimated values and what the run cost."""
 
     policy: Policy
     guarantee: Guarantee

@@ -104,7 +104,7 @@ class SearchRecord(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SearchResult(RunResult):
-    """What one run of a search produced."""
+    """Result of a search: the policy, its guarantee and the rungs that led to it."""
 
     policy: Policy
     guarantee: Guarantee

@@ -26,7 +26,7 @@ class RewardMap(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Names and layout for people: what pictures and tables show instead of indices."""
+    """Names of states and actions, and the layout of pictures."""
 
     name: str = "mdp"
     description: str = ""

@@ -29,7 +29,7 @@ _MAX_ACTION = 2**31 - 1
 
 
 class Policy(JsonDocument):
-    """What decides: the interface of every kind of policy. ``Policy(actions)`` makes the first kind, a TablePolicy.
+    """The interface of every kind of policy. ``Policy(actions)`` makes a TablePolicy.
 
     A kind has ``act``, ``fingerprint``, ``to_dict`` and ``disagreement``; what is batched, compared, hashed and saved
     follows from these. Policies are immutable, and two are the same if their fingerprints are.

@@ -73,7 +73,7 @@ def _lines(found: Verification) -> list[Line]:
 def _also(found: Verification) -> str:
     """What the tables of policies with different names have in common."""
     if found.fingerprints[0] == found.fingerprints[1]:
-        return "; the tables of numbers are the same, so the same number means another thing"
+        return "; the tables of numbers are equal, but a number means different actions or states"
     return "" if found.different is None else f"; {found.different:,} of {found.cells or 1:,} cells differ besides"
 
 
@@ -107,14 +107,16 @@ def summarize_pair(
         maps = Maps(world, first.receipt.visits.astype(np.float64) + second.receipt.visits)
         for name, run in zip(_NAMES, runs, strict=True):
             maps.tell(f"{name} run", run.policy.table, maps.names)
-        words = ("Policy of the first run", "the second run does something else")
+        words = ("Policy of the first run", "the second run takes another action")
         where = np.argwhere(apart)[:_LISTED].tolist()
         cells = [(h, s, int(first.policy.table[h, s]), int(second.policy.table[h, s])) for h, s in where]
         blocks: list[Block] = [
             maps.policy(first.policy.table, idle, apart, words),
             _cells(world.labels, cells, found.different),
         ]
-        sections.append(Section(blocks, "Where they differ", f"{maps.note} Framed: the two do different things."))
+        sections.append(
+            Section(blocks, "Where they differ", f"{maps.note} Framed: the two policies take different actions.")
+        )
     other = "the same" if found.same else f"{second.policy.short_fingerprint}…"
     weakest = max(runs, key=lambda run: run.is_undecided)
     notes = remarks([StoredRun(*run[:3]) for run in runs])

@@ -39,7 +39,7 @@ def summarize_search_audit(audit: SearchAudit) -> Summary:
 
 def _meaning(audit: SearchAudit) -> str:
     if audit.alternative is not None:
-        return f"Sequential test; a verdict 'not rejected' rules out a disagreement of {audit.alternative:g} or more"
+        return f"Sequential test; the verdict 'not rejected' rules out a disagreement of {audit.alternative:g} or more"
     if audit.verdict == "rejected":
         return f"With a disagreement of {audit.rho:g}, so many pairs differ with probability {audit.p_value:.2g}"
     needed = fewest_to_reject(len(audit.pairs), audit.rho, audit.level)
