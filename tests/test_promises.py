@@ -39,7 +39,7 @@ def test_a_size_set_by_hand_promises_nothing_anywhere(
     for guarantee in (document["guarantee"], document["receipt"]["guarantee"]):
         assert {name: guarantee[name] for name in nothing} == nothing
     page = reprl.write_report(tmp_path / "run", tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Nothing is promised of this policy" in page
+    assert "Nothing is promised: a second team may learn another policy" in page
     assert "exactly the same policy" not in page
 
 

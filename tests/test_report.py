@@ -75,7 +75,7 @@ def test_run_folder_has_every_figure_and_the_fingerprint(run: dict[str, Any], tm
     assert run["policy"]["fingerprint"] in page
     assert "rehearsed" in page
     assert "reprl docs rehearsal" in page
-    assert re.search(r"of (20|40) simulated second teams arrive at this policy", page)
+    assert re.search(r"of (20|40) simulated second teams learn this policy", page)
     assert re.search(r"actions count as equal if their loss[^.]*, weighted by visits, is at most [\d.]+", page)
     assert f'recipe digest</dt><dd class="digest">{run["receipt"]["recipe"]}' in page
     assert "State names unknown" not in page

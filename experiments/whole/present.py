@@ -177,7 +177,7 @@ def needed(states: list[float], found: list[Data], level: float) -> tuple[float,
 def _slopes(data: Data) -> str:
     measured = part(data, "slope")
     fits = [
-        "| grade | S | pairs that differ | slope in S of the samples drawn | of the samples needed for one "
+        "| coupling | S | pairs that differ | slope in S of the samples drawn | of the samples needed for one "
         "disagreement |",
         "|---|---|---|---|---|",
     ]

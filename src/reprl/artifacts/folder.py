@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 TASKS = "tasks"
-"""A folder in it, while a run is unfinished: the checkpoint with which it goes on if it is stopped."""
+"""A folder inside it while a run is unfinished: its checkpoint."""
 COUNTS = "counts.bin"
 """Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
 SIGNATURE = "signature.json"

@@ -1,4 +1,4 @@
-"""register: choose a candidate on pilot data and publish it in a recipe, before the data that ρ speaks of."""
+"""register: choose a candidate on pilot data and publish it in a recipe, before the data that ρ is about."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
 
 NOT_SAID = "not said"
-"""By whom a candidate was chosen, where nobody says."""
+"""Default for who chose a candidate."""
 SURE = 1.0
 """Standard deviations that the candidate's loss on the pilot data must be below ε."""
 

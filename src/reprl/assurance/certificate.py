@@ -226,7 +226,7 @@ def _untaken(given: CertificateData) -> str:
 
 
 def _rows(table: NDArray[np.int64] | None) -> tuple[tuple[int, ...], ...] | None:
-    """Return a table of actions, (H, S), row by row, or one row if all are alike."""
+    """Return a table of actions, (H, S), row by row, or one row if all are equal."""
     if table is None:
         return None
     rows = table[:1] if (table == table[:1]).all() else table

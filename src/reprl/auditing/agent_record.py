@@ -1,4 +1,4 @@
-"""AgentReport: how far agents that are no tables were apart, as a value, a file, and a page for the terminal."""
+"""AgentReport: the result of an audit of agents without tables."""
 
 from __future__ import annotations
 

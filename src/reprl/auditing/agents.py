@@ -1,4 +1,4 @@
-"""audit_agents: how far the policies of two runs are apart when they are no tables, on any Gymnasium environment.
+"""audit_agents: how often two trainings lead to different actions, in any Gymnasium environment.
 
 A grade of its own, *approximate replicability* (Hopkins, Impagliazzo, Ye 2025, arXiv:2510.20200): two runs under one
 shared seed may differ, but in most of what they meet they must do the same.

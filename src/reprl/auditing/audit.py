@@ -126,7 +126,7 @@ def audit(
 
 
 def _ended(place: TabularMDP | GymnasiumModel, subject: Subject) -> TabularMDP | GymnasiumModel:
-    """Return the world as reprl's own rule can learn in it; any other learner takes it as it is."""
+    """Return the environment for reprl's own rule; other learners take it unchanged."""
     ours = _ours(subject)
     return place if ours is None else truncate_if_needed(place, ours.settings.rule, ours.settings.epsilon)
 

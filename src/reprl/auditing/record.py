@@ -99,7 +99,7 @@ class AuditReport(Declared, Shown):
     alternative: Annotated[
         float | None, f.given_when(f.SHARE, lambda at: at.sequential, "given exactly for a sequential test")
     ]
-    """The disagreement that a sequential "not rejected" speaks against."""
+    """The disagreement that a sequential "not rejected" rules out."""
     runs_per_key: Annotated[int, f.whole(2)]
     distinct: Annotated[tuple[int, ...], f.many(f.whole(1, lambda at: at.runs_per_key), lambda at: at.pairs)]
     """Distinct policies under each key."""

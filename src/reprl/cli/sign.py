@@ -1,4 +1,4 @@
-"""reprl sign: vouch for a receipt with a key."""
+"""reprl sign: sign a receipt with a private key."""
 
 from __future__ import annotations
 

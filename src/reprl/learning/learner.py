@@ -138,7 +138,7 @@ def learn(
 def truncate_if_needed(
     world: TabularMDP | GymnasiumModel, rule: str, epsilon: float | None
 ) -> TabularMDP | GymnasiumModel:
-    """Return a world as a rule can learn in it: "sampled" needs a horizon, so a discounted one is cut off at ε."""
+    """Return the MDP that a rule learns in: "sampled" needs a horizon, so a discounted one is cut off at ε."""
     steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" and epsilon is not None else None
     return world if steps is None else truncate(world, steps)
 
@@ -231,7 +231,7 @@ def _closing(opened: TabularMDP | GymnasiumModel | None) -> Iterator[None]:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse wrong options before an environment is opened, or a log read, as far as that can be known."""
+    """Refuse wrong options before an environment is opened or a log is read, if possible."""
     make_settings({name: value for name, value in options.items() if name != "epsilon_units"})
 
 

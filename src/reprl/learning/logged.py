@@ -116,7 +116,7 @@ def learn_log(
 
 
 def end_of(horizon: int | None, discount: float | None) -> dict[str, Any]:
-    """Return the fields of a LogSpec that say how long it goes on: H steps, or for ever."""
+    """Return the fields of a LogSpec for its criterion: H steps, or a discount."""
     if discount is None:
         if horizon is None:
             raise InputError("horizon must be given for a log, or a discount, got neither")
@@ -172,7 +172,7 @@ def learn_spec(
     certify: bool = False,
     progress: bool | Progress = False,
 ) -> LearnResult:
-    """Learn from the log of a world that is specified beforehand, as a recipe does; the rest is as in ``learn_log``.
+    """Learn from a log whose environment is specified beforehand, as in a recipe; otherwise as ``learn_log``.
 
     columns are where they are in this log; published, where they were in the first team's, which is what the recipe
     says.
@@ -308,7 +308,7 @@ def _learn_source(
     Guarantee:
         Status "rehearsed" if the rehearsal passed and the policy loses less than ε in the model, with what hardly known
         states could be worth added to ε; otherwise "none", as also if steps were pooled and the log contradicts it.
-        ε speaks of policies that keep to supported actions. Status "certified" if the log proves the policy of the
+        ε is about policies that keep to supported actions. Status "certified" if the log proves the policy of the
         world itself (docs/proofs/certificate.md §9), which is then what is printed.
 
     Randomness:

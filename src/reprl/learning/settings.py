@@ -311,7 +311,7 @@ class Settings:
         return replace(self, preference=resolve_preference(self.preference, actions, n_actions))
 
     def resolve_stationarity(self, world: object, *, certify: bool = False) -> Settings:
-        """Return the settings with `stationary` settled: what the user says, or what a world, or a model of it, shows.
+        """Return the settings with `stationary` resolved: as the user says, or as the environment shows.
 
         This is the one place that decides whether steps are pooled. A certificate by steps needs samples of their own
         at every step, so for one nothing is pooled unless the user says so. None is left for a black box.

@@ -80,7 +80,7 @@ class Origin(NamedTuple):
 
 
 def printable_labels(labels: Labels) -> Labels:
-    """Bring names, which nobody has checked yet, to what readers accept: short, and printable in one line."""
+    """Shorten unchecked names, and make them printable in one line."""
 
     def text(name: object) -> str:
         return "".join(x if x.isprintable() else " " for x in str(name))[:MAX_TEXT]

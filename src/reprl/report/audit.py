@@ -9,7 +9,7 @@ import numpy as np
 from reprl.auditing.divergence import STAGES, Divergence
 from reprl.auditing.evidence import fewest_to_reject
 from reprl.auditing.record import AuditReport
-from reprl.guarantee import PROMISES
+from reprl.guarantee import PROMISES, readable
 from reprl.learning.worth import Worth
 from reprl.report import charts
 from reprl.report.maps import Maps
@@ -203,7 +203,7 @@ def _stages(audit: AuditReport) -> Table:
         items = [item for item in audit.first_divergence if item.stage == stage]
         if items:
             closest = min(items, key=lambda item: float("inf") if item.margin is None else item.margin)
-            rows.append((stage, str(len(items)), closest.text))
+            rows.append((stage, str(len(items)), readable(closest.text)))
     text = "The stage in which the two runs of a pair first differ, and the closest call: a small margin is a near tie."
     return Table("stages", "First divergence by stage", ("stage", "pairs", "closest call"), rows, text, first=_LISTED)
 
@@ -226,7 +226,7 @@ def _divergence(audit: AuditReport, d: Divergence) -> tuple[str, ...]:
         place.append(state_name(world, d.state))
     actions = "—" if d.actions is None else " / ".join(action_name(world, a) for a in d.actions)
     margin = "—" if d.margin is None else number(d.margin)
-    return str(d.pair), d.stage, ", ".join(place) or "—", actions, margin, d.text
+    return str(d.pair), d.stage, ", ".join(place) or "—", actions, margin, readable(d.text)
 
 
 def _test(audit: AuditReport) -> dict[str, object]:

@@ -275,7 +275,7 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
         facts.append(Fact("kind of promise", f"{kind}: {PROMISES[kind]}", on=On.TERMINAL, prose=True))
     facts.append(Fact("accuracy", run.accuracy, on=both, prose=True))
     if receipt.rehearsal is not None and not run.is_undecided:
-        facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))
+        facts.append(Fact("rehearsal", readable(str(receipt.rehearsal)), prose=True))
     if receipt.rehearsal is not None and receipt.rehearsal.alike is not None:
         words = f"a second team is expected to take the same action at {share_of(receipt.rehearsal.alike)} of the steps"
         facts.append(Fact("same actions", words, prose=True))
