@@ -23,6 +23,7 @@ READABLE = {
     "arrive at this policy": "learn this policy",
     "no sample tells its steps apart": "no sample shows that its steps differ",
     "where you know that they are alike": "if you know that they do not",
+    "what was hardly explored could be worth": "the optimistic value of under-sampled cells is",
     "they part at rung": "they differ from rung",
     "without a rival": "no other candidate is near",
 }

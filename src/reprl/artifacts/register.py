@@ -157,20 +157,20 @@ def _checked(settings: Settings) -> Settings:
 
 
 def _choose(rule: BoundRule, outcome: Outcome, settings: Settings, *, by_visits: bool, noun: str = "pilot") -> Firmest:
-    """Choose the firmest candidate, or say why the pilot is too small for that."""
+    """Return the candidate with the largest margin, or say why the pilot is too small to choose one."""
     model, choice = outcome.judgement.found.model, outcome.judgement.found.choice
     unknown = rule.reader.unknown(outcome.data)
     if unknown > UNKNOWN * choice.epsilon:
-        worth = f"what was hardly explored could be worth {unknown:.3g}, of {choice.epsilon:.3g} that may be lost"
+        worth = f"under-sampled cells could be worth {unknown:.3g}, and a loss of {choice.epsilon:.3g} is allowed"
         raise InputError(f"{noun} must be larger to choose a candidate, got one after which {worth}")
     if outcome.judgement.drift:
         raise InputError(
-            f"{noun} must not contradict that steps are alike, got one that does: {outcome.judgement.drift}"
+            f"{noun} must not contradict stationary dynamics, got one that does: {outcome.judgement.drift}"
         )
     practice = model.practice if rule.rule.baseline is None else None
     found = find_firmest(rule.rule, model.dynamics, practice, pooled=settings.pooled, by_visits=by_visits)
     if found is None:
-        why = f"no candidate loses little enough by its data, of {choice.epsilon:.3g} that may be lost"
+        why = f"every candidate loses too much by its data, and a loss of {choice.epsilon:.3g} is allowed"
         raise InputError(f"{noun} must be larger to choose a candidate, got one after which {why}")
     return found
 
@@ -178,7 +178,7 @@ def _choose(rule: BoundRule, outcome: Outcome, settings: Settings, *, by_visits:
 def _doubt(
     rule: BoundRule, published: Published, outcome: Outcome, settings: Settings, seed: int, noun: str = "pilot"
 ) -> None:
-    """Warn if the pilot data leave open what the candidate prints, or whether it loses too much.
+    """Warn if the pilot data do not decide the candidate's policy, or whether it loses too much.
 
     Randomness:
         Data streams (data seed, "rehearsal/pilot/…").
@@ -195,13 +195,13 @@ def _doubt(
     asked = {"rho": settings.rho, "epsilon": math.inf, "stream": stream, "pairs": False}
     found, choice = rehearse(team, ours.policy, likeness=likeness, **asked), ours.choice  # type: ignore[arg-type]
     if not found.passed:
-        why = f"only {found.agree} of {found.of} simulated runs on half of its data come to the candidate's policy"
+        why = f"only {found.agree} of {found.of} simulated runs on half of its data learn the candidate's policy"
     elif choice.loss + SURE * found.error >= choice.epsilon:
-        lost = f"{choice.loss:.3g} ± {found.error:.3g} by its data, of {choice.epsilon:.3g} that may be lost"
-        why = f"the candidate loses {lost}"
+        lost = f"{choice.loss:.3g} ± {found.error:.3g} by its data"
+        why = f"the candidate loses {lost}, and a loss of {choice.epsilon:.3g} is allowed"
     else:
         return
-    words = "runs may need many more samples than it had, or promise nothing; a larger one chooses a firmer candidate"
+    words = "runs may need many more samples than it had, or promise nothing; with a larger one they need fewer"
     warnings.warn(f"the {noun} is small for this environment: {why}; {words}", PilotWarning, stacklevel=3)
 
 

@@ -83,8 +83,8 @@ def _show(console: Console, found: LogCheck) -> None:
         ),
         (
             "behaviour",
-            f"{practice['usual_share']:.0%} of the rows do what is most usual in their state; "
-            f"{practice['actions_in_effect']:.2g} actions are in effect taken",
+            f"{practice['usual_share']:.0%} of the rows take the most usual action of their state; "
+            f"the effective number of actions is {practice['actions_in_effect']:.2g}",
         ),
         ("columns", ", ".join(role if role == name else f"{name} ({role})" for role, name in found.columns.items())),
     ]

@@ -249,7 +249,8 @@ def make_settings(
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
-            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}{hint(name, keywords())}")
+            near = ", an argument of its own" if name in keywords() else hint(name, keywords())
+            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}{near}")
     return Settings(**options)
 
 

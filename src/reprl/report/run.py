@@ -359,7 +359,7 @@ def _coverage(found: Coverage, world: Environment) -> list[Fact]:
     gain = [(high - low) * x for x in (found.gain_low, found.gain_high)]
     rows = [
         ("covers", f"{found.covered:.1%} of the log's visits are in states where the data decide"),
-        ("alike", f"in {found.alike:.1%} of them the log did what the policy says"),
+        ("alike", f"in {found.alike:.1%} of these the log took the policy's action"),
         ("value", f"{value:.4g} by the log, 95 % interval {floor:.4g} to {top:.4g}; practice earns {practice:.4g}"),
         ("gain", f"{gain[0]:.4g} to {gain[1]:.4g} over practice, 95 % interval"),
     ]
