@@ -109,7 +109,7 @@ def test_examples_have_no_private_words(path: Path) -> None:
     assert private_words("\n".join([*comments, *(one for one in texts if isinstance(one, str))])) == []
 
 
-COMMANDS = sorted(command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands)
+COMMANDS = sorted(getattr(command.callback, "__name__", "").replace("_", "-") for command in app.registered_commands)
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
