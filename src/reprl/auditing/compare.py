@@ -144,7 +144,7 @@ def compare(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Progress = False,
 ) -> Comparison:
-    """Find the smallest budget of each learner on one environment.
+    """Find the smallest number of samples at which each learner replicates and is near-optimal.
 
     Args:
         env: whatever ``reprl.learn`` takes. In a black box disagreement alone is asked for, beside what policies earn.

@@ -48,7 +48,7 @@ class Subject:
     call: Learner
     """From (model, shared key) to a policy, or to a Run, whose stages are then compared."""
     theirs: bool = False
-    """Whether a user wrote it, whose errors are then told apart from ours."""
+    """Whether a user wrote it; its errors are then marked as the user's."""
 
 
 def resolve_learner(

@@ -83,14 +83,15 @@ def forecast(
     seconds: float = PILOT,
     **options: Unpack[LearnOptions],
 ) -> Forecast:
-    """Say what ``learn`` would cost with these arguments, from a pilot of about so many seconds.
+    """Forecast the samples and the time of ``learn`` with these arguments, from a short pilot.
 
-    The environment and its options are those of ``learn``; max_samples bounds the range. The pilot plays the
-    environment on samples of its own, for `seconds` at most, 0 for no pilot. A published candidate is followed, as a
-    run of its recipe would. The range says of which promise it is: strict, approximate or registered.
+    The environment and its options are those of ``learn``; max_samples bounds the range. The pilot draws samples of
+    its own for at most `seconds`; 0 for no pilot. The range names the promise that it is about: strict, approximate or
+    registered.
 
     Guarantee:
-        None: of runs like those stored, about eight of ten end within the range. A size that the settings fix is exact.
+        None. About eight of ten runs like the stored ones lie within the range. A number that the settings fix is
+        exact.
 
     Randomness:
         A fresh shared seed and fresh data seeds, which no run reads again.

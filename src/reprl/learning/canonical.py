@@ -35,7 +35,7 @@ class Gathered(NamedTuple):
     rule: BoundRule
     outcome: Outcome
     apart: str
-    """What showed that the steps of a black box are not alike; empty if nothing did."""
+    """Evidence against stationary dynamics of a black box; empty if there is none."""
 
     @property
     def run(self) -> Run:

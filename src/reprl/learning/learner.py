@@ -56,33 +56,33 @@ def learn(
     learner: str | None = None,
     **options: Unpack[LearnOptions],
 ) -> LearnResult | Any:
-    """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
+    """Learn a policy that a second run with the same shared seed and fresh data reproduces with probability 1 − ρ.
 
     Args:
         env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one: a black
             box, for access="episodic" alone, unless it publishes its dynamics. Where observations are a Box, the policy
             is found by a search (docs/search.md), and the result is a ``SearchResult``. Or a recipe, which is followed
             on fresh data (``Recipe.learn``).
-        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
-        discount: γ of a world without an end, for a stationary policy (docs/discounting.md).
+        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, the length of episodes.
+        discount: γ, for a stationary policy in an MDP without a horizon (docs/discounting.md).
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run: choose it before the data; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
-        max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
-        candidate: (kind, number) that a recipe has published, or what it has registered, to follow; ρ then speaks of
-            runs that follow it on data that had no part in choosing it.
-        certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
-        workers: threads, or processes for a black box; they cannot change the result.
-        timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
-        checkpoint: a folder for batches of episodes and rehearsals. A run that was stopped, or was not sure when its
-            samples ran out, goes on with them, by the same call or one with more samples: the result is that of a run
-            that was never stopped.
-        progress: True for a bar on standard error, or a function told (phase, done, total). After each round of
+        max_samples: the largest number of samples. A run that is undecided then promises nothing; a number of samples
+            that is fixed beforehand may not exceed it.
+        candidate: (kind, number) that a recipe has published or registered, to follow; ρ is then about runs that follow
+            it on data that were not used to choose it.
+        certify: continue until the data prove the policy, for rule="canonical". If they never do, it is rehearsed.
+        workers: number of threads, or of processes for a black box; the result does not depend on it.
+        timeout: largest number of seconds for an episode of a black box, which then ends with an error; None for any.
+        checkpoint: a folder for batches of episodes and rehearsals. The same call, or one with more samples, continues
+            a run that was stopped or undecided. Its result is that of a run that was never stopped.
+        progress: True for a bar on standard error, or a function of (phase, done, total). After each round of
             rule="canonical" the phase is a line with `figures`: samples, teams that agree, values, a forecast.
-        learner: "search" for a search in any environment; None for what its observations need.
+        learner: "search" for a search in any environment; None for a search if observations are a Box.
         options: fields of ``Settings``, such as quality=0.9, baseline, rho=0.1, delta=0.1, agreement=1, access, rule,
-            preference; epsilon= instead of a quality, and epsilon_units="rescaled", "original" or "spread", what it is
-            given in (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
+            preference; epsilon= instead of a quality, and its units, epsilon_units="rescaled", "original" or "spread"
+            (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -138,7 +138,7 @@ def learn(
 def truncate_if_needed(
     world: TabularMDP | GymnasiumModel, rule: str, epsilon: float | None
 ) -> TabularMDP | GymnasiumModel:
-    """Return a world as a rule can learn in it: "sampled" needs a horizon, so a discounted one is cut off at ε."""
+    """Return the MDP that a rule learns in: "sampled" needs a horizon, so a discounted one is cut off at ε."""
     steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" and epsilon is not None else None
     return world if steps is None else truncate(world, steps)
 
@@ -180,7 +180,7 @@ def limit_time(model: object, timeout: float | None) -> None:
 
 
 def certify(result: LearnResult, delta: float | None = None) -> Certificate:
-    """Say what a finished run proves by its own data.
+    """Return what the data of a finished run prove.
 
     Args:
         result: of ``reprl.learn`` with the rule "canonical".
@@ -231,7 +231,7 @@ def _closing(opened: TabularMDP | GymnasiumModel | None) -> Iterator[None]:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse wrong options before an environment is opened, or a log read, as far as that can be known."""
+    """Refuse wrong options before an environment is opened or a log is read, if possible."""
     make_settings({name: value for name, value in options.items() if name != "epsilon_units"})
 
 
@@ -249,7 +249,8 @@ def make_settings(
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
-            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}{hint(name, keywords())}")
+            near = ", an argument of its own" if name in keywords() else hint(name, keywords())
+            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}{near}")
     return Settings(**options)
 
 
@@ -259,7 +260,7 @@ def keywords() -> set[str]:
 
 
 def learner(**options: Unpack[LearnOptions]) -> ReprlLearner:
-    """Bind the fields of ``Settings`` into a callable from (model, shared key) to a policy, for boosting and audits."""
+    """Return reprl's learner as a function from (model, shared key) to a policy, for boosting and audits."""
     return ReprlLearner(make_settings(options))
 
 

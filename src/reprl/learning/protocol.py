@@ -36,7 +36,7 @@ def name_of(learner: object) -> str:
 
 
 def access_of(learner: object, asked: str | None = None) -> str:
-    """Return the access that a learner says it needs, or was asked for; episodes where nobody says."""
+    """Return the access that a learner needs or was asked for; "episodic" by default."""
     needed = getattr(learner, "access", None)
     needed = needed if needed in ACCESSES else None
     if needed is not None and asked is not None and asked != needed:

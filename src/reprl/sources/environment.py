@@ -24,15 +24,15 @@ def make(id: CatalogueId, horizon: int | None = None, **options: Any) -> Tabular
 @overload
 def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | GymnasiumModel: ...
 def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | GymnasiumModel:
-    """Build an environment by its id.
+    """Return an environment by its id.
 
     Args:
         id: a name in `catalogue()`, or "gym:" and a Gymnasium id. A Gymnasium environment that publishes its dynamics
             becomes a TabularMDP, any other with finite spaces a GymnasiumModel.
         horizon: H; None for the default of a named environment. Gymnasium environments have no default.
         options: the environment's own options; for "gym:" those of `gymnasium.make`, `reward_range` and `data_seed`.
-            For all of them `discount`, γ of a world without an end, and `length`, how long its episodes are, which the
-            horizon may say as well; or `truncated`, with a horizon, for its first steps alone.
+            For all of them `discount`, γ, and `length`, the length of episodes, which the
+            horizon may give as well; or `truncated`, with a horizon, for its first steps alone.
 
     Guarantee:
         A catalogue id with the same options is the same MDP, bit for bit, in every release.
