@@ -106,7 +106,7 @@ def run() -> list[dict[str, Any]]:
         names = ("S", "A", "H", "runs", "threads") if work == "explore" else ("audit, pairs",)
         what = ", ".join(f"{name} {number:,}" for name, number in zip(names, given, strict=False))
         row = {"work": what, "before, MiB": found["before"]}
-        row |= {"with the world": found.get("world", found["before"]), "peak": found["peak"]}
+        row |= {"with the environment": found.get("world", found["before"]), "peak": found["peak"]}
         rows.append(row)
         print(row, found["seconds"], file=sys.stderr, flush=True)
     return rows

@@ -427,7 +427,7 @@ def test_the_page_names_cells_by_their_labels():
     assert "First divergence by stage" in text
     quiet = render(reprl.audit(SMALL, lambda model, key: np.zeros((3, 4), int), 10, seed=1))
     assert "not rejected" in quiet
-    assert "4 of 10 would reject" in quiet
+    assert "4 of 10 differing pairs would reject" in quiet
     assert "First divergence by stage" not in quiet
     assert "could reject; ask for more" in render(reprl.audit(SMALL, scatter, 1, seed=1))
 

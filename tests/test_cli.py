@@ -268,7 +268,7 @@ def test_the_help_of_settings_is_their_own_docstring_and_default():
     for name in ("rho", "delta", "access", "constants"):
         assert texts[name].endswith(f"Default {getattr(Settings, name)}.")
     assert f"Default {DEFAULT_QUALITY:g}, unless ε is given." in texts["quality"].replace("\n    ", " ")
-    assert f'"sampled" takes {PAPER_EPSILON:g} if it is left out.' in texts["epsilon"]
+    assert f'{PAPER_EPSILON:g} for "sampled" if it is left out.' in texts["epsilon"]
     assert not any("Default None" in text for text in texts.values())
 
 
@@ -294,7 +294,7 @@ def test_learn_says_what_to_publish_and_what_to_keep(call, tmp_path):
     assert re.search(r"publish +.*recipe.json, which holds the shared seed 7\n", printed)
     assert re.search(r"keep private +the data seed 12345", printed)
     assert "[rehearsed: reprl docs rehearsal]" in printed
-    assert re.search(r"rehearsal +\d+ of \d+ simulated second teams arrive at this policy", printed)
+    assert re.search(r"rehearsal +\d+ of \d+ simulated second teams learn this policy", printed)
     assert re.search(r"ties +actions count as equal if their loss.*, weighted by visits, is at most [\d.]+", printed)
     assert re.search(r"earns +[\d.]+; the best policy [\d.]+, always ↑ 0: [\d.]+ % of the gain", printed)
     assert "every step" in printed
@@ -357,7 +357,7 @@ def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_p
     words = ["inventory-v0", "--max-samples", 4_000, "--shared-seed", 7, "--data-seed", 1]
     code, out, err = call("learn", *words, "--out", tmp_path / "run")
     assert (code, err) == (1, "")
-    assert "nothing is promised: out of samples" in out
+    assert "nothing is promised: the samples ran out" in out
     assert "disagreement ≤" not in out
     assert re.search(r"undecided +\d on the shelf \(\d+ % of teams differ\)", out)
     assert out.endswith("undecided: the samples ran out before this run could promise anything\n")

@@ -107,7 +107,7 @@ def test_an_interrupted_run_leaves_nothing_behind_but_work_to_go_on_with(tmp_pat
     printed, complained = child.communicate(timeout=300)
     assert child.returncode == 130
     assert printed == ""
-    assert re.match(r"reprl: interrupted(; what was done is kept: go on with reprl learn --cont.*)?\n$", complained)
+    assert re.match(r"reprl: interrupted(; finished work is kept; continue with: reprl learn --cont.*)?\n$", complained)
     assert not out.exists() or [path.name for path in out.iterdir()] in ([], [TASKS])
 
 

@@ -122,7 +122,7 @@ def test_ctrl_c_says_how_to_go_on(
         patched.setattr(black_box, "_play_box", interrupted)
         assert main([*NEW, "--data-seed", "2", "--max-samples", "1500", "--out", str(out)]) == 130
     said = capsys.readouterr().err.strip()
-    assert said == f"reprl: interrupted; what was done is kept: go on with reprl learn --continue {out}"
+    assert said == f"reprl: interrupted; finished work is kept; continue with: reprl learn --continue {out}"
     work = recall_work(out / "tasks")
     assert work is not None
     assert not (out / "recipe.json").exists()

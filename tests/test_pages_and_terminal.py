@@ -166,7 +166,7 @@ def test_the_shell_can_complete() -> None:
 
 def test_arrows_in_ascii_and_flags_without_types(runs: list[Path]) -> None:
     shown = run("play", str(runs[0]), "--seed", "1", PYTHONIOENCODING="ascii")
-    assert re.search(r"step 0: 0,0 start, do [<>^v], get 0", shown)
+    assert re.search(r"step 0: 0,0 start, action [<>^v], reward 0", shown)
     assert shown.isascii()
     assert "bool" not in run("learn", "--help")
 

@@ -161,9 +161,9 @@ def rate(statement: str, **values: float) -> float:
 @pytest.mark.parametrize(
     ("statement", "row", "access"),
     [
-        ("Theorem 4.13", "this paper, joint", "parallel"),
-        ("Theorem 6.1", "this paper, joint", "episodic"),
-        ("Theorem A.5", "this paper, efficient", "episodic"),
+        ("Theorem 4.13", "Hopkins et al., joint", "parallel"),
+        ("Theorem 6.1", "Hopkins et al., joint", "episodic"),
+        ("Theorem A.5", "Hopkins et al., efficient", "episodic"),
         ("Theorem 1.4", "lower bound", "parallel"),
         ("Theorem 1.5", "lower bound", "episodic"),
     ],
@@ -187,7 +187,7 @@ def test_one_word_counts_the_calls_of_the_sizes_that_the_map_names() -> None:
     """ε = H/10: (100, 4, 10) directly and (16, 4, 4) boosted can be counted, and not much more."""
     text = " ".join(MAP.read_text("utf-8").split())
     assert "100 states, 4 actions and 10 steps" in text
-    assert "16 states, 4 actions and 4 steps boosted" in text
+    assert "16 states, 4 actions and 4 steps with boosting" in text
     for sizes, boosted in (((100, 4, 10), False), ((16, 4, 4), True)):
         for factor, countable in ((1, True), (4, False)):
             n_states, n_actions, horizon = sizes

@@ -32,9 +32,9 @@ def test_rows_are_ours_the_rivals_and_the_bounds() -> None:
         ("reprl joint, paper, boosted", "episodic"),
         ("reprl product, paper, boosted", "parallel"),
         ("reprl product, paper, boosted", "episodic"),
-        ("this paper, joint", "parallel"),
-        ("this paper, joint", "episodic"),
-        ("this paper, efficient", "episodic"),
+        ("Hopkins et al., joint", "parallel"),
+        ("Hopkins et al., joint", "episodic"),
+        ("Hopkins et al., efficient", "episodic"),
         ("Eaton et al., rPVI", "parallel"),
         ("Eaton et al., R-max", "episodic"),
         ("Karbasi et al., joint", "parallel"),
@@ -51,9 +51,9 @@ def test_rows_are_ours_the_rivals_and_the_bounds() -> None:
 def test_rates_are_those_of_the_papers() -> None:
     """The rates of the table at S=6, A=3, H=4, every unstated constant 1."""
     found, tail, log = samples(), 1 / (0.3 * 0.1) ** 2, math.log(1 / 0.05) ** 4
-    assert found["this paper, joint", "parallel"] == pytest.approx(36 * 3 * 4**7 * log * tail)
-    assert found["this paper, joint", "episodic"] == pytest.approx(36 * 3 * 4**11 * log * tail)
-    assert found["this paper, efficient", "episodic"] == pytest.approx(216 * 3 * 4**11 * log * tail)
+    assert found["Hopkins et al., joint", "parallel"] == pytest.approx(36 * 3 * 4**7 * log * tail)
+    assert found["Hopkins et al., joint", "episodic"] == pytest.approx(36 * 3 * 4**11 * log * tail)
+    assert found["Hopkins et al., efficient", "episodic"] == pytest.approx(216 * 3 * 4**11 * log * tail)
     assert found["Eaton et al., rPVI", "parallel"] == pytest.approx(216 * 27 * tail)
     assert found["Eaton et al., R-max", "episodic"] == 6**7 * 3**7
     assert found["Karbasi et al., joint", "parallel"] == pytest.approx(36 * 9 * tail)

@@ -75,7 +75,7 @@ def test_run_folder_has_every_figure_and_the_fingerprint(run: dict[str, Any], tm
     assert run["policy"]["fingerprint"] in page
     assert "rehearsed" in page
     assert "reprl docs rehearsal" in page
-    assert re.search(r"of (20|40) simulated second teams arrive at this policy", page)
+    assert re.search(r"of (20|40) simulated second teams learn this policy", page)
     assert re.search(r"actions count as equal if their loss[^.]*, weighted by visits, is at most [\d.]+", page)
     assert f'recipe digest</dt><dd class="digest">{run["receipt"]["recipe"]}' in page
     assert "State names unknown" not in page
@@ -126,7 +126,7 @@ def test_undecided_cells_are_framed(result: reprl.LearnResult, tmp_path: Path) -
         apart[cell] = 0.25
     page = written(replace(result, rehearsal=result.rehearsal._replace(apart=apart)), tmp_path)
     assert page.count('<rect class="framed"') == 2
-    assert "some simulated second team does something else" in page
+    assert "some simulated second team takes another action" in page
     assert "teams that differ" in page
     agreed = written(replace(result, rehearsal=result.rehearsal._replace(apart=0 * apart)), tmp_path)
     assert '<rect class="framed"' not in agreed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,31 @@ def test_the_evidence_has_every_row_of_the_paper() -> None:
     ]
     assert [row[0] for row in cells[2:]] == wanted, "a row of docs/paper-map.md needs one in docs/evidence.md"
     assert all(len(row) == 5 and row[1] not in ("", "–") and row[2] not in ("", "–") for row in cells[2:])
+
+
+def test_the_badges_are_true() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", (ROOT / "docs" / "figures" / "badges.svg").read_text("utf-8"))
+    facts = dict(zip(shown[::2], shown[1::2], strict=True))
+    assert facts["Python"] == f"{project['project']['requires-python'].removeprefix('>=')} or newer"
+    assert facts["licence"] == project["project"]["license"]
+    assert facts["typed"] == "mypy --strict"
+    assert project["tool"]["mypy"]["strict"]
+    assert (ROOT / "src" / "reprl" / "py.typed").exists()
+
+
+def test_the_workflow_runs_the_two_commands_on_every_python_of_the_classifiers() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = [line.rpartition(" ")[2] for line in project["classifiers"] if re.search(r"Python :: 3\.\d+$", line)]
+    assert f"python: [{', '.join(map(quoted, named))}]" in workflow
+    assert all(
+        f"run: {command}\n" in workflow for command in ("make demo", "make test", "make docs", "python -m build")
+    )
+
+
+def quoted(text: str) -> str:
+    return f'"{text}"'
 
 
 EXAMPLES = {

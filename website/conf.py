@@ -18,7 +18,10 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "websi
 
 myst_heading_anchors = 4
 myst_fence_as_directive = ["math"]
-suppress_warnings = ["misc.highlighting_failure"]  # consoles show more than any lexer knows
+suppress_warnings = [
+    "misc.highlighting_failure",  # consoles show more than any lexer knows
+    "ref.python",  # a type named in two modules is shown without a link
+]
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"

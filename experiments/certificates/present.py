@@ -22,7 +22,7 @@ FIRST_RELEASE = {
     "random-mdp(10,4,3)": 3e6,
 }
 """Calls per cell of the first release's calibrated preset, as far as they were recorded; it is gone since."""
-COSTS = {"cost": "world, ε = 0.3", "quality": "world, quality 0.9"}
+COSTS = {"cost": "environment, ε = 0.3", "quality": "environment, quality 0.9"}
 """What certificates cost, by what is asked."""
 TARGETS = {
     "gridworld-v0": 5e4,
@@ -110,7 +110,7 @@ def _costs(data: Data, kind: str) -> str:
 
 def _episodes(data: Data) -> str:
     lines = [
-        "| world, by episodes | status | steps | proven loss | f(ξ, M) | parallel runs of the seed |",
+        "| environment, by episodes | status | steps | proven loss | f(ξ, M) | parallel runs of the seed |",
         "|---|---|---|---|---|---|",
     ]
     for name, one in part(data, "episodes").items():

@@ -27,7 +27,7 @@ ACCESSES = ("generative", "episodic")
 PAIRS, CHUNK = 40, 10
 START, END = "<!-- experiments.discounted: tables -->", "<!-- end of tables -->"
 _COLUMNS = (
-    "world",
+    "environment",
     "access",
     "pairs",
     "that differ",

@@ -259,7 +259,7 @@ def tables(data: Data) -> str:
     lines += [f"| {size} | {' | '.join(row[name] for name in head)} |" for size, row in drawn.items()]
     lines += [
         "",
-        "| world | records of phantom actions: p-value (runs) | real outcomes kept too: p-value (runs) |",
+        "| environment | records of phantom actions: p-value (runs) | real outcomes kept too: p-value (runs) |",
         "|---|---|---|",
     ]
     for world in PHANTOM:

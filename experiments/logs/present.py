@@ -9,7 +9,7 @@ from experiments.logs import plan
 
 START, END = "<!-- experiments.logs: tables -->", "<!-- end of tables -->"
 _COLUMNS = (
-    "world",
+    "environment",
     "transitions",
     "pairs",
     "reprl: pairs that differ",

@@ -126,8 +126,8 @@ def _build(world: str) -> TabularMDP:
 def table(measured: dict[str, Any]) -> str:
     """Return a row for each world of the design and for each kind of generated world, and one for each group."""
     lines = [
-        "| world | ε | greedy | ours, median | price | 10 % … 90 % | pairs that differ | quality missed | no promise | "
-        "s a run |",
+        "| environment | ε | greedy | ours, median | price | 10 % … 90 % | pairs that differ | quality missed | "
+        "no promise | s a run |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     found = prices(measured)
@@ -149,7 +149,7 @@ def _row(kind: str, rows: list[dict[str, Any]]) -> str:
     low, middle, high = np.quantile(np.concatenate([row["runs"] for row in rows]), (0.1, 0.5, 0.9))
     apart, missed = (_share(rows, part) for part in ("apart", "missed"))
     silent, seconds = sum(row["seen"].unpromised for row in rows), np.mean([row["seen"].seconds for row in rows])
-    name = kind if len(rows) == 1 else f"{kind}, {len(rows)} worlds"
+    name = kind if len(rows) == 1 else f"{kind}, {len(rows)} environments"
     return (
         f"| {name} | {allowed:.2g} | {least:.2g} | {ours:.2g} | {middle:.3g} | {low:.3g} … {high:.3g} | {apart} | "
         f"{missed} | {silent} | {seconds:.1f} |"
@@ -165,7 +165,7 @@ def promises(measured: dict[str, Any]) -> str:
     """Return a row for each world: samples of a run under each kind of promise, and how often pairs broke it."""
     head = ("strict", "agreement 0.95", "registered")
     lines = [
-        f"| world | {' | '.join(f'{name}, samples (10 % … 90 %) | apart | missed | none' for name in head)} |",
+        f"| environment | {' | '.join(f'{name}, samples (10 % … 90 %) | apart | missed | none' for name in head)} |",
         "|" + "---|" * (1 + 4 * len(head)),
     ]
     pairs = {name: found for name, found in measured.items() if not name.startswith("greedy/")}
@@ -194,7 +194,7 @@ def _broken(cases: dict[str, Any], group: str) -> str:
     chance, silent = Count(apart, trials, RHO).p_value, sum(each.unpromised for each in seen)
     return (
         f"{group}: {apart} of {trials} promising pairs apart (p = {chance:.2g} for ρ), rejected on {rejected} of "
-        f"{len(seen)} worlds; {missed} of {runs} runs lose too much; {silent} promise nothing"
+        f"{len(seen)} environments; {missed} of {runs} runs lose too much; {silent} promise nothing"
     )
 
 
@@ -206,7 +206,8 @@ def _summary(rows: list[dict[str, Any]]) -> str:
     both, promised = (sum(getattr(row["seen"], name).trials for row in rows) for name in ("apart", "missed"))
     nothing = sum(row["seen"].unpromised for row in rows)
     return (
-        f"{len(rows)} worlds, median price {middle:.3g} ({low:.3g} … {high:.3g}); {apart} of {both} pairs differ, "
+        f"{len(rows)} environment{'s' if len(rows) > 1 else ''}, median price {middle:.3g} ({low:.3g} … {high:.3g}); "
+        f"{apart} of {both} pairs differ, "
         f"{missed} of {promised} runs lose more than asked, {nothing} promise nothing"
     )
 

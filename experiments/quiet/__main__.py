@@ -40,8 +40,8 @@ def _own_options(parser: Any) -> None:
 def table(measured: dict[str, Any]) -> str:
     """Return a row for each kind of data and what was asked, over all worlds, and the worlds where something broke."""
     lines = [
-        "| data | asked | worlds | pairs that differ | ε missed | interval misses | no promise | samples, median | "
-        "worlds with pairs that differ, or runs that miss |",
+        "| data | asked | environments | pairs that differ | ε missed | interval misses | no promise | "
+        "samples, median | environments with pairs that differ, or runs that miss |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     cases = {name: count(found) for name, found in by_case(measured).items()}

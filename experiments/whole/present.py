@@ -52,7 +52,7 @@ def share(hits: int, trials: int) -> str:
 
 def _pairs(data: Data) -> str:
     lines = [
-        "| world | pairs that differ | loss, mean | loss, largest | samples a run | cells in tiers 1, 2, 3 | "
+        "| environment | pairs that differ | loss, mean | loss, largest | samples a run | cells in tiers 1, 2, 3 | "
         "failed runs |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -70,7 +70,7 @@ def _pairs(data: Data) -> str:
 
 def _boosting(data: Data) -> str:
     lines = [
-        "| world | learners under one seed that differ | boosted ones that differ | seeds with a heavy hitter | "
+        "| environment | learners under one seed that differ | boosted ones that differ | seeds with a heavy hitter | "
         "loss of a learner |",
         "|---|---|---|---|---|",
     ]
@@ -86,8 +86,8 @@ def _boosting(data: Data) -> str:
 
 def _grown(data: Data) -> str:
     lines = [
-        "| world, parallel | calls of a learner | learners that differ | boosting at scale | learners a seed | pulls | "
-        "heavy hitters differ | boosted ones that differ |",
+        "| environment, parallel | calls of a learner | learners that differ | boosting at scale | learners a seed | "
+        "pulls | heavy hitters differ | boosted ones that differ |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, one in part(data, "boosting").items():
@@ -121,11 +121,14 @@ def _theorem(data: Data) -> str:
 
 def _tiers(data: Data) -> str:
     lines = [
-        "| world | tier | cells | records of the rarest action | visits, at most | by the policy | ε_ℓ | "
+        "| environment | tier | cells | records of the rarest action | visits, at most | by the policy | ε_ℓ | "
         "error of V̄ × visits | niceness ÷ ζ |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    losses = ["| world | runs | loss with pessimism | without | largest with | without |", "|---|---|---|---|---|---|"]
+    losses = [
+        "| environment | runs | loss with pessimism | without | largest with | without |",
+        "|---|---|---|---|---|---|",
+    ]
     for world, one in part(data, "tiers").items():
         for i in range(one["tiers"]):
             ignored = i == one["tiers"] - 1
@@ -174,7 +177,7 @@ def needed(states: list[float], found: list[Data], level: float) -> tuple[float,
 def _slopes(data: Data) -> str:
     measured = part(data, "slope")
     fits = [
-        "| grade | S | pairs that differ | slope in S of the samples drawn | of the samples needed for one "
+        "| coupling | S | pairs that differ | slope in S of the samples drawn | of the samples needed for one "
         "disagreement |",
         "|---|---|---|---|---|",
     ]

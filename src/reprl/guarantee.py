@@ -1,4 +1,4 @@
-"""Guarantee: what is promised, and how well founded the promise is."""
+"""Guarantee: what is promised, and what supports the promise."""
 
 from __future__ import annotations
 
@@ -8,44 +8,61 @@ from typing import NamedTuple
 from reprl.errors import check_choice, check_real
 
 PROMISES = {
-    "strict": "with probability at least 1 − ρ, two runs that share only the shared seed end in exactly the same "
-    "policy",
-    "registered": "with probability at least 1 − ρ, two runs that follow the published candidate, on data that had no "
-    "part in choosing it, end in exactly the same policy; under the strict definition each run chooses by itself",
+    "strict": "with probability at least 1 − ρ, two runs that share only the shared seed learn exactly the same policy",
+    "registered": "with probability at least 1 − ρ, two runs that follow the published candidate, on data that were "
+    "not used to choose it, learn exactly the same policy; under a strict promise each run makes its own choice",
     "approximate": "with probability at least 1 − ρ, two runs that share only the shared seed take the same action at "
-    "the stated share of an episode's steps; the strict definition asks for exactly the same policy",
+    "the stated share of an episode's steps; a strict promise asks for exactly the same policy",
 }
 """Kinds of promises, and what ρ refers to under each."""
 STATUSES = ("proven", "certified", "rehearsed", "heuristic", "none")
-"""From the best founded to what nothing supports."""
+"""From the strongest support to none."""
+READABLE = {
+    "out of samples before it was sure": "the samples ran out before the run was decided",
+    "the log is too short to be sure": "the log is too short for a decision",
+    "arrive at this policy": "learn this policy",
+    "no sample tells its steps apart": "no sample shows that its steps differ",
+    "where you know that they are alike": "if you know that they do not",
+    "what was hardly explored could be worth": "the optimistic value of under-sampled cells is",
+    "they part at rung": "they differ from rung",
+    "without a rival": "no other candidate is near",
+}
+"""Phrases of stored documents, which keep their bytes, → what people read instead."""
+
+
+def readable(text: str) -> str:
+    """Return a text of a stored document as people read it."""
+    for stored, shown in READABLE.items():
+        text = text.replace(stored, shown)
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """A promise about one algorithm, as a value that travels with its result.
+    """What a result promises, with a status that says what supports it.
 
-    ``proven``: a written argument in docs/proofs holds with the constants that ran. ``certified``: proven from the
-    run's own data. ``rehearsed``: simulated second teams came to the same policy (docs/rehearsal.md). ``heuristic``:
-    scaled constants. ``none``: nothing supports the figures, which are then not shown. No figure without its status.
+    ``proven``: a proof in docs/proofs holds for the constants in use. ``certified``: proven from the run's own data.
+    ``rehearsed``: simulated second teams learned the same policy (docs/rehearsal.md). ``heuristic``: no proof covers
+    the constants. ``none``: nothing is promised, and no numbers are shown.
     """
 
     rho: float
-    """Probability that two runs with one shared key and independent data give different outputs, at most."""
+    """Largest probability that two runs with one shared key and independent data give different outputs."""
     delta: float
-    """Probability that the accuracy below is missed, at most."""
+    """Largest probability that the accuracy below is missed."""
     epsilon: float
     """Accuracy, in the units of the algorithm's own statement."""
     status: str
     """One of STATUSES."""
     source: str
-    """Where the argument or the calibration is written down."""
+    """Where the proof or the simulation is described, or why nothing is promised."""
     quality: float | None = None
-    """Where a share of the gain was asked for, that share; ε is then what it comes to in this run's own data."""
+    """The share of the gain that was asked for, if any; ε is then estimated from this run's own data."""
     agreement: float = 1.0
     """Share of the steps of an episode, weighted by how often they are reached, at which two runs take the same action;
     1 for exactly the same policy."""
     registered: bool = False
-    """Whether ρ speaks of runs that follow a published candidate."""
+    """Whether ρ is about runs that follow a published candidate."""
 
     def __post_init__(self) -> None:
         """Refuse figures that promise nothing."""
@@ -65,14 +82,14 @@ class Guarantee:
     def __str__(self) -> str:
         """One line for people, status included."""
         if self.status == "none":
-            return f"nothing is promised: {self.source}"
+            return f"nothing is promised: {readable(self.source)}"
         good = f"suboptimality ≤ {self.epsilon:.3g}"
         if self.quality is not None:
             good = f"at least {self.quality:.3g} of the best policy's gain over the baseline"
         same = f"disagreement ≤ {self.rho:.3g}"
         if self.agreement < 1.0:
             same = f"disagreement at more than {1 - self.agreement:.3g} of the steps ≤ {self.rho:.3g}"
-        return f"{same}, {good} with probability ≥ {1 - self.delta:.3g} [{self.status}: {self.source}]"
+        return f"{same}, {good} with probability ≥ {1 - self.delta:.3g} [{self.status}: {readable(self.source)}]"
 
 
 def shared_out(promised: Guarantee, delta: float, tries: int) -> Guarantee:

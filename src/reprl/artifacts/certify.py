@@ -14,6 +14,7 @@ from reprl.assurance.certificate import Certificate, CertificateData, certificat
 from reprl.errors import DocumentError, InputError
 from reprl.learning.certification import certify_run, check_apart
 from reprl.mdp.dynamics import Data
+from reprl.sources.access import WAYS
 
 
 def certify_folder(directory: str | os.PathLike[str], delta: float | None = None) -> Certificate:
@@ -60,8 +61,7 @@ def _certificate_data(folder: Path, run: StoredRun) -> CertificateData:
     visits = data.counts.visits.sum(axis=2)
     if visits.shape != run.receipt.visits.shape or not np.array_equal(visits, run.receipt.visits):
         raise DocumentError(f"{path} must be the counts of this run, with the visits in its receipt; got others")
-    source = "calls" if run.recipe.settings.access == "generative" else "episodes"
-    return certificate_data_of(data, source)
+    return certificate_data_of(data, WAYS[run.recipe.settings.access].evidence)
 
 
 def check_certificate(

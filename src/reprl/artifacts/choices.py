@@ -26,7 +26,7 @@ from reprl.storage import fields as f
 from reprl.storage.fields import Fields, Kind, declared, read_fields, write_fields
 
 MOST = 2**16
-"""Candidates of a kind, and teams of a rehearsal, that a document may speak of."""
+"""Candidates of a kind, and teams of a rehearsal, in a document, at most."""
 
 
 def shape_of(at: Fields) -> tuple[int, int]:
@@ -263,7 +263,7 @@ class Certified(NamedTuple):
 
     @staticmethod
     def of(run: Run) -> Certified | None:
-        """Return that of a run; None where nobody asked for a proof."""
+        """Return that of a run; None if no proof was asked for."""
         if run.certificate is None or run.certificate_data is None:
             return None
         return Certified(run.certificate, run.certificate_data.data.digest, run.tried)

@@ -72,14 +72,14 @@ def confirm(
     allow: Sequence[str] = (),
     **env_options: Any,
 ) -> Confirmation:
-    """Play a policy until it is certain that its expected return is above the target, or that it is not.
+    """Play a policy until a sequential test decides whether its expected return is above the target.
 
     Args:
         policy: what was published before these data: a Policy, a result or run of ``learn``, the path of a run folder,
             recipe or policy, a model with ``predict``, or a function of an observation (and a step).
         env: an id, a factory, a gymnasium.Env, a TabularMDP or a GymnasiumModel; None for the run's recipe's.
         target: L, in the rewards' own units.
-        delta: chance that the answer is wrong, at most; less than 0.5.
+        delta: largest probability of a wrong answer; less than 0.5.
         log: logged episodes in place of an environment, as for ``learn_log``, for a run that was learned from a log.
         columns: of the log, where its names differ.
         horizon: steps of an episode, at most; None for the environment's or the policy's.
@@ -87,11 +87,11 @@ def confirm(
         return_range: (low, high) of a return; None for what horizon and rewards allow. A tighter range needs fewer
             episodes. A return outside is an error.
         data_seed: private; None draws one, or takes the checkpoint's.
-        max_samples: never draw more; undecided by then, the answer says so.
-        workers: processes that play a black box. They cannot change a result.
-        timeout: seconds that an episode of a black box may take.
-        checkpoint: a folder for finished batches; a confirmation that was stopped goes on with it.
-        progress: True for a bar on standard error, or a function told (phase, episodes, expected episodes).
+        max_samples: the largest number of samples; the answer may then be "undecided".
+        workers: number of processes that play a black box; the result does not depend on it.
+        timeout: largest number of seconds for an episode of a black box.
+        checkpoint: a folder for finished batches, with which a stopped confirmation continues.
+        progress: True for a bar on standard error, or a function of (phase, episodes, expected episodes).
         allow: modules that a recipe's environment may import.
         env_options: of the environment, with an id.
 

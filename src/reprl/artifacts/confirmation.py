@@ -26,7 +26,7 @@ def _number(low: Any = -math.inf, high: Any = math.inf) -> Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmation(Sealed, Shown):
-    """What a team's own episodes, or its log, say of a return that was claimed for a policy.
+    """The answer to a claim about a policy's return, from a team's own episodes or log.
 
     Guarantee:
         Status "certified": if the policy earns at most `target`, "confirmed" is said with probability at most `delta`;

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 TASKS = "tasks"
-"""A folder in it, while a run is unfinished: the checkpoint with which it goes on if it is stopped."""
+"""A folder inside it while a run is unfinished: its checkpoint."""
 COUNTS = "counts.bin"
 """Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
 SIGNATURE = "signature.json"
@@ -128,7 +128,7 @@ def save_run(result: LearnResult | SearchResult, directory: str | os.PathLike[st
 
 
 def load_run(directory: str | os.PathLike[str]) -> StoredRun | Any:
-    """Read a run folder and check that its three files belong together; of a search, a ``StoredSearch``."""
+    """Read a run folder, check that its files belong together, and return a ``StoredRun`` or ``StoredSearch``."""
     folder = Path(directory)
     if not folder.is_dir():
         raise InputError(f"a run folder must be a folder with {RECIPE}, {RECEIPT} and {POLICY}, got {folder}")

@@ -145,7 +145,7 @@ TIMINGS = Kind(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Receipt(Sealed):
-    """The record of one run; its digest is a seal against accident, not a signature (``reprl sign`` makes one)."""
+    """The record of one run. Its digest detects accidental changes; ``reprl sign`` makes a signature."""
 
     recipe: Annotated[str, f.SHA256]
     """Digest of the recipe."""
@@ -161,9 +161,9 @@ class Receipt(Sealed):
     choice: Annotated[Chosen | None, _canonical(f.record(Chosen))]
     """What the canonical rule chose; None for the rule "sampled"."""
     rehearsal: Annotated[Rehearsal | None, REHEARSAL]
-    """What simulated second teams did, and where they differed; None where nobody asked them."""
+    """Result of the rehearsal; None if there was none."""
     certified: Annotated[Certified | None, CERTIFIED._replace(name="certificate", since=_CERTIFIED)] = None
-    """What the run's own data prove, and which data; None where nobody asked for a proof."""
+    """The certificate and its data; None if no proof was asked for."""
     spread: Annotated[float | None, _canonical(f.real())]
     """Value of the best policy less that of the worst, in the run's own model; None for the rule "sampled"."""
     tiers: Annotated[Tiers, _TIERS]
@@ -176,14 +176,14 @@ class Receipt(Sealed):
     values: Annotated[NDArray[np.float64], f.reals(lambda at: (shape_of(at)[0] + 1, shape_of(at)[1]))]
     """(H+1, S): values that the decision computed."""
     labels: Annotated[Labels, f.record(Labels, label_fields(f.printable(empty=True), lambda at: shape_of(at)[1]))]
-    """Names of the environment, states and actions, as far as they are known; without its reward map."""
+    """Known names of the environment, states and actions; without its reward map."""
     data_commitment: Annotated[str, f.SHA256]
     """Hash of the recipe and the data seed, which for a log is a hash of the log; never the seed itself."""
     package_version: Annotated[str, f.printable()]
     stream_version: Annotated[int, STREAMS] = STREAM_VERSION
     """As in its recipe."""
     coverage: Annotated[Coverage | None, f.record(Coverage, _COVERAGE)._replace(later=True)] = None
-    """How far a log speaks of the policy; None, and not in the document, where samples were drawn."""
+    """What a log shows about the policy; None, and not in the document, where samples were drawn."""
     beside: Annotated[Beside | None, f.record(Beside, _BESIDE)._replace(later=True)] = None
     """The policy beside practice; None, and not in the document, where samples were drawn, and with a discount."""
     occupancy: Annotated[NDArray[np.float64] | None, f.reals(shape_of, 0.0)._replace(later=True)] = None
@@ -253,7 +253,7 @@ class Receipt(Sealed):
 
     @property
     def undecided(self) -> NDArray[np.float64] | None:
-        """(H, S): share of the simulated teams that would do something else there; None where nobody asked them."""
+        """(H, S): share of the simulated teams with another action; None without a rehearsal."""
         return None if self.rehearsal is None else self.rehearsal.apart
 
     @property

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 SMALL = 1 << 22
 _SMALL_WORK = 1 << 28
-"""Entries of a world that is built for a recipe of unknown origin, and outcomes over all of its steps."""
+"""Largest number of entries, and of outcomes over all steps, of an MDP that is built for a recipe of unknown origin."""
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
 _LATER: dict[str, Any] = {
@@ -140,7 +140,7 @@ black box, and rescaled rewards where dynamics are known."""
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Declared):
-    """A run without its data: publish it with the policy, and anyone can check that the policy replicates.
+    """Everything that a second team needs to repeat a run on its own data: environment, settings and shared seed.
 
     Guarantee:
         Two runs of one recipe on independent data agree as the guarantee in their receipts says. Equal digests: equal
@@ -273,7 +273,7 @@ class Recipe(Declared):
         return env
 
     def make_small(self) -> TabularMDP | GymnasiumModel:
-        """As ``make``, for a recipe that nobody has vouched for: what is large is refused before memory is taken."""
+        """As ``make``, for a recipe from a stranger: what is large is refused before memory is taken."""
         place = self.environment
         with limited(SMALL):
             check_entries("an unknown recipe's world (H·S·A)", place.horizon * place.n_states * place.n_actions)
@@ -301,7 +301,7 @@ class Recipe(Declared):
         afresh=True chooses among all of them again, as the definition of replicability has it.
 
         Guarantee:
-            As in the result. ρ speaks of runs that follow the candidate on data that had no part in choosing it;
+            As in the result. ρ is about runs that follow the candidate on data that were not used to choose it;
             with afresh=True, of runs that share nothing but the shared seed.
 
         Randomness:
@@ -346,7 +346,7 @@ class Recipe(Declared):
             progress: the same.
 
         Guarantee:
-            As in the result. ρ speaks of logs that have no episode in common.
+            As in the result. ρ is about logs that have no episode in common.
 
         Randomness:
             Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
@@ -387,7 +387,7 @@ def _resolve(settings: Settings, environment: Environment) -> dict[str, Any]:
         return {"coupling": whole.name, "block": whole.block, "partition": None}
     arms = settings.paper.coupling_spec(environment.n_states, environment.n_actions)
     chosen: dict[str, Any] = {"coupling": arms.name, "block": arms.block, "partition": None}
-    if settings.access == "episodic":
+    if settings.paper.explores:
         sets = settings.paper.coupling_spec(environment.n_states * environment.horizon, 2)
         chosen["partition"] = {"coupling": sets.name, "block": sets.block}
     return chosen
@@ -404,7 +404,7 @@ def _portable(environment: Environment) -> Environment:
 
 
 def check_allowed(id: str | None, allow: Sequence[str]) -> None:
-    """Refuse an id whose opening would import what nobody has allowed, and an environment without an id."""
+    """Refuse an id whose opening would import a module that is not allowed, and an environment without an id."""
     if id is None:
         raise InputError(
             "recipe environment.id must name an environment, got null: this one was built by hand, pass it as env "

@@ -1,4 +1,4 @@
-"""register: choose a candidate on pilot data and publish it in a recipe, before the data that ρ speaks of."""
+"""register: choose a candidate on pilot data and publish it in a recipe, before the data that ρ is about."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from reprl.learning.search_opening import wants_search
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey, fresh_seed
+from reprl.sources.access import WAYS
 from reprl.sources.environment import describe, fresh_model, open_environment
 from reprl.sources.gymnasium.model import REWARD_STEP, GymnasiumModel
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
-from reprl.sources.opening import unit_of
 
 NOT_SAID = "not said"
-"""By whom a candidate was chosen, where nobody says."""
+"""Default for who chose a candidate."""
 SURE = 1.0
 """Standard deviations that the candidate's loss on the pilot data must be below ε."""
 
@@ -55,20 +55,21 @@ def register(
     progress: bool | Progress = False,
     **options: Unpack[LearnOptions],
 ) -> Recipe:
-    """Spend pilot data on the choice of a candidate, and return the recipe that publishes it.
+    """Choose a candidate on pilot data, and return the recipe that publishes it.
 
     Every team then runs the recipe on fresh data, the first team too: ``reprl.learn(recipe)``, ``reprl replicate``.
 
-    The pilot has so many samples; `by` is who chooses, for the record. The data seed of the pilot is published, and no
-    run of the recipe may use it. All else is as in ``reprl.learn``; agreement must be 1, and a search is refused.
+    `pilot` is a number of samples, and `by` a name for the record. The data seed of the pilot is published, and no run
+    of the recipe may use it. Other arguments are those of ``reprl.learn``; agreement must be 1, and a search is
+    refused.
 
     Warns:
-        PilotWarning: if simulated runs on half of the pilot's data would not all do what the candidate says, or would
-            not know that it loses little enough. Runs of such a recipe may need many more samples than the pilot had,
-            or find nothing to promise.
+        PilotWarning: if simulated runs on half of the pilot's data would not all learn the candidate's policy, or would
+            not know that its loss is small enough. Runs of such a recipe may need many more samples than the pilot had,
+            or promise nothing.
 
     Guarantee:
-        None by itself: a pilot chooses, it promises nothing. ρ of a run of the recipe speaks of any two runs that
+        None: a pilot chooses and promises nothing. ρ of a run of the recipe is about any two runs that
         follow it on data of their own (docs/register.md, docs/proofs/agreement.md §4).
 
     Randomness:
@@ -87,13 +88,14 @@ def register(
         progress_bar(progress, "episodes") as tell,
     ):
         limit_time(model, timeout)
-        unit, name = unit_of(model, settings.access, pooled=settings.pooled)
+        way = WAYS[settings.access]
+        unit = way.cost(model, pooled=settings.pooled)
         if check_int("pilot", pilot, 1) < unit:
-            raise InputError(f"pilot must be at least {unit}, the samples of {name}, got {pilot}")
+            raise InputError(f"pilot must be at least {unit}, the samples of {way.unit}, got {pilot}")
         how = Execution(workers=check_int("workers", workers, 1, 1024), checkpoint=None, progress=tell)
         found = gather_canonical(model, key, settings, Budget(settings.asked), how, limit=pilot)
     settled = replace(found.settings, stationary=found.settings.pooled and not found.apart)
-    firmest = _choose(found.rule, found.outcome, settled, by_visits=settings.access == "episodic")
+    firmest = _choose(found.rule, found.outcome, settled, by_visits=way.plays)
     ledger = model.ledger
     made = Published(firmest.cells, _sign(firmest, by, ledger.samples, ledger.episodes)._replace(data_seed=seed))
     _doubt(found.rule, made, found.outcome, settled, seed)
@@ -119,10 +121,10 @@ def register_log(
     shared_seed: int | None = 0,
     **options: Unpack[LearnOptions],
 ) -> Recipe:
-    """As ``register``, with a log as the pilot: no run of the recipe may read the same log.
+    """Choose a candidate on a pilot log, and return the recipe; no run of the recipe may read the same log.
 
-    The arguments are those of ``reprl.learn_log``. Give all labels of states and actions: those of the pilot alone
-    would make another team's unknown.
+    The arguments are those of ``reprl.learn_log``. Give all labels of states and actions: a label that the pilot
+    lacks would be an error in another team's log.
     """
     check_options(options)
     end, table = end_of(horizon, discount), open_table(log, columns)
@@ -155,20 +157,20 @@ def _checked(settings: Settings) -> Settings:
 
 
 def _choose(rule: BoundRule, outcome: Outcome, settings: Settings, *, by_visits: bool, noun: str = "pilot") -> Firmest:
-    """Choose the firmest candidate, or say why the pilot is too small for that."""
+    """Return the candidate with the largest margin, or say why the pilot is too small to choose one."""
     model, choice = outcome.judgement.found.model, outcome.judgement.found.choice
     unknown = rule.reader.unknown(outcome.data)
     if unknown > UNKNOWN * choice.epsilon:
-        worth = f"what was hardly explored could be worth {unknown:.3g}, of {choice.epsilon:.3g} that may be lost"
+        worth = f"under-sampled cells could be worth {unknown:.3g}, and a loss of {choice.epsilon:.3g} is allowed"
         raise InputError(f"{noun} must be larger to choose a candidate, got one after which {worth}")
     if outcome.judgement.drift:
         raise InputError(
-            f"{noun} must not contradict that steps are alike, got one that does: {outcome.judgement.drift}"
+            f"{noun} must not contradict stationary dynamics, got one that does: {outcome.judgement.drift}"
         )
     practice = model.practice if rule.rule.baseline is None else None
     found = find_firmest(rule.rule, model.dynamics, practice, pooled=settings.pooled, by_visits=by_visits)
     if found is None:
-        why = f"no candidate loses little enough by its data, of {choice.epsilon:.3g} that may be lost"
+        why = f"every candidate loses too much by its data, and a loss of {choice.epsilon:.3g} is allowed"
         raise InputError(f"{noun} must be larger to choose a candidate, got one after which {why}")
     return found
 
@@ -176,7 +178,7 @@ def _choose(rule: BoundRule, outcome: Outcome, settings: Settings, *, by_visits:
 def _doubt(
     rule: BoundRule, published: Published, outcome: Outcome, settings: Settings, seed: int, noun: str = "pilot"
 ) -> None:
-    """Warn if the pilot data leave open what the candidate prints, or whether it loses too much.
+    """Warn if the pilot data do not decide the candidate's policy, or whether it loses too much.
 
     Randomness:
         Data streams (data seed, "rehearsal/pilot/…").
@@ -193,13 +195,13 @@ def _doubt(
     asked = {"rho": settings.rho, "epsilon": math.inf, "stream": stream, "pairs": False}
     found, choice = rehearse(team, ours.policy, likeness=likeness, **asked), ours.choice  # type: ignore[arg-type]
     if not found.passed:
-        why = f"only {found.agree} of {found.of} simulated runs on half of its data come to the candidate's policy"
+        why = f"only {found.agree} of {found.of} simulated runs on half of its data learn the candidate's policy"
     elif choice.loss + SURE * found.error >= choice.epsilon:
-        lost = f"{choice.loss:.3g} ± {found.error:.3g} by its data, of {choice.epsilon:.3g} that may be lost"
-        why = f"the candidate loses {lost}"
+        lost = f"{choice.loss:.3g} ± {found.error:.3g} by its data"
+        why = f"the candidate loses {lost}, and a loss of {choice.epsilon:.3g} is allowed"
     else:
         return
-    words = "runs may need many more samples than it had, or promise nothing; a larger one chooses a firmer candidate"
+    words = "runs may need many more samples than it had, or promise nothing; with a larger one they need fewer"
     warnings.warn(f"the {noun} is small for this environment: {why}; {words}", PilotWarning, stacklevel=3)
 
 

@@ -14,7 +14,7 @@ from reprl.artifacts.recipe import check_allowed, package_version
 from reprl.errors import DocumentError, InputError, quote
 from reprl.execution.settings import Progress
 from reprl.execution.terminal import open_card, visible
-from reprl.guarantee import Guarantee
+from reprl.guarantee import Guarantee, readable
 from reprl.learning.search import learn_search, open_returns, policy_name
 from reprl.learning.search_result import (
     Estimate,
@@ -72,7 +72,7 @@ def _read_settings(where: str, value: Any, at: Any) -> SearchSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRecipe(Declared):
-    """A search without its data: publish it with the policy, and anyone can check that the policy replicates.
+    """Everything that a second team needs to repeat a search on its own data.
 
     Guarantee:
         Two runs of one recipe on independent data agree as the guarantee in their receipts says.
@@ -298,7 +298,7 @@ class StoredSearch(NamedTuple):
 
 
 def parted(first: SearchReceipt, second: SearchReceipt) -> list[str]:
-    """Say where two searches first differ, and what to bear in mind."""
+    """Return remarks on a comparison of two searches: where they first differ, and premises that fail."""
     notes = []
     if first.recipe != second.recipe:
         notes.append("the two runs followed different recipes")
@@ -308,7 +308,7 @@ def parted(first: SearchReceipt, second: SearchReceipt) -> list[str]:
         if receipt.guarantee.status == "none":
             notes.append(f"nothing is promised of the {name} run: {receipt.guarantee.source}")
     if apart := first_difference(first.details, second.details):
-        notes.append(apart)
+        notes.append(readable(apart))
     statuses = {first.guarantee.status, second.guarantee.status}
     if statuses == {"certified"} and first.recipe == second.recipe and first.fingerprint != second.fingerprint:
         risk = first.guarantee.rho

@@ -1,4 +1,4 @@
-"""Signatures: who vouches for a receipt.
+"""Signatures: who has issued a receipt.
 
 The digest in a receipt protects against accidents: anybody can edit a receipt and compute it again. An ed25519
 signature of that digest cannot be made without the private key. Keys are files that OpenSSL reads and writes too.

@@ -115,7 +115,7 @@ def _side(name: str, given: object) -> Evidence:
 
 
 def verify(a: object, b: object, env: TabularMDP | GymnasiumModel | None = None) -> Verification:
-    """Say whether two runs ended in the same policy and, if not, where and by how much the policies differ.
+    """Compare the policies of two runs: whether they are the same and, if not, where and by how much they differ.
 
     Args:
         a: a result, a stored run, a policy, or the path of a run folder, a policy or a receipt.
@@ -161,7 +161,7 @@ def _beside(source: Path, name: str, kind: Any) -> Any:
 
 
 def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
-    """Return what to bear in mind when two runs are compared: promises that were not made, data that were not fresh."""
+    """Return remarks on a comparison of two runs: promises that were not made, data that were not fresh."""
     searches = [side.search for side in sides if isinstance(side, Evidence) and side.search is not None]
     if len(searches) == 2:
         return parted(*searches)
@@ -173,7 +173,7 @@ def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
         if receipt is not None and receipt.guarantee.status == "none" and receipt.rehearsal is not None
     ]
     following = [name for name, receipt in receipts if receipt and receipt.choice and receipt.choice.followed]
-    if len(following) < 2:  # two that follow are what ρ speaks of
+    if len(following) < 2:  # two that follow are what ρ is about
         found += [
             f"{name} followed the candidate of its recipe and the other run did not; ρ refers to runs that both do"
             for name in following
@@ -227,7 +227,7 @@ class Verification:
     values: tuple[float, float] | None
     """Expected returns in the rewards' own units, where the dynamics are known."""
     labels: Labels
-    """Names for people, as far as they are known."""
+    """Known names of states and actions."""
     weights: tuple[int, int] | None = None
     """How many weights differ, of how many, where policies are vectors of one kind."""
     alike: float | None = None
@@ -247,7 +247,7 @@ class Verification:
 
     @property
     def agree(self) -> bool:
-        """Whether they are as alike as both promise: one policy, or alike at the promised share of decisions."""
+        """Whether both promises are kept: equal policies, or equal actions at the promised share of steps."""
         near = self.agreement < 1.0 and self.alike is not None and meets(self.alike, self.agreement)
         return self.same or (near and not self.renamed)
 
@@ -365,7 +365,7 @@ class Promised(NamedTuple):
 
     @classmethod
     def by(cls, first: Receipt | LearnResult | None, second: Receipt | LearnResult | None) -> Promised:
-        """Read it off two receipts or results, as far as they are there."""
+        """Read it from two receipts or results, if they exist."""
         if first is None or second is None:
             return cls()
         agreement = min(side.guarantee.agreement for side in (first, second))

@@ -111,7 +111,7 @@ def _least_round(data: Data, source: str) -> int:
 
 
 class Certificate(NamedTuple):
-    """What a run's data prove about f(ξ, M), or how far they are from it."""
+    """What the data of a run prove about its policy, or which comparisons are still undecided."""
 
     proven: bool
     """Whether the policy below is f(ξ, M) and loses at most `loss`, with probability 1 − δ over the data."""
@@ -226,7 +226,7 @@ def _untaken(given: CertificateData) -> str:
 
 
 def _rows(table: NDArray[np.int64] | None) -> tuple[tuple[int, ...], ...] | None:
-    """Return a table of actions, (H, S), row by row, or one row if all are alike."""
+    """Return a table of actions, (H, S), row by row, or one row if all are equal."""
     if table is None:
         return None
     rows = table[:1] if (table == table[:1]).all() else table

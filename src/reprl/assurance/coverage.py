@@ -1,4 +1,4 @@
-"""Coverage: how far a log speaks of a policy, and what the policy is worth by it."""
+"""Coverage: what a log shows about a policy, and its estimated value."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def value_of_practice(data: Data) -> float:
 
 
 def _unseen(plain: Dynamics, actions: NDArray[np.int64]) -> float:
-    """Σ over steps of the chance to come first where nobody did what the policy says, times what is left."""
+    """Σ over steps: chance of first reaching a cell where the log never took the policy's action, times the rest."""
     visits = plain.occupancy(actions)
     tried = np.take_along_axis(plain.tried, actions[:, :, None], axis=2)[:, :, 0]
     return float((np.where(tried, 0.0, visits).sum(axis=1) * plain.criterion.remaining).sum())

@@ -25,7 +25,7 @@ PIECES = 8
 
 
 class Side(NamedTuple):
-    """A tolerance, as far as it is known."""
+    """What is known of a tolerance."""
 
     tolerance: float
     plain: NDArray[np.bool_]

@@ -39,7 +39,7 @@ class _Targets(NamedTuple):
     high: Floats
     """(S, S): largest."""
     true: Floats
-    """(S, S): upper bound in the world."""
+    """(S, S): upper bound in the true MDP."""
     way: Floats
     """(S, S): what squares along the way to the target add to the exponent of the first λ, at most."""
 

@@ -87,7 +87,7 @@ class Beside(NamedTuple):
 
 
 def set_beside(log: Log, policy: Policy, coverage: Coverage, stream: DataStream) -> Beside | None:
-    """Return a policy beside practice; None with a discount, where steps cannot be told apart.
+    """Compare a policy with practice; None with a discount, which has no steps.
 
     Randomness:
         Data streams (data seed, the stream's purpose + "/NUMBER").

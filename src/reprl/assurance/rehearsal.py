@@ -92,7 +92,7 @@ class Rehearsal(NamedTuple):
 
 
 def kept_rehearsal(checkpoint: Checkpoint, name: str, make: Callable[[], Rehearsal]) -> Rehearsal:
-    """Rehearse, and keep what came of it under a name; or return what is kept."""
+    """Rehearse and store the result under a name, or return the stored result."""
     return Kept(checkpoint, "", _write, _read).once(name, make)
 
 
@@ -109,7 +109,7 @@ def _read(content: Content) -> Rehearsal:
 
 
 class Likeness:
-    """How much of what one policy decides another decides alike, over an episode in a model.
+    """Share of an episode's steps at which two policies take the same action, in a model.
 
     occupancy says how often a policy comes to each cell, (H, S); steps in the states `over`, where an episode has
     ended, do not count; two policies agree from the share `needed` on, 1 for equal ones.
@@ -125,7 +125,7 @@ class Likeness:
         self._visits: dict[bytes, NDArray[np.float64]] = {}
 
     def share(self, one: Policy | None, two: Policy | None) -> float:
-        """Return the share of decisions that are alike, in episodes of the one or the other, whichever is less."""
+        """Return the share of equal actions in episodes of either policy, the smaller of the two."""
         if one is None or two is None:
             return 0.0
         return 1.0 if one == two else 1.0 - one.disagreement(two, (self.visits(one), self.visits(two)))
@@ -144,7 +144,7 @@ class Likeness:
         return (0, APART) if self.needed >= 1.0 else (APART, max(APART, int(rho * asked_for(rho) / 2.0)))
 
     def agree(self, one: Policy | None, two: Policy | None) -> bool:
-        """Return whether two policies agree: are equal, or take the needed share of decisions alike."""
+        """Return whether two policies agree: they are equal, or equal at the needed share of steps."""
         return (one is not None and one == two) if self.needed >= 1.0 else meets(self.share(one, two), self.needed)
 
 

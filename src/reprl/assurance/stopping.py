@@ -77,7 +77,7 @@ class Judgement(NamedTuple):
     """What it prints."""
     guarantee: Guarantee
     drift: str = ""
-    """What shows that steps are not alike, though they were pooled."""
+    """Evidence against stationary dynamics where steps were pooled."""
     rehearsal: Rehearsal | None = None
     certificate: Certificate | None = None
 
@@ -202,7 +202,7 @@ class Rehearsed:
 
 
 def _toss(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Policy] | None:
-    """Return what a team does beside a tie: which of several actions that this run cannot tell apart is best is tossed.
+    """Return a simulated team's decision at a tie, with a random choice among actions that the data cannot distinguish.
 
     At a tie of best actions f jumps if their variances differ, and whether a run falls on one side or the other does
     not become surer with more data. Teams drawn around this run's estimate would mostly fall on its side.
@@ -246,7 +246,7 @@ class Budget:
     asked: Asked
 
     def judge(self, now: Round) -> Judgement:
-        """Go on to the end, unless the data contradict that steps are alike."""
+        """Continue to the end, unless the data contradict stationary dynamics."""
         drift = now.source.drift(now.known)
         if drift:
             return Judgement(True, now.found, contradicted(self.asked, now.source.claim, drift), drift)

@@ -124,7 +124,7 @@ def judge(
 
 
 class Bounds(NamedTuple):
-    """Bounds on all that the rule reads of a world."""
+    """Bounds on every quantity of the true MDP that the rule reads."""
 
     values: Values
     deviations: DeviationBounds
@@ -153,7 +153,7 @@ def _kept(find: Callable[[NDArray[np.bool_]], _T]) -> Callable[[NDArray[np.bool_
 
 
 def conclude(rule: Rule, bounds: Bounds) -> Verdict:
-    """Say what bounds prove of the rule's policy, in every world that they hold in."""
+    """Return what bounds prove about the rule's policy, in every MDP within them."""
     limits = _limits(rule, bounds)
     found = [_candidate(rule, bounds, limits, float(tolerance)) for tolerance in rule.tolerances]
     return _weigh(rule, bounds, limits, found)

@@ -1,4 +1,4 @@
-"""AgentReport: how far agents that are no tables were apart, as a value, a file, and a page for the terminal."""
+"""AgentReport: the result of an audit of agents without tables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Disagreement(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentReport(Declared, Shown):
-    """What pairs of trainings showed: a grade of its own, *approximate* replicability (arXiv:2510.20200)."""
+    """Result of ``audit_agents``: *approximate* replicability (arXiv:2510.20200), from pairs of trainings."""
 
     _indent = 1
     environment: str

@@ -1,4 +1,4 @@
-"""audit_agents: how far the policies of two runs are apart when they are no tables, on any Gymnasium environment.
+"""audit_agents: how often two trainings lead to different actions, in any Gymnasium environment.
 
 A grade of its own, *approximate replicability* (Hopkins, Impagliazzo, Ye 2025, arXiv:2510.20200): two runs under one
 shared seed may differ, but in most of what they meet they must do the same.
@@ -59,7 +59,7 @@ def audit_agents(
     progress: bool | Progress = False,
     **options: Any,
 ) -> AgentReport:
-    """Train in pairs, a fresh shared key each and independent data, and see how often the two agents act differently.
+    """Train agents in pairs with one shared key and independent data, and measure how often the two act differently.
 
     Args:
         env: a Gymnasium id, a factory, a gymnasium.Env, a TabularMDP or a GymnasiumModel; observations of any kind.
@@ -70,23 +70,22 @@ def audit_agents(
         horizon: steps of an episode, at most; None for the environment's own time limit.
         reward_range: (low, high), for a learner of ``reprl.audit`` in an environment that does not publish it.
         rho: accepted probability that two agents differ in more than gamma of the states.
-        gamma: accepted share of states in which they do different things.
-        level: chance of rejecting a learner that keeps (rho, gamma).
+        gamma: accepted share of states in which their actions differ.
+        level: probability of rejecting a learner that keeps (rho, gamma).
         episodes: evaluation episodes of each agent; those of a pair have the same seeds.
-        closeness: two actions of a Box count as one within this share of its range.
+        closeness: two actions of a Box count as equal within this share of its range.
         samples: budget of a training, if any.
         seed: shared keys and data seeds follow from it; None draws one, or takes the checkpoint's.
-        workers: processes, for pairs that need nothing of each other; they cannot change the result.
-        checkpoint: a folder for finished pairs. An audit that was stopped goes on with them, and fewer pairs of a
-            stopped one can be reported at once; any number of pairs may follow.
-        progress: True for a bar on standard error, or a function told ("audit", pairs done, pairs asked for).
+        workers: number of processes; the result does not depend on it.
+        checkpoint: a folder for finished pairs, with which a stopped audit continues, with fewer or more pairs.
+        progress: True for a bar on standard error, or a function of ("audit", pairs done, pairs asked for).
         options: for the learner.
 
     Guarantee:
         The distance of two agents: the mean over episodes, half of them played by each, of the share of states in
-        which the two act differently. A pair is apart if it is more than gamma on the episodes played. If that happens
-        with probability at most rho, it is rejected with probability at most level (docs/agents.md, proofs/audit.md
-        §6). Nothing is said of states that neither agent comes to, nor of equality: that is ``reprl.audit``.
+        which the two act differently. A pair differs if it is more than gamma on the episodes played. If this
+        probability is at most rho, the learner is rejected with probability at most level (docs/agents.md,
+        proofs/audit.md §6). States that neither agent visits are not judged, and equality is not: see ``reprl.audit``.
 
     Randomness:
         As in ``audit``: data streams (seed, "audit/shared"), (seed, "audit/data") and (seed, "audit/evaluation").

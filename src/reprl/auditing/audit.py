@@ -70,7 +70,7 @@ def audit(
     progress: bool | Progress = False,
     **learn_options: Unpack[AuditOptions],
 ) -> AuditReport | Any:
-    """Run a learner in pairs, a fresh shared key each and independent data, and count how often the policies differ.
+    """Run a learner in pairs with one shared key and independent data, and count the pairs whose policies differ.
 
     Args:
         env: as in ``reprl.learn``.
@@ -80,22 +80,22 @@ def audit(
             Box: searches are audited, and the report is a ``SearchAudit``.
         pairs: shared keys to try.
         horizon: as in ``reprl.learn``.
-        discount: as in ``reprl.learn``; rivals need a horizon.
+        discount: as in ``reprl.learn``; baselines need a horizon.
         reward_range: as in ``reprl.learn``.
-        rho: the disagreement that is tested; learners that aim for a ρ are also given it.
-        agreement: below 1, a pair disagrees where its policies take the same action at less than this share of an
-            episode's steps, in episodes of the one or the other; reprl is also given it. In a black box the steps are
+        rho: the disagreement that is tested; learners with an option ρ get it too.
+        agreement: below 1, a pair disagrees if its policies take the same action at less than this share of the steps,
+            in episodes of the one or the other; reprl gets it too. In a black box the steps are
             those of `evaluation` episodes of each policy.
-        level: chance of rejecting a learner whose disagreement is at most rho.
-        runs_per_key: runs under each key. Test and interval count the first two; the rest sharpen the estimate.
+        level: probability of rejecting a learner whose disagreement is at most rho.
+        runs_per_key: runs under each key. Test and interval use the first two; the estimate uses all.
         access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
-        seed: shared keys and data seeds follow from it. None draws one, or takes the checkpoint's; see the report.
-        sequential: look after every pair and stop as soon as the verdict is certain.
-        alternative: a sequential "not rejected" means that disagreement ≥ alternative is ruled out; None for 2ρ.
-        workers: processes; neither they nor a cluster can change the report (docs/scale.md).
+        seed: determines shared keys and data seeds. None draws one, or takes the checkpoint's; the report holds it.
+        sequential: test after every pair and stop at a verdict.
+        alternative: a sequential "not rejected" rules out a disagreement of this or more; None for 2ρ.
+        workers: number of processes; the report does not depend on it (docs/scale.md).
         evaluation: episodes with which each policy is valued in a black box; 0 for none.
-        checkpoint: a folder for finished pairs; an audit that was stopped, or asked for fewer pairs, goes on with it.
-        progress: True for a bar on standard error, or a function told ("audit", pairs done, pairs asked for).
+        checkpoint: a folder for finished pairs, with which a stopped or smaller audit continues.
+        progress: True for a bar on standard error, or a function of ("audit", pairs done, pairs asked for).
         learn_options: the learner's own; for "reprl" those of ``reprl.learn``; epsilon_units for all.
 
     Guarantee:
@@ -126,7 +126,7 @@ def audit(
 
 
 def _ended(place: TabularMDP | GymnasiumModel, subject: Subject) -> TabularMDP | GymnasiumModel:
-    """Return the world as reprl's own rule can learn in it; any other learner takes it as it is."""
+    """Return the environment for reprl's own rule; other learners take it unchanged."""
     ours = _ours(subject)
     return place if ours is None else truncate_if_needed(place, ours.settings.rule, ours.settings.epsilon)
 

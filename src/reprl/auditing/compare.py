@@ -17,12 +17,13 @@ from reprl.execution.settings import Progress, check_progress
 from reprl.learning.accuracy import EpsilonUnits, rescale_epsilon
 from reprl.learning.adapters import EnvLearner, as_learner, takes
 from reprl.learning.baseline import exact_loss, resolve_baseline
-from reprl.learning.protocol import Learner, access_of, minimum_budget, name_of
+from reprl.learning.protocol import Learner, access_of, name_of
 from reprl.learning.search_opening import wants_search
 from reprl.learning.settings import PAPER_EPSILON, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
-from reprl.sources.environment import check_access, describe, fresh_model, open_environment
+from reprl.sources.access import WAYS
+from reprl.sources.environment import describe, fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
@@ -72,7 +73,7 @@ class Contender(NamedTuple):
         """Return the first budget of a search, as the learner says; one that does not say begins where rivals do."""
         with fresh_model(mdp, self.access, 0) as model:
             says = getattr(self.own or self.make(), "minimum_budget", None)
-            return int(says(model)) if callable(says) else minimum_budget(model, self.access)
+            return int(says(model)) if callable(says) else WAYS[self.access].minimum_budget(model)
 
 
 def contenders(
@@ -143,7 +144,7 @@ def compare(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Progress = False,
 ) -> Comparison:
-    """Find the smallest budget of each learner on one environment.
+    """Find the smallest number of samples at which each learner replicates and is near-optimal.
 
     Args:
         env: whatever ``reprl.learn`` takes. In a black box disagreement alone is asked for, beside what policies earn.
@@ -194,7 +195,7 @@ def compare(
         )
     world = open_environment(env, horizon, reward_range)
     if isinstance(world, GymnasiumModel):
-        check_access(world, access := access or "episodic", quote(env))
+        WAYS[access := access or "episodic"].check(world, quote(env))
     seed = _seed(seed, checkpoint)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
     rho = check_probability("rho", rho)

@@ -137,7 +137,7 @@ def _make_points(fields: Mapping[str, Any], where: str) -> tuple[Tried, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Declared, Shown):
-    """What each learner pays for (ε, ρ) on one environment."""
+    """Result of ``compare``: the smallest number of samples at which each learner meets (ε, ρ)."""
 
     _indent = 1
     environment: Annotated[Environment, SIZED]

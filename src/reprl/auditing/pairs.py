@@ -28,7 +28,8 @@ from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey
-from reprl.sources.environment import Environment, check_access, describe, fresh_model
+from reprl.sources.access import WAYS
+from reprl.sources.environment import Environment, describe, fresh_model
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import ACCESSES, Access
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
@@ -47,7 +48,7 @@ class Subject:
     call: Learner
     """From (model, shared key) to a policy, or to a Run, whose stages are then compared."""
     theirs: bool = False
-    """Whether a user wrote it, whose errors are then told apart from ours."""
+    """Whether a user wrote it; its errors are then marked as the user's."""
 
 
 def resolve_learner(
@@ -81,7 +82,7 @@ def resolve_learner(
         raise InputError(f"learner must be {allowed}, got {quote(learner)}")
     learner = as_learner(learner)
     way, name = access_of(learner, access), name_of(learner)
-    check_access(env, way, name)
+    WAYS[way].check(env, name)
     return Subject(name=name, access=way, options=options, call=cast(Learner, learner), theirs=True)
 
 
@@ -114,7 +115,7 @@ def _rival(
     bound = {**({"rho": rho} if "rho" in known.get(name, ()) else {}), **options}
     call = make_learner(name, **bound)
     way = access_of(call, access)
-    check_access(env, way, name)
+    WAYS[way].check(env, name)
     return Subject(name=name, access=way, options=bound, call=call)
 
 

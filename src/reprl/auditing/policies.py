@@ -42,7 +42,7 @@ class Policies(NamedTuple):
     apart: Annotated[int, whole(0, lambda at: at.pairs)]
     """Designated pairs that differ in a reached cell; in a black box, in one that the pair's own policies came to."""
     monte_carlo: MonteCarlo | None
-    """None where values are exact, or nobody asked for episodes."""
+    """None where values are exact, or no episodes were asked for."""
 
 
 class PolicyCounts:

@@ -67,7 +67,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AuditReport(Declared, Shown):
-    """What pairs of runs showed about a learner. An audit can reject ρ; it can never verify it."""
+    """Result of ``audit``: how often pairs of runs differ. An audit can reject ρ, but cannot verify it."""
 
     _indent = None
     environment: Annotated[Environment, ENVIRONMENT]
@@ -99,7 +99,7 @@ class AuditReport(Declared, Shown):
     alternative: Annotated[
         float | None, f.given_when(f.SHARE, lambda at: at.sequential, "given exactly for a sequential test")
     ]
-    """The disagreement that a sequential "not rejected" speaks against."""
+    """The disagreement that a sequential "not rejected" rules out."""
     runs_per_key: Annotated[int, f.whole(2)]
     distinct: Annotated[tuple[int, ...], f.many(f.whole(1, lambda at: at.runs_per_key), lambda at: at.pairs)]
     """Distinct policies under each key."""

@@ -31,7 +31,7 @@ FORMAT = "reprl-search-audit"
 
 @dataclass(frozen=True, kw_only=True)
 class SearchAudit(Declared, Shown):
-    """What pairs of searches showed: how often two runs print different policies."""
+    """Result of ``audit`` for searches: how often two runs return different policies."""
 
     _indent = 1
     environment: str

@@ -51,7 +51,7 @@ class SameWorld(NamedTuple):
     """Logarithm of what a bettor owns who began with 1 and bets against one environment."""
     level: float
     contrasts: tuple[Contrast, ...]
-    """The events that speak loudest, first."""
+    """The events with the strongest evidence, strongest first."""
 
     @property
     def contradicted(self) -> bool:

@@ -82,7 +82,7 @@ class Reader:
         return 0.0
 
     def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
-        """Return (H, S): cells of which something that a promise speaks of is not known."""
+        """Return (H, S): cells with an unknown quantity that a promise depends on."""
         return np.zeros(dynamics.outcomes.shape[:2], dtype=np.bool_)
 
     def slack(self, model: Supported) -> float:
@@ -135,7 +135,7 @@ class LogReader(Reader):
         return find_supported(data, thresholds, *self.ended)
 
     def untried(self, data: Data, dynamics: Dynamics) -> NDArray[np.bool_]:
-        """Return states that nobody has seen; what the log does not support, the promise does not speak of."""
+        """Return states that nobody has seen; the promise does not cover what the log does not support."""
         return np.broadcast_to(data.counts.visits.sum(axis=(0, 2)) == 0, dynamics.outcomes.shape[:2])
 
     def slack(self, model: Supported) -> float:

@@ -53,12 +53,12 @@ from reprl.execution.terminal import LIKE_ASCII, visible
 HELP = """
 Reinforcement learning whose policies replicate on fresh data.
 
-Two seeds, never mixed. The [bold]shared seed[/bold] is public: every run of a recipe uses it. The [bold]data
-seed[/bold] is private: every run draws its own, and with it its own samples. Runs with one shared seed and independent
-data end in exactly the same policy with probability at least 1 − ρ.
+There are two seeds. The [bold]shared seed[/bold] is public: every run of a recipe uses it. The [bold]data seed[/bold]
+is private: every run draws its own, and with it its own samples. Two runs with the same shared seed and independent
+data learn exactly the same policy with probability at least 1 − ρ.
 
-Exit codes: 0 fine; 1 the answer is "different", "rejected" or "undecided"; 2 bad input; 3 a fault of the program or
-of an environment's own code.
+Exit codes: 0 success; 1 the answer is "different", "rejected" or "undecided"; 2 invalid input; 3 an error in reprl or
+in the environment's own code. 'reprl docs glossary' explains the terms.
 """
 EPILOG = "Try: reprl twice gridworld-v0 --horizon 6"
 
@@ -105,7 +105,7 @@ def _paragraphs(text: str | None) -> str:
 @app.callback(help=_paragraphs(HELP), epilog=EPILOG)
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None: ...
 

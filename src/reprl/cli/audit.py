@@ -27,14 +27,14 @@ def audit(
     asked: Asked,
     sought: Sought,
     level: float | None = option("Probability of rejecting a learner with disagreement ≤ ρ. Default 0.05."),
-    sequential: bool = option("Stop as soon as the verdict is certain.", default=False),
+    sequential: bool = option("Test after every pair, and stop at a verdict.", default=False),
     evidence: Evidence,
-    workers: int = option("Processes, for long audits; same result. Default 1.", default=1),
+    workers: int = option("Number of processes; results do not depend on it. Default 1.", default=1),
     dask: str | None = DASK,
 ) -> Answer:
-    """Run a learner in pairs with one shared seed each and independent data, and count how often they differ.
+    """Run a learner in pairs with one shared seed and independent data, and count how many pairs differ.
 
-    Exit code 1 if the evidence rejects that two runs differ with probability at most ρ. "Not rejected" is no proof.
+    Exit code 1: so many pairs differ that a disagreement of at most ρ is rejected. "Not rejected" is no proof.
 
     reprl audit gridworld-v0 --horizon 6 --pairs 20
 

@@ -20,17 +20,17 @@ def audit_agents(
     level: float | None = option("Probability of rejecting a learner for which (ρ, γ) holds. Default 0.05."),
     episodes: int | None = option("Evaluation episodes of each agent. Default 20."),
     evidence: Evidence,
-    workers: int = option("Processes, for long audits; same result. Default 1.", default=1),
+    workers: int = option("Number of processes; results do not depend on it. Default 1.", default=1),
     option: list[str] | None = OPTION,
 ) -> Answer:
-    """Train agents in pairs, one shared seed each and independent data, and measure how often the two act differently.
+    """Train agents in pairs with one shared seed and independent data, and measure how often the two act differently.
 
-    This is approximate replicability (arXiv:2510.20200): not equality of policies, which 'reprl audit' measures. Exit
-    code 1 if the evidence rejects that at most a share ρ of pairs differ in more than γ of the states they meet.
+    This measures approximate replicability (arXiv:2510.20200), not equality of policies as 'reprl audit' does. Exit
+    code 1: it is rejected that at most a share ρ of pairs differ in more than a share γ of the states they visit.
 
     reprl audit-agents gym:CartPole-v1 --learner ppo.py:train --pairs 10 --out agents
 
-    With --out and a folder, every pair is kept when it is finished: started again, the command goes on.
+    If --out names a folder, every finished pair is kept there, and the same command continues.
     """
     from reprl.auditing.agents import audit_agents as run_audit
     from reprl.cli.environment import named_learner, names_object, read_object

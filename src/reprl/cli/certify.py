@@ -24,9 +24,8 @@ def certify(
 ) -> Answer:
     """Prove a run's policy by its own data, or check a certificate: exit code 0 if it is proven, 1 if not.
 
-    A run folder of the canonical rule keeps its counts; whatever its status, this says what they prove and, if that is
-    not enough, how many more samples would do. With --check nothing of the learner is trusted: the certificate in the
-    receipt is computed again from the counts, and must come out the same.
+    Says what the counts in a run folder prove and, if that is not enough, about how many more samples a proof would
+    take. With --check the certificate in a receipt is computed again from the counts, without the learner.
 
     reprl certify run
 

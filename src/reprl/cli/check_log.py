@@ -28,10 +28,10 @@ def check_log(
     horizon: int | None = option("H, the steps of an episode. Default: the longest.", "-H"),
     discount: float | None = option("Discount factor γ, instead of a horizon."),
     column: list[str] | None = LOG_COLUMN,
-    states: str | None = option("Labels of the states. Default: those that it holds.", metavar="A,B,…"),
-    actions: str | None = option("Labels of the actions. Default: those that it holds.", metavar="A,B,…"),
+    states: str | None = option("Labels of the states. Default: those found in it.", metavar="A,B,…"),
+    actions: str | None = option("Labels of the actions. Default: those found in it.", metavar="A,B,…"),
     reward_range: tuple[float, float] | None = option(
-        "Bounds of the reward. Default: what it holds.", metavar="LOW HIGH"
+        "Bounds of the reward. Default: those found in it.", metavar="LOW HIGH"
     ),
     support: float = option(
         "An action counts if taken at least this often, relative to the most usual one.", default=0.2
@@ -40,10 +40,10 @@ def check_log(
     early_ends: str | None = EARLY_ENDS,
     done_at_limit: str | None = DONE_AT_LIMIT,
 ) -> Answer:
-    """Say what a log holds, and what is wrong or odd with it: exit code 1 if results would be wrong.
+    """Summarize a log, and list what is wrong or odd with it: exit code 1 if results would be wrong.
 
-    Findings are ranked, each with what to do about it. "error": the log is refused. "bias": values would be wrong, or
-    intervals too short. "warning": results may not be what you think. "note": nothing is wrong.
+    Findings are ranked, each with a remedy. "error": the log is refused. "bias": values would be wrong, or intervals
+    too short. "warning": results may not be what you think. "note": nothing is wrong.
 
     reprl check-log clinic.csv --horizon 5
     """
@@ -83,8 +83,8 @@ def _show(console: Console, found: LogCheck) -> None:
         ),
         (
             "behaviour",
-            f"{practice['usual_share']:.0%} of the rows do what is most usual in their state; "
-            f"{practice['actions_in_effect']:.2g} actions are in effect taken",
+            f"{practice['usual_share']:.0%} of the rows take the most usual action of their state; "
+            f"the effective number of actions is {practice['actions_in_effect']:.2g}",
         ),
         ("columns", ", ".join(role if role == name else f"{name} ({role})" for role, name in found.columns.items())),
     ]

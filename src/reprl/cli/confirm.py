@@ -44,13 +44,13 @@ def confirm(
     data_seed: int | None = DATA_SEED,
     work: Work,
     logged: LogFile,
-    out: Path | None = option("Write certificate and page here; started again, it goes on.", metavar="DIR"),
+    out: Path | None = option("Write certificate and page here. The same command continues.", metavar="DIR"),
 ) -> Answer:
-    """Play a published policy on your own environment until it is certain whether it earns more than L.
+    """Play a published policy on your own environment until a test decides whether it earns more than L.
 
-    Exit code 0 if it is confirmed, 1 if it is refuted, or undecided when --max-samples (10,000,000 steps unless given)
-    ran out. Any policy will do, if it was fixed before these episodes: a table, a network of Stable-Baselines3, code.
-    Returns must have bounds: those of the rewards and the horizon, or --return-range.
+    Exit code 0: confirmed. 1: refuted, or undecided when --max-samples (10,000,000 steps unless given) ran out. The
+    policy may be a table, a network of Stable-Baselines3 or code, but must be fixed before these episodes. Returns must
+    have bounds: those of the rewards and the horizon, or --return-range.
 
     reprl confirm run --target 0.4
 

@@ -24,10 +24,10 @@ def _complete_page(incomplete: str) -> list[tuple[str, str]]:
 
 def docs(
     page: str | None = argument(
-        "[PAGE]", "Such as rehearsal or proofs/canonical; left out: which there are.", None, _complete_page
+        "[PAGE]", "A page, such as rehearsal or proofs/canonical. Default: list them.", None, _complete_page
     ),
 ) -> Answer:
-    """Show a page of the documentation, and where it lies; "docs/rehearsal.md" is the page rehearsal.
+    """Show a page of the documentation, and its path; "docs/rehearsal.md" is the page rehearsal.
 
     reprl docs
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def envs() -> Answer:
     """List the environments that come with reprl, with their options and defaults.
 
-    ENV may also be gym:ID, for a Gymnasium environment with finite spaces, or file.py:name, for one of your own.
+    ENV may also be gym:ID for a Gymnasium environment, or file.py:NAME for your own.
 
     reprl learn gridworld-v0 --horizon 8 --env-option size=5 --env-option slip=0.1
     """
@@ -33,4 +33,4 @@ def _show(console: Console, entries: list[CatalogueEntry]) -> None:
     for entry in entries:
         table.add_row(entry.id, entry.description, " ".join(f"{name}={value}" for name, value in entry.options.items()))
     console.print(table)
-    console.print("also gym:ID for Gymnasium's, and file.py:name for your own")
+    console.print("also gym:ID for Gymnasium's, and file.py:NAME for your own")

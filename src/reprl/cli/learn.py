@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 @group
 class LogWorld:
-    """What the log holds."""
+    """The contents of the log."""
 
-    states: str | None = option("Labels of a log's states. Default: those that it holds.", metavar="A,B,…")
-    actions: str | None = option("Labels of a log's actions. Default: those that it holds.", metavar="A,B,…")
+    states: str | None = option("Labels of a log's states. Default: those found in it.", metavar="A,B,…")
+    actions: str | None = option("Labels of a log's actions. Default: those found in it.", metavar="A,B,…")
     allowed: Path | None = option(
         "Allowed actions: a table with a row for each pair of a log's state and action.", metavar="FILE"
     )
@@ -64,7 +64,7 @@ class LogWorld:
     reach: float | None = option(
         "A state of a log counts if at least this share of the episodes visits it. Default 0.005."
     )
-    reward_step: float | None = option("Grid that a log's rescaled rewards are rounded to.")
+    reward_step: float | None = option("Rescaled rewards of a log are rounded to multiples of this.")
     early_ends: str | None = EARLY_ENDS
     done_at_limit: str | None = DONE_AT_LIMIT
 
@@ -81,17 +81,19 @@ def learn(
     work: Work,
     dask: str | None = DASK,
     folder: Folder,
-    continue_: Path | None = option("Go on with the run in this folder, with all its samples.", metavar="DIR"),
-    counts: Path | None = option("Write the data as counts here, for a second team to test theirs by.", metavar="FILE"),
+    continue_: Path | None = option("Continue the run in this folder, with all its samples.", metavar="DIR"),
+    counts: Path | None = option(
+        "Write the data as counts to this file, so that a second team can test theirs against them.", metavar="FILE"
+    ),
     logged: LogFile,
     log_world: LogWorld,
 ) -> Answer:
     """Learn a policy once, and say what to publish.
 
-    The [bold]shared seed[/bold] is public: every run that uses it, on its own data, is likely to end in the same
-    policy. The [bold]data seed[/bold] is private and fresh in every run; it only serves to repeat this very run.
+    The [bold]shared seed[/bold] is public: runs that use it, each on its own data, learn the same policy with high
+    probability. The [bold]data seed[/bold] is private and fresh in every run.
 
-    Exit code 1: "undecided", the samples ran out and nothing is promised; or no proof for --certify.
+    Exit code 1: the samples ran out and nothing is promised ("undecided"), or --certify found no proof.
 
     reprl learn gridworld-v0 --horizon 6 --shared-seed 7 --out run
 
@@ -99,7 +101,7 @@ def learn(
 
     reprl learn --log clinic.csv --horizon 5 --shared-seed 7 --out run
 
-    A run in a folder that was stopped, or was undecided, goes on with its samples, and ends as if it had never stopped:
+    To continue a run that was stopped or undecided, with all its samples:
 
     reprl learn --continue run --max-samples 5000000
     """
@@ -411,7 +413,9 @@ def run_and_write(
                 result = learn()
         except KeyboardInterrupt:
             if kept is not None and kept.is_dir():
-                HINTS.append(f"what was done is kept: go on with reprl learn --continue {shlex.quote(str(folder.out))}")
+                HINTS.append(
+                    f"finished work is kept; continue with: reprl learn --continue {shlex.quote(str(folder.out))}"
+                )
             raise
         if reserved is not None:
             result = reserved.counted(result)

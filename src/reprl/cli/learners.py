@@ -17,7 +17,7 @@ def learners() -> Answer:
 
     reprl audit gridworld-v0 --learner ucbvi -o samples=100000
 
-    Those with the access "box" are for audit-agents, where observations are a Box.
+    Learners with access "box" are for audit-agents: their observations are real numbers (a Box).
     """
     from reprl.lab.baselines.boxes import box_learners
     from reprl.lab.baselines.registry import learners as every

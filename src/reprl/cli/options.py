@@ -167,43 +167,47 @@ def complete_learner(incomplete: str) -> list[tuple[str, str]]:
     return [(entry.name, entry.description) for entry in learners() if entry.name.startswith(incomplete)]
 
 
-_NAMED = "An id of 'reprl envs', gym:ID, or file.py:name."
+_NAMED = "A name of 'reprl envs', gym:ID, or file.py:NAME."
 ENV = argument("ENV", _NAMED, complete=_complete_env)
 OPTIONAL_ENV = argument("[ENV]", _NAMED, None, _complete_env)
-PLAN_ENV = argument("[ENV]", "Instead of sizes: an environment, which a pilot is made on.", None, _complete_env)
+PLAN_ENV = argument("[ENV]", "An environment instead of sizes. A short pilot runs there.", None, _complete_env)
 RUN = argument("RUN", "A run folder.")
-HORIZON = option("H, the steps of an episode. Default: the catalogue's; Gymnasium needs one.", "-H")
+HORIZON = option("H, the number of steps of an episode. Built-in environments have a default.", "-H")
 REWARD_RANGE = option("Bounds of the reward of a Gymnasium environment.", metavar="LOW HIGH")
 ENV_OPTION = option("An option of the environment, such as size=5.", metavar="KEY=VALUE")
 SETTING = option()
 """One that is a field of ``Settings``, whose docstring is its help."""
 EPSILON_UNITS = option(
     'Units of --epsilon: "rescaled" (rewards in [0, 1]), "original" (the rewards\' own) or "spread" '
-    "(a share of the way from the worst policy to the best). Default rescaled."
+    "(a share of the gap between the best and the worst policy). Default rescaled."
 )
 BASELINE = option(
-    "What --quality is measured from: always this action, by name or number, or a policy (FILE.json). "
-    "Default: always the most preferred action; of a log, current practice.",
+    "The policy that --quality is measured from: always this action, by name or number, or a policy (FILE.json). "
+    "Default: always the most preferred action; for a log, current practice.",
     metavar="ACTION|FILE.json",
 )
-PREFERENCE = option("Actions, best first, by name or number; or 'shared'. For ties.", metavar="A,B,…")
+PREFERENCE = option(
+    "Order in which equally good actions are taken: all actions by name or number, most preferred first, or 'shared' "
+    "for a random order. Default: the environment's.",
+    metavar="A,B,…",
+)
 OPTION = option("Any other option of the learner, such as coupling=joint.", "-o", metavar="KEY=VALUE")
-SHARED_SEED = option("Public: runs that are to agree use the same one. Drawn if left out.")
-DATA_SEED = option("Private: fresh in every run. Drawn if left out, as it should be.")
+SHARED_SEED = option("Public: all runs that should agree use the same one. Drawn at random if left out.")
+DATA_SEED = option("Private: only needed to repeat exactly this run. Leave it out, and a fresh one is drawn.")
 WORKERS = option("Number of workers; results do not depend on it. Default: one for each core.")
-LOG_COLUMN = option("Which column of the log is what, such as state=SOFA; step= for none.", metavar="ROLE=NAME")
+LOG_COLUMN = option("The column for a role, such as state=SOFA; step= for none.", metavar="ROLE=NAME")
 EARLY_ENDS = option(
-    "What a log's episodes are that stop before the horizon without a flag: terminated (over) or censored (no longer "
-    "observed).",
+    "How to read episodes of a log that stop before the horizon without a flag: terminated (over) or censored (no "
+    "longer observed).",
     metavar="WORD",
 )
 DONE_AT_LIMIT = option(
-    "What 'done' in the row of the last step, that of the horizon, is where rows tell about every step: truncated (a "
-    "time limit), terminated, or unknown (such rows are left out; the default).",
+    "How to read 'done' in the last row of the horizon, where rows count for every step: truncated (a time limit), "
+    "terminated, or unknown (these rows are left out). Default unknown.",
     metavar="WORD",
 )
-DASK = option("Do the work on this Dask cluster; same result.", metavar="ADDRESS")
-ALLOW = option("A module that the recipe's environment may import; repeatable.", metavar="MODULE")
+DASK = option("Run on this Dask cluster. The result is the same.", metavar="ADDRESS")
+ALLOW = option("A module that the recipe's environment may import. May be repeated.", metavar="MODULE")
 
 
 @group
@@ -229,9 +233,9 @@ class World:
 
 @group
 class OtherWorld:
-    """The environment, where it is not named by a recipe."""
+    """The environment, if the recipe does not name it."""
 
-    env: str | None = option("The environment, where no recipe has its id: such as file.py:name.", metavar="ENV")
+    env: str | None = option("Your environment, if the recipe does not name one: such as file.py:NAME.", metavar="ENV")
     env_option: list[str] | None = ENV_OPTION
     reward_range: tuple[float, float] | None = REWARD_RANGE
 
@@ -287,10 +291,11 @@ class Work:
     """Samples and processes."""
 
     max_samples: int | None = option(
-        "Most samples, such as 1e6; a run that is still undecided has exit code 1. Default: 2³⁸, or 2²⁸ of a black box."
+        "Largest number of samples, such as 1e6. If a run is undecided then, the exit code is 1. Default: 2³⁸; 2²⁸ for "
+        "a black box."
     )
     workers: int | None = WORKERS
-    timeout: float | None = option("Seconds that an episode of a black box may take. Default: any.")
+    timeout: float | None = option("Time limit for an episode of a black box, in seconds. Default: none.")
 
 
 @group
@@ -306,7 +311,7 @@ class Folder:
 class LogFile:
     """A log instead of an environment."""
 
-    log: Path | None = option("Learn from logged episodes instead: .csv, .csv.gz or .parquet.", metavar="FILE")
+    log: Path | None = option("Learn from this log of episodes: .csv, .csv.gz or .parquet.", metavar="FILE")
     column: list[str] | None = LOG_COLUMN
 
     def columns(self) -> dict[str, str | None]:
@@ -318,9 +323,10 @@ class LogFile:
 class Evidence:
     """Evidence."""
 
-    seed: int | None = option("Seed of the audit, which fixes all shared and data seeds. Drawn if left out.")
+    seed: int | None = option("Seed of the audit, which fixes all shared and data seeds. Drawn at random if left out.")
     out: Path | None = option(
-        "Write the evidence to FILE.json, or to a folder with every finished pair: started again, it goes on.",
+        "Write the result to FILE.json, or to a folder that also keeps every finished pair, so that the same command "
+        "continues.",
         metavar="FILE.json|DIR",
     )
 

@@ -44,22 +44,21 @@ def plan(
     delta: float | None = SETTING,
     workers: int | None = WORKERS,
     logged: LogFile,
-    shared_seed: int | None = option("Of the run that is planned. Default 0."),
+    shared_seed: int | None = option("Shared seed of the planned run. Default 0."),
 ) -> Answer:
     """Tabulate the samples that each algorithm needs, reprl's and the baselines', beside the lower bounds.
 
-    Rows marked exact are what reprl draws; range: what its default learner needed on other worlds, under the strict
-    promise and the two weaker ones; the others are orders of magnitude. With an environment, the default learner makes
-    its first rounds there, for some seconds, and what a run would cost on this machine is forecast, under the strict
-    promise. The default learner is asked for a quality, the others for ε:
-    where the dynamics are known, what the quality comes to, and otherwise 0.3.
+    Rows marked exact: what reprl draws. Rows marked range: what its default learner needed in other environments, under
+    each kind of promise. Other rows are orders of magnitude. With an environment, the default learner runs there for
+    some seconds, and the cost of a run on this machine is forecast, under the strict promise. The default learner is
+    asked for a quality, the others for ε: the one that the quality means if the dynamics are known, otherwise 0.3.
 
     reprl plan --states 16 --actions 4 --horizon 6 --rho 0.1
 
     reprl plan gridworld-v0 --horizon 6
 
-    With --log FILE: how many more episodes of this practice a decision would need, if what they show stays as it is,
-    and which cells wait for them; exit code 1 if the log is not enough.
+    With --log FILE: how many more such episodes a decision would need, and which cells are undecided. Exit code 1 if
+    the log is not enough.
 
     reprl plan --log clinic.csv --horizon 5
     """

@@ -25,14 +25,14 @@ _SHOWN = 3
 def play(
     run: Path = RUN,
     *,
-    episodes: int = option("How many. Default 1.", "-n", default=1),
-    seed: int | None = option("Of the episodes; drawn if left out."),
+    episodes: int = option("Number of episodes. Default 1.", "-n", default=1),
+    seed: int | None = option("Seed of the episodes. Drawn at random if left out."),
     other: OtherWorld,
     allow: list[str] | None = ALLOW,
 ) -> Answer:
-    """Play a saved policy in its environment: what it sees, what it does, what that pays, in the rewards' own units.
+    """Play a saved policy in its environment, and show observations, actions and rewards, in the rewards' own units.
 
-    The environment is drawn where it can draw itself as text. No run and no promise depends on these episodes.
+    The environment is drawn if it can draw itself as text. No promise depends on these episodes.
 
     reprl play run
 
@@ -42,7 +42,7 @@ def play(
     from reprl.artifacts.search import StoredSearch
     from reprl.cli.environment import read_object
     from reprl.randomness import DataStream, fresh_seed
-    from reprl.sources.environment import episode_steps
+    from reprl.sources.access import episode_steps
     from reprl.sources.gymnasium.play import open_to_play
     from reprl.sources.gymnasium.play import play as play_once
 
@@ -89,7 +89,7 @@ def _document(
 def _own_units(world: TabularMDP | GymnasiumModel, episode: Episode) -> float:
     """The return in the rewards' own units; what plays a table pays from 0 to 1."""
     from reprl.mdp.tabular import TabularMDP
-    from reprl.sources.environment import episode_steps
+    from reprl.sources.access import episode_steps
 
     if isinstance(world, TabularMDP) and (world.origin is None or not world.origin.id.startswith("gym:")):
         steps = sum(world.criterion.factor**h for h in range(episode_steps(world)))
@@ -125,7 +125,7 @@ def _show_episode(console: Console, stored: StoredRun, episode: Episode) -> None
             console.print(Text.from_ansi(move.picture.strip("\n")))
         h, s = move.step, interface.state(move.observation, stored.policy.n_states)
         action = labels.action(int(stored.policy.table[h, s]))
-        console.print(f"step {h}: {name(move.observation)}, do {action}, get {move.reward:g}")
+        console.print(f"step {h}: {name(move.observation)}, action {action}, reward {move.reward:g}")
     if episode.picture is not None and "\n" in episode.picture:
         console.print(Text.from_ansi(episode.picture.strip("\n")))
     end = "the episode is over" if episode.ended else "the horizon is reached"

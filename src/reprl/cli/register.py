@@ -34,7 +34,7 @@ def register(
     env: str | None = OPTIONAL_ENV,
     *,
     pilot: int | None = option("Samples of the pilot, which are not used again.", metavar="N"),
-    by: str | None = option("Who chooses, for the record.", metavar="NAME"),
+    by: str | None = option("Name of the person or team that chooses.", metavar="NAME"),
     out: Path | None = option("Write the recipe here.", metavar="FILE.json"),
     world: World,
     asked: Asked,
@@ -45,11 +45,10 @@ def register(
     logged: LogFile,
     log_world: LogWorld,
 ) -> Answer:
-    """Use pilot data for a choice, and write the recipe that every team then follows on fresh data.
+    """Choose a candidate on pilot data, and write the recipe that every team then follows on fresh data.
 
-    As in a registered study: the choice among candidates is made and published first, so later runs do not have to
-    agree on it, and need far fewer samples. ρ then speaks of any two runs that follow the recipe. Runs that would use
-    the pilot's data again are refused.
+    As in a registered study, the choice is made and published first. Later runs do not have to agree on it, and need
+    fewer samples. ρ is then about any two runs that follow the recipe. A run on the pilot's data is refused.
 
     reprl register gridworld-v0 --horizon 6 --pilot 100000 --out study.json
 

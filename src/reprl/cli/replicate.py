@@ -33,20 +33,21 @@ def replicate(
     allow: list[str] | None = ALLOW,
     data_seed: int | None = DATA_SEED,
     work: Work,
-    afresh: bool = option("Choose again, instead of following the recipe's candidate.", default=False),
+    afresh: bool = option("Choose the tolerance again, instead of using the recipe's.", default=False),
     certify: bool = option("Sample until your own data prove the policy, or the samples run out.", default=False),
-    counts: Path | None = option("The first team's counts: do your transitions contradict them?", metavar="FILE"),
+    counts: Path | None = option(
+        "The first team's counts, to test whether your transitions contradict them.", metavar="FILE"
+    ),
     folder: Folder,
     logged: LogFile,
 ) -> Answer:
     """Repeat a recipe on fresh data: you are the second team.
 
-    Where a receipt lies beside the recipe, its policy and yours are compared: exit code 0 if they are the same, 1 if
-    not, or if your run was undecided when its samples ran out. A recipe that this release cannot honour is refused.
+    If the folder of the recipe holds a receipt, its policy and yours are compared. Exit code 0: the same policy. 1:
+    different policies, or your run was undecided when its samples ran out.
 
-    The candidate that the recipe publishes (which tolerance was chosen) is followed, so nothing is chosen. ρ speaks of
-    runs that share nothing but the seed: --afresh makes such a one. With --certify your own data have to prove the
-    policy: exit code 1 if they do not.
+    Your run uses the tolerance that the recipe publishes. ρ is about runs that share only the seed: --afresh makes such
+    a run. With --certify your own data must prove the policy; if they do not, the exit code is 1.
 
     reprl replicate run/recipe.json --out second
 
@@ -54,9 +55,9 @@ def replicate(
 
     reprl replicate run --log ours.csv --out second
 
-    The digest of a black box sees spaces, horizon and reward range, not what it does; with the first team's --counts,
-    your transitions are tested against theirs: exit code 1 if they contradict.
-    A recipe may come from a stranger: it imports Gymnasium at most, and what --allow names (docs/security.md).
+    The digest of a black box covers spaces, horizon and reward range, not the dynamics. With the first team's --counts,
+    your transitions are tested against theirs; if they contradict, the exit code is 1. A recipe may come from a
+    stranger: it can import only Gymnasium, and what --allow names (docs/security.md).
     """
     from reprl.artifacts.folder import RECIPE, find_file, load_recipe
     from reprl.artifacts.recipe import Recipe
@@ -213,7 +214,10 @@ def _show(
 def _show_test(console: Console, result: LearnResult, tested: SameWorld) -> None:
     """Say whether both teams can have sampled one environment."""
     if not tested.contradicted:
-        console.print("your transitions do not contradict the first team's counts; that proves no more", style="dim")
+        console.print(
+            "your transitions do not contradict the first team's counts; this does not prove equal environments",
+            style="dim",
+        )
         return
     console.print("another environment: your transitions contradict the first team's counts", style="bold red")
     console.print(f"by chance alone with probability at most {tested.p_value:.2g}; where it shows most:")

@@ -12,7 +12,7 @@ def report(
     source: Path = argument("SOURCE", "A run folder, or the file or folder of an audit or a comparison."),
     second: Path | None = argument("[SECOND]", "Another run, to be compared.", None),
     *,
-    out: Path = option("Where to write the page.", "-o", default=..., metavar="FILE.html"),
+    out: Path = option("The file to write.", "-o", default=..., metavar="FILE.html"),
     other: OtherWorld,
 ) -> Answer:
     """Write a run, two runs, an audit or a comparison as one HTML page that needs no network.

@@ -26,16 +26,20 @@ _REMARKS = "remarks"
 class Sought:
     """What a search is asked for."""
 
-    target: float | None = option("A mean return that is enough, in reward units. Default: a tournament of proposals.")
+    target: float | None = option(
+        "A mean return that is enough, in reward units. Default: proposals compete in a tournament."
+    )
     policy: str | None = option("linear, quadratic, tanh or table. Default: linear, and table for finite observations.")
-    return_range: tuple[float, float] | None = option("Bounds of a return, which is clipped to it.", metavar="LOW HIGH")
+    return_range: tuple[float, float] | None = option(
+        "Bounds of a return. Returns are clipped to them.", metavar="LOW HIGH"
+    )
 
 
 @group
 class Search(Sought):
-    """A search, for observations that are not finite."""
+    """A search, for observations that are real numbers."""
 
-    learner: str | None = option("'search' for a search in any environment. Default: where observations are a Box.")
+    learner: str | None = option("'search' for a search in any environment. Default: only if observations are a Box.")
 
 
 def source_of(env: str, world: World) -> Any:

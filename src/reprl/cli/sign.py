@@ -1,4 +1,4 @@
-"""reprl sign: vouch for a receipt with a key."""
+"""reprl sign: sign a receipt with a private key."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def sign(
 ) -> Answer:
     """Sign the receipt of a run, so that edits are noticed.
 
-    The digest in a receipt is a seal against accident. A signature, signature.json beside it, can be made with your
-    private key only; 'reprl verify' checks it. Publish the public key where others will look for it.
+    The digest of a receipt detects accidental changes only. A signature (signature.json) can be made with your private
+    key only, and 'reprl verify' checks it. Publish the public key.
 
     reprl sign --new-key me.pem
 

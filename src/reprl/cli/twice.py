@@ -27,13 +27,13 @@ def twice(
     asked: Asked,
     search: Search,
     shared_seed: int | None = SHARED_SEED,
-    data_seed: list[int] | None = option("Private; give it twice, once for each run, or leave it out."),
+    data_seed: list[int] | None = option("Private: give it twice, once for each run, or leave it out."),
     work: Work,
 ) -> Answer:
     """Learn twice on independent data with one shared seed: are the policies the same?
 
-    Each run draws a [bold]data seed[/bold] of its own; both use the same [bold]shared seed[/bold]. Exit code 0 if they
-    end in the same policy, 1 if not, or if a run was still undecided when its samples ran out.
+    Each run draws its own [bold]data seed[/bold]; both use the same [bold]shared seed[/bold]. Exit code 0: the same
+    policy. 1: different policies, or a run was undecided when its samples ran out.
 
     reprl twice gridworld-v0 --horizon 6 --shared-seed 7
 

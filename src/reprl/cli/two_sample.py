@@ -26,13 +26,13 @@ def two_sample(
     recipe: Path | None = option("A recipe or run folder: labels, horizon and rewards of the logs.", metavar="RECIPE"),
     horizon: int | None = HORIZON,
     reward_range: tuple[float, float] | None = REWARD_RANGE,
-    column: list[str] | None = option("Which column of the logs is what, as for learn --log.", metavar="ROLE=NAME"),
+    column: list[str] | None = option("The column for a role, as for learn --log.", metavar="ROLE=NAME"),
     level: float | None = option("Allowed probability of a false contradiction. Default 0.001."),
 ) -> Answer:
     """Test whether two data sets can come from one environment: exit code 1 if they contradict each other.
 
-    A bet against one law of outcomes, cell by cell; how each team chose where to sample does not matter, nor does what
-    two practices prefer. Data that do not contradict each other prove no more than that.
+    A sequential betting test compares the outcomes of each (step, state, action). It does not matter how often each
+    team took an action. "Not contradicted" is no proof that the environments are equal.
 
     reprl two-sample first.csv second.csv --horizon 5
 
@@ -120,7 +120,7 @@ def _read_counts(path: Path, recipe: Path | None) -> tuple[Counts, Environment]:
 
 def _show(console: Console, tested: SameWorld, words: list[str]) -> None:
     if not tested.contradicted:
-        console.print("not contradicted: both data sets can come from one environment; that proves no more")
+        console.print("not contradicted: both data sets can come from one environment; this is no proof that they do")
         return
     console.print("different: the two data sets contradict each other", style="bold red")
     console.print(f"by chance alone with probability at most {tested.p_value:.2g}; where it shows most:")

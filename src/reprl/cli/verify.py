@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reprl.cli.answer import DIFFERENT, FINE, Answer
 from reprl.cli.options import LogFile, OtherWorld, argument, option, refuse
 from reprl.errors import InputError
+from reprl.guarantee import readable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,19 +25,19 @@ def verify(
     *,
     other: OtherWorld,
     logged: LogFile,
-    signer: list[str] | None = option("A public key, or its file: each run must be signed by one.", metavar="KEY"),
+    signer: list[str] | None = option(
+        "A public key, or its file. Each run must be signed by one of them.", metavar="KEY"
+    ),
 ) -> Answer:
     """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
 
-    With --log FILE, value and gain over practice are computed again from that log, your own or the one of the run:
-    exit code 1 if it contradicts a receipt. Signatures that lie beside receipts are checked: exit code 1 if one does
-    not hold, or if none of the keys of --signer has made it. Without a signature, the digest of a receipt is a seal
-    against accident alone.
-    Runs that promise an approximate agreement need the same action only at that share of an episode's steps.
+    Runs that promise an approximate agreement need the same action only at that share of an episode's steps. If the
+    environment is built in, or named by --env, the difference in value is shown too. Reading the files imports nothing
+    and opens no other environment.
 
-    Policies are compared cell by cell, receipts by the fingerprints in them. Receipts also hold the names of states
-    and actions. Where a recipe with an id of the catalogue lies beside, or --env names the environment, the difference
-    in value is computed. Nothing is imported on behalf of the files: no other environment is opened unless you name it.
+    --log FILE computes value and gain over practice again from that log: exit code 1 if it contradicts a receipt.
+    Signatures beside receipts are checked: exit code 1 if one is invalid, or not made by a key of --signer. Without a
+    signature, the digest of a receipt detects accidental changes only.
 
     reprl verify run second
 
@@ -136,7 +137,7 @@ def _show(
     called = () if comparison is None else comparison.names
     rows += [(f"{side.path}, names", names) for side, names in zip(sides, called, strict=False) if names]
     rows += [
-        (f"{side.path}, rehearsal", side.receipt.rehearsal)
+        (f"{side.path}, rehearsal", readable(str(side.receipt.rehearsal)))
         for side in sides
         if side.receipt is not None and side.receipt.rehearsal is not None
     ]

@@ -8,9 +8,9 @@ from reprl.cli.answer import Answer
 
 
 def warm_up() -> Answer:
-    """Compile the kernels of the default learner, and keep them in the cache: for images, and before a demonstration.
+    """Compile the kernels of the default learner into the cache, for container images or before a demonstration.
 
-    A run that finds them there starts at once. They are compiled again where reprl, Numba or the processor is another.
+    Later runs start at once. A new version of reprl or Numba, or another processor, compiles them again.
 
     reprl warm-up
     """

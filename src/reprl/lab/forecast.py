@@ -21,10 +21,10 @@ from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
-from reprl.sources.environment import check_access, episode_steps, fresh_model, open_environment
+from reprl.sources.access import WAYS
+from reprl.sources.environment import fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel
-from reprl.sources.source import FIRST
 
 APART = 4.0
 """93 % of the stored pairs of runs on one world used numbers of samples within this factor of each other."""
@@ -83,14 +83,15 @@ def forecast(
     seconds: float = PILOT,
     **options: Unpack[LearnOptions],
 ) -> Forecast:
-    """Say what ``learn`` would cost with these arguments, from a pilot of about so many seconds.
+    """Forecast the samples and the time of ``learn`` with these arguments, from a short pilot.
 
-    The environment and its options are those of ``learn``; max_samples bounds the range. The pilot plays the
-    environment on samples of its own, for `seconds` at most, 0 for no pilot. A published candidate is followed, as a
-    run of its recipe would. The range says of which promise it is: strict, approximate or registered.
+    The environment and its options are those of ``learn``; max_samples bounds the range. The pilot draws samples of
+    its own for at most `seconds`; 0 for no pilot. The range names the promise that it is about: strict, approximate or
+    registered.
 
     Guarantee:
-        None: of runs like those stored, about eight of ten end within the range. A size that the settings fix is exact.
+        None. About eight of ten runs like the stored ones lie within the range. A number that the settings fix is
+        exact.
 
     Randomness:
         A fresh shared seed and fresh data seeds, which no run reads again.
@@ -99,7 +100,7 @@ def forecast(
     world = open_environment(env, horizon, reward_range, discount)
     settings = resolve_baseline(make_settings(options, world), world)
     world = truncate_if_needed(world, settings.rule, settings.epsilon)
-    check_access(world, settings.access, "a forecast")
+    WAYS[settings.access].check(world, "a forecast")
     seconds = check_real("seconds", seconds, 0.0, 3600.0, open_low=False, open_high=False)
     fixed = _fixed(world, settings)
     if fixed is not None:
@@ -170,7 +171,7 @@ def _sampling(
     world: TabularMDP | GymnasiumModel, settings: Settings, workers: int, samples: int, seconds: float
 ) -> float:
     """Time samples alone, by runs of two sizes that ask no simulated teams; parallel ones come as counts, at once."""
-    if settings.access == "generative" or settings.rule != "canonical":
+    if not WAYS[settings.access].plays or settings.rule != "canonical":
         return 0.0
     spent = []
     for size in TABLE_SIZES if isinstance(world, TabularMDP) else (samples, 8 * samples):
@@ -187,12 +188,7 @@ def _sampling(
 
 def _sizes(world: TabularMDP | GymnasiumModel, settings: Settings, most: int | None) -> Iterator[int]:
     """Limits on samples under which the learner makes one, two, three … rounds."""
-    starts = 0 if isinstance(world, TabularMDP) and world.fixed_start else 1
-    per_cell = FIRST * world.n_states * world.n_actions
-    steps = episode_steps(world) + starts
-    if settings.access == "generative":
-        steps = world.horizon
-    size = per_cell * steps + (FIRST if settings.access == "generative" else 0)
+    size = WAYS[settings.access].first_round(world)
     while most is None or size < most:
         yield size
         size *= 2
@@ -226,7 +222,7 @@ def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | No
     if settings.rule != "canonical" and settings.paper.full:
         sizes = world.n_states, world.n_actions, world.horizon
         return settings.paper.task(*sizes).samples(settings.paper.constants_for(*sizes).total)
-    if settings.rule == "canonical" or settings.access == "episodic" or not isinstance(world, TabularMDP):
+    if settings.rule == "canonical" or WAYS[settings.access].plays or not isinstance(world, TabularMDP):
         return None
     if settings.calls is None and settings.constants != "paper":
         return None

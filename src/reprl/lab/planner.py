@@ -113,12 +113,12 @@ def _stored(cells: int, settings: Settings) -> list[PlanRow]:
     rows = []
     for access, name in ways.items():
         low, typical, high = stored_range(replace(settings, access=access), cells)
-        source = f"stored runs on {WORLDS[access]} worlds"
+        source = f"stored runs on {WORLDS[access]} MDPs"
         label = f"reprl canonical, quality {settings.quality:g}"
         rows.append(PlanRow(label, name, typical, False, "poly", source, low, high))
     for promise, words in (("approximate", "agreement 0.95"), ("registered", "registered")):
         low, typical, high = stored_range(replace(settings, access="generative"), cells, promise=promise)
-        source = f"stored runs on {WORLDS[promise]} worlds"
+        source = f"stored runs on {WORLDS[promise]} MDPs"
         rows.append(PlanRow(f"reprl canonical, {words}", "parallel", typical, False, "poly", source, low, high))
     return rows
 
@@ -170,9 +170,9 @@ def _rates(s: int, a: int, h: int, epsilon: float, rho: float, delta: float) -> 
     log = math.log(1.0 / delta) ** 4
     tail = (epsilon * rho) ** -2
     rows = [
-        ("this paper, joint", "parallel", s**2 * a * h**7 * log * tail, "exp(S log A)", "Theorem 4.13"),
-        ("this paper, joint", "episodic", s**2 * a * h**11 * log * tail, "exp(SH)", "Theorem 6.1"),
-        ("this paper, efficient", "episodic", s**3 * a * h**11 * log * tail, "poly", "Theorem A.5"),
+        ("Hopkins et al., joint", "parallel", s**2 * a * h**7 * log * tail, "exp(S log A)", "Theorem 4.13"),
+        ("Hopkins et al., joint", "episodic", s**2 * a * h**11 * log * tail, "exp(SH)", "Theorem 6.1"),
+        ("Hopkins et al., efficient", "episodic", s**3 * a * h**11 * log * tail, "poly", "Theorem A.5"),
         ("Eaton et al., rPVI", "parallel", s**3 * a**3 * tail, "poly", "constant γ"),
         ("Eaton et al., R-max", "episodic", float(s**7 * a**7), "poly", "S, A only"),
         ("Karbasi et al., joint", "parallel", s**2 * a**2 * tail, "exp(SA)", "constant γ"),

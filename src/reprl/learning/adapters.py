@@ -58,7 +58,7 @@ class EnvLearner:
     access: ClassVar[str] = "episodic"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be called, and a parameter that nobody fills."""
+        """Refuse what cannot be called, and a parameter without a value."""
         if not callable(self.train):
             raise InputError(f"train must be callable as train(env), got {quote(self.train)}")
         if self.samples is not None:
@@ -247,7 +247,7 @@ def _best(scores: NDArray[Any], model: Model) -> NDArray[np.int64]:
 
 
 def adds_end(model: object) -> bool:
-    """Whether the last state is one that nobody else knows: where an episode of Gymnasium, or of a log, has ended."""
+    """Whether the last state is the added one for ended episodes of Gymnasium or of a log."""
     if isinstance(model, GymnasiumModel):
         return True
     labels = getattr(getattr(model, "mdp", model), "labels", None)

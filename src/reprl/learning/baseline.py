@@ -89,7 +89,7 @@ def _check(rows: NDArray[np.int64], world: Any, mask: NDArray[np.bool_] | None) 
 
 
 def exact_baseline(world: TabularMDP, settings: Settings, order: NDArray[np.int64]) -> float:
-    """Return the value of the baseline of settings, resolved before, in a world that is known."""
+    """Return the value of the baseline of resolved settings in a known MDP."""
     dynamics = true_dynamics(world)
     gaps, actions = find_gaps(dynamics, order), settings.baseline_actions(dynamics.outcomes.shape)
     table = gaps.default if actions is None else actions
@@ -97,7 +97,7 @@ def exact_baseline(world: TabularMDP, settings: Settings, order: NDArray[np.int6
 
 
 def exact_loss(world: TabularMDP, settings: Settings) -> float:
-    """Return ε(M) in a world that is known, to six digits, so that the last bits of a computation are in no document.
+    """Return ε(M) in a known MDP, to six digits, so that rounding errors reach no document.
 
     The baseline is resolved before; preferences are not read.
     """

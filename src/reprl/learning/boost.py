@@ -21,7 +21,7 @@ def boost(
     runs: int | None = None,
     pulls: int | None = None,
 ) -> Boosted:
-    """Make a learner that agrees with itself more often.
+    """Return a learner that disagrees with itself with probability at most ρ, made from a 0.1-replicable one.
 
     Args:
         learner: learner(model, shared_key), 0.1-replicable and ε/2-optimal with probability 0.9.

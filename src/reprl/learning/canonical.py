@@ -24,7 +24,7 @@ from reprl.learning.settings import Settings
 from reprl.mdp.criterion import Criterion, criterion_of
 from reprl.mdp.tiers import Tiers
 from reprl.randomness import SharedKey, check_shared_key
-from reprl.sources.opening import Proof, open_source
+from reprl.sources.access import WAYS, Proof
 from reprl.sources.protocol import check_model
 
 
@@ -35,7 +35,7 @@ class Gathered(NamedTuple):
     rule: BoundRule
     outcome: Outcome
     apart: str
-    """What showed that the steps of a black box are not alike; empty if nothing did."""
+    """Evidence against stationary dynamics of a black box; empty if there is none."""
 
     @property
     def run(self) -> Run:
@@ -91,7 +91,7 @@ def gather_canonical(
     teller = None if told is None else RoundTeller(told, model, settings, stop, limit)
     tell, progress = (None, None) if teller is None else (teller.end, teller.progress)
     with WorkerPool(model, execution.workers, execution.checkpoint) as pool:
-        open_as = partial(open_source, model, settings.access, pool, progress=progress, proof=proof)
+        open_as = partial(WAYS[settings.access].source, model, pool, progress=progress, proof=proof)
         outcome = run_loop(open_as(pooled=settings.pooled), rule, stop, limit, tell=tell)
         apart = ""
         if outcome.judgement.drift and settings.stationary is None and not criterion.stationary:

@@ -15,7 +15,8 @@ from reprl.learning.protocol import Learner, access_of, name_of
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
-from reprl.sources.environment import check_access, fresh_model, make
+from reprl.sources.access import WAYS
+from reprl.sources.environment import fresh_model, make
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.protocol import ACCESSES, Access
 
@@ -30,22 +31,22 @@ def check_learner(
     access: Access | None = None,
     **options: Any,
 ) -> None:
-    """Raise a ReprlError that says in one line what is wrong with a learner; return if nothing is found.
+    """Check a learner against the contract: raise a ReprlError that says in one line what is wrong, if anything is.
 
     Args:
         learner: ``learner(model, shared_key, **options)``, or ``train(env, **options)`` of a gymnasium.Env; either
             returns a Run, a policy, a table of actions or of Q values, a function of an observation, or a model with
             ``predict`` (``reprl.env_learner``).
-        env: where to try it; None for two small worlds, of 3 states and 2 steps and of 4 states and 2 steps.
+        env: where to try it; None for two small MDPs, of 3 states and 2 steps and of 4 states and 2 steps.
         access: "episodic" or "generative"; None for what the learner's ``access`` says, episodes where it does not.
         options: passed on to the learner.
 
     Guarantee:
-        Checked, with three pairs of seeds on each world: the policy fits the model; its samples are drawn through the
+        Checked, with three pairs of seeds on each MDP: the policy fits the model; its samples are drawn through the
         model, whose ledger counts them; a run is a function of (shared key, data seed, model) alone, whatever the
         state of the random generators of the process and however often the learner was called before; those generators
-        are left as they were. What runs do not show is not found: shared draws that come from nowhere but a constant
-        look like a decision, and nothing is said of replicability, which ``reprl.audit`` measures.
+        are left as they were. Replicability is not checked:
+        ``reprl.audit`` measures it. Shared draws from a constant seed are not found.
 
     Randomness:
         Shared and data seeds are fixed. The generators of numpy and random are seeded for a run and restored after it.
@@ -61,7 +62,7 @@ def check_learner(
     way = access_of(learner, access)
     small = (make("random-mdp-v0", 2, n_states=3, n_actions=2), make("gridworld-v0", 2, size=2))
     for world in small if env is None else (env,):
-        check_access(world, way, name)
+        WAYS[way].check(world, name)
         for seeds in _SEEDS:
             (policy, samples), (other, others) = (_run(learner, way, world, seeds, state, options) for state in (5, 6))
             if (policy, samples) != (other, others):

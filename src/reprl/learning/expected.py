@@ -33,7 +33,7 @@ quantiles over the worlds in experiments/price and experiments/defaults, each of
 (``experiments.price.__main__.per_cell``). Of strict promises by access; of the weaker ones, an agreement of 0.95 and
 registered candidates, only parallel samples are stored, without the pilot."""
 WORLDS = {"generative": 71, "episodic": 15, "approximate": 40, "registered": 40}
-"""How many worlds those are."""
+"""Number of these MDPs."""
 STORED_QUALITY = DEFAULT_QUALITY
 """What the stored runs asked for; samples grow with 1/(1 − q)², as comparisons at a tolerance do. How an ε compares to
 the gain of a world is not known beforehand: for one, stored runs are taken as they are."""

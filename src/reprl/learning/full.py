@@ -82,7 +82,7 @@ def _check_covered(model: Any, settings: Settings) -> None:
 
 
 def _check_cost(constants: Constants, needed: int) -> None:
-    """Say what a proven run costs before it starts, where nobody has allowed so much."""
+    """Refuse a proven run that needs more samples than max_samples allows, and name its cost."""
     if needed > SHARP_LIMIT:
         runs, (length,) = constants.partition_runs, constants.episodes
         hours = needed / SHARP_SPEED / 3600.0

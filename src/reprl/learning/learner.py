@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
@@ -31,9 +31,9 @@ from reprl.mdp.interface import Interface
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, check_shared_key, fresh_seed
+from reprl.sources.access import WAYS
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.opening import unit_of
 from reprl.sources.protocol import Access, check_model
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
@@ -56,33 +56,33 @@ def learn(
     learner: str | None = None,
     **options: Unpack[LearnOptions],
 ) -> LearnResult | Any:
-    """Learn a policy that a second run, on fresh data and the same shared seed, is likely to reproduce exactly.
+    """Learn a policy that a second run with the same shared seed and fresh data reproduces with probability 1 − ρ.
 
     Args:
         env: a TabularMDP, a GymnasiumModel, an id for ``reprl.make``, or a gymnasium.Env or a factory of one: a black
             box, for access="episodic" alone, unless it publishes its dynamics. Where observations are a Box, the policy
             is found by a search (docs/search.md), and the result is a ``SearchResult``. Or a recipe, which is followed
             on fresh data (``Recipe.learn``).
-        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, how long episodes are.
-        discount: γ of a world without an end, for a stationary policy (docs/discounting.md).
+        horizon: H, for an id or a gymnasium.Env, which needs it; with a discount, the length of episodes.
+        discount: γ, for a stationary policy in an MDP without a horizon (docs/discounting.md).
         reward_range: (low, high) in original units, for a gymnasium.Env or a "gym:" id.
         shared_seed: ξ, published and the same in every run: choose it before the data; None draws one.
         data_seed: seed of the samples, private and fresh in every run; None draws one, or takes the checkpoint's.
-        max_samples: never draw more. A run not sure by then promises nothing; a size fixed beforehand is refused.
-        candidate: (kind, number) that a recipe has published, or what it has registered, to follow; ρ then speaks of
-            runs that follow it on data that had no part in choosing it.
-        certify: go on until the data prove the policy, for rule="canonical"; without a proof it is rehearsed at last.
-        workers: threads, or processes for a black box; they cannot change the result.
-        timeout: seconds that an episode of a black box may take, in a process that is then ended; None for any time.
-        checkpoint: a folder for batches of episodes and rehearsals. A run that was stopped, or was not sure when its
-            samples ran out, goes on with them, by the same call or one with more samples: the result is that of a run
-            that was never stopped.
-        progress: True for a bar on standard error, or a function told (phase, done, total). After each round of
+        max_samples: the largest number of samples. A run that is undecided then promises nothing; a number of samples
+            that is fixed beforehand may not exceed it.
+        candidate: (kind, number) that a recipe has published or registered, to follow; ρ is then about runs that follow
+            it on data that were not used to choose it.
+        certify: continue until the data prove the policy, for rule="canonical". If they never do, it is rehearsed.
+        workers: number of threads, or of processes for a black box; the result does not depend on it.
+        timeout: largest number of seconds for an episode of a black box, which then ends with an error; None for any.
+        checkpoint: a folder for batches of episodes and rehearsals. The same call, or one with more samples, continues
+            a run that was stopped or undecided. Its result is that of a run that was never stopped.
+        progress: True for a bar on standard error, or a function of (phase, done, total). After each round of
             rule="canonical" the phase is a line with `figures`: samples, teams that agree, values, a forecast.
-        learner: "search" for a search in any environment; None for what its observations need.
+        learner: "search" for a search in any environment; None for a search if observations are a Box.
         options: fields of ``Settings``, such as quality=0.9, baseline, rho=0.1, delta=0.1, agreement=1, access, rule,
-            preference; epsilon= instead of a quality, and epsilon_units="rescaled", "original" or "spread", what it is
-            given in (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
+            preference; epsilon= instead of a quality, and its units, epsilon_units="rescaled", "original" or "spread"
+            (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -138,7 +138,7 @@ def learn(
 def truncate_if_needed(
     world: TabularMDP | GymnasiumModel, rule: str, epsilon: float | None
 ) -> TabularMDP | GymnasiumModel:
-    """Return a world as a rule can learn in it: "sampled" needs a horizon, so a discounted one is cut off at ε."""
+    """Return the MDP that a rule learns in: "sampled" needs a horizon, so a discounted one is cut off at ε."""
     steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" and epsilon is not None else None
     return world if steps is None else truncate(world, steps)
 
@@ -180,7 +180,7 @@ def limit_time(model: object, timeout: float | None) -> None:
 
 
 def certify(result: LearnResult, delta: float | None = None) -> Certificate:
-    """Say what a finished run proves by its own data.
+    """Return what the data of a finished run prove.
 
     Args:
         result: of ``reprl.learn`` with the rule "canonical".
@@ -231,7 +231,7 @@ def _closing(opened: TabularMDP | GymnasiumModel | None) -> Iterator[None]:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse wrong options before an environment is opened, or a log read, as far as that can be known."""
+    """Refuse wrong options before an environment is opened or a log is read, if possible."""
     make_settings({name: value for name, value in options.items() if name != "epsilon_units"})
 
 
@@ -249,7 +249,8 @@ def make_settings(
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
-            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}{hint(name, keywords())}")
+            near = ", an argument of its own" if name in keywords() else hint(name, keywords())
+            raise InputError(f"option must be one of {', '.join(known)}; got {quote(name)}{near}")
     return Settings(**options)
 
 
@@ -259,7 +260,7 @@ def keywords() -> set[str]:
 
 
 def learner(**options: Unpack[LearnOptions]) -> ReprlLearner:
-    """Bind the fields of ``Settings`` into a callable from (model, shared key) to a policy, for boosting and audits."""
+    """Return reprl's learner as a function from (model, shared key) to a policy, for boosting and audits."""
     return ReprlLearner(make_settings(options))
 
 
@@ -326,8 +327,7 @@ class ReprlLearner:
         if self.settings.paper.full:
             return run_full_algorithm(model, shared_key, self.settings, **how)
         settings = self.settings if self.samples is None else self.with_budget(model, self.samples)
-        run: Any = run_generative if self.access == "generative" else run_episodic
-        found: Run = run(model, shared_key, settings, **how)
+        found: Run = _PRACTICAL[self.access].run(model, shared_key, settings, **how)
         return found
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
@@ -336,7 +336,8 @@ class ReprlLearner:
         if self.samples is not None:
             check_model(model, self.access, self.name, masked=True)
             pooled = settings.resolve_stationarity(model).pooled
-            number_within(self.samples, *unit_of(model, settings.access, pooled=pooled))
+            way = WAYS[settings.access]
+            number_within(self.samples, way.cost(model, pooled=pooled), way.unit)
             stop = Budget(asked)
         if self.certify:
             stop = Certified(asked, check_shared_key(shared_key).seed, stop)
@@ -346,20 +347,37 @@ class ReprlLearner:
 
     def with_budget(self, model: Any, samples: int) -> Settings:
         """Return the settings with as many parallel calls or exploration runs as a budget pays for."""
-        if self.access == "generative":
-            return replace(self.settings, calls=number_within(samples, self._unit(model), "one parallel call"))
-        return replace(self.settings, runs=number_within(samples, self._unit(model), "one exploration run"))
+        practical = _PRACTICAL[self.access]
+        size: dict[str, Any] = {practical.size: number_within(samples, self._unit(model), practical.unit)}
+        return replace(self.settings, **size)
 
     def minimum_budget(self, model: Any) -> int:
         """Return the smallest budget that is worth a try: a parallel call, or two exploration runs."""
-        return self._unit(model) * (1 if self.access == "generative" else 2)
+        return self._unit(model) * _PRACTICAL[self.access].least
 
     def _unit(self, model: Any) -> int:
         """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
         check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
-        if self.access == "generative":
-            return unit_of(model, self.access, pooled=self.settings.resolve_stationarity(model).pooled)[0]
+        way = WAYS[self.access]
+        if not way.plays:
+            return way.cost(model, pooled=self.settings.resolve_stationarity(model).pooled)
         if self.settings.rule == "canonical":
-            return int(model.samples_per_episode * model.n_states * model.n_actions)
-        run = practical_run(model.n_states, model.n_actions, model.horizon)
-        return run.episodes * int(model.samples_per_episode)
+            return way.cost(model) * int(model.n_states * model.n_actions)
+        return way.cost(model) * practical_run(model.n_states, model.n_actions, model.horizon).episodes
+
+
+class _Practical(NamedTuple):
+    """The paper's practical learner by one access, and how a budget sets its size."""
+
+    run: Callable[..., Run]
+    size: str
+    """The field of ``Settings``."""
+    unit: str
+    least: int
+    """Units that are worth a try."""
+
+
+_PRACTICAL = {
+    "generative": _Practical(run_generative, "calls", WAYS["generative"].unit, 1),
+    "episodic": _Practical(run_episodic, "runs", "one exploration run", 2),
+}

@@ -62,44 +62,43 @@ def learn_log(
     progress: bool | Progress = False,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
-    """Learn from a log a policy that a second team, with a log of its own, is likely to reproduce exactly.
+    """Learn a policy from a log, so that a second team with a log of its own reproduces it with probability 1 − ρ.
 
     Args:
         log: a path to CSV (also .csv.gz) or Parquet, a pandas DataFrame, a PyArrow table, a mapping of names to arrays,
             a structured array, or a Minari dataset with finite spaces. One row for each step; the rows of an episode
             stand together, in order.
         horizon: H; later rows are left out. With a discount, how many rows of an episode count; None for all.
-        discount: γ of a world without an end, for a stationary policy; it says that the law is alike at all steps.
+        discount: γ, for a stationary policy; it declares that the dynamics do not depend on the step.
         columns: role → column where their names differ; "group" names a column of subgroups, such as a ward, which the
-            result values apart; other roles are episode, step, state, action, reward, next_state,
+            result values separately; other roles are episode, step, state, action, reward, next_state,
             done, terminated and truncated, of which all but episode, state, action and reward may be missing. None for
             a column that is not to be used.
         states: all labels, in an order that both teams share; None for those in the log.
         actions: the same for actions.
         reward_range: (low, high) in original units, which are mapped to [0, 1]; it must contain 0.
         reward_step: rescaled rewards are rounded to multiples of this.
-        support: an action counts where it is taken at least so often, relative to the most usual one; up to a shared
-            factor of 2 less.
-        reach: a state counts at a step that at least this share of the episodes comes to; the same.
+        support: an action counts if it is taken at least this often, relative to the most usual one. The shared seed
+            divides this by a factor between 1 and 2.
+        reach: a state counts at a step if at least this share of the episodes visits it, divided in the same way.
         allowed: a mapping from every state to the actions that may be taken there, by labels; a path to CSV or Parquet
             with a row for each such pair; or (S, A) booleans, or a list of action numbers for each state, in the order
-            of states and actions, which must then be given. None for all. A row that does something else is an error.
-        early_ends: what episodes are that stop before the horizon without a flag: "terminated" if they were over,
-            "censored" if they were no longer observed. None refuses them where no column says where they led.
-        done_at_limit: what `done` says in the row of the last step, that of the horizon, where rows tell about every
-            step and `done` is the only flag: "truncated" for a time limit, "terminated" for an end, "unknown", as None,
+            of states and actions, which must then be given. None for all. A row with another action is an error.
+        early_ends: how to read episodes that stop before the horizon without a flag: "terminated" if they were over,
+            "censored" if they were no longer observed. None refuses them if no column says where they led.
+        done_at_limit: how to read `done` in the last row of the horizon, if rows count for every step and `done` is
+            the only flag: "truncated" for a time limit, "terminated" for an end, "unknown", as None,
             to leave these rows out.
-        shared_seed: ξ, the same for every team: choose it before the data; None draws one, to be read off the result.
+        shared_seed: ξ, the same for every team: choose it before the data; None draws one; the result holds it.
         candidate: (kind, number) that a recipe has published, to follow.
-        certify: prove the policy by the log itself, if it can be: of a fixed practice, whose number of episodes does
-            not depend on outcomes. What counts is then the world and not what is supported; without a proof the run is
-            as without this.
-        progress: True for a bar on standard error while the log is read, or a function told (phase, done, total).
-        options: the fields of ``Settings`` that the rule "canonical" has a use for; epsilon_units too.
+        certify: prove the policy from the log, if it is enough. The practice must be fixed, and the number of episodes
+            must not depend on outcomes. `support` and `reach` are then not used. Without a proof the run is rehearsed.
+        progress: True for a bar on standard error while the log is read, or a function of (phase, done, total).
+        options: the fields of ``Settings`` for the rule "canonical", and epsilon_units.
 
     Guarantee:
-        As in the result, against policies that keep to supported actions; what hardly known states could be worth is
-        added to ε (docs/logs.md).
+        As in the result, among policies of supported actions. ε includes the possible value of hardly known states
+        (docs/logs.md).
 
     Randomness:
         Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
@@ -117,7 +116,7 @@ def learn_log(
 
 
 def end_of(horizon: int | None, discount: float | None) -> dict[str, Any]:
-    """Return the fields of a LogSpec that say how long it goes on: H steps, or for ever."""
+    """Return the fields of a LogSpec for its criterion: H steps, or a discount."""
     if discount is None:
         if horizon is None:
             raise InputError("horizon must be given for a log, or a discount, got neither")
@@ -173,7 +172,7 @@ def learn_spec(
     certify: bool = False,
     progress: bool | Progress = False,
 ) -> LearnResult:
-    """Learn from the log of a world that is specified beforehand, as a recipe does; the rest is as in ``learn_log``.
+    """Learn from a log whose environment is specified beforehand, as in a recipe; otherwise as ``learn_log``.
 
     columns are where they are in this log; published, where they were in the first team's, which is what the recipe
     says.
@@ -309,7 +308,7 @@ def _learn_source(
     Guarantee:
         Status "rehearsed" if the rehearsal passed and the policy loses less than ε in the model, with what hardly known
         states could be worth added to ε; otherwise "none", as also if steps were pooled and the log contradicts it.
-        ε speaks of policies that keep to supported actions. Status "certified" if the log proves the policy of the
+        ε is about policies that keep to supported actions. Status "certified" if the log proves the policy of the
         world itself (docs/proofs/certificate.md §9), which is then what is printed.
 
     Randomness:

@@ -1,4 +1,4 @@
-"""The one loop: gather, choose, judge; again with more data until the stop rule has heard enough.
+"""The loop of every learner: gather samples, choose a policy, judge it; with more data until the stop rule stops.
 
 Learners differ by the objects that they put in, not by switches in here (CONTRIBUTING.md, "How a call walks through the
 files").
@@ -16,22 +16,22 @@ from reprl.sources.source import DataSource, Wish
 
 
 class Rule(Protocol):
-    """f(ξ, ·): a function of shared randomness and a model, nothing else."""
+    """f(ξ, ·): a function of shared randomness and a model."""
 
     def choose(self, data: Any, /) -> Any:
-        """Return what it makes of data; the policy is among it."""
+        """Return the policy for these data, with what the stop rule needs."""
 
     def wanted(self, found: Any, /) -> Wish:
-        """Return how much a sample of each cell would help to tell what the policy is."""
+        """Return how much a sample of each cell would help to determine the policy."""
 
 
 class Outcome(NamedTuple):
-    """What a run came to."""
+    """The last samples, data and judgement of a run."""
 
     known: Any
     """The source's samples."""
     data: Data
-    """What the rule has read."""
+    """The data that the rule read."""
     judgement: Judgement
 
 
@@ -43,9 +43,9 @@ def run_loop(
     known: Any = None,
     tell: Callable[[Round, Judgement], None] | None = None,
 ) -> Outcome:
-    """Gather samples until a stop rule is content, or there are no more.
+    """Gather samples until a stop rule stops, or there are no more.
 
-    limit is None for the source's own; known are samples that are there already; tell is called after every round.
+    limit is None for the source's own; known are samples of an earlier run; tell is called after every round.
     """
     sizes, wanted = source.sizes(limit), None
     if known is None:

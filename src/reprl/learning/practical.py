@@ -74,7 +74,7 @@ class InductionRule(NamedTuple):
         return self._replace(key=key)
 
     def wanted(self, found: Induced) -> Wish:
-        """All cells alike."""
+        """The same weight for all cells."""
         return Wish(np.ones(found.induction.values[:-1].shape), 0.0)
 
 

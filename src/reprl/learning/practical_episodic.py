@@ -120,7 +120,7 @@ class _Found(NamedTuple):
 
 
 class _Needs(NamedTuple):
-    """Stands where f(ξ, ·) needs runs of a length that nobody has made."""
+    """Marks that f(ξ, ·) needs runs of a length that was not run."""
 
     best: float
     policy: None = None
@@ -272,7 +272,7 @@ class ExplorationRuns:
         return False
 
     def drift(self, known: _Runs) -> str:
-        """Nothing: steps are kept apart."""
+        """Nothing: each step has its own model."""
         return ""
 
     shortage = hint = drift

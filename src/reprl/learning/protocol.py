@@ -36,19 +36,12 @@ def name_of(learner: object) -> str:
 
 
 def access_of(learner: object, asked: str | None = None) -> str:
-    """Return the access that a learner says it needs, or was asked for; episodes where nobody says."""
+    """Return the access that a learner needs or was asked for; "episodic" by default."""
     needed = getattr(learner, "access", None)
     needed = needed if needed in ACCESSES else None
     if needed is not None and asked is not None and asked != needed:
         raise InputError(f"access must be {needed!r} for {name_of(learner)}, got {asked!r}")
     return asked or needed or "episodic"
-
-
-def minimum_budget(model: Any, access: str) -> int:
-    """Return the smallest budget that is worth a try: a parallel call, or an episode for each cell and two more."""
-    if access == "generative":
-        return int(model.samples_per_call)
-    return int(model.samples_per_episode * (model.horizon * model.n_states * model.n_actions + 2))
 
 
 def number_within(samples: int, each: int, what: str) -> int:

@@ -41,66 +41,66 @@ if TYPE_CHECKING:
 
 
 class CanonicalDetails(NamedTuple):
-    """The way of the canonical rule to its policy."""
+    """Details of a run of the canonical rule."""
 
     choice: Choice
-    """What it chose, and how firmly."""
+    """The candidate that the rule chose, with its margin."""
     followed: bool = False
-    """Whether it took the candidate that a recipe had published, instead of choosing afresh."""
+    """Whether the run used the candidate of a recipe instead of choosing one."""
     drift: str = ""
-    """What shows that steps are not alike, though the run was told so, and so that it promises nothing."""
+    """Evidence against stationary dynamics, which the user declared; the run then promises nothing."""
     certificate: Certificate | None = None
-    """What the run's own data prove; None where nobody asked for a proof."""
+    """The certificate; None if no proof was asked for."""
     certificate_data: CertificateData | None = None
-    """The data that a certificate is, or could be, made from."""
+    """The data for a certificate."""
     apart: str = ""
-    """What showed that the steps of a black box are not alike, after which they were kept apart; empty if nothing."""
+    """Evidence against stationary dynamics of a black box, which then got a model for each step; or empty."""
     published: Published | None = None
-    """The registered candidate that it followed."""
+    """The registered candidate that the run followed."""
     tried: tuple[str, ...] = ()
-    """Digests of other recipes for which a proof was sought from the same data, as far as its folder knows."""
+    """Digests of other recipes that were tried on the same data, as recorded in its folder."""
 
 
 class LogDetails(NamedTuple):
-    """The way of the canonical rule to its policy, on a log."""
+    """Details of a run of the canonical rule on a log."""
 
     choice: Choice
     coverage: Coverage
-    """How far the log speaks of the policy."""
+    """What the log shows about the policy."""
     followed: bool = False
     drift: str = ""
     basis: Basis | None = None
-    """Who decided each cell, and what the log shows there; the policy carries it too."""
+    """Whether data, preference or default decided each cell; stored in the policy too."""
     certificate: Certificate | None = None
     certificate_data: CertificateData | None = None
-    """Only where a proof was asked for: counts say more of a log than a receipt does."""
+    """Only if a proof was asked for, because counts reveal more of a log than a receipt."""
     tried: tuple[str, ...] = ()
     beside: Beside | None = None
-    """The policy beside practice; None with a discount."""
+    """Comparison of the policy with practice; None with a discount."""
     check: LogCheck | None = None
     """What is wrong or odd with the log."""
     published: Published | None = None
 
 
 class PaperDetails(NamedTuple):
-    """The way of the paper's algorithm to its policy."""
+    """Details of a run of the paper's algorithm."""
 
     induction: Induction
-    """Laws and scores behind the policy."""
+    """Distributions and scores of the actions."""
     explored: Explored | None = None
-    """Fractional and drawn ignorable sets, where there were episodes."""
+    """Fractional and drawn ignorable sets; None with parallel samples."""
     constants: Constants | None = None
-    """Every constant, where the full algorithm was run."""
+    """Every constant of the full algorithm."""
     ballots: tuple[Ballot, ...] = ()
-    """What the learners printed that were boosted, seed by seed. Tiers, counts, values, induction and what was explored
-    are then those of the first learner that printed the policy."""
+    """Policies of the boosted learners, seed by seed. Tiers, counts, values, induction and exploration are then those
+    of the first learner with the returned policy."""
 
 
 Details: TypeAlias = CanonicalDetails | LogDetails | PaperDetails
 
 
 class Record(NamedTuple):
-    """What a run was made with, and what it cost."""
+    """Environment, seeds and cost of a run."""
 
     environment: Environment
     shared_seed: int
@@ -112,28 +112,28 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearnResult(RunResult):
-    """What one run produced. A learner that shows no stages returns its policy alone instead."""
+    """Result of ``learn``: the policy, its guarantee, estimated values and what the run cost."""
 
     policy: Policy
     guarantee: Guarantee
     settings: Settings
     tiers: Tiers
-    """Which cells were decided; the last of several tiers is left to the default action."""
+    """The decided cells; in the last of several tiers the default action is taken."""
     counts: Counts
     values: NDArray[np.float64]
-    """(H+1, S): the values that the decision computed."""
+    """(H+1, S): estimated values."""
     details: Details | None = None
-    """What only its kind of learner has; each is also an attribute of the result."""
+    """Details of the kind of learner; each is also an attribute of the result."""
     rehearsal: Rehearsal | None = None
-    """What simulated second teams did; None where nobody asked them."""
+    """Result of the rehearsal; None if there was none."""
     spread: float | None = None
-    """How much the best policy is worth more than the worst, in the run's own model: an ε of at least this is met by
-    every policy."""
+    """Value of the best policy minus that of the worst, in the run's own model. Every policy meets an ε of at least
+    this."""
     occupancy: NDArray[np.float64] | None = None
-    """(H, S): how often the policy comes to each cell in the run's own model, as long as an episode lasts; None where
-    the rule is not the canonical one."""
+    """(H, S): expected visits of the policy to each cell in an episode, in the run's own model; None unless the rule is
+    canonical."""
     record: Record | None = None
-    """Seeds, environment and cost, of ``learn`` and ``learn_log``."""
+    """Environment, seeds and cost, for ``learn`` and ``learn_log``."""
 
     def recorded(
         self, environment: Environment, interface: Interface, seeds: tuple[int, int], ledger: Ledger, began: float
@@ -151,17 +151,17 @@ class LearnResult(RunResult):
 
     @property
     def environment(self) -> Environment:
-        """What was learned in."""
+        """The environment."""
         return self._made.environment
 
     @property
     def choice(self) -> Choice | None:
-        """What the canonical rule chose, and how firmly; None for the paper's rule."""
+        """The candidate that the rule chose, with its margin; None for the paper's rule."""
         return self.details.choice if isinstance(self.details, CanonicalDetails | LogDetails) else None
 
     @property
     def followed(self) -> bool:
-        """Whether the run took the candidate that a recipe had published, instead of choosing afresh."""
+        """Whether the run used the candidate of a recipe instead of choosing one."""
         return isinstance(self.details, CanonicalDetails | LogDetails) and self.details.followed
 
     @property
@@ -171,27 +171,27 @@ class LearnResult(RunResult):
 
     @property
     def drift(self) -> str:
-        """What shows that steps are not alike, though the run was told so; empty if nothing does."""
+        """Evidence against stationary dynamics that the user declared; empty if there is none."""
         return self.details.drift if isinstance(self.details, CanonicalDetails | LogDetails) else ""
 
     @property
     def apart(self) -> str:
-        """What showed that the steps of a black box are not alike, after which they were kept apart; or empty."""
+        """What contradicted stationary dynamics of a black box, so that each step got its own model; or empty."""
         return self.details.apart if isinstance(self.details, CanonicalDetails) else ""
 
     @property
     def certificate(self) -> Certificate | None:
-        """What the run's own data prove; None where nobody asked for a proof."""
+        """The certificate; None if no proof was asked for."""
         return self.details.certificate if isinstance(self.details, CanonicalDetails | LogDetails) else None
 
     @property
     def certificate_data(self) -> CertificateData | None:
-        """The data that a certificate is, or could be, made from."""
+        """The data for a certificate."""
         return self.details.certificate_data if isinstance(self.details, CanonicalDetails | LogDetails) else None
 
     @property
     def tried(self) -> tuple[str, ...]:
-        """Digests of other recipes for which a proof was sought from the same data, as far as its folder knows."""
+        """Digests of other recipes that were tried on the same data, as recorded in its folder."""
         return self.details.tried if isinstance(self.details, CanonicalDetails | LogDetails) else ()
 
     def also_tried(self, others: Sequence[str]) -> LearnResult:
@@ -206,12 +206,12 @@ class LearnResult(RunResult):
 
     @property
     def coverage(self) -> Coverage | None:
-        """How far a log speaks of the policy; None where samples were drawn."""
+        """What the log shows about the policy; None without a log."""
         return self.details.coverage if isinstance(self.details, LogDetails) else None
 
     @property
     def basis(self) -> Basis | None:
-        """Who decided each cell, and what the log shows there; None where samples were drawn."""
+        """Whether data, preference or default decided each cell; None without a log."""
         return self.details.basis if isinstance(self.details, LogDetails) else None
 
     @property
@@ -221,12 +221,12 @@ class LearnResult(RunResult):
 
     @property
     def check(self) -> LogCheck | None:
-        """What is wrong or odd with the log; None where samples were drawn."""
+        """Findings of ``check_log``; None without a log."""
         return self.details.check if isinstance(self.details, LogDetails) else None
 
     @property
     def induction(self) -> Induction | None:
-        """Laws and scores behind the policy; None for the canonical rule."""
+        """Distributions and scores of the actions; None for the canonical rule."""
         return self.details.induction if isinstance(self.details, PaperDetails) else None
 
     @property
@@ -236,12 +236,12 @@ class LearnResult(RunResult):
 
     @property
     def constants(self) -> Constants | None:
-        """Every constant of the paper's algorithm, where it was run in full."""
+        """Every constant of the paper's full algorithm; None otherwise."""
         return self.details.constants if isinstance(self.details, PaperDetails) else None
 
     @property
     def ballots(self) -> tuple[Ballot, ...]:
-        """What the learners printed that were boosted, seed by seed."""
+        """Policies of the boosted learners, seed by seed."""
         return self.details.ballots if isinstance(self.details, PaperDetails) else ()
 
     @property
@@ -251,22 +251,22 @@ class LearnResult(RunResult):
 
     @property
     def epsilon(self) -> float:
-        """What the policy may lose, in units of value: as asked, or what the quality comes to in this run's data."""
+        """The allowed loss in units of value: as asked, or estimated from the quality and this run's data."""
         return self.settings.epsilon or (0.0 if self.choice is None else self.choice.epsilon)
 
     @property
     def value(self) -> float | None:
-        """What the policy earns, in the environment's own reward units, estimated from this run's data."""
+        """Expected return of the policy, in reward units, estimated from this run's data."""
         return self._original(None if self.choice is None else self.choice.value)
 
     @property
     def best_value(self) -> float | None:
-        """What the best policy earns, in the same units."""
+        """Expected return of the best policy, in the same units."""
         return self._original(None if self.choice is None else self.choice.best)
 
     @property
     def baseline_value(self) -> float | None:
-        """What the baseline earns, in the same units: always the most preferred action, unless you name another."""
+        """Expected return of the baseline, in the same units."""
         return self._original(None if self.choice is None else self.choice.baseline)
 
     @property
@@ -280,12 +280,12 @@ class LearnResult(RunResult):
 
     @property
     def met_by_all(self) -> bool:
-        """Whether every policy is within ε of the best, as far as the run can tell."""
+        """Whether every policy is within ε of the best, by the run's own model."""
         return self.spread is not None and self.spread <= self.epsilon
 
     @property
     def undecided(self) -> list[tuple[int, int]]:
-        """The cells (h, s) in which some simulated second team would do something else, the most disputed first."""
+        """Cells (h, s) in which simulated second teams take another action, those with most such teams first."""
         if self.rehearsal is None:
             return []
         apart = self.rehearsal.apart
@@ -294,7 +294,7 @@ class LearnResult(RunResult):
 
     @property
     def expected_agreement(self) -> float | None:
-        """The share of an episode's decisions that a second team is expected to take alike, by the rehearsal.
+        """Expected share of an episode's steps at which a second team takes the same action, by the rehearsal.
 
         On average over simulated teams, of an exact promise as of an approximate one; None where nobody rehearsed.
         """

@@ -1,4 +1,4 @@
-"""What a run tells of each of its rounds: how sure it is, what its policy earns, and how long it may still take."""
+"""Progress after each round: agreement of simulated teams, estimated values, and a forecast."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class RoundFigures(NamedTuple):
     samples: int
     """Of all rounds so far."""
     agree: int | None
-    """Simulated second teams that come to this policy; None where nobody rehearsed."""
+    """Simulated second teams that learn this policy; None without a rehearsal."""
     of: int | None
     """Those that were asked."""
     pairs_agree: int | None
     """Pairs of teams, under a fresh shared seed each, that come to one policy; they are asked where teams differ."""
     pairs: int | None
     expected_agreement: float | None
-    """Share of an episode's decisions that a second team is expected to take alike."""
+    """Expected share of an episode's steps at which a second team takes the same action."""
     value: float
     best_value: float
     baseline_value: float
     sure: bool
-    """Whether the run stops here, for it is sure."""
+    """Whether the run is decided and stops here."""
     forecast: tuple[float, float, float] | None
     """Samples of the whole run, low, typical, high, by stored runs that needed more than these; None if it ends here,
     or nothing is stored."""

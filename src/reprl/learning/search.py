@@ -28,7 +28,8 @@ from reprl.search.scales import Scaled, find_scales, first_inputs
 from reprl.search.scan import Judge, Test
 from reprl.search.settings import SearchSettings
 from reprl.search.tournament import Interval, improve
-from reprl.sources.environment import episode_steps, make
+from reprl.sources.access import episode_steps
+from reprl.sources.environment import make
 from reprl.sources.gymnasium.model import GymnasiumModel, to_gymnasium
 from reprl.sources.returns import Play, Range, ReturnModel, Returns
 from reprl.storage.checkpoints import open_checkpoint

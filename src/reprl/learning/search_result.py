@@ -32,7 +32,7 @@ class RungRecord(NamedTuple):
 
     rung: int
     level: float | None
-    """What was aimed at."""
+    """The level that the rung asked for."""
     threshold: float | None
     """The level and a shared draw: what a candidate's mean return must exceed. In a tournament both are what the
     winner's mean return is above, by this run's data; None where it was cut."""
@@ -53,7 +53,7 @@ class RungRecord(NamedTuple):
 
 
 class SearchDetails(NamedTuple):
-    """The way of a search to its policy."""
+    """Details of a search."""
 
     ladder: tuple[RungRecord, ...]
     reached: bool
@@ -87,7 +87,7 @@ def first_difference(one: SearchDetails, two: SearchDetails) -> str:
 
 
 class SearchRecord(NamedTuple):
-    """What a run was made with, and what it cost."""
+    """Environment, seeds and cost of a run."""
 
     environment: str
     origin: Origin | None
@@ -104,7 +104,7 @@ class SearchRecord(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SearchResult(RunResult):
-    """What one run of a search produced."""
+    """Result of a search: the policy, its guarantee and the rungs that led to it."""
 
     policy: Policy
     guarantee: Guarantee
@@ -118,18 +118,18 @@ class SearchResult(RunResult):
 
     @property
     def environment(self) -> str:
-        """What was learned in, by name."""
+        """Name of the environment."""
         return self.record.environment
 
     @property
     def estimate(self) -> Estimate | None:
-        """What the printed policy earns, with an interval; None where no policy passed and none was played."""
+        """Mean return of the policy, with an interval; None if no policy passed."""
         winner = self.details.winner
         return self.details.baseline if winner is None else winner.earned
 
     @property
     def value(self) -> float | None:
-        """What the printed policy earns on average, in reward units."""
+        """Mean return of the policy, in reward units."""
         return None if self.estimate is None else self.estimate.mean
 
     @property
@@ -139,12 +139,12 @@ class SearchResult(RunResult):
 
     @property
     def baseline_value(self) -> float | None:
-        """What the policy earns that is there before the search, in reward units."""
+        """Mean return of the policy before the search, in reward units."""
         return None if self.details.baseline is None else self.details.baseline.mean
 
     @property
     def certified_return(self) -> float | None:
-        """What the printed policy's mean return is certified to exceed; None where nothing is."""
+        """Certified lower bound on the mean return; None if nothing is certified."""
         winner = self.details.winner
         proves = self.record.return_range is not None and self.settings.assurance == "certified"
         return winner.threshold if proves and winner is not None else None

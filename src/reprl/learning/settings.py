@@ -24,6 +24,7 @@ from reprl.paper.constants import DEFAULT_SCALE, PRESETS, SHAPES, Constants, Pre
 from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import ROUNDINGS, Decision, Rounding
 from reprl.search.settings import SearchOptions
+from reprl.sources.access import WAYS
 from reprl.sources.protocol import ACCESSES, Access
 
 Rule = Literal["canonical", "sampled"]
@@ -58,6 +59,10 @@ class LearnerOptions(TypedDict, total=False):
     runs: int | None
 
 
+SIZES: dict[str, tuple[str, int]] = {"generative": ("calls", 2**62), "episodic": ("runs", 2**31)}
+"""Access → the field that sets a size by hand, and the most that it may be."""
+
+
 class LearnOptions(LearnerOptions, SearchOptions, total=False):
     """Every field of ``Settings``, and of a search, as a keyword; what each means is written there."""
 
@@ -90,14 +95,12 @@ class Paper(NamedTuple):
         check_choice("constants", self.constants, PRESETS)
         check_real("scale", self.scale, 0.0, 1.0, open_high=False)
         check_choice("shape", self.shape, SHAPES)
-        for name, number, access, most in (
-            ("calls", self.calls, "generative", 2**62),
-            ("runs", self.runs, "episodic", 2**31),
-        ):
-            if self.access != access:
-                refuse(f"unless access={access!r}", **{name: number})
-            if number is not None:
-                check_int(name, number, 1, most)
+        others = dict(SIZES)
+        name, most = others.pop(self.access)
+        for access, (other, _) in others.items():
+            refuse(f"unless access={access!r}", **{other: getattr(self, other)})
+        if (number := getattr(self, name)) is not None:
+            check_int(name, number, 1, most)
 
     def check_preset(self) -> None:
         """Refuse what has no use for the preset, and sizes by hand where the paper's full algorithm is run."""
@@ -111,23 +114,28 @@ class Paper(NamedTuple):
                     raise InputError(f"{name} must be {wanted!r} for constants='sharp', got {quote(value)}")
         if self.boosted and self.asked.rho >= 0.5:
             raise InputError(f"rho must lie in (0, 0.5) for a boosted learner, got {self.asked.rho:g}")
-        for name, number in (("calls", self.calls), ("runs", self.runs)):
-            if self.full and number is not None:
+        for name, _ in SIZES.values():
+            if self.full and (number := getattr(self, name)) is not None:
                 raise InputError(
                     f"{name} must be left out with constants={self.constants!r} and shape={self.shape!r}, which fix "
                     f"all sizes, got {quote(number)}"
                 )
 
     @property
+    def explores(self) -> bool:
+        """Whether its policies decide where samples go."""
+        return WAYS[self.access].plays
+
+    @property
     def boosted(self) -> bool:
         """Whether learners of ρ = 0.01 are boosted to ρ."""
-        auto = self.constants == "scaled" or (self.constants == "paper" and self.access == "episodic")
+        auto = self.constants == "scaled" or (self.constants == "paper" and self.explores)
         return self.shape == "boosted" or (self.shape == "auto" and auto)
 
     @property
     def full(self) -> bool:
         """Whether the paper's full algorithm is run, and not only its induction on parallel samples."""
-        proven = self.constants == "paper" and (self.access == "episodic" or self.boosted)
+        proven = self.constants == "paper" and (self.explores or self.boosted)
         return proven or self.constants in ("scaled", "sharp")
 
     def coupling_spec(self, n_coordinates: int, n_outcomes: int) -> CouplingSpec:
@@ -169,25 +177,26 @@ class Paper(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a learner is asked for, and how it shall decide. The same in every run of a recipe."""
+    """What a learner is asked for, and the rule that it uses. The same in every run of a recipe."""
 
     epsilon: float | None = None
-    """Accuracy: the policy's value is within ε of the best, in units of value (0 < ε ≤ H). Instead of a quality;
-    "sampled" takes 0.3 if it is left out."""
+    """Accuracy, instead of a quality: the policy's value is within ε of the best, in units of value (0 < ε ≤ H).
+    0.3 for "sampled" if it is left out."""
     rho: float = 0.1
-    """Allowed probability that two runs end in different policies."""
+    """Allowed probability that two runs learn different policies."""
     delta: float = 0.1
-    """Allowed probability that the accuracy is missed."""
+    """Allowed probability that the policy misses the quality or accuracy."""
     access: Access = "episodic"
     """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling)."""
     rule: Rule = "canonical"
-    """"canonical" (the world's own policy, found by comparisons) or "sampled" (the paper's, drawn from laws)."""
+    """"canonical" (the default rule: docs/canonical.md) or "sampled" (the paper's algorithm; "paper" means the
+    same)."""
     preference: str | tuple[int | str, ...] | None = None
-    """Which of two actions that are as good is taken, for "canonical": None by index, "shared" (random, from ξ), or all
-    actions by index or name, best first."""
+    """For "canonical": the order in which equally good actions are taken. None by index, "shared" (random, from ξ), or
+    all actions by index or name, most preferred first."""
     stationary: bool | None = None
-    """Whether a sample of (state, action) counts at every step, for "canonical": True if you say so, False, or None for
-    what the environment shows. Of a black box, which shows nothing, None says: yes, until samples contradict it."""
+    """For "canonical": whether a sample of (state, action) counts at every step. True, False, or None: if the
+    environment shows that its dynamics do not depend on the step; for a black box, until its samples contradict it."""
     coupling: CouplingName | Coupling = "auto"
     """"joint", "blocked", "product", "auto" (joint or blocked by the sizes (S, A, H) alone), or your own function."""
     block: int = DEFAULT_BLOCK
@@ -197,27 +206,29 @@ class Settings:
     rounding: Rounding = "none"
     """"none" (only the policy replicates), "vector" or "grid" (the values do too)."""
     constants: Preset = "practical"
-    """"practical" (sizes by rehearsal), "paper" (proven, where its constants are known), "scaled" (the paper's whole
-    algorithm at sizes that can be played; nothing is promised) or "sharp" (proven by episodes, from one start; the
-    coupling "auto" is then "joint", and the rounding "none" is "vector")."""
+    """"practical" (sizes by rehearsal), "paper" (proven, with parallel samples), "scaled" (the paper's full algorithm
+    at sizes that can be run; nothing is promised) or "sharp" (proven with episodes, from one start; coupling "auto" is
+    then "joint", and rounding "none" is "vector")."""
     scale: float = DEFAULT_SCALE
-    """For "scaled": the share of its digits that every slack of the paper's sizes keeps, in (0, 1]."""
+    """For "scaled": in (0, 1], the power to which the constants and logarithms of the paper's sizes are raised."""
     shape: Shape = "auto"
-    """For "paper" and "scaled": "boosted" (learners of ρ = 0.01, boosted to ρ, as the paper does it), "direct" (ρ is
-    asked of one learner), or "auto": direct for the paper's parallel samples, boosted otherwise."""
+    """For "paper" and "scaled": "boosted" (learners of ρ = 0.01, boosted to ρ, as in the paper), "direct" (one learner
+    of ρ), or "auto": direct for "paper" with parallel samples, boosted otherwise."""
     calls: int | None = None
-    """Parallel calls, for access "generative"; None for the preset's; by hand, nothing is rehearsed or promised."""
+    """Parallel calls, for access "generative"; None for the preset's. A number set by hand is not rehearsed and
+    promises nothing."""
     runs: int | None = None
-    """Exploration runs, for access "episodic"; None for the preset's; by hand, nothing is rehearsed or promised."""
+    """Exploration runs, for access "episodic"; None for the preset's. A number set by hand is not rehearsed and
+    promises nothing."""
     quality: float | None = None
     """For "canonical": the policy earns at least this share of the gain of the best policy over the baseline.
     Default 0.9, unless ε is given."""
     baseline: Any = None
-    """What a quality is measured from, for "canonical": a policy, its actions, (H, S) or (S,), a function of a state,
-    or one action; None for always the most preferred action, and of a log for what was done in it."""
+    """For "canonical": the policy that a quality is measured from. A policy, its actions, (H, S) or (S,), a function of
+    a state, or one action; None for always the most preferred action, or for a log its own practice."""
     agreement: float = 1.0
-    """For "canonical": the share of an episode's steps, weighted by how often they are reached, at which two runs take
-    the same action but with probability ρ; 1 for exactly the same policy."""
+    """For "canonical": the share of an episode's steps at which two runs take the same action, with probability at
+    least 1 − ρ; 1 for exactly the same policy."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""
@@ -300,7 +311,7 @@ class Settings:
         return replace(self, preference=resolve_preference(self.preference, actions, n_actions))
 
     def resolve_stationarity(self, world: object, *, certify: bool = False) -> Settings:
-        """Return the settings with `stationary` settled: what the user says, or what a world, or a model of it, shows.
+        """Return the settings with `stationary` resolved: as the user says, or as the environment shows.
 
         This is the one place that decides whether steps are pooled. A certificate by steps needs samples of their own
         at every step, so for one nothing is pooled unless the user says so. None is left for a black box.

@@ -58,7 +58,7 @@ class Worth(NamedTuple):
     best: float
     """Of the best policy."""
     baseline: float | None
-    """Of the baseline; None where nobody knows it."""
+    """Of the baseline; None if it is not known."""
     name: str
     """What the baseline is called."""
     note: Note | None = None

@@ -1,1 +1,1 @@
-"""The world: MDPs, policies, data, and the two ways to draw samples."""
+"""MDPs, policies and data."""

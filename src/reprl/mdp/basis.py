@@ -47,7 +47,7 @@ class Basis(NamedTuple):
         return digest({"format": "reprl-basis 1", **self.to_dict()})
 
     def answer(self, h: int, s: int, action: int, cell: str, *, strict: bool, fallback: str | None) -> int:
-        """Return what to do in a cell, where the table says an action: practice's, or an error, if nobody decided it.
+        """Return the action of a cell: the table's, or if the cell holds a default, practice's or an error.
 
         strict refuses a default; fallback="practice" puts what the log does most often in its place. cell is for the
         error.

@@ -30,7 +30,7 @@ from reprl.mdp.backup import (
 from reprl.mdp.outcomes import Outcomes
 
 MOST = 0.9999
-"""The largest discount: nearer to 1, rounding would be larger than the gaps that are told apart."""
+"""The largest discount: nearer to 1, rounding errors would exceed the smallest gaps."""
 LENGTH = 0.01
 """Episodes of a discounted MDP are so long that what comes after them counts less than this, relative to all."""
 
@@ -107,7 +107,7 @@ class Criterion(NamedTuple):
 
     @property
     def episode_length(self) -> int:
-        """How long episodes are where nobody says: H, or so long that γ^length ≤ LENGTH."""
+        """Default length of episodes: H, or so long that γ^length ≤ LENGTH."""
         return math.ceil(math.log(LENGTH) / math.log(self.gamma)) if self.gamma else self.rows
 
     def reduced_horizon(self, epsilon: float) -> int | None:

@@ -1,4 +1,4 @@
-"""Dynamics: a model of the world, true or estimated, as every rule reads it; and copies of its data drawn anew."""
+"""Dynamics: a true or estimated model, as every rule reads it, and bootstrap copies of data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Dynamics(NamedTuple):
     probability: NDArray[np.float64]
     """(outcomes.n_slots,): the law of each cell; zeros where there is no sample."""
     tried: NDArray[np.bool_]
-    """(H, S, A): whether anything is known of a cell. An action that nobody has tried is never chosen."""
+    """(H, S, A): whether a cell has data. An action without data is never chosen."""
     initial: NDArray[np.float64]
     """(S,): law of the start."""
     allowed: NDArray[np.bool_]
@@ -139,7 +139,7 @@ def _unpack(line: bytes, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
 
 
 def true_dynamics(mdp: TabularMDP) -> Dynamics:
-    """Return the dynamics of a world that is known."""
+    """Return the dynamics of a known MDP."""
     outcomes = mdp.outcomes
     law = np.tile(mdp.probability, mdp.horizon if outcomes.slot_shift else 1)
     allowed = full_mask(mdp.allowed, outcomes.shape)

@@ -62,7 +62,7 @@ class Environment(NamedTuple):
 
     @property
     def units(self) -> tuple[float, float]:
-        """What a rescaled reward of 0 and one of 1 stand for: (low, high) in original units, as far as it is known."""
+        """(low, high) in original units of rescaled rewards 0 and 1, if known."""
         return self.reward_range or (float(self.labels.reward_map.low), float(self.labels.reward_map.high))
 
     def original_return(self, value: float) -> float:
@@ -102,7 +102,7 @@ def describe(env: Any) -> Environment:
 
 
 def _names(names: Sequence[object], count: int) -> tuple[str, ...]:
-    """Names, which nobody has checked yet, as texts, if there is one for each."""
+    """Unchecked names as texts, if there is one for each."""
     return tuple(map(str, names)) if len(names) == count else ()
 
 

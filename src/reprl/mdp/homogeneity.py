@@ -21,7 +21,7 @@ from reprl.mdp.labels import Labels
 LEVEL = 1e-3
 """The chance that samples of one law are said to contradict each other, at most."""
 BINS = 16
-"""Rewards are told apart by whether they reach each sixteenth of [0, 1]."""
+"""Rewards are compared by whether they reach each sixteenth of [0, 1]."""
 _LISTED = 6
 
 
@@ -117,7 +117,7 @@ class Alike(NamedTuple):
     log_evidence: float
     """Logarithm of what a bettor owns who began with 1 and bets against that."""
     digit: int
-    """Binary digit of the step by which the loudest event tells steps apart."""
+    """Binary digit of the step in which the strongest event differs."""
     bets: Bets | None
     shape: tuple[int, int, int]
 
@@ -127,7 +127,7 @@ class Alike(NamedTuple):
         return self.log_evidence >= -math.log(LEVEL)
 
     def drift(self, labels: Labels) -> str:
-        """Say what contradicts that steps are alike; nothing where nothing does."""
+        """Describe the evidence against stationary dynamics; empty if there is none."""
         return self.words(labels) if self.contradicted else ""
 
     def words(self, labels: Labels) -> str:
@@ -164,7 +164,7 @@ class StepCounts(NamedTuple):
 
     @classmethod
     def of(cls, counts: Counts) -> StepCounts:
-        """Take data that keep steps apart."""
+        """Take data by step."""
         shape = counts.outcomes.shape
         cell, following, reward, hits = counts.rows()
         step, place = np.divmod(cell, shape[1] * shape[2])
@@ -190,7 +190,7 @@ class StepCounts(NamedTuple):
 
 
 def steps_alike(counts: Counts) -> Alike:
-    """Test whether all steps can have one law, from data that keep them apart.
+    """Test whether all steps have the same dynamics, from data by step.
 
     Any two steps differ in a binary digit: for every digit, the steps that have it are one side and the rest the other.
     The bets of all digits that there can be have equal stakes.

@@ -26,7 +26,7 @@ class RewardMap(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Names and layout for people: what pictures and tables show instead of indices."""
+    """Names of states and actions, and the layout of pictures."""
 
     name: str = "mdp"
     description: str = ""
@@ -80,7 +80,7 @@ class Origin(NamedTuple):
 
 
 def printable_labels(labels: Labels) -> Labels:
-    """Bring names, which nobody has checked yet, to what readers accept: short, and printable in one line."""
+    """Shorten unchecked names, and make them printable in one line."""
 
     def text(name: object) -> str:
         return "".join(x if x.isprintable() else " " for x in str(name))[:MAX_TEXT]

@@ -56,7 +56,7 @@ class Outcomes(NamedTuple):
         return (1 if self.pooled else self.horizon), self.n_states, self.n_actions
 
     def protected(self) -> Outcomes:
-        """Return the table with arrays that nobody writes to, as all tables have: kernels are compiled for one kind."""
+        """Return the table with read-only arrays, as kernels are compiled for these."""
         flags = (self.first.flags, self.next_state.flags, self.reward.flags)
         if not any(flag.writeable for flag in flags):
             return self

@@ -29,7 +29,7 @@ _MAX_ACTION = 2**31 - 1
 
 
 class Policy(JsonDocument):
-    """What decides: the interface of every kind of policy. ``Policy(actions)`` makes the first kind, a TablePolicy.
+    """The interface of every kind of policy. ``Policy(actions)`` makes a TablePolicy.
 
     A kind has ``act``, ``fingerprint``, ``to_dict`` and ``disagreement``; what is batched, compared, hashed and saved
     follows from these. Policies are immutable, and two are the same if their fingerprints are.
@@ -76,14 +76,14 @@ class Policy(JsonDocument):
 
     @property
     def basis(self) -> Basis | None:
-        """Who decided each cell; None if nobody says so."""
+        """Whether data, preference or default decided each cell; None if not recorded."""
         return None
 
     @property
     def table(self) -> NDArray[np.int64]:
         """Its actions, a row for each step, (H, S), or one row for all steps; an error if it is no table.
 
-        Whoever reads this says that nothing but a table will do.
+        Code that reads it accepts tables only.
         """
         raise InputError(f"policy must be a table of actions, got {quote(self)}")
 
@@ -230,7 +230,7 @@ class TablePolicy(Policy):
 
     @property
     def ignores_step(self) -> bool:
-        """Whether it does the same at every step: it is stationary, or all its rows are alike."""
+        """Whether it takes the same action at every step: it is stationary, or all its rows are equal."""
         return self._stationary or bool((self._table == self._table[0]).all())
 
     @property
@@ -418,7 +418,7 @@ _DOCUMENT = Document(
 
 
 def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
-    """Return policy as a Policy that fits a world of these sizes: stationary for one that is discounted.
+    """Return policy as a Policy for an MDP of these sizes: stationary with a discount.
 
     A stationary policy also fits a world with a horizon, where it is repeated at every step.
     """
@@ -431,7 +431,7 @@ def check_policy(policy: Policy | ArrayLike, world: Sized) -> Policy:
 
 
 def check_fits(checked: Policy, world: Sized) -> None:
-    """Refuse a policy that does not fit a world of these sizes, in memory of the policy's own size."""
+    """Refuse a policy that does not fit an MDP of these sizes, in memory of the policy's own size."""
     shape = criterion_of(world).policy_shape(world.n_states)
     repeated = checked.stationary and len(shape) == 2
     if checked.actions.shape != (shape[1:] if repeated else shape):

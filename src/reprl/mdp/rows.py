@@ -18,7 +18,7 @@ from reprl.errors import InputError, check_array, check_int, quote
 from reprl.mdp.outcomes import Outcomes
 
 MAX_ENTRIES = 2**28
-"""Entries of the largest table that is made dense, and outcomes and cells of the largest world."""
+"""Entries of the largest dense table, and outcomes and cells of the largest MDP."""
 _ROUNDING = 1e-6
 
 
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
     """What can happen: entry i leads from cell row[i] = (h·S + s)·A + a to next_state[i], with this law and reward."""
 
     steps: int
-    """1 if all steps are alike, H otherwise."""
+    """1 if all steps are equal, H otherwise."""
     n_states: int
     n_actions: int
     row: NDArray[np.int64]
@@ -207,7 +207,7 @@ def tabulate(rows: Rows, horizon: int, reward_kind: str) -> tuple[Outcomes, NDAr
 
 
 def _rest(rows: Rows, mask: NDArray[np.bool_]) -> Rows:
-    """Let actions that nobody may take stay where they are, unpaid; mask is flat."""
+    """Let masked actions stay in their state without reward; mask is flat."""
     idle = np.flatnonzero(~mask)
     stay = (idle // rows.n_actions % rows.n_states).astype(np.int32)
     row = np.concatenate([rows.row, idle])
@@ -252,7 +252,7 @@ def _where(rows: Rows, row: int) -> str:
 
 
 def read_sizes(n_states: object, n_actions: object, horizon: object) -> tuple[int, int, int]:
-    """Check the sizes of a world that is given outcome by outcome."""
+    """Check the sizes of an MDP that is given outcome by outcome."""
     sizes = check_int("n_states", n_states, 1, 2**31 - 1), check_int("n_actions", n_actions, 1, 2**31 - 1)
     check_entries("a world (S·A)", sizes[0] * sizes[1])
     return *sizes, check_int("horizon", horizon, 1, 10**6)

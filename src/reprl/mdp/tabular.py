@@ -109,7 +109,7 @@ class TabularMDP:
         reward_kind: str,
         labels: Labels | None,
     ) -> None:
-        """Become the world of these rows."""
+        """Take the content of these rows."""
         self.criterion, self.n_states, self.n_actions = Criterion(horizon), rows.n_states, rows.n_actions
         self.reward_kind = check_choice("reward_kind", reward_kind, REWARD_KINDS)
         self._mask = mask
@@ -118,7 +118,7 @@ class TabularMDP:
         self.outcomes, self.probability = tabulate(rows, horizon, self.reward_kind)
 
     def discounted(self, discount: float, length: int | None = None) -> TabularMDP:
-        """Return the same world without an end, in which a reward counts γ times what it would a step earlier.
+        """Return the discounted MDP with the same dynamics: a reward counts γ times as much at each later step.
 
         Args:
             discount: γ.
@@ -137,13 +137,13 @@ class TabularMDP:
         return made
 
     def with_horizon(self, horizon: int) -> TabularMDP:
-        """Return the same time-homogeneous world with another horizon."""
+        """Return the same stationary MDP with another horizon."""
         if not self.stationary or (self._mask is not None and len(self._mask) > 1):
             raise InputError(f"an MDP must be time-homogeneous to change its horizon, got {quote(self)}")
         return self._judged_by(Criterion(check_int("horizon", horizon, 1, 10**6)))
 
     def truncated(self, horizon: int) -> TabularMDP:
-        """Return a discounted world's first H steps, with γ^h times the reward at step h: the reduction to a horizon.
+        """Return the first H steps of a discounted MDP, with γ^h times the reward at step h.
 
         Guarantee:
             Every policy of H steps is worth, without an end, what it is worth here, and at most γ^H/(1 − γ) more.
@@ -377,7 +377,7 @@ def _mask(allowed: ArrayLike, shape: tuple[int, int, int]) -> NDArray[np.bool_] 
 
 
 def _rest(transition: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return transitions in which actions that nobody may take stay where they are."""
+    """Return transitions in which masked actions stay in their state."""
     n_states = transition.shape[-1]
     stay = np.eye(n_states)[:, None, :]
     out = np.where(mask[..., None], transition.reshape(-1, *transition.shape[-3:]), stay)

@@ -1,4 +1,4 @@
-"""Worlds: the pure builders behind the catalogue, one function per environment.
+"""The builders of the catalogue: one pure function for each environment.
 
 The defaults of a builder are the options of its catalogue id. A published id is a promise: the same options give the
 same arrays for ever, so no builder calls a transcendental function or a generator whose stream may change. A change of
@@ -99,7 +99,7 @@ def combination_lock(horizon: int = 10, *, n_states: int = 10, n_actions: int = 
 
 
 def river_swim(horizon: int = 20, *, n_states: int = 6) -> TabularMDP:
-    """A river: drifting left is sure and pays 0.005 at the bank, swimming right is slow and pays 1 at the far end."""
+    """A river: drifting left is certain and pays 0.005 at the bank, right is slow and pays 1 at the far end."""
     n = _size("n_states", n_states, 3)
     kernel = blank(n, 2)[0]
     for s in range(n):

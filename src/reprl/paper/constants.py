@@ -27,6 +27,7 @@ from reprl.paper.rep_rl_bandit import Accuracy
 from reprl.paper.rep_var_bandit import paper_requirement, plan_best_arm
 from reprl.paper.runs import RunSettings
 from reprl.paper.sharp import sharp_episodes
+from reprl.sources.access import WAYS
 
 Preset = Literal["practical", "paper", "scaled", "sharp"]
 PRESETS = get_args(Preset)
@@ -70,7 +71,7 @@ class Task(NamedTuple):
     @property
     def parallel(self) -> bool:
         """Whether samples come by parallel calls, which cover every cell, or by episodes."""
-        return self.access == "generative"
+        return not WAYS[self.access].plays
 
     def samples(self, units: int) -> float:
         """Return the samples of so many parallel calls, or episodes."""

@@ -122,7 +122,7 @@ def multi_best_arm(
         epsilon: accuracy, in the units of the utilities.
         delta: failure probability.
         decision: mechanism, coupling and rounding.
-        scale: length of the interval that holds every utility; means further apart contradict it and are refused.
+        scale: length of the interval that holds every utility; means that differ by more are refused.
         drift: bound on how much the true utilities themselves may differ between two runs.
         among: (N,) booleans, S of them true: which of N coordinates hold the instances; None for all. Coordinates
             address the shared draws, so an instance keeps its draws whatever other instances there are.

@@ -61,7 +61,7 @@ def _lines(report: AgentReport) -> list[Line]:
     return [
         line(
             Strong(f"{report.disagreements} of {n} pairs"),
-            f" act differently in more than {percent(report.gamma)} of the states they meet; "
+            f" act differently in more than {percent(report.gamma)} of the states that they visit; "
             f"95 % interval {span(*report.interval)} (exact)",
         ),
         line(_meaning(report)),
@@ -71,11 +71,12 @@ def _lines(report: AgentReport) -> list[Line]:
 
 def _meaning(report: AgentReport) -> str:
     if report.verdict == "rejected":
-        return f"If at most a share {report.rho:g} differed, so many pairs would with probability {report.p_value:.2g}"
+        chance = f"with probability {report.p_value:.2g}"
+        return f"If at most a share {report.rho:g} of pairs differed, so many would differ {chance}"
     needed = fewest_to_reject(len(report.pairs), report.rho, report.level)
     if needed is None:
         return f"Too few pairs: not even {len(report.pairs)} of them could reject; ask for more"
-    return f"{needed} would reject; fewer prove nothing, and nothing is said of states that no agent met"
+    return f"{needed} differing pairs would reject; fewer are no proof, and states that no agent visited are not judged"
 
 
 def _facts(report: AgentReport) -> list[Fact]:
@@ -83,7 +84,7 @@ def _facts(report: AgentReport) -> list[Fact]:
     value, note = counted(round(report.samples), "on average")
     facts = [
         Fact("mean distance", percent(mean.mean), f"of states; 95 % interval {span(mean.low, mean.high)}"),
-        Fact("never differ", alike, "pairs, in all states that either met"),
+        Fact("never differ", alike, "pairs, in all states that either visited"),
         Fact("samples a training", value, f"{note}; seed {report.seed} repeats this audit"),
     ]
     for name, each in (("return", report.value), ("difference in return", report.gap)):
@@ -112,7 +113,7 @@ def _evidence(report: AgentReport) -> list[Figure]:
         [100.0 * max(pair.distance for pair in report.pairs), 100.0 * report.gamma], zero=True, most=100.0
     )
     first = "Measured share, exact interval, claimed ρ."
-    text = f"Per cent of states met in which the two act differently; hatched: at most γ = {gamma}."
+    text = f"Per cent of visited states in which the two act differently; hatched: at most γ = {gamma}."
     return [
         Figure("interval", "Pairs that differ, and the claim", first, "interval", drawn),
         Figure("distances", "Distance of each pair", text, "bars", charts.Bars(axis, rows)),
@@ -145,6 +146,6 @@ def _places(report: AgentReport) -> Table:
         (str(place.step), Cell(place.observation, look="digest"), percent(place.apart), chosen(place.actions))
         for place in report.places
     ]
-    text = "States in which the two agents of a pair were seen to differ; those that split most pairs come first."
+    text = "States in which the two agents of a pair differed; those in which most pairs differ come first."
     head = ("step", "observation", "pairs that differ", "agents chose")
     return Table("places", "States in which most pairs differ", head, rows, text, On.TERMINAL | On.PAGE, first=20)

@@ -9,7 +9,7 @@ import numpy as np
 from reprl.auditing.divergence import STAGES, Divergence
 from reprl.auditing.evidence import fewest_to_reject
 from reprl.auditing.record import AuditReport
-from reprl.guarantee import PROMISES
+from reprl.guarantee import PROMISES, readable
 from reprl.learning.worth import Worth
 from reprl.report import charts
 from reprl.report.maps import Maps
@@ -90,7 +90,8 @@ def _meaning(audit: AuditReport) -> str:
     rho, other = f"{audit.rho:g}", f"{audit.alternative or 0.0:g}"
     if audit.sequential:
         return {
-            "rejected": f"A learner with disagreement ≤ {rho} is ever rejected with probability ≤ {audit.level:g}",
+            "rejected": f"A learner with disagreement ≤ {rho} is rejected, at any time, "
+            f"with probability ≤ {audit.level:g}",
             "not rejected": f"A learner with disagreement ≥ {other} would pass with probability ≤ {audit.level:g}; "
             f"nothing is proven about {rho} itself",
             "undecided": f"{audit.pairs} pairs decide neither against ≤ {rho} nor against ≥ {other}",
@@ -100,7 +101,7 @@ def _meaning(audit: AuditReport) -> str:
     needed = fewest_to_reject(audit.pairs, audit.rho, audit.level)
     if needed is None:
         return f"Too few pairs: not even {audit.pairs} of {audit.pairs} could reject; ask for more"
-    return f"{needed} of {audit.pairs} would reject; fewer do not prove that the learner replicates"
+    return f"{needed} of {audit.pairs} differing pairs would reject ρ; fewer do not prove that the learner replicates"
 
 
 def _facts(audit: AuditReport) -> list[Fact]:
@@ -186,9 +187,9 @@ def _cells(audit: AuditReport) -> Table:
     apart = apart[:1] if once else apart
     tied = sum(cell.stake == 0 for cell in cells)
     ties = f" {tied} of {len(rows)} listed are exact ties." if tied else ""
-    every = " Runs do the same at every step, so each state is listed once." if once else ""
+    every = " Runs take the same action at every step, so each state is listed once." if once else ""
     text = (
-        "Those come first in which pairs differ often and which are easily reached. At stake: the largest difference "
+        "Sorted by how often pairs differ and how easily the state is reached. At stake: the largest difference "
         f"in value between the actions chosen.{ties}{every}"
     )
     played = any(cell.visited is not None for cell in audit.cells)
@@ -202,7 +203,7 @@ def _stages(audit: AuditReport) -> Table:
         items = [item for item in audit.first_divergence if item.stage == stage]
         if items:
             closest = min(items, key=lambda item: float("inf") if item.margin is None else item.margin)
-            rows.append((stage, str(len(items)), closest.text))
+            rows.append((stage, str(len(items)), readable(closest.text)))
     text = "The stage in which the two runs of a pair first differ, and the closest call: a small margin is a near tie."
     return Table("stages", "First divergence by stage", ("stage", "pairs", "closest call"), rows, text, first=_LISTED)
 
@@ -225,7 +226,7 @@ def _divergence(audit: AuditReport, d: Divergence) -> tuple[str, ...]:
         place.append(state_name(world, d.state))
     actions = "—" if d.actions is None else " / ".join(action_name(world, a) for a in d.actions)
     margin = "—" if d.margin is None else number(d.margin)
-    return str(d.pair), d.stage, ", ".join(place) or "—", actions, margin, d.text
+    return str(d.pair), d.stage, ", ".join(place) or "—", actions, margin, readable(d.text)
 
 
 def _test(audit: AuditReport) -> dict[str, object]:

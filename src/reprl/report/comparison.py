@@ -43,7 +43,7 @@ def _lines(comparison: Comparison, rows: Sequence[Row]) -> list[Line]:
     if comparison.target is not None:
         target += f" and mean return > {comparison.target:g}"
     elif comparison.black_box:
-        target += "; the best value of a black box is not known, so what policies earn is only shown"
+        target += "; the best value of a black box is not known, so values are shown but not judged"
     else:
         target += f" and mean loss ≤ {comparison.epsilon:g}"
     repeat = (
@@ -116,7 +116,7 @@ def _curves(comparison: Comparison, rows: Sequence[Row]) -> list[Figure]:
     figures = [figure("Disagreement against samples", text, _rate, y, rho, f"ρ = {rho:g}")]
     if not comparison.black_box:
         y = Axis.over([*(p.suboptimality or 0.0 for p in points), epsilon], zero=True)
-        text = "Mean loss against the best policy at each budget: agreement is worth little on a bad policy."
+        text = "Mean loss against the best policy at each budget: runs that agree on a bad policy are of little use."
         figures.append(figure("Suboptimality against samples", text, _loss, y, epsilon, f"ε = {epsilon:g}"))
     return figures
 

@@ -42,9 +42,9 @@ def summarize_confirmation(found: Confirmation) -> Summary:
 
 
 _CAPTIONS = {
-    "certified": "Valid whenever one stops, for independent episodes with bounded returns (docs/proofs/search.md §5).",
+    "certified": "Valid at any stopping time, for independent episodes and bounded returns (docs/proofs/search.md §5).",
     "rehearsed": "An approximate interval from logged episodes, for Markov states (docs/logs.md).",
-    "none": "The samples ran out before either answer was certain.",
+    "none": "The samples ran out before the test decided.",
 }
 
 
@@ -70,7 +70,9 @@ def _facts(found: Confirmation) -> list[Fact]:
         Fact("samples", f"{found.samples:,}"),
     ]
     if found.unseen is not None:
-        facts.append(Fact("never tried in the log", f"{found.unseen:.4g}", "more could be earned there, at most"))
+        facts.append(
+            Fact("actions that the log never tried", f"{found.unseen:.4g}", "more could be earned there, at most")
+        )
     if found.fingerprint is not None:
         facts.append(Fact("policy", found.fingerprint[:12], found.policy))
     return facts

@@ -137,7 +137,7 @@ class Maps:
         actions: NDArray[np.int64],
         ignored: NDArray[np.bool_],
         disputed: NDArray[np.bool_] | None = None,
-        words: tuple[str, str] = ("Policy", "some simulated second team does something else"),
+        words: tuple[str, str] = ("Policy", "some simulated second team takes another action"),
     ) -> Figure:
         """Return the figure of the policy: arrows on a grid, letters and colours elsewhere; disputed cells framed."""
         framed = np.zeros(ignored.shape, dtype=bool) if disputed is None else disputed

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.verify import Promised, Verification, compare_policies, remarks
+from reprl.guarantee import readable
 from reprl.learning.worth import Worth
 from reprl.mdp.labels import Labels
 from reprl.report.maps import Maps
@@ -73,7 +74,7 @@ def _lines(found: Verification) -> list[Line]:
 def _also(found: Verification) -> str:
     """What the tables of policies with different names have in common."""
     if found.fingerprints[0] == found.fingerprints[1]:
-        return "; the tables of numbers are the same, so the same number means another thing"
+        return "; the tables of numbers are equal, but a number means different actions or states"
     return "" if found.different is None else f"; {found.different:,} of {found.cells or 1:,} cells differ besides"
 
 
@@ -107,14 +108,16 @@ def summarize_pair(
         maps = Maps(world, first.receipt.visits.astype(np.float64) + second.receipt.visits)
         for name, run in zip(_NAMES, runs, strict=True):
             maps.tell(f"{name} run", run.policy.table, maps.names)
-        words = ("Policy of the first run", "the second run does something else")
+        words = ("Policy of the first run", "the second run takes another action")
         where = np.argwhere(apart)[:_LISTED].tolist()
         cells = [(h, s, int(first.policy.table[h, s]), int(second.policy.table[h, s])) for h, s in where]
         blocks: list[Block] = [
             maps.policy(first.policy.table, idle, apart, words),
             _cells(world.labels, cells, found.different),
         ]
-        sections.append(Section(blocks, "Where they differ", f"{maps.note} Framed: the two do different things."))
+        sections.append(
+            Section(blocks, "Where they differ", f"{maps.note} Framed: the two policies take different actions.")
+        )
     other = "the same" if found.same else f"{second.policy.short_fingerprint}…"
     weakest = max(runs, key=lambda run: run.is_undecided)
     notes = remarks([StoredRun(*run[:3]) for run in runs])
@@ -170,7 +173,7 @@ def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[i
         ("status", [Cell(each, look=STATUSES[each][0]) for each in status]),
         ("promised", [run.promise for run in runs]),
         ("kind of promise", ["" if each == "none" else run.receipt.guarantee.kind for run, each in both]),
-        ("rehearsal", [str(run.receipt.rehearsal or "") for run in runs]),
+        ("rehearsal", [readable(str(run.receipt.rehearsal or "")) for run in runs]),
         ("earns", [run.worth.words for run in runs if run.worth is not None]),
         ("earns, exactly", [each.words for each in worth or ()]),
         ("samples", [run.effort for run in runs]),

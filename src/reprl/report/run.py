@@ -16,7 +16,7 @@ from reprl.artifacts.search import StoredSearch
 from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
 from reprl.assurance.coverage import Coverage
 from reprl.canonical.cellwise import AGREED
-from reprl.guarantee import PROMISES
+from reprl.guarantee import PROMISES, readable
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import SAMPLED_ONLY
 from reprl.learning.worth import Note, Worth, baseline_name, every_policy, find_worth
@@ -36,11 +36,11 @@ from reprl.sources.logs.check import Finding
 NAMED = 5
 """Undecided cells that are named."""
 STATUSES = {
-    "proven": ("good", "a written proof holds with the constants that ran"),
-    "certified": ("good", "proven from the data of this very run"),
-    "rehearsed": ("good", "second teams were simulated from this run's own data and agreed; a simulation, not a proof"),
-    "heuristic": ("warn", "constants that no proof covers; another environment may need more"),
-    "none": ("bad", "nothing supports a figure, so none is shown"),
+    "proven": ("good", "a proof holds for the constants in use"),
+    "certified": ("good", "proven from the data of this run"),
+    "rehearsed": ("good", "second teams, simulated from this run's data, learned the same policy; not a proof"),
+    "heuristic": ("warn", "no proof covers the constants in use; another environment may need more"),
+    "none": ("bad", "nothing is promised"),
 }
 """Tone of the badge and meaning of every status."""
 _SUPPORTED = "among policies that do what the log supports"
@@ -58,15 +58,15 @@ class Run(NamedTuple):
     policy: Policy
     environment: Environment
     spread: float | None
-    """How much the best policy is worth more than the worst, in the run's model, as far as it is known."""
+    """Value of the best policy minus that of the worst, in the run's model, as far as it is known."""
     drift: str = ""
-    """What shows that steps are not alike; no folder says so but through its promise."""
+    """Evidence against stationary dynamics; in a folder only the promise says so."""
     apart: str = ""
-    """What showed that the steps of a black box are not alike, so that they were kept apart; no folder says so."""
+    """Evidence that made a black box get a model for each step; not stored in folders."""
 
     @classmethod
     def of(cls, run: LearnResult | StoredRun) -> Run:
-        """Read a run once: a result makes its receipt anew whenever it is asked."""
+        """Read a run once: a result makes a new receipt at every access."""
         found = StoredRun(run.recipe, run.receipt, run.policy)
         if isinstance(run, LearnResult):
             return cls(*found, run.environment, run.spread, run.drift, run.apart)
@@ -84,16 +84,16 @@ class Run(NamedTuple):
 
     @property
     def ran_out(self) -> str:
-        """What came to an end while it was undecided."""
+        """Why it stopped while it was undecided."""
         if self.drift:
             return f"{'the log' if self.logged else 'its samples'} contradicted stationary dynamics"
         return "the log ended" if self.logged else "the samples ran out"
 
     @property
     def source(self) -> str:
-        """Where it is written down why the promise holds."""
+        """Where the support of the promise is described."""
         page = "reprl docs logs" if self.logged else "reprl docs rehearsal"
-        return page if self.receipt.guarantee.status == "rehearsed" else self.receipt.guarantee.source
+        return page if self.receipt.guarantee.status == "rehearsed" else readable(self.receipt.guarantee.source)
 
     @property
     def promise(self) -> str:
@@ -106,11 +106,11 @@ class Run(NamedTuple):
         """The same in sentences."""
         promise, among = self.receipt.guarantee, f" {_SUPPORTED}" if self.logged else ""
         if promise.status == "none":
-            return [line("Nothing is promised of this policy: a second team may come to another one.", on=On.HTML)]
+            return [line("Nothing is promised: a second team may learn another policy.", on=On.HTML)]
         loss = promise.epsilon * (self.environment.units[1] - self.environment.units[0])
         same, good = (Strong(percent(max(0.0, 1 - chance))) for chance in (promise.rho, promise.delta))
         probably = " with probability at least "
-        ends = [" end in ", Strong("exactly the same policy")]
+        ends = [" learn ", Strong("exactly the same policy")]
         if promise.agreement < 1.0:
             ends = [" take the same action at ", Strong(percent(promise.agreement)), " of the steps of an episode"]
         start = "Two runs of this recipe, with the same shared seed and fresh, independent data,"
@@ -126,7 +126,7 @@ class Run(NamedTuple):
 
     @property
     def differing(self) -> str:
-        """What is to be said beside ρ where teams with this very shared seed did not all agree; otherwise empty."""
+        """A remark on ρ if simulated teams with this shared seed did not all agree; otherwise empty."""
         found = self.receipt.rehearsal
         if found is None or found.agree == found.of or self.receipt.guarantee.status != "rehearsed":
             return ""
@@ -144,25 +144,25 @@ class Run(NamedTuple):
 
     @property
     def epsilon(self) -> float:
-        """What the policy may lose, in units of value: as asked, or what the quality comes to in the run's data."""
+        """The allowed loss in units of value: as asked, or estimated from the quality and the run's data."""
         choice = self.receipt.choice
         return self.recipe.settings.epsilon or (0.0 if choice is None else choice.epsilon or 0.0)
 
     @property
     def worth(self) -> Worth | None:
-        """What the policy earns by the run's own data; None for the rule "sampled"."""
+        """Estimated value of the policy, from the run's own data; None for the rule "sampled"."""
         recipe, choice = self.recipe, self.receipt.choice
         return find_worth(choice, recipe.settings, self.environment, self.policy, recipe.shared_seed, self.spread)
 
     @property
     def accuracy(self) -> str:
-        """What ε is: in the units of values, in the rewards' own, and beside what there is to win at all."""
+        """ε in units of value, in reward units, and as a share of the gap between the best and the worst policy."""
         world, epsilon, quality = self.environment, self.epsilon, self.recipe.settings.quality
         low, high = world.units
         length = world.criterion.effective_horizon
-        words = f"ε = {epsilon * (high - low):.4g} where values go from {length * low:g} to {length * high:g}"
+        words = f"ε = {epsilon * (high - low):.4g}; values lie between {length * low:g} and {length * high:g}"
         if quality is not None:
-            words = f"quality {quality:g}: by this run's data {words}"
+            words = f"quality {quality:g}, which by this run's data means {words}"
         if world.original(epsilon) is not None:
             words += f" (each reward from {low:g} to {high:g}; {epsilon:.4g} in rewards rescaled to [0, 1])"
         if self.spread:
@@ -188,7 +188,7 @@ class Run(NamedTuple):
             cells, noun = [*{s: ((None, s), x) for (_, s), x in reversed(cells)}.values()][::-1], "states"
         shown = [f"{self._named(*at)} ({percent(x)} of teams differ)" for at, x in cells[:NAMED]]
         more = [f"and {len(cells) - NAMED} more {noun}"] if len(cells) > NAMED else []
-        return "; ".join(shown + more) or "no cell in the rehearsal; see above"
+        return "; ".join(shown + more) or "no cell in the rehearsal; the promise says why"
 
 
 def summarize_run(
@@ -275,7 +275,7 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
         facts.append(Fact("kind of promise", f"{kind}: {PROMISES[kind]}", on=On.TERMINAL, prose=True))
     facts.append(Fact("accuracy", run.accuracy, on=both, prose=True))
     if receipt.rehearsal is not None and not run.is_undecided:
-        facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))
+        facts.append(Fact("rehearsal", readable(str(receipt.rehearsal)), prose=True))
     if receipt.rehearsal is not None and receipt.rehearsal.alike is not None:
         words = f"a second team is expected to take the same action at {share_of(receipt.rehearsal.alike)} of the steps"
         facts.append(Fact("same actions", words, prose=True))
@@ -359,7 +359,7 @@ def _coverage(found: Coverage, world: Environment) -> list[Fact]:
     gain = [(high - low) * x for x in (found.gain_low, found.gain_high)]
     rows = [
         ("covers", f"{found.covered:.1%} of the log's visits are in states where the data decide"),
-        ("alike", f"in {found.alike:.1%} of them the log did what the policy says"),
+        ("alike", f"in {found.alike:.1%} of these the log took the policy's action"),
         ("value", f"{value:.4g} by the log, 95 % interval {floor:.4g} to {top:.4g}; practice earns {practice:.4g}"),
         ("gain", f"{gain[0]:.4g} to {gain[1]:.4g} over practice, 95 % interval"),
     ]

@@ -95,9 +95,9 @@ def summarize_search(run: Found, more: Sequence[Fact] = ()) -> Summary:
 def _lines(run: Found) -> list[Line]:
     said, won = run.receipt.guarantee, run.winner
     if said.status == "none":
-        return [line("Nothing is promised of this policy: a second team may come to another one.", on=On.HTML)]
+        return [line("Nothing is promised: a second team may learn another policy.", on=On.HTML)]
     same, exact = Strong(f"{1.0 - said.rho:.0%}"), Strong("exactly the same policy")
-    start = "Two runs of this recipe, with the same shared seed and fresh, independent data, end in "
+    start = "Two runs of this recipe, with the same shared seed and fresh, independent data, learn "
     lines = [line(start, exact, " with probability at least ", same, ".", on=On.HTML)]
     if won is not None and said.status == "certified":
         above = Strong(f"{won.threshold:.5g}")

@@ -48,7 +48,7 @@ class Sketch:
         world: Environment | None = None,
         idle: NDArray[np.bool_] | None = None,
         framed: NDArray[np.bool_] | None = None,
-        frame: str = "framed: a simulated second team does something else",
+        frame: str = "framed: a simulated second team takes another action",
         title: str = "",
     ) -> None:
         if world is None:

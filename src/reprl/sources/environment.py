@@ -13,6 +13,7 @@ from reprl.mdp.environment import Environment as Environment
 from reprl.mdp.environment import describe as describe
 from reprl.mdp.labels import Origin
 from reprl.mdp.tabular import TabularMDP
+from reprl.sources.access import WAYS
 from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel, make_gymnasium
 from reprl.sources.parallel import GenerativeModel
@@ -23,15 +24,15 @@ def make(id: CatalogueId, horizon: int | None = None, **options: Any) -> Tabular
 @overload
 def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | GymnasiumModel: ...
 def make(id: str, horizon: int | None = None, **options: Any) -> TabularMDP | GymnasiumModel:
-    """Build an environment by its id.
+    """Return an environment by its id.
 
     Args:
         id: a name in `catalogue()`, or "gym:" and a Gymnasium id. A Gymnasium environment that publishes its dynamics
             becomes a TabularMDP, any other with finite spaces a GymnasiumModel.
         horizon: H; None for the default of a named environment. Gymnasium environments have no default.
         options: the environment's own options; for "gym:" those of `gymnasium.make`, `reward_range` and `data_seed`.
-            For all of them `discount`, γ of a world without an end, and `length`, how long its episodes are, which the
-            horizon may say as well; or `truncated`, with a horizon, for its first steps alone.
+            For all of them `discount`, γ, and `length`, the length of episodes, which the
+            horizon may give as well; or `truncated`, with a horizon, for its first steps alone.
 
     Guarantee:
         A catalogue id with the same options is the same MDP, bit for bit, in every release.
@@ -120,29 +121,19 @@ def _discounted(env: TabularMDP | GymnasiumModel, discount: float) -> TabularMDP
     return env.discounted(discount, env.horizon)
 
 
-def episode_steps(env: TabularMDP | GymnasiumModel) -> int:
-    """Return how many steps an episode of an environment has."""
-    return env.episodes.horizon if isinstance(env, TabularMDP) else env.horizon
-
-
 @contextmanager
 def fresh_model(
     env: TabularMDP | GymnasiumModel, access: str, data_seed: int
 ) -> Iterator[GenerativeModel | EpisodicModel | GymnasiumModel]:
     """Open an environment with a private data seed and an empty ledger; close what was opened for it."""
+    way = WAYS[access]
     if isinstance(env, TabularMDP):
-        yield GenerativeModel(env, data_seed) if access == "generative" else EpisodicModel(env, data_seed)
+        yield way.model(env, data_seed)
         return
-    check_access(env, access, quote(env))
+    way.check(env, quote(env))
     model = env.for_run(data_seed)
     try:
         yield model
     finally:
         if model.reopens:  # one that came open stays so
             model.close()
-
-
-def check_access(env: TabularMDP | GymnasiumModel, access: str, whom: str) -> None:
-    """Refuse to sample a black box in parallel."""
-    if access == "generative" and isinstance(env, GymnasiumModel):
-        raise InputError(f"access must be 'episodic' for a black box, got 'generative' for {whom}")

@@ -152,7 +152,7 @@ def check_model(model: object, access: str, whom: str, *, masked: bool = False) 
         if part not in offered:
             raise InputError(f"model must be {allowed} for {whom}, got {quote(model)}: it has no {part}")
     if not masked:
-        hint = ": only reprl learns discounted worlds"
+        hint = ": only reprl learns discounted MDPs"
         criterion_of(cast(Model, model)).require_horizon(f"model must have a horizon for {whom}", "one with ", hint)
     mask = None if masked else mask_of(model)
     if mask is not None:

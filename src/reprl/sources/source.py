@@ -1,4 +1,4 @@
-"""DataSource: where the samples of a run come from, and everything that the loop must know about it.
+"""DataSource: the interface between the loop and the samples of a run.
 
 A new source implements the protocol below; the loop, the rules and the stop rules need nothing else from it
 (CONTRIBUTING.md, "A new source").
@@ -21,25 +21,25 @@ from reprl.sources.protocol import Ledger
 FIRST = 32
 """Parallel calls of the first round; by episodes, episodes per state and action."""
 LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
-"""Samples at which a run gives up that nobody has limited: counts cost no time, episodes of a black box do."""
+"""Largest numbers of samples without max_samples: counts cost no time, episodes of a black box do."""
 RAN_OUT = "out of samples before it was sure"
 
 
 class Wish(NamedTuple):
-    """What more samples are wanted for."""
+    """Where more samples would help."""
 
     weight: NDArray[np.float64]
     """(H, S, A): how much a sample of each cell would help."""
     bearable: float
-    """What under-sampled cells may be worth; while they could be worth more, every other batch goes there."""
+    """Accepted optimistic value of under-sampled cells; while it is larger, every other batch goes there."""
 
 
 Wanted = Callable[[], Wish]
-"""Computes a wish. A source that cannot choose cells does not ask."""
+"""Computes a wish; a source that cannot choose cells does not call it."""
 
 
 class CertificateSource(NamedTuple):
-    """Data that a certificate may be made from, and what must be known of them."""
+    """Data for a certificate, with the properties that it depends on."""
 
     data: Data
     kind: str
@@ -50,7 +50,7 @@ class CertificateSource(NamedTuple):
 
 
 class Samples(Protocol):
-    """What a run has gathered so far; never changed, only replaced."""
+    """The samples of a run so far; immutable."""
 
     @property
     def name(self) -> str:
@@ -80,9 +80,9 @@ class TableSamples(NamedTuple):
     planned: Data | None = None
     """Of the last round alone, where its policies were all fixed before it began."""
     steps: Counts | None = None
-    """The same samples with their steps kept apart, where they are pooled on the user's word."""
+    """The same samples by step, if they are pooled because the user says so."""
     spent: int = 0
-    """Samples that they took, where a source counts them."""
+    """Number of samples used, if the source counts them."""
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class TableSamples(NamedTuple):
         return int(self.data.starts.sum())
 
     def apart(self) -> TableSamples:
-        """Return the same samples with their steps kept apart, of a run that took them to be alike and was wrong."""
+        """Return the same samples by step, for a run whose samples contradict pooling."""
         assert self.steps is not None
         return self._replace(data=Data(self.steps, self.data.starts, self.data.allowed), steps=None)
 
@@ -132,12 +132,12 @@ class DataSource(Protocol[S]):
     fixed_start: bool
     """Whether the environment says that every episode begins in one state."""
     ran_out: str
-    """What to say of a run that would need more than there is."""
+    """Why a run that needs more samples promises nothing."""
     claim: str
-    """What has said that steps are alike, where they are pooled."""
+    """The option that pooled the steps, if they are pooled."""
 
     def sizes(self, limit: int | None) -> Sequence[int]:
-        """Return how many units there are to be after each round; the limit is in samples, None for the source's."""
+        """Return the number of units after each round; the limit is in samples, None for the source's."""
 
     def empty(self) -> S:
         """Return what is known before the first sample."""

@@ -13,10 +13,10 @@ from reprl.errors import InputError, check_choice, check_int, check_option, chec
 from reprl.lab.baselines import generative, optimistic, rmax
 from reprl.lab.baselines.task import BaselineTask
 from reprl.learning.learner import ReprlLearner, make_settings
-from reprl.learning.protocol import minimum_budget
 from reprl.learning.settings import Settings
 from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey, check_shared_key
+from reprl.sources.access import WAYS
 from reprl.sources.protocol import check_model
 
 OURS = ReprlLearner.name
@@ -203,7 +203,7 @@ class Baseline:
     def minimum_budget(self, model: Any) -> int:
         """Return the smallest budget that is worth a try."""
         check_model(model, self.access, self.name)
-        return minimum_budget(model, self.access)
+        return WAYS[self.access].minimum_budget(model)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name and options, for worker processes."""
