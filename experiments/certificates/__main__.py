@@ -35,8 +35,7 @@ def jobs(quick: bool) -> dict[str, Job]:
             numbers = range(5 if quick else plan.COVERAGE_RUNS)
             out[f"coverage/{way}/{strength}"] = partial(measure.coverage, way, strength, numbers)
     for world in plan.QUICK_WORLDS if quick else plan.WORLDS:
-        out[f"cost/{world}"] = partial(measure.cost, world, range(effort.keys), plan.EPSILON)
-        out[f"quality/{world}"] = partial(measure.cost, world, range(effort.keys), plan.QUALITY)
+        out[f"cost/{world}"] = partial(measure.cost, world, range(effort.keys))
     for world in () if quick else plan.BY_EPISODES:
         for number in range(effort.episodic_keys):
             out[f"episodes/{world}#{number}"] = partial(measure.episodes, world, number)

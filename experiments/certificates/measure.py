@@ -49,12 +49,12 @@ def _certify(mdp: TabularMDP, rule: Rule, shared_seed: int, data_seed: int) -> t
     return 0, None, 0.0
 
 
-def cost(world: str, numbers: range, goal: Goal) -> dict[str, Any]:
+def cost(world: str, numbers: range) -> dict[str, Any]:
     """Two certified runs of every shared seed: rows [seed, calls, calls, right, right, same, largest loss bound]."""
     mdp = plan.WORLDS[world]()
     rows = []
     for number in numbers:
-        rule = _rule(mdp, plan.SEED + number, goal)
+        rule = _rule(mdp, plan.SEED + number, plan.QUALITY)
         truth = choose(rule, true_dynamics(mdp))
         runs = [_certify(mdp, rule, plan.SEED + number, 2 * number + i) for i in range(2)]
         right = [int(policy == truth.policy) for _, policy, _ in runs]
@@ -67,9 +67,8 @@ def episodes(world: str, number: int) -> dict[str, Any]:
     """A certified run by episodes, held against the truth."""
     build, most = plan.BY_EPISODES[world]
     mdp, seed = build(), plan.SEED + number
-    epsilon = plan.EPSILON.epsilon
-    result = learn(mdp, shared_seed=seed, data_seed=number, epsilon=epsilon, certify=True, max_samples=most)
-    truth = choose(_rule(mdp, seed, plan.EPSILON), true_dynamics(mdp))
+    result = learn(mdp, shared_seed=seed, data_seed=number, certify=True, delta=plan.DELTA, max_samples=most)
+    truth = choose(_rule(mdp, seed, plan.QUALITY), true_dynamics(mdp))
     return {
         "samples": result.samples,
         "episodes": result.episodes,

@@ -49,9 +49,8 @@ WORLDS: dict[str, Build] = {
     "river-swim(5,2,6)": partial(make, "river-swim-v0", 6, n_states=5),
 }
 BY_EPISODES: dict[str, tuple[Build, int]] = {
-    "river-swim(5,2,6)": (WORLDS["river-swim(5,2,6)"], 2**34),
     "combination-lock-v0": (WORLDS["combination-lock-v0"], 2**34),
-    "gridworld-v0": (WORLDS["gridworld-v0"], 2**34),
+    "two-goals-v0": (WORLDS["two-goals-v0"], 2**34),
 }
 """With the most samples of a run."""
 QUICK_WORLDS = ("hard S=16 H=3 bias 0.08",)

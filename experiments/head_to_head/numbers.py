@@ -99,7 +99,7 @@ def none_apart(pairs: int) -> str:
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/head-to-head.md": {
-        "size-none-pairs": lambda: [str(sum(own("pairs")))] if not sum(own("disagreements")) else [],
+        "size-none-pairs": lambda: [str(sum(own("disagreements"))), str(sum(own("pairs")))],
         "hindsight-needs-times": lambda: phrases(span(ratios("generative", only=rival, worlds=tied)), "{} to {}"),
         "samples-rpvi-times": lambda: phrases(
             span(ratios("generative", only=lambda learner: learner == "rpvi", worlds=tied)), "{} to {}"
