@@ -181,6 +181,13 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "price-held": lambda: summary("held", "generated/"),
         "held-unsure": unsure,
         "ties-before": lambda: total([count(found) for found in by_case(ties_before()).values()])[:2],
+        "ties-present": lambda: total(
+            [
+                count(found)
+                for name, found in by_case(ties_before("data")).items()
+                if "parallel" in name and "tie" in name
+            ]
+        )[:2],
         "defaults-kept": lambda: total([count(found) for found in by_case(stored_pairs("defaults")).values()]),
     },
     "docs/rehearsal.md": {
