@@ -55,10 +55,10 @@ def test_a_cut_search_differs_says_where_and_goes_on_to_the_same_bytes(cli, fold
     code, out, _ = cli("verify", folder, cut)
     assert code == 1
     assert "of 10 weights differ" in out
-    assert "they part at rung 0" in out
+    assert "they differ from rung 0" in out
     code, _, _ = cli("report", folder, cut, "-o", tmp_path / "two.html")
     assert code == 0
-    assert "They part at rung 0" in (tmp_path / "two.html").read_text()
+    assert "They differ from rung 0" in (tmp_path / "two.html").read_text()
     code, _, _ = cli(*how, "--out", cut)
     assert code == 0
     code, _, _ = cli(*how, "--workers", 2, "--out", tmp_path / "two")
