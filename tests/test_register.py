@@ -232,13 +232,13 @@ def test_episodes_and_black_boxes_are_registered_too() -> None:
 
 
 def test_a_recipe_without_an_id_is_run_on_the_environment_that_is_given() -> None:
-    queues, how = TwoQueues, {"horizon": 15, "reward_range": REWARDS, "data_seed": 3}
-    recipe = reprl.register(queues, pilot=20_000, **how)
+    how: dict[str, Any] = {"horizon": 15, "reward_range": REWARDS, "data_seed": 3}
+    recipe = reprl.register(TwoQueues, pilot=20_000, **how)
     with pytest.raises(InputError, match="this one was built by hand, pass it as env"):
         recipe.learn(data_seed=1)
-    run = recipe.learn(env=queues, data_seed=1, max_samples=2000)
+    run = recipe.learn(env=TwoQueues, data_seed=1, max_samples=2000)
     assert (run.guarantee.status, run.guarantee.kind) == ("none", "registered")
-    with pytest.raises(InputError, match="env must be a TabularMDP, a GymnasiumModel, an id, .*, got 7"):
+    with pytest.raises(InputError, match=r"env must be a TabularMDP, a GymnasiumModel, an id, .*, got 7"):
         recipe.learn(env=7)
 
 

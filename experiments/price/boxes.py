@@ -1,4 +1,4 @@
-"""python -m experiments.price.boxes: do black boxes end in a promise under the weaker promises, and in how long?
+"""python -m experiments.price.boxes --out FILE: do black boxes end in a promise under the weaker kinds, and how soon?
 
 Pairs of runs at the default quality, one process, judged by the exact MDP; a pair that follows a registered candidate
 has a pilot of its own. A run that was stopped goes on where it was.
@@ -15,8 +15,18 @@ import numpy as np
 from gymnasium import spaces
 
 import reprl
-from experiments.defaults.worlds import WORLDS, World, merged
-from experiments.pairs import DEFAULT, RHO, Asked, count, first_action_value, measure_jobs, measure_pairs, read_options
+from experiments.defaults.worlds import WORLDS, Rows, World, merged
+from experiments.pairs import (
+    DEFAULT,
+    RHO,
+    Asked,
+    best_value,
+    count,
+    first_action_value,
+    measure_jobs,
+    measure_pairs,
+    read_options,
+)
 from experiments.price.measure import AGREEMENT
 from experiments.runner import Job
 from reprl.sources.environment import open_environment
@@ -60,7 +70,7 @@ def turn(waiting: tuple[int, int], action: int, done: bool, come: tuple[bool, bo
 
 def two_queues() -> reprl.TabularMDP:
     """Return the exact MDP."""
-    rows = []
+    rows: Rows = []
     for first, second, action, done, one, two in np.ndindex(ROOM, ROOM, 3, 2, 2, 2):
         served = SERVED[action] if action < 2 else 0.0
         chance = served if done else 1.0 - served
@@ -86,7 +96,11 @@ BOXES: dict[str, Box] = {
     "inventory 30×10 H=20": Box(WORLDS["inventory 30×10 H=20"], 1_000_000),
     "Blackjack H=8": Box(WORLDS["Blackjack H=8"], 1_000_000),
 }
+ALONE = "Blackjack H=8"
+"""Of this box one run is measured, which takes minutes."""
 GROUPS = ("agreement", "registered")
+DATA = "experiments/price/boxes.json"
+"""Stored data of docs/register.md."""
 
 
 class Case(NamedTuple):
@@ -136,13 +150,35 @@ def measure(case: Case, number: int) -> dict[str, Any]:
     return {**found, "cpu": round((time.process_time() - began) / 2.0, 1)}
 
 
+def alone(case: Case) -> dict[str, Any]:
+    """Measure one run, where a pair takes too long."""
+    mdp, began, clock = case.build(), time.process_time(), time.perf_counter()
+    run = case.run(mdp, 0, *SEEDS)
+    cpu, seconds = time.process_time() - began, time.perf_counter() - clock
+    value, base = mdp.evaluate(np.ascontiguousarray(run.policy.actions[:, : mdp.n_states])), case.baseline(mdp)
+    return {
+        "samples": run.samples,
+        "episodes": run.episodes,
+        "status": run.guarantee.status,
+        "share": round((value - base) / (best_value(mdp) - base), 4),
+        "alike": run.expected_agreement,
+        "cpu": round(cpu),
+        "seconds": round(seconds),
+    }
+
+
+SEEDS = 9, 1
+"""Shared seed and data seed of a single run."""
+
+
 def main() -> None:
     """Measure, store, print."""
     options = read_options("price", __doc__, pairs=10, chunk=1, more=lambda parser: None)
-    cases = [Case(group, box) for box in BOXES for group in GROUPS]
+    cases = [Case(group, box) for box in BOXES for group in GROUPS if box != ALONE]
     jobs: dict[str, Job] = {
         f"{case.name}#{number}": partial(measure, case, number) for case in cases for number in range(options.pairs)
     }
+    jobs[f"alone/{ALONE}"] = partial(alone, Case("agreement", ALONE))
     data = measure_jobs(options, {"experiment": "boxes"}, jobs, lambda name: 10.0)
     print(table(data["measured"]))
 
@@ -166,7 +202,7 @@ def table(measured: dict[str, Any]) -> str:
             promise = "agreement 0.95" if group == "agreement" else f"registered, pilot {BOXES[box].pilot:.0e}"
             lines.append(
                 f"| {box} | {promise.replace('e+0', 'e')} | {seen.pairs} | {_figure(np.median(seen.samples))} (most "
-                f"{_figure(max(seen.samples))}) | {np.median(cpu):.0f} (most {max(cpu):.0f}) | {100 * least:.0f} % | "
+                f"{_figure(max(seen.samples))}) | {np.median(cpu):.2g} (most {max(cpu):.2g}) | {100 * least:.0f} % | "
                 f"{seen.apart} | {seen.unpromised} |"
             )
     return "\n".join(lines)
