@@ -106,9 +106,11 @@ def per_cell() -> dict[Access, dict[str, NDArray[np.float64]]]:
 
 
 def per_cell_of(promise: str) -> dict[str, NDArray[np.float64]]:
-    """Return the same of stored runs under a weaker promise, by parallel samples."""
+    """Return the same of stored runs under a weaker promise, by parallel samples, but of worlds in PHASED."""
     found, out = json.loads((ROOT / PROMISES).read_text("utf-8"))["measured"], {}
     for name, case in by_case({key: row for key, row in found.items() if key.startswith(f"{promise}/")}).items():
+        if name.startswith(f"{promise}/phased/"):
+            continue
         mdp = _build(name.partition("/")[2])
         cells = mdp.n_states * mdp.n_actions * (1 if mdp.stationary else mdp.horizon)
         out[name] = np.array([row[1] for row in case["rows"]]) / cells
