@@ -242,11 +242,6 @@ def test_a_recipe_without_an_id_is_run_on_the_environment_that_is_given() -> Non
         recipe.learn(env=7)
 
 
-def test_an_unknown_option_is_not_proposed_again() -> None:
-    with pytest.raises(InputError, match=r"option must be one of .*; got 'max_samples'$"):
-        reprl.register(world(), pilot=2000, max_samples=10)  # type: ignore[call-arg]
-
-
 def test_a_log_may_be_the_pilot_of_other_logs(tmp_path: Any) -> None:
     pilot, ours = make_log(5000, 1), make_log(20_000, 2)
     recipe = reprl.register_log(pilot, horizon=HORIZON, states=STATES, actions=ACTIONS, quality=0.5)
