@@ -96,7 +96,8 @@ class Candidate(NamedTuple):
         if self.kind == REGISTERED and self.cells is not None:
             decided = int(np.isfinite(self.cells.tolerances).sum())
             blocks = len(self.cells.starts)
-            return f"registered: {decided} tolerances in {blocks} block{'' if blocks == 1 else 's'} of steps"
+            tolerances = f"{decided} tolerance{'' if decided == 1 else 's'}"
+            return f"registered: {tolerances} in {blocks} block{'' if blocks == 1 else 's'} of steps"
         if self.kind == REGISTERED:
             return f"registered, smallest tolerance {self.tolerance:.3g}"
         kind = "stationary" if self.kind == STATIONARY else self.kind

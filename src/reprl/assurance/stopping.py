@@ -165,7 +165,8 @@ class Rehearsed:
 
     No sample contradicts what the user says of the steps, the rehearsal passed, with teams that meet events which no
     sample of this run has shown, under-sampled cells could be worth at most UNKNOWN·ε, and the policy loses less than ε
-    in the model, with what such events could cost added.
+    in the model, with what such events could cost added. Under the weaker promises no choice among candidates hangs on
+    under-sampled cells: what they could be worth is added to the loss instead.
 
     Guarantee:
         Status "rehearsed" if all of this holds (docs/rehearsal.md), otherwise "none".
@@ -188,7 +189,8 @@ class Rehearsed:
         )
         rehearsal = ask_teams(now, found.policy, asked, self.execution, second)
         drift = now.source.drift(now.known)
-        missing = now.source.shortage(now.known) or _missing(asked.epsilon, rehearsal, find_doubts(now, asked.delta))
+        doubts = find_doubts(now, asked.delta)
+        missing = now.source.shortage(now.known) or _missing(asked.epsilon, rehearsal, doubts, cellwise=rule.cellwise)
         if drift:
             guarantee = contradicted(asked, now.source.claim, drift)
         elif missing:
@@ -196,8 +198,9 @@ class Rehearsed:
             guarantee = asked.promise("none", f"{now.source.ran_out}: {missing}{hint and '; '}{hint}")
         else:
             source = f"{rehearsal}{rule.reader.scope}"
-            guarantee = asked.promise("rehearsed", source, registered=rule.followed)
+            guarantee = asked.promise("rehearsed", source)
             guarantee = replace(guarantee, epsilon=asked.epsilon + rule.reader.slack(found.model))
+        guarantee = replace(guarantee, registered=rule.followed)
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
 
 
@@ -217,15 +220,16 @@ def _toss(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Po
     return toss
 
 
-def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts) -> str:
+def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts, *, cellwise: bool) -> str:
     """Say why a run may not stop; empty if it may."""
-    if doubts.unknown > UNKNOWN * epsilon:
+    unknown, most = (doubts.unknown, max(0.0, epsilon - doubts.loss)) if cellwise else (0.0, UNKNOWN * epsilon)
+    if doubts.unknown > most:
         return f"what was hardly explored could be worth {doubts.unknown:.3g}"
     if doubts.loss >= epsilon:
         return f"the policy loses {doubts.loss:.3g} by its own data"
-    if doubts.loss + doubts.hidden >= epsilon:
+    if doubts.loss + unknown + doubts.hidden >= epsilon:
         return f"events that no sample has shown yet could cost it {doubts.hidden:.3g}"
-    if doubts.loss + doubts.hidden + rehearsal.error >= epsilon:
+    if doubts.loss + unknown + doubts.hidden + rehearsal.error >= epsilon:
         return f"what the policy loses is only known to a standard deviation of {rehearsal.error:.3g}"
     return not_passed(rehearsal, epsilon)
 
