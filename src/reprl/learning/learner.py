@@ -332,7 +332,7 @@ class ReprlLearner:
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
         settings, asked = resolve_baseline(self.settings, model), self.settings.asked
-        stop: StopRule = Rehearsed(asked, execution)
+        stop: StopRule = Rehearsed(asked, execution, getattr(model, "reward_map", model.labels.reward_map).width)
         if self.samples is not None:
             check_model(model, self.access, self.name, masked=True)
             pooled = settings.resolve_stationarity(model).pooled

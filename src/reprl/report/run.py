@@ -83,6 +83,12 @@ class Run(NamedTuple):
         return self.receipt.coverage is not None
 
     @property
+    def scale(self) -> float:
+        """What rescaled rewards are times in their own units."""
+        low, high = self.environment.units
+        return high - low
+
+    @property
     def ran_out(self) -> str:
         """Why it stopped while it was undecided."""
         if self.drift:
@@ -98,7 +104,7 @@ class Run(NamedTuple):
     @property
     def promise(self) -> str:
         """The promise in a line, with its status."""
-        words, rehearsed, _ = str(self.receipt.guarantee).partition(" [rehearsed")
+        words, rehearsed, _ = self.receipt.guarantee.words(self.scale).partition(" [rehearsed")
         return f"{words}{f', {_SUPPORTED}' if self.logged else ''} [rehearsed: {self.source}]" if rehearsed else words
 
     @property
@@ -107,7 +113,7 @@ class Run(NamedTuple):
         promise, among = self.receipt.guarantee, f" {_SUPPORTED}" if self.logged else ""
         if promise.status == "none":
             return [line("Nothing is promised: a second team may learn another policy.", on=On.HTML)]
-        loss = promise.epsilon * (self.environment.units[1] - self.environment.units[0])
+        loss = promise.epsilon * self.scale
         same, good = (Strong(percent(max(0.0, 1 - chance))) for chance in (promise.rho, promise.delta))
         probably = " with probability at least "
         ends = [" learn ", Strong("exactly the same policy")]
@@ -174,8 +180,7 @@ class Run(NamedTuple):
     def ties(self) -> str:
         """How ties were broken; empty for the rule "sampled"."""
         choice = self.receipt.choice
-        scale = self.environment.units[1] - self.environment.units[0]
-        return "" if choice is None else choice.words(self.recipe.settings.preference, scale)
+        return "" if choice is None else choice.words(self.recipe.settings.preference, self.scale)
 
     def _named(self, h: int | None, s: int) -> str:
         return state_name(self.environment, s) if h is None else self.environment.cell(h, s)
@@ -280,7 +285,7 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
         words = f"a second team is expected to take the same action at {share_of(receipt.rehearsal.alike)} of the steps"
         facts.append(Fact("same actions", words, prose=True))
     if receipt.certified is not None:
-        facts += certificate_facts(receipt.certified.certificate, receipt.labels)
+        facts += certificate_facts(receipt.certified.certificate, receipt.labels, run.scale)
     if receipt.choice is not None:
         facts.append(Fact("ties", run.ties, on=both, prose=True))
     if run.apart:
@@ -293,7 +298,8 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
             )
         )
     if receipt.choice is not None and receipt.choice.followed:
-        words = f"the recipe's candidate, {run.recipe.candidate or receipt.choice.published}"
+        followed = run.recipe.candidate or receipt.choice.published
+        words = "the recipe's candidate" + ("" if followed is None else f", {followed.words(run.scale)}")
         made = run.recipe.registration
         if made is not None:
             words += f"; chosen by {made.by} on {made.at}, on {made.samples:,} pilot samples that no run may use again"
@@ -321,19 +327,18 @@ def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
     if receipt.choice is not None:
         name = "width" if receipt.choice.kind == "sampled" else "tolerance"
         how = "followed" if receipt.choice.followed else "chosen"
-        scale = run.environment.units[1] - run.environment.units[0]
         note = f"candidate {receipt.choice.candidate}, {how}"
         note = "scale of the tolerances of all states" if receipt.choice.kind == AGREED else note
-        found.append((name, number(scale * receipt.choice.tolerance), note))
+        found.append((name, number(run.scale * receipt.choice.tolerance), note))
     else:
         tiers = receipt.tiers.count
         found.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
     return [Fact(*each, On.PAGE) for each in found]
 
 
-def certificate_facts(found: Certificate, labels: Labels) -> list[Fact]:
-    """What a certificate says; labels are the names of states and actions."""
-    facts, both = [Fact("certificate", str(found), prose=True)], On.TERMINAL | On.PAGE
+def certificate_facts(found: Certificate, labels: Labels, scale: float | None) -> list[Fact]:
+    """What a certificate says; labels are the names of states and actions, scale is as in its words."""
+    facts, both = [Fact("certificate", found.words(scale), prose=True)], On.TERMINAL | On.PAGE
     if found.fingerprint is not None:
         facts.append(Fact("proven policy" if found.proven else "ahead", found.fingerprint, on=On.TERMINAL))
     words = f"δ = {found.delta:g}, {CONFIDENCE}; {SOURCES[found.source]}"
