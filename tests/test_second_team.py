@@ -113,6 +113,7 @@ def test_value_and_gain_are_computed_again_from_a_log(place: Path, capsys: Any) 
     code, found = answer(capsys, "verify", run, "--log", place / "ours.csv")
     assert code == 0
     assert found["log"][0]["own"] is True
+    assert (*found["log"][0]["value"][1:], *found["log"][0]["gain"]) == tuple(found["log"][0]["stated"])
     code, found = answer(capsys, "verify", run, "--log", place / "theirs.csv")
     assert code == 0
     told = found["log"][0]

@@ -110,7 +110,8 @@ class Run(NamedTuple):
     @property
     def sentences(self) -> list[Line]:
         """The same in sentences."""
-        promise, among = self.receipt.guarantee, f" {_SUPPORTED}" if self.logged else ""
+        promise = self.receipt.guarantee  # what is certified is so against every policy
+        among = f" {_SUPPORTED}" if self.logged and promise.status != "certified" else ""
         if promise.status == "none":
             return [line("Nothing is promised: a second team may learn another policy.", on=On.HTML)]
         loss = promise.epsilon * self.scale
@@ -362,11 +363,16 @@ def _coverage(found: Coverage, world: Environment) -> list[Fact]:
         for x in (found.value, found.value_low, found.value_high, found.practice)
     )
     gain = [(high - low) * x for x in (found.gain_low, found.gain_high)]
+
+    def words(x: float) -> str:
+        return f"{x:,.0f}" if abs(x) >= 1e4 else f"{x:.4g}"
+
+    earned = f"practice earns {words(practice)}"
     rows = [
         ("covers", f"{found.covered:.1%} of the log's visits are in states where the data decide"),
         ("alike", f"in {found.alike:.1%} of these the log took the policy's action"),
-        ("value", f"{value:.4g} by the log, 95 % interval {floor:.4g} to {top:.4g}; practice earns {practice:.4g}"),
-        ("gain", f"{gain[0]:.4g} to {gain[1]:.4g} over practice, 95 % interval"),
+        ("value", f"{words(value)} by the log, 95 % interval {words(floor)} to {words(top)}; {earned}"),
+        ("gain", f"{words(gain[0])} to {words(gain[1])} over practice, 95 % interval"),
     ]
     if found.unknown > 0.0:
         worth = (high - low) * found.unknown
