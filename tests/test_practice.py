@@ -174,7 +174,12 @@ def figures(text: str) -> list[float]:
 def test_every_loss_on_a_terminal_is_in_the_rewards_own_units(episodes: int, certify: bool, tmp_path: Path) -> None:
     """Rewards from 0 to 1000 in place of 0 to 1: what is said in units of value is a thousand times as much."""
     rows = make_log(shop(), np.array([[0.5, 0.5], [0.5, 0.5]]), episodes, 7)
-    asked: dict[str, Any] = {"horizon": 2, "shared_seed": 1, "certify": certify, "quality": 0.9 if episodes == 120 else 0.7}
+    asked: dict[str, Any] = {
+        "horizon": 2,
+        "shared_seed": 1,
+        "certify": certify,
+        "quality": 0.9 if episodes == 120 else 0.7,
+    }
     plain = reprl.learn_log(rows, **asked)
     scaled = reprl.learn_log(rows | {"reward": 1000.0 * rows["reward"]}, **asked, reward_range=(0.0, 1000.0))
     again = scaled.recipe.learn_log(rows | {"reward": 1000.0 * rows["reward"]})
