@@ -340,8 +340,8 @@ def _of_halves(spec: LogSpec, log: Log) -> list[Finding]:
     counts, late = log.data.counts, log.late
     if late is None:
         return []
-    sides = (Tallies.of(Counts(counts.outcomes, hits)) for hits in (counts.hits - late, late))
-    bets = bet(*sides, spec.n_states)
+    first, second = (Tallies.of(Counts(counts.outcomes, hits)) for hits in (counts.hits - late, late))
+    bets = bet(first, second, spec.n_states)
     if bets.log_evidence < -math.log(LEVEL):
         return []
     i, place = bets.loudest, spec.environment({})
@@ -349,11 +349,11 @@ def _of_halves(spec: LogSpec, log: Log) -> list[Finding]:
     h, s, a = np.unravel_index(cell, counts.outcomes.shape)
     event = f"a reward of at least {spec.reward_map.restore(-number / BINS, 1):g}"
     event = f"state {place.labels.state(number)}" if number >= 0 else event
-    first, second = bets.hits[:, i] / np.maximum(bets.visits[:, i], 1.0)
+    before, after = bets.hits[:, i] / np.maximum(bets.visits[:, i], 1.0)
     where = place.labels.state(int(s)) if counts.outcomes.pooled else place.cell(int(h), int(s))
     what = (
         "the first half of the episodes and the second contradict one world: after "
-        f"{quote(place.labels.action(int(a)))} in {where}, {event} followed {first:.1%} and {second:.1%} of the time"
+        f"{quote(place.labels.action(int(a)))} in {where}, {event} followed {before:.1%} and {after:.1%} of the time"
     )
     recipe = (
         "look for changed codes; learn from each period or site alone; if the file is sorted by outcome, shuffle its "
