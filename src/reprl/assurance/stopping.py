@@ -223,7 +223,7 @@ def _toss(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Po
     return toss
 
 
-def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts, *, cellwise: bool, scale: float) -> str:
+def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts, *, cellwise: bool, scale: float = 1.0) -> str:
     """Say why a run may not stop, in the rewards' own units; empty if it may."""
     unknown, most = (doubts.unknown, max(0.0, epsilon - doubts.loss)) if cellwise else (0.0, UNKNOWN * epsilon)
     if doubts.unknown > most:
