@@ -1,7 +1,8 @@
 """Long logs: seconds and memory of reading files of 10⁶ to 10⁸ rows.
 
 Rows are random, 20 states, 3 actions, 10 steps an episode; a file is written in a stream, read whole in a process of
-its own, whose resident memory is told before the first row and at its peak, and removed. REPRL_ROWS=1e6,1e8 says how
+its own, whose resident memory is told before the first row and at its peak, then learned from, with the check and all
+that a page shows, and removed. REPRL_ROWS=1e6,1e8 says how
 many rows, REPRL_LOGS=csv,parquet,named in which files: `named` is Parquet with episodes that are texts, not numbers.
 """
 
@@ -20,6 +21,12 @@ import numpy as np
 
 PAGE = "logs.md"
 N_STATES, N_ACTIONS, STEPS, AT_ONCE = 20, 3, 10, 10**6
+ASKED: dict[str, Any] = {
+    "horizon": STEPS,
+    "early_ends": "terminated",
+    "states": list(map(str, range(N_STATES))),
+    "actions": list(map(str, range(N_ACTIONS))),
+}
 
 
 def write(path: Path, rows: int, *, named: bool) -> None:
@@ -56,13 +63,14 @@ def _peak() -> int:
 
 def _child(path: str) -> None:
     """Read a log here and print what it took."""
+    import reprl
     from reprl.sources.logs.read import read_log
     from reprl.sources.logs.spec import LogSpec
     from reprl.sources.logs.tables import open_table
 
-    labels = {"states": tuple(map(str, range(N_STATES))), "actions": tuple(map(str, range(N_ACTIONS)))}
-    spec = LogSpec(horizon=STEPS, early_ends="terminated", **labels)
+    spec = LogSpec(**{name: tuple(x) if isinstance(x, list) else x for name, x in ASKED.items()})
     small = {"episode": [1, 2], "state": [1, 2], "action": [1, 2], "reward": [0.0, 1.0]}
+    reprl.learn_log(small, **ASKED)  # kernels
     read_log(open_table(small), spec).blocks.redraw(4, 1)  # kernels
     import pyarrow.csv
     import pyarrow.parquet  # noqa: F401 - its memory is none of the log's
@@ -75,7 +83,12 @@ def _child(path: str) -> None:
     found.blocks.redraw(4, 1)
     told = {"blocks": found.blocks.number, "s": seconds[0], "CPU s": seconds[1]}
     told["redraw, ms"] = 1e3 * (time.perf_counter() - began[0])
-    print(json.dumps({**told, "MiB before": before, "MiB at most": _peak()}))
+    told |= {"MiB before": before, "MiB at most": _peak()}
+    del found
+    began = time.perf_counter(), time.process_time()
+    reprl.learn_log(path, **ASKED)
+    told |= {"learn, s": time.perf_counter() - began[0], "learn, CPU s": time.process_time() - began[1]}
+    print(json.dumps({**told, "learn, MiB at most": _peak()}))
 
 
 def run() -> list[dict[str, Any]]:

@@ -112,6 +112,9 @@ def test_a_frame_has_no_figure_where_nobody_decided(result: reprl.LearnResult) -
     assert table["teams_that_differ"][nobody].isna().all()
     assert table["teams_that_differ"][~nobody].notna().all()
     assert set(table["decided_by"]) == set(DECIDERS)
+    assert table["practice_mostly"][table["state_name"] == "unheard of"].isna().all()
+    usual = result.counts.visits[0, 0].argmax()
+    assert table["practice_mostly"][0] == ACTIONS[usual]
 
 
 def test_act_refuses_or_follows_practice_where_nobody_decided(result: reprl.LearnResult) -> None:

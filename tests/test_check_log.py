@@ -307,3 +307,86 @@ def test_reading_tells_how_far_it_is(tmp_path: Path) -> None:
     assert ("counting", 1200, 1200) in told
     with pytest.raises(InputError, match="progress must be True or False, or a function"):
         reprl.check_log(log, progress=3)  # type: ignore[arg-type]
+
+
+# What is not in any flag or label: changed worlds, running totals, codes, copies with other rewards
+
+
+def joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Two logs, one after the other."""
+    second = second | {"episode": second["episode"] + first["episode"].max() + 1}
+    return {name: np.concatenate([first[name], second[name]]) for name in first}
+
+
+def test_a_world_or_codes_that_changed_midway_are_noticed(tmp_path: Path) -> None:
+    first, second = make_log(1500, 1), make_log(1500, 2)
+    assert reprl.check_log(joined(first, second), horizon=HORIZON).worst is None
+    swapped = {"wait": "drug A", "drug A": "wait"}
+    recoded = second | {"action": np.array([swapped.get(name, name) for name in second["action"].tolist()])}
+    found = reprl.check_log(joined(first, recoded), horizon=HORIZON)
+    assert found.biased
+    assert "the first half of the episodes and the second contradict one world: after" in said(found)
+    poorer = second | {"reward": second["reward"] * (np.arange(second["reward"].size) % 2)}
+    for stationary in (False, True):
+        found = reprl.check_log(joined(first, poorer), horizon=HORIZON, stationary=stationary)
+        assert "a reward of at least" in said(found)
+    with pytest.warns(LogWarning, match="contradict one world"):
+        result = reprl.learn_log(joined(first, poorer), **CLINIC)
+    assert "The log contradicts it" in reprl.write_report(result, tmp_path / "page.html").read_text()
+
+
+def test_practice_that_changes_midway_is_no_fault() -> None:
+    other = make_log(1500, 2, habit=(0.1, 0.1, 0.7, 0.1))
+    assert reprl.check_log(joined(make_log(1500, 1), other), horizon=HORIZON).worst is None
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_running_totals_are_noticed(sign: float) -> None:
+    log = make_faulty("none", 1).log
+    rewards = sign * np.cumsum(log["reward"].reshape(-1, 6), axis=1).ravel()
+    assert "looks like a running total" in said(reprl.check_log(log | {"reward": rewards}))
+
+
+@pytest.mark.parametrize(
+    "rewards", [(-1, -1, -1, -1, -1, 10), (1, 1, 1, 1, 1, 0), (0, 0, 0, 0, 0, 1), (1, 1, 1, 1, 1, 1)]
+)
+def test_costs_of_steps_and_rewards_at_the_end_are_no_totals(rewards: tuple[float, ...]) -> None:
+    log = make_faulty("none", 1).log
+    assert "running total" not in said(reprl.check_log(log | {"reward": np.tile(rewards, log["reward"].size // 6)}))
+
+
+def test_codes_and_labels_that_stand_for_nothing_are_noticed() -> None:
+    log = make_log(300, 1)
+    rewards = np.where(np.arange(log["reward"].size) % 50 == 7, -999.0, log["reward"])
+    assert "reward -999 stands in 18 rows, far from all others" in said(reprl.check_log(log | {"reward": rewards}))
+    assert "stands in" not in said(reprl.check_log(log | {"reward": 99.0 * log["reward"]}))  # 0 and 99, nothing else
+    spread = np.linspace(0.0, 999.0, log["reward"].size)
+    assert "stands in" not in said(reprl.check_log(log | {"reward": spread}))
+    states = log["state"].astype("U12")
+    states[4::90] = "?"
+    without = {name: column for name, column in log.items() if name != "next_state"}
+    assert "states whose label looks like that of nothing: '?'" in said(reprl.check_log(without | {"state": states}))
+    assert near_duplicates(("drug A", "drug\u200b A", "drug B")) == (("drug A", "drug\u200b A"),)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_copies_with_other_rewards_are_noticed(share: float) -> None:
+    """A little noise hides copies from those who compare all that stands in a row."""
+    log = make_log(1000, 1)
+    part = {name: column[: int(share * 1000) * HORIZON] for name, column in log.items()}
+    part["episode"] = np.repeat(np.arange(int(share * 1000)), HORIZON)
+    both = joined(log, part)
+    both["reward"] = np.clip(0.98 * both["reward"] + 0.02 * np.random.default_rng(1).random(both["reward"].size), 0, 1)
+    found = reprl.check_log(both, horizon=HORIZON)
+    assert found.biased
+    assert "but for" in said(found)
+    log["reward"] = np.random.default_rng(2).random(log["reward"].size)
+    assert not reprl.check_log(log, horizon=HORIZON).biased
+
+
+def test_a_number_that_cannot_be_read_is_not_called_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "log.csv").write_text('episode,state,action,reward\n0,x,a,"0,5"\n')
+    found = said(reprl.check_log(tmp_path / "log.csv"))
+    assert "no number stands in column 'reward' in 1 of 1 rows" in found
+    assert "write the reward with a decimal point" in found

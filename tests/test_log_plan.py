@@ -52,5 +52,13 @@ def test_the_command(tmp_path: Path, capsys: Any) -> None:
     assert document["more"] == (document["factor"] - 1) * 300
     assert main(words) == 1
     assert "more episodes of this practice" in capsys.readouterr().out
+    lost = pandas.DataFrame(make_log(shop(0.7), RARE, 300, 1)).drop(columns="next_state")[1:]
+    lost = lost[(lost.episode % 9 > 0) | (lost.episode.diff() != 0)]
+    lost.to_csv(tmp_path / "lost.csv", index=False)
+    cut = ["plan", "--log", str(tmp_path / "lost.csv"), *words[3:]]
+    assert main(cut) == 2
+    assert "must say how its episodes end" in capsys.readouterr().err
+    assert main([*cut, "--early-ends", "censored"]) == 1
+    assert main(["plan", "gridworld-v0", "--early-ends", "censored"]) == 2
     assert main(["plan", "gridworld-v0", "--log", str(tmp_path / "log.csv")]) == 2
     assert "ENV must be left out with --log" in capsys.readouterr().err

@@ -53,6 +53,8 @@ def swap(folder: Path, which: str, *, reseal: bool) -> None:
 def test_swapped_names_are_noticed_everywhere(
     runs: Path, tmp_path: Path, which: str, reseal: bool, capsys: Any
 ) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
     folder = tmp_path / "edited"
     shutil.copytree(runs / "one", folder)
     swap(folder, which, reseal=reseal)
@@ -61,6 +63,9 @@ def test_swapped_names_are_noticed_everywhere(
     with pytest.raises(DocumentError, match="names"):
         reprl.verify(folder, runs / "one")
     assert main(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 2
+    assert main(["play", str(folder)]) == 2
+    pandas.DataFrame(make_log(300, 2)).to_csv(tmp_path / "log.csv", index=False)
+    assert main(["replicate", str(folder), "--log", str(tmp_path / "log.csv")]) == 2
     assert main(["verify", str(folder), str(runs / "one")]) == 2
     bare = main(["verify", str(folder / "policy.json"), str(runs / "one" / "policy.json")])
     assert bare == (1 if reseal else 2)

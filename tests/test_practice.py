@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from numpy.typing import NDArray
 import reprl
 from reprl.assurance.coverage import value_of_practice
 from reprl.assurance.practice import MOST_ODDS, odds_needed, split_gain, worst_value
+from reprl.errors import LogWarning
 from reprl.mdp.dynamics import Data, empirical_dynamics
+from reprl.report.numbers import number
+from reprl.report.run import Run, summarize_run
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.spec import LogSpec
 from reprl.sources.logs.tables import open_table
@@ -161,6 +165,48 @@ def test_the_page_speaks_the_rewards_own_units(found: reprl.LearnResult, tmp_pat
     assert "ε = 20; values lie between -10 and 30" in page
 
 
+def figures(text: str) -> list[float]:
+    """Numbers of a text."""
+    return [float(each.replace(",", "")) for each in re.findall(r"-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?", text)]
+
+
+@pytest.mark.parametrize(("episodes", "certify"), [(120, False), (20_000, False), (60_000, True)])
+def test_every_loss_on_a_terminal_is_in_the_rewards_own_units(episodes: int, certify: bool, tmp_path: Path) -> None:
+    """Rewards from 0 to 1000 in place of 0 to 1: what is said in units of value is a thousand times as much."""
+    rows = make_log(shop(), np.array([[0.5, 0.5], [0.5, 0.5]]), episodes, 7)
+    asked: dict[str, Any] = {
+        "horizon": 2,
+        "shared_seed": 1,
+        "certify": certify,
+        "quality": 0.9 if episodes == 120 else 0.7,
+    }
+    plain = reprl.learn_log(rows, **asked)
+    scaled = reprl.learn_log(rows | {"reward": 1000.0 * rows["reward"]}, **asked, reward_range=(0.0, 1000.0))
+    again = scaled.recipe.learn_log(rows | {"reward": 1000.0 * rows["reward"]})
+    assert plain.policy == scaled.policy
+    assert (scaled.guarantee.status == "certified") is certify
+    one, two, three = (
+        {fact.label: fact.text for fact in summarize_run(Run.of(run)).facts} for run in (plain, scaled, again)
+    )
+    labels = ["ties", *(["certificate"] if certify else []), *(["promised"] if episodes == 120 else [])]
+    for label in labels:
+        small, large = max(figures(one[label])[-2:]), max(figures(two[label])[-2:])
+        if label == "certificate":
+            small, large = figures(one[label])[1], figures(two[label])[1]
+        assert large == pytest.approx(1000.0 * small, rel=0.02), (one[label], two[label])
+    width = float(two["ties"].partition("at most ")[2].partition(";")[0])
+    assert float(three["followed"].rpartition(" ")[2]) == pytest.approx(width, rel=0.01)
+    tables = plain.to_pandas(), scaled.to_pandas()
+    assert np.allclose(1000.0 * tables[0]["value"], tables[1]["value"])
+    shown = reprl.write_report(scaled, tmp_path / "page.html").read_text()
+    assert ("among policies that do what the log supports" in shown) is (scaled.guarantee.status == "rehearsed")
+    assert ("The proof is against every policy" in shown) is certify
+
+
+def test_large_amounts_have_no_exponents() -> None:
+    assert [number(x) for x in (4543.2, -8168.4, 151.26, 1234567.8)] == ["4,543", "-8,168", "151", "1.23 × 10⁶"]
+
+
 def test_a_gain_that_may_be_none_is_a_red_line(tmp_path: Path) -> None:
     rows = make_log(shop(), np.array([[1.0, 0.0], [0.0, 1.0]]), 1000, 7)
     found = reprl.learn_log(rows, horizon=2, shared_seed=1)
@@ -179,14 +225,18 @@ def test_subgroups_are_valued_apart(tmp_path: Path) -> None:
     rows = {name: np.concatenate([first[name], second[name]]) for name in first}
     rows["ward"] = np.repeat(["east", "west"], 6000)
     asked: dict[str, Any] = {"horizon": 2, "shared_seed": 1}
-    found = reprl.learn_log({name: column[:12000] for name, column in rows.items()}, columns={"group": "ward"}, **asked)
+    rows = {name: column[:12000] for name, column in rows.items()}
+    with pytest.warns(LogWarning, match="the first half of the episodes and the second contradict one world"):
+        found = reprl.learn_log(rows, columns={"group": "ward"}, **asked)
     assert found.beside is not None
     east, west = found.beside.groups
     assert (east.name, east.episodes, west.name, west.episodes) == ("east", 3000, "west", 3000)
     assert min(east.gain_high, west.gain_high) < 0.0 < max(east.gain_low, west.gain_low)  # one policy for both
-    plain = reprl.learn_log({name: column for name, column in rows.items() if name != "ward"}, **asked)
+    with pytest.warns(LogWarning, match="contradict one world"):
+        plain = reprl.learn_log({name: column for name, column in rows.items() if name != "ward"}, **asked)
     assert plain.policy == found.policy
     assert "Subgroups" in reprl.write_report(found, tmp_path / "run.html").read_text()
     rows["ward"] = np.tile(["east", "west"], 6000)
-    with pytest.raises(reprl.ReprlError, match="must be the same in all rows of an episode"):
+    fault = pytest.raises(reprl.ReprlError, match="must be the same in all rows of an episode")
+    with pytest.warns(LogWarning, match="contradict one world"), fault:
         reprl.learn_log(rows, columns={"group": "ward"}, **asked)

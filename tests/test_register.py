@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import reprl
+from experiments.price.boxes import REWARDS, TwoQueues
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
@@ -228,6 +229,17 @@ def test_episodes_and_black_boxes_are_registered_too() -> None:
     assert box.settings.stationary is True
     assert box.registration is not None
     assert box.registration.episodes > 0
+
+
+def test_a_recipe_without_an_id_is_run_on_the_environment_that_is_given() -> None:
+    how: dict[str, Any] = {"horizon": 15, "reward_range": REWARDS, "data_seed": 3}
+    recipe = reprl.register(TwoQueues, pilot=20_000, **how)
+    with pytest.raises(InputError, match="this one was built by hand, pass it as env"):
+        recipe.learn(data_seed=1)
+    run = recipe.learn(env=TwoQueues, data_seed=1, max_samples=2000)
+    assert (run.guarantee.status, run.guarantee.kind) == ("none", "registered")
+    with pytest.raises(InputError, match=r"env must be a TabularMDP, a GymnasiumModel, an id, .*, got 7"):
+        recipe.learn(env=7)
 
 
 def test_a_log_may_be_the_pilot_of_other_logs(tmp_path: Any) -> None:

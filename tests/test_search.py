@@ -243,6 +243,18 @@ def test_returns_do_not_depend_on_workers_batches_or_lanes():
     assert model.ledger.samples == model.ledger.episodes == 15
 
 
+def test_rewards_of_a_vector_environment_are_known_like_those_of_its_id():
+    made = lambda: gymnasium.make_vec(  # noqa: E731
+        "CartPole-v1", 2, "sync", vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED}
+    )
+    how: dict[str, Any] = {"target": 20.0, "shared_seed": 3, "data_seed": 1, "max_samples": 100_000}
+    one, two = learn("gym:CartPole-v1", **how), learn(made, **how)
+    assert one.guarantee.status == two.guarantee.status == "certified"
+    assert (one.policy, one.samples) == (two.policy, two.samples)
+    barto = lambda: gymnasium.make_vec("CartPole-v1", 2, "sync", sutton_barto_reward=True)  # noqa: E731
+    assert ReturnModel(barto, data_seed=1).reward_range is None  # an option that changes rewards
+
+
 @pytest.mark.slow
 def test_an_asynchronous_vector_plays_the_same_episodes():
     made = lambda: AsyncVectorEnv([Walk, Walk], autoreset_mode=AutoresetMode.DISABLED)  # noqa: E731
@@ -634,8 +646,8 @@ def test_returns_without_a_bound_are_rehearsed_only():
 
 
 class Odd(Lever):
-    def __init__(self, observation=None, paid=None):
-        self.odd, self.paid = observation, paid
+    def __init__(self, observation=None, paid=None, known=(0.0, 1.0)):
+        self.odd, self.paid, self.reward_range = observation, paid, known
 
     def reset(self, *, seed=None, options=None):
         seen, info = super().reset(seed=seed)
@@ -661,6 +673,8 @@ BAD = [
     ({}, lambda: Odd(observation=np.zeros(3)), "observation must always have 2 numbers"),
     ({}, lambda: Odd(observation=np.array([0.0, math.nan])), "observation must be finite numbers, got"),
     ({}, lambda: Odd(paid=math.nan), "reward must be a number from 0 to 1"),
+    ({"return_range": (0, 1)}, lambda: Odd(paid=math.nan, known=None), "reward must be a finite number, got nan"),
+    ({"epsilon": 0.1}, "gym:CartPole-v1", "option must be one of rho"),
 ]
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.defaults.worlds import WORLDS
+from experiments.search import boxes
 from experiments.search.classic import ClassicModel
+from experiments.search.tables import RETURNS, TableModel, box
 from reprl.randomness import SharedKey
-from reprl.search.families import Networks
+from reprl.search.families import Networks, tables_for
 from reprl.search.heads import head_of
 from reprl.search.networks import Linear
 from reprl.search.scales import first_inputs
@@ -22,3 +25,53 @@ def test_compiled_episodes_earn_what_gymnasium_pays(name):
     rows, seeds = [0, 0, 1, 1], [11, 12, 13, 14]
     np.testing.assert_allclose(compiled.play(act, rows, seeds), own.play(act, rows, seeds), rtol=1e-5)
     assert compiled.ledger.samples == own.ledger.samples
+
+
+@pytest.mark.parametrize("name", ["FrozenLake H=40", "Blackjack H=8", "shop H=10"])
+def test_tables_earn_in_the_kernel_what_the_box_pays_on_average(name):
+    """Both means are the exact value of a table, within five standard errors; that of another table is not."""
+    of, world, n = WORLDS[name], WORLDS[name].build(), 4000
+    compiled = TableModel(name, 1)
+    own = ReturnModel(box(name), compiled.horizon, reward_range=of.rewards, return_range=RETURNS.get(name), data_seed=1)
+    family = tables_for(own.observation_space, own.action_space)
+    best = np.asarray(world.solve().policy.actions)[0]
+    act = family.acting([best[: family.size].astype(float)])
+
+    def value(actions):
+        table = np.broadcast_to(actions, (world.horizon, world.n_states))
+        return of.original(world.evaluate(table), world.horizon)
+
+    for model in (compiled, own):
+        returns = model.play(act, [0] * n, list(range(1000, 1000 + n)))
+        error = 5.0 * returns.std() / n**0.5
+        assert abs(returns.mean() - value(best)) < error
+        assert abs(returns.mean() - value(np.zeros_like(best))) > error  # negative control
+    assert compiled.ledger.samples == pytest.approx(own.ledger.samples, rel=0.1)
+
+
+def test_the_published_lander_is_the_centre():
+    """With the published constants the family acts as Gymnasium's own ``heuristic`` says."""
+    pytest.importorskip("Box2D", reason="needs the package box2d")
+    from gymnasium.envs.box2d import lunar_lander
+
+    acting = boxes.Landers().from_vector(boxes.Landers.centre)
+
+    class Discrete:
+        continuous = False
+
+        @property
+        def unwrapped(self):
+            return self
+
+    seen = np.random.default_rng(0).normal(size=(200, 8))
+    seen[:, 6:] = seen[:, 6:] > 1.0
+    assert [acting.act(x) for x in seen] == [lunar_lander.heuristic(Discrete(), x) for x in seen]
+
+
+def test_what_was_not_measured_has_no_row():
+    run = {"run": ["none", False, None, -100.0, 7, 1.0, 0, 3, "abc"]}
+    *_, row = boxes.table({"open/LunarLander#0": run})
+    assert row == "| LunarLander-v3 | linear | 200 | 0 of 1 | none | — | 7 | 1 |"
+    *_, row = boxes.table({"open/LunarLander#0": run, "open/LunarLander#1": run})
+    assert row == "| LunarLander-v3 | linear | 200 | 0 of 2 | none | yes | 7 and 7 | 1 and 1 |"
+    assert boxes.table({}) == []

@@ -57,6 +57,23 @@ def test_a_run_is_learned_certified_signed_and_repeated_with_a_proof(place: Path
     assert "not signed; its digest protects against accidents, not against forgery" in " ".join(text.split())
 
 
+def test_subgroups_are_no_part_of_a_recipe(place: Path, tmp_path: Path, capsys: Any) -> None:
+    """Another team's log need not have the column, and looking at subgroups costs no δ."""
+    rows = pandas.read_csv(place / "ours.csv").assign(sex=lambda log: log.episode % 2)
+    rows.to_csv(tmp_path / "groups.csv", index=False)
+    learn = ["learn", "--log", tmp_path / "groups.csv", "--horizon", HORIZON, "--quality", 0.7, "--shared-seed", 1]
+    learn += ["--certify", "--out", tmp_path / "run"]
+    assert main([*map(str, learn), "--column", "group=sex"]) == 0
+    first = reprl.load_run(tmp_path / "run")
+    assert first.receipt.beside is not None
+    assert [each.name for each in first.receipt.beside.groups] == ["0", "1"]
+    assert first.recipe.digest == reprl.load_run(place / "run").recipe.digest
+    assert main([*map(str, learn), "--force"]) == 0
+    assert "recipes were tried" not in reprl.load_run(tmp_path / "run").receipt.guarantee.source
+    assert main(["replicate", str(tmp_path / "run"), "--log", str(place / "theirs.csv")]) == 0
+    capsys.readouterr()
+
+
 def test_a_signature_fails_for_an_edited_receipt_and_another_key(place: Path, tmp_path: Path, capsys: Any) -> None:
     stored = reprl.load_run(place / "run")
     copy = tmp_path / "copy"
@@ -113,6 +130,7 @@ def test_value_and_gain_are_computed_again_from_a_log(place: Path, capsys: Any) 
     code, found = answer(capsys, "verify", run, "--log", place / "ours.csv")
     assert code == 0
     assert found["log"][0]["own"] is True
+    assert (*found["log"][0]["value"][1:], *found["log"][0]["gain"]) == tuple(found["log"][0]["stated"])
     code, found = answer(capsys, "verify", run, "--log", place / "theirs.csv")
     assert code == 0
     told = found["log"][0]

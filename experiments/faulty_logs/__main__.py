@@ -13,7 +13,7 @@ from experiments.faulty_logs import present
 from experiments.faulty_logs.worlds import FAULTS, judge, make_faulty
 from experiments.runner import Experiment, Job
 
-EPISODES, EACH, FIRST = 600, 16, 100
+EPISODES, EACH, FIRST = 600, 48, 100
 """Episodes of a log, logs of a kind, and the first seed: smaller ones belong to the tests."""
 
 

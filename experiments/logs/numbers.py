@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 import reprl
-from experiments.stored import LookUp, code, default, measured, percent
+from experiments.stored import ROOT, LookUp, code, default, measured, percent
 
 
 def logs(*, longer: bool = False) -> list[Any]:
@@ -24,6 +25,13 @@ def inside(pairs: list[Any]) -> tuple[int, int]:
     return sum(sum(one["inside"]) for one in pairs), 2 * len(pairs)
 
 
+def ten_million() -> list[str]:
+    """Return CPU seconds and MiB of learning from 10⁷ rows of CSV."""
+    rows = json.loads((ROOT / "benchmarks" / "data" / "logs.json").read_text("utf-8"))
+    found = next(row for row in rows if row["rows"] == 10**7 and row["file"] == "csv")
+    return [f"{found['learn, CPU s']:.0f}", f"{found['learn, MiB at most']}"]
+
+
 NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/logs.md": {
         "each-log-shorter": lambda: [f"{(least := code('reprl.mdp.criterion.LENGTH'))}", percent(least)],
@@ -31,6 +39,8 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "recipe-support-action": lambda: [f"{default(reprl.learn_log, 'support')}"],
         "al-reach-state": lambda: [f"{default(reprl.learn_log, 'reach')}"],
         "other-up-blocks": lambda: [str(code("reprl.sources.logs.block_bootstrap.BLOCKS"))] * 2,
+        "halves-level": lambda: [f"{code('reprl.mdp.homogeneity.LEVEL')}"],
+        "ten-million-rows": ten_million,
         "log-fewer-episodes": lambda: [str(code("reprl.sources.logs.source.LEAST"))],
         "were-sure-them": lambda: [
             str(len(both := [one for one in logs() if all(one["sure"])])),

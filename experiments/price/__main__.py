@@ -10,6 +10,7 @@ registered candidate; --controls the same with a tenth of the samples, which the
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 from typing import Any
 
@@ -30,8 +31,8 @@ PAGE = {
     "defaults": "experiments/defaults/data.json",
 }
 """Stored data of docs/canonical.md, by the marks of their tables."""
-PROMISES = "experiments/price/promises.json"
-"""Stored data of docs/register.md."""
+PROMISES, HELD = "experiments/price/promises.json", "experiments/price/held.json"
+"""Stored data of docs/register.md: of the worlds of docs/canonical.md, and of worlds made after all was fixed."""
 SECONDS = {"greedy": 5.0, "pairs": 4.0}
 """Of a search for the size, and of a run, roughly."""
 
@@ -105,9 +106,11 @@ def per_cell() -> dict[Access, dict[str, NDArray[np.float64]]]:
 
 
 def per_cell_of(promise: str) -> dict[str, NDArray[np.float64]]:
-    """Return the same of stored runs under a weaker promise, by parallel samples."""
+    """Return the same of stored runs under a weaker promise, by parallel samples, but of worlds in PHASED."""
     found, out = json.loads((ROOT / PROMISES).read_text("utf-8"))["measured"], {}
     for name, case in by_case({key: row for key, row in found.items() if key.startswith(f"{promise}/")}).items():
+        if name.startswith(f"{promise}/phased/"):
+            continue
         mdp = _build(name.partition("/")[2])
         cells = mdp.n_states * mdp.n_actions * (1 if mdp.stationary else mdp.horizon)
         out[name] = np.array([row[1] for row in case["rows"]]) / cells
@@ -183,6 +186,35 @@ def promises(measured: dict[str, Any]) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", *(_broken(cases, group) for group in (*GROUPS, *CONTROLS))]
     return "\n".join(line for line in lines if line is not None)
+
+
+def page_table(measured: dict[str, Any]) -> str:
+    """Return the table of docs/register.md: samples of a run, over one world or five generated ones."""
+    lines = [
+        "| environment | strict | agreement 0.95 | registered |",
+        "|---|---|---|---|",
+    ]
+    pairs = {name: found for name, found in measured.items() if not name.startswith("greedy/")}
+    kinds: dict[str, dict[str, list[list[int]]]] = {}
+    for name, found in by_case(pairs).items():
+        group, _, world = name.partition("/")
+        kind = world.rpartition(" ")[0] if world.startswith("generated/") else world
+        kinds.setdefault(kind, {}).setdefault(group, []).append(count(found).samples)
+    for kind, groups in kinds.items():
+        cells = []
+        for group in GROUPS:
+            samples = groups.get(group, [])
+            middle = np.median([np.median(each) for each in samples]) if samples else math.nan
+            low, high = np.quantile(np.concatenate(samples), (0.1, 0.9)) if samples else (math.nan, math.nan)
+            cells.append(f"{_short(middle)} ({_short(low)} … {_short(high)})" if samples else "–")
+        number = len(groups[GROUPS[1]])
+        name = kind.partition("/")[2] + (f", {number} generated" if number > 1 else "")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _short(number: float) -> str:
+    return f"{number:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
 def _broken(cases: dict[str, Any], group: str) -> str:

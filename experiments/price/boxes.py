@@ -1,26 +1,38 @@
-"""python -m experiments.price.boxes --out FILE: do black boxes end in a promise, in how long, under weaker promises?
+"""python -m experiments.price.boxes --out FILE: do black boxes end in a promise under the weaker kinds, and how soon?
 
-Every environment is played by two workers: two runs that promise a share of the decisions, and two that follow what a
-pilot has registered. Each is stored as soon as it is done; one that takes too long is cut by its samples.
+Pairs of runs at the default quality, one process, judged by the exact MDP; a pair that follows a registered candidate
+has a pilot of its own. A run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 
 import reprl
-from experiments.defaults.worlds import INVENTORY, SHOP
+from experiments.defaults.worlds import WORLDS, Rows, World, merged
+from experiments.pairs import (
+    DEFAULT,
+    RHO,
+    Asked,
+    best_value,
+    count,
+    first_action_value,
+    measure_jobs,
+    measure_pairs,
+    read_options,
+)
+from experiments.price.measure import AGREEMENT
+from experiments.runner import Job
+from reprl.sources.environment import open_environment
 
-AGREEMENT = 0.95
+ROOM, HORIZON, REWARDS = 4, 15, (-9.5, 0.0)
+"""Lengths that a queue may have, steps of an episode, and the range of rewards."""
 
 
 class TwoQueues(gymnasium.Env[Any, Any]):
@@ -30,110 +42,174 @@ class TwoQueues(gymnasium.Env[Any, Any]):
     succeeds with probability 0.9 and 0.6. What waits costs 1 and 2 a customer, a service 0.5.
     """
 
-    REWARDS = (-9.5, 0.0)
-
     def __init__(self) -> None:
-        self.observation_space, self.action_space = spaces.MultiDiscrete([4, 4]), spaces.Discrete(3)
-        self.waiting = [0, 0]
+        self.observation_space, self.action_space = spaces.MultiDiscrete([ROOM, ROOM]), spaces.Discrete(3)
+        self.waiting = (0, 0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
-        self.waiting = [0, 0]
-        return tuple(self.waiting), {}
+        self.waiting = (0, 0)
+        return self.waiting, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         served, first, second = self.np_random.random(3)
-        if action < 2 and served < (0.9, 0.6)[int(action)]:
-            self.waiting[int(action)] = max(0, self.waiting[int(action)] - 1)
-        self.waiting = [min(3, n + (x < p)) for n, x, p in zip(self.waiting, (first, second), (0.4, 0.3), strict=True)]
-        reward = -1.0 * self.waiting[0] - 2.0 * self.waiting[1] - (0.5 if action < 2 else 0.0)
-        return tuple(self.waiting), reward, False, False, {}
+        done = int(action) < 2 and served < SERVED[int(action)]
+        self.waiting, reward = turn(self.waiting, int(action), done, (first < COMES[0], second < COMES[1]))
+        return self.waiting, reward, False, False, {}
+
+
+SERVED, COMES = (0.9, 0.6), (0.4, 0.3)
+
+
+def turn(waiting: tuple[int, int], action: int, done: bool, come: tuple[bool, bool]) -> tuple[tuple[int, int], float]:
+    """Return who waits after a step, and its reward."""
+    left = [max(0, n - 1) if done and queue == action else n for queue, n in enumerate(waiting)]
+    first, second = (min(ROOM - 1, n + int(new)) for n, new in zip(left, come, strict=True))
+    return (first, second), -1.0 * first - 2.0 * second - (0.5 if action < 2 else 0.0)
+
+
+def two_queues() -> reprl.TabularMDP:
+    """Return the exact MDP."""
+    rows: Rows = []
+    for first, second, action, done, one, two in np.ndindex(ROOM, ROOM, 3, 2, 2, 2):
+        served = SERVED[action] if action < 2 else 0.0
+        chance = served if done else 1.0 - served
+        chance *= (COMES[0] if one else 1.0 - COMES[0]) * (COMES[1] if two else 1.0 - COMES[1])
+        after, reward = turn((first, second), action, bool(done), (bool(one), bool(two)))
+        rescaled = (reward - REWARDS[0]) / (REWARDS[1] - REWARDS[0])
+        rows.append((first * ROOM + second, action, after[0] * ROOM + after[1], chance, rescaled))
+    sizes: dict[str, Any] = {"n_states": ROOM**2, "n_actions": 3, "horizon": HORIZON}
+    return reprl.TabularMDP.from_outcomes([row for row in merged(rows) if row[3] > 0.0], **sizes, initial=0)
 
 
 class Box(NamedTuple):
-    """A black box, and how it is played."""
+    """A black box, and the sizes of its pilot and of a run at most."""
 
-    make: Any
-    horizon: int
-    rewards: tuple[float, float]
+    world: World
     pilot: int
-    limit: int
+    limit: int = 2**25
 
 
 BOXES: dict[str, Box] = {
-    "Blackjack": Box("gym:Blackjack-v1", 8, (-1.0, 1.0), 300_000, 2_000_000),
-    "shop": Box(SHOP, 10, SHOP().rewards, 30_000, 1_000_000),
-    "inventory 30×10": Box(INVENTORY, 20, INVENTORY().rewards, 300_000, 2_000_000),
-    "two queues": Box(TwoQueues, 15, TwoQueues.REWARDS, 50_000, 2_000_000),
+    "shop H=10": Box(WORLDS["shop H=10"], 30_000),
+    "two queues H=15": Box(World(two_queues, REWARDS, TwoQueues, seconds=3.0), 50_000),
+    "inventory 30×10 H=20": Box(WORLDS["inventory 30×10 H=20"], 1_000_000),
+    "Blackjack H=8": Box(WORLDS["Blackjack H=8"], 1_000_000),
 }
+ALONE = "Blackjack H=8"
+"""Of this box one run is measured, which takes minutes."""
+GROUPS = ("agreement", "registered")
+DATA = "experiments/price/boxes.json"
+"""Stored data of docs/register.md."""
 
 
-def approximate(name: str) -> list[dict[str, Any]]:
-    """Two runs that promise a share of the decisions."""
-    box, runs = BOXES[name], []
-    for seed in (1, 2):
-        began = time.perf_counter()
-        how: dict[str, Any] = {"horizon": box.horizon, "reward_range": box.rewards, "max_samples": box.limit}
-        runs.append(reprl.learn(box.make, agreement=AGREEMENT, shared_seed=9, data_seed=seed, workers=2, **how))
-        seconds = time.perf_counter() - began
-    return _rows(name, "approximate", runs, seconds)
+class Case(NamedTuple):
+    """Pairs of runs in a black box; the group, one of GROUPS, is the kind of promise."""
+
+    group: str
+    box: str
+    asked: Asked = DEFAULT
+
+    @property
+    def name(self) -> str:
+        return f"{self.group}/{self.box}"
+
+    def build(self) -> reprl.TabularMDP:
+        return BOXES[self.box].world.build()
+
+    def baseline(self, mdp: reprl.TabularMDP) -> float:
+        return first_action_value(mdp)
+
+    def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
+        world, pilot, limit = BOXES[self.box]
+        place = open_environment(world.box, mdp.horizon, world.rewards)
+        options: dict[str, Any] = {**self.asked.options(mdp, 0.0), "rho": RHO, "shared_seed": shared_seed}
+        if self.group == "agreement":
+            how: dict[str, Any] = {"agreement": AGREEMENT, "data_seed": data_seed, "max_samples": limit}
+            return reprl.learn(place, **options, **how)
+        # Both runs of a pair follow one recipe: the pilot's data seed depends on the shared seed alone.
+        recipe = reprl.register(place, pilot=pilot, data_seed=shared_seed + 1, **options)
+        return recipe.learn(env=place, data_seed=data_seed, max_samples=limit)
+
+    def apart(self, mdp: reprl.TabularMDP, one: reprl.Policy, two: reprl.Policy) -> bool:
+        """Say whether two policies break the promise, by the exact MDP; an ended episode does not count."""
+        tables = [np.ascontiguousarray(policy.actions[:, : mdp.n_states]) for policy in (one, two)]
+        tables = [np.ascontiguousarray(np.broadcast_to(table, (mdp.horizon, mdp.n_states))) for table in tables]
+        visits = [mdp.occupancy(table) for table in tables]
+        if self.box.startswith("Blackjack"):
+            visits = [np.where(np.arange(mdp.n_states) == mdp.n_states - 1, 0.0, each) for each in visits]
+        if self.group == "registered":
+            return bool((tables[0] != tables[1]).any())
+        return max(float(each[tables[0] != tables[1]].sum() / each.sum()) for each in visits) > 1.0 - AGREEMENT + 1e-9
 
 
-def registered(name: str) -> list[dict[str, Any]]:
-    """A pilot, and two runs that follow what it registers."""
-    box = BOXES[name]
-    began = time.perf_counter()
-    how: dict[str, Any] = {"horizon": box.horizon, "reward_range": box.rewards, "workers": 2}
-    recipe = reprl.register(box.make, pilot=box.pilot, shared_seed=9, data_seed=77, **how)
-    pilot, runs = time.perf_counter() - began, []
-    world = (
-        reprl.from_gymnasium(box.make, horizon=box.horizon, reward_range=box.rewards) if callable(box.make) else None
-    )
-    for seed in (1, 2):
-        began = time.perf_counter()
-        runs.append(recipe.learn(env=world, data_seed=seed, workers=2, max_samples=box.limit))
-        seconds = time.perf_counter() - began
-    return [{**row, "pilot_seconds": round(pilot, 1)} for row in _rows(name, "registered", runs, seconds)]
+def measure(case: Case, number: int) -> dict[str, Any]:
+    """Measure a pair, and the processor time of one of its runs, a pilot included."""
+    began = time.process_time()
+    found = measure_pairs(case, range(number, number + 1))
+    return {**found, "cpu": round((time.process_time() - began) / 2.0, 1)}
 
 
-def _rows(name: str, promise: str, runs: list[Any], seconds: float) -> list[dict[str, Any]]:
-    same = runs[0].policy == runs[1].policy
-    alike = reprl.verify(*runs).alike
-    return [
-        {
-            "box": name,
-            "promise": promise,
-            "status": run.guarantee.status,
-            "why": run.guarantee.source if run.guarantee.status == "none" else "",
-            "samples": run.samples,
-            "seconds": round(run.seconds, 1),
-            "share_of_gain": None if run.worth is None else run.worth.share,
-            "expected_agreement": run.expected_agreement,
-            "same": same,
-            "alike": alike,
-            "last": round(seconds, 1),
-        }
-        for run in runs
-    ]
+def alone(case: Case) -> dict[str, Any]:
+    """Measure one run, where a pair takes too long."""
+    mdp, began, clock = case.build(), time.process_time(), time.perf_counter()
+    run = case.run(mdp, 0, *SEEDS)
+    cpu, seconds = time.process_time() - began, time.perf_counter() - clock
+    value, base = mdp.evaluate(np.ascontiguousarray(run.policy.actions[:, : mdp.n_states])), case.baseline(mdp)
+    return {
+        "samples": run.samples,
+        "episodes": run.episodes,
+        "status": run.guarantee.status,
+        "share": round((value - base) / (best_value(mdp) - base), 4),
+        "alike": run.expected_agreement,
+        "cpu": round(cpu),
+        "seconds": round(seconds),
+    }
+
+
+SEEDS = 9, 1
+"""Shared seed and data seed of a single run."""
 
 
 def main() -> None:
     """Measure, store, print."""
-    parser = argparse.ArgumentParser(prog="experiments.price.boxes", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", action="append", default=[])
-    parser.add_argument("--jobs", type=int, default=8)
-    given = parser.parse_args()
-    ways: tuple[Callable[[str], list[dict[str, Any]]], ...] = (approximate, registered)
-    rows: list[dict[str, Any]] = []
-    names = [name for name in BOXES if not given.only or name in given.only]
-    with ProcessPoolExecutor(given.jobs) as pool:
-        jobs = {pool.submit(way, name): (way.__name__, name) for name in names for way in ways}
-        for job in as_completed(jobs):
-            error = job.exception()
-            rows += [{"job": jobs[job], "error": str(error)}] if error else job.result()
-            given.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
-            print(rows[-1], flush=True)
+    options = read_options("price", __doc__, pairs=10, chunk=1, more=lambda parser: None)
+    cases = [Case(group, box) for box in BOXES for group in GROUPS if box != ALONE]
+    jobs: dict[str, Job] = {
+        f"{case.name}#{number}": partial(measure, case, number) for case in cases for number in range(options.pairs)
+    }
+    jobs[f"alone/{ALONE}"] = partial(alone, Case("agreement", ALONE))
+    data = measure_jobs(options, {"experiment": "boxes"}, jobs, lambda name: 10.0)
+    print(table(data["measured"]))
+
+
+def table(measured: dict[str, Any]) -> str:
+    """Return a row for each box and promise; samples and processor time are medians and the most."""
+    lines = [
+        "| black box | promise | pairs | samples of a run | CPU seconds | share of the gain, least | promise broken | "
+        "runs without a promise |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for box in BOXES:
+        for group in GROUPS:
+            found = [row for name, row in measured.items() if name.startswith(f"{group}/{box}#")]
+            if not found:
+                continue
+            seen = count({**found[0], "rows": [row for one in found for row in one["rows"]]})
+            gain = found[0]["best"] - found[0]["baseline"]
+            least = min((value - one["baseline"]) / gain for one in found for row in one["rows"] for value in row[4])
+            cpu = [one["cpu"] for one in found]
+            promise = "agreement 0.95" if group == "agreement" else f"registered, pilot {BOXES[box].pilot:.0e}"
+            lines.append(
+                f"| {box} | {promise.replace('e+0', 'e')} | {seen.pairs} | {_figure(np.median(seen.samples))} (most "
+                f"{_figure(max(seen.samples))}) | {np.median(cpu):.2g} (most {max(cpu):.2g}) | {100 * least:.0f} % | "
+                f"{seen.apart} | {seen.unpromised} |"
+            )
+    return "\n".join(lines)
+
+
+def _figure(number: float) -> str:
+    return f"{number:.1e}".replace("e+0", "e")
 
 
 if __name__ == "__main__":

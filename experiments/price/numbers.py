@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import binom, norm
+from scipy.stats import binom, binomtest, norm
 
 import reprl
 from experiments.pairs import Counts, by_case, count
-from experiments.price.__main__ import PAGE, prices
+from experiments.price.__main__ import HELD, PAGE, PROMISES, prices
+from experiments.price.boxes import ALONE
+from experiments.price.boxes import DATA as BOXES
 from experiments.stored import ROOT, LookUp, code, constants, percent, phrases, power
 
 EPSILON = 0.3
@@ -46,6 +48,50 @@ def summary(file: str, group: str) -> list[str]:
     """Return the median over worlds of the median price, and the totals."""
     rows = worlds_of(file, group).values()
     return [f"{np.median([np.median(row['runs']) for row in rows]):.0f}", *total([row["seen"] for row in rows])]
+
+
+@cache
+def weaker(file: str) -> dict[str, Counts]:
+    """Return pairs under the weaker promises, by kind and world."""
+    found = json.loads((ROOT / file).read_text("utf-8"))["measured"]
+    return {name: count(case) for name, case in by_case(found).items()}
+
+
+def of_promise(file: str, group: str) -> list[Counts]:
+    """Return those of one kind of promise."""
+    return [seen for name, seen in weaker(file).items() if name.startswith(f"{group}/")]
+
+
+def least_and_most(cases: list[Counts]) -> str:
+    """Return how many pairs a world has."""
+    numbers = sorted({seen.pairs for seen in cases})
+    return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+
+
+def undecided(file: str) -> list[str]:
+    """Return how many registered runs promised nothing, and of how many."""
+    seen = of_promise(file, "registered")
+    return [str(sum(one.unpromised for one in seen)), f"{sum(2 * one.pairs for one in seen):,}"]
+
+
+def rejects(file: str, group: str) -> list[str]:
+    """Return of a group how many pairs broke the promise, of how many, and the p-value of the exact test."""
+    seen = of_promise(file, group)
+    failures, trials = (sum(getattr(one.apart, part) for one in seen) for part in ("failures", "trials"))
+    return [str(failures), str(trials), f"{binomtest(failures, trials, 0.1, alternative='greater').pvalue:.1g}"]
+
+
+def missed(file: str) -> list[str]:
+    """Return how many runs under a weaker promise lost more than asked, and of how many."""
+    seen = [*of_promise(file, "agreement"), *of_promise(file, "registered")]
+    return [str(sum(one.missed.failures for one in seen)), f"{sum(one.missed.trials for one in seen):,}"]
+
+
+def blackjack() -> list[str]:
+    """Return of the one run in Blackjack its status, samples, processor time, share of the gain and of like steps."""
+    found = json.loads((ROOT / BOXES).read_text("utf-8"))["measured"][f"alone/{ALONE}"]
+    shares = [percent(found["share"]), percent(found["alike"])]
+    return [found["status"], f"{found['samples'] / 1e6:.1f}", str(found["cpu"]), *shares]
 
 
 @cache
@@ -189,6 +235,21 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             ]
         )[:2],
         "defaults-kept": lambda: total([count(found) for found in by_case(stored_pairs("defaults")).values()]),
+    },
+    "docs/register.md": {
+        "pairs-weaker": lambda: [
+            least_and_most([*of_promise(PROMISES, "agreement"), *of_promise(PROMISES, "registered")]),
+            least_and_most([row["seen"] for name, row in worlds_of("price", "").items() if "phased" not in name]),
+        ],
+        "agreement-kept": lambda: rejects(PROMISES, "agreement")[:2],
+        "registered-kept": lambda: rejects(PROMISES, "registered")[:2],
+        "weaker-missed": lambda: missed(PROMISES),
+        "registered-undecided": lambda: undecided(PROMISES),
+        "held-kept": lambda: [*rejects(HELD, "agreement")[:2], *rejects(HELD, "registered")[:2]],
+        "held-worlds": lambda: [str(len(of_promise(HELD, "agreement"))), missed(HELD)[0], missed(HELD)[1]],
+        "control-agreement": lambda: rejects(HELD, "agreement-cut"),
+        "control-registered": lambda: rejects(HELD, "registered-cut"),
+        "blackjack": blackjack,
     },
     "docs/rehearsal.md": {
         "chosen-rule-far": lambda: [str(code("reprl.canonical.choice.OCTAVES") * code("reprl.canonical.choice.STEPS"))],

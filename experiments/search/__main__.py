@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from experiments.runner import Experiment, Job
-from experiments.search import measure, present, tables
+from experiments.search import boxes, measure, present, tables
 
 CHUNK = 10
 
@@ -23,10 +23,10 @@ def jobs(quick: bool) -> dict[str, Job]:
         pairs = min(task.pairs, 1) if quick else task.pairs
         if quick and name not in ("CartPole-v1", "MountainCar-v0"):
             continue
-        chunk = CHUNK if task.pairs >= 100 else 1
-        for first in range(0, pairs, chunk):
-            out[f"pairs/{name}#{first}"] = partial(measure.pairs, name, range(first, min(first + chunk, pairs)))
-    return out if quick else out | tables.jobs()
+        chunk, last = CHUNK if task.pairs >= 50 else 1, task.first + pairs
+        for first in range(task.first, last, chunk):
+            out[f"pairs/{name}#{first}"] = partial(measure.pairs, name, range(first, min(first + chunk, last)))
+    return out if quick else out | tables.jobs() | boxes.jobs()
 
 
 def head(quick: bool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
+from experiments.search import boxes
 from experiments.search.measure import TASKS, Task
 from experiments.search.tables import table as tables_of_boxes
 
@@ -24,8 +25,15 @@ def _aim(task: Task) -> str:
     return "none: a tournament" if task.target is None else f"{task.target:g}"
 
 
+def _more(task: Task) -> str:
+    """What sets a row apart: another option, or other seeds."""
+    if task.candidates != Task._field_defaults["candidates"]:
+        return f", `candidates={task.candidates}`"
+    return " (second batch)" if task.first else ""
+
+
 def tables(data: Data) -> str:
-    """Return both tables in Markdown."""
+    """Return all tables in Markdown."""
     lines = [
         "| environment, policy | status | target | pairs equal | runs with that status | such pairs that differ "
         "| reached the target | samples, median (mean) | worst mean return |",
@@ -43,12 +51,12 @@ def tables(data: Data) -> str:
         samples = np.array([row[6 + i] for row in rows for i in range(2)], dtype=float)
         shown = "—" if worst is None else f"{worst:.1f}"
         lines.append(
-            f"| {task.env}, {task.policy} | {task.assurance} | {_aim(task)} | {same} of {n} "
+            f"| {task.env}, {task.policy}{_more(task)} | {task.assurance} | {_aim(task)} | {same} of {n} "
             f"| {certified} of {2 * n} | {differ} | "
             f"{sum(passed for passed, _ in reached)} of {2 * n} | "
             f"{np.median(samples):,.0f} ({samples.mean():,.0f}) | {shown} |"
         )
-    lines += tables_of_boxes(data["measured"])
+    lines += boxes.table(data["measured"]) + tables_of_boxes(data["measured"])
     return "\n".join(lines)
 
 

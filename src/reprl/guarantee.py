@@ -81,9 +81,13 @@ class Guarantee:
 
     def __str__(self) -> str:
         """One line for people, status included."""
+        return self.words()
+
+    def words(self, scale: float = 1.0) -> str:
+        """The same; scale is what rescaled rewards are times in their own units."""
         if self.status == "none":
             return f"nothing is promised: {readable(self.source)}"
-        good = f"suboptimality ≤ {self.epsilon:.3g}"
+        good = f"suboptimality ≤ {scale * self.epsilon:.3g}"
         if self.quality is not None:
             good = f"at least {self.quality:.3g} of the best policy's gain over the baseline"
         same = f"disagreement ≤ {self.rho:.3g}"

@@ -93,14 +93,19 @@ class Candidate(NamedTuple):
         return self._replace(cells=None)
 
     def __str__(self) -> str:
+        return self.words()
+
+    def words(self, scale: float = 1.0) -> str:
+        """Name it; scale is what rescaled rewards are times in their own units."""
         if self.kind == REGISTERED and self.cells is not None:
             decided = int(np.isfinite(self.cells.tolerances).sum())
             blocks = len(self.cells.starts)
-            return f"registered: {decided} tolerances in {blocks} block{'' if blocks == 1 else 's'} of steps"
+            tolerances = f"{decided} tolerance{'' if decided == 1 else 's'}"
+            return f"registered: {tolerances} in {blocks} block{'' if blocks == 1 else 's'} of steps"
         if self.kind == REGISTERED:
-            return f"registered, smallest tolerance {self.tolerance:.3g}"
+            return f"registered, smallest tolerance {scale * self.tolerance:.3g}"
         kind = "stationary" if self.kind == STATIONARY else self.kind
-        return f"{kind} {self.number}, {'width' if self.kind == PLATEAU else 'tolerance'} {self.tolerance:.3g}"
+        return f"{kind} {self.number}, {'width' if self.kind == PLATEAU else 'tolerance'} {scale * self.tolerance:.3g}"
 
     def check(
         self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, criterion: Criterion

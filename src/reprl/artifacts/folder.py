@@ -61,11 +61,7 @@ class StoredRun(NamedTuple):
     @property
     def environment(self) -> Environment:
         """The recipe's environment with the names that the receipt carries, and a log's own units."""
-        found = self.recipe.environment._replace(labels=self.receipt.labels)
-        if self.recipe.of_log and found.reward_range is None:
-            low, high = found.options["reward_range"]
-            found = found._replace(reward_range=(float(low), float(high)))
-        return found
+        return named_environment(self.recipe, self.receipt)
 
     def __repr__(self) -> str:
         words = f"{self.receipt.guarantee.status}, {self.receipt.samples:,} samples"
@@ -81,7 +77,7 @@ class StoredRun(NamedTuple):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
-        return self.receipt.to_pandas(self.policy)
+        return self.receipt.to_pandas(self.policy, self.environment)
 
     def check(self) -> StoredRun:
         """Return the run if its three parts belong together."""
@@ -178,6 +174,15 @@ def find_finished(
     if run.recipe.digest != recipe.digest or other or receipt.guarantee.status == "none":
         return None
     return None if certify and (proof is None or not proof.certificate.proven) else run
+
+
+def named_environment(recipe: Recipe, receipt: Receipt) -> Environment:
+    """Return a recipe's environment with the names that the receipt carries, and a log's own units."""
+    found = recipe.environment._replace(labels=receipt.labels)
+    if recipe.of_log and found.reward_range is None:
+        low, high = found.options["reward_range"]
+        found = found._replace(reward_range=(float(low), float(high)))
+    return found
 
 
 def load_recipe(path: str | os.PathLike[str]) -> Recipe | Any:

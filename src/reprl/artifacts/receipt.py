@@ -34,6 +34,8 @@ from reprl.storage.fields import Document, Fields, Kind, Sealed, read_fields, wi
 if TYPE_CHECKING:
     import pandas as pd
 
+    from reprl.sources.environment import Environment
+
 _PLAIN, _CERTIFIED = 2, 3
 """Versions: a receipt with a certificate, and all others, which are as they were before there were any."""
 
@@ -232,11 +234,15 @@ class Receipt(Sealed):
         words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
         return f"Receipt({words}, recipe {self.recipe[:12]})"
 
-    def to_pandas(self, policy: Policy) -> pd.DataFrame:
-        """Return a row for each step and state of its policy: action, samples, value, share of teams that differ."""
+    def to_pandas(self, policy: Policy, world: Environment) -> pd.DataFrame:
+        """Return a row for each step and state of its policy: action, samples, value, share of teams that differ.
+
+        Values are in the units of the rewards of the world.
+        """
+        low, high = world.units
         table = policy.to_pandas()
         table["samples"] = (self.visits if policy.basis is None else policy.basis.samples).ravel()
-        table["value"] = self.values[:-1].ravel()
+        table["value"] = (self.values[:-1] * (high - low) + low * world.criterion.remaining[:, None]).ravel()
         if self.rehearsal is not None:
             apart = self.rehearsal.apart
             if policy.basis is not None:  # teams cannot agree on a cell that none of them decides

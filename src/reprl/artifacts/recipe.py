@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 from reprl.artifacts.choices import STREAMS, Candidate, Chosen, check_version
 from reprl.canonical.registered import REGISTERED, Published, Registration
@@ -29,15 +29,12 @@ from reprl.mdp.rows import check_entries, limited
 from reprl.mdp.tabular import TabularMDP
 from reprl.paper.constants import DEFAULT_SCALE
 from reprl.randomness import STREAM_VERSION
-from reprl.sources.environment import Environment, describe, make
-from reprl.sources.gymnasium.model import would_import
+from reprl.sources.environment import Environment, describe, make, open_environment
+from reprl.sources.gymnasium.model import GymnasiumModel, would_import
 from reprl.sources.logs.spec import ID, LogSpec
 from reprl.storage import fields as f
 from reprl.storage.documents import digest, naming, plain
 from reprl.storage.fields import Declared, Document, Fields, Kind, read_fields, with_fields
-
-if TYPE_CHECKING:
-    from reprl.sources.gymnasium.model import GymnasiumModel
 
 SMALL = 1 << 22
 _SMALL_WORK = 1 << 28
@@ -245,12 +242,13 @@ class Recipe(Declared):
         return _resolve(self.settings, self.environment)
 
     def make(
-        self, env: TabularMDP | GymnasiumModel | None = None, *, allow: Sequence[str] = ()
+        self, env: TabularMDP | GymnasiumModel | str | Any = None, *, allow: Sequence[str] = ()
     ) -> TabularMDP | GymnasiumModel:
         """Build the environment, or take one that was built by hand, and check that it is the recipe's.
 
         Args:
-            env: needed where the recipe has no id; otherwise None for ``reprl.make``.
+            env: needed where the recipe has no id, as for ``reprl.learn``; horizon, range of rewards and discount are
+                the recipe's. Otherwise None for ``reprl.make``.
             allow: modules or packages that may be imported for it, beyond reprl, Gymnasium and what is imported
                 already: a recipe may come from a stranger, and to import a module is to run it.
         """
@@ -262,6 +260,9 @@ class Recipe(Declared):
         if env is None:
             check_allowed(wanted.id, allow)
             env = _make(wanted)
+        if not isinstance(env, TabularMDP | GymnasiumModel):
+            length = wanted.horizon if wanted.discount is None else None
+            env = open_environment(env, length, wanted.reward_range, wanted.discount)
         found = describe(env)
         for name in (*SIZES, *(() if wanted.reward_range is None else ("reward_range",)), "discount", "digest"):
             recorded, actual = getattr(wanted, name), getattr(found, name)
@@ -289,7 +290,7 @@ class Recipe(Declared):
         workers: int = 1,
         progress: bool | Progress = False,
         max_samples: int | None = None,
-        env: TabularMDP | GymnasiumModel | None = None,
+        env: TabularMDP | GymnasiumModel | str | Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         afresh: bool = False,
         allow: Sequence[str] = (),

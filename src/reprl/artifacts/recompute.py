@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from reprl.artifacts.receipt import commit_data_seed
+from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.verify import Evidence
 from reprl.assurance.coverage import Coverage, find_coverage
 from reprl.errors import InputError
+from reprl.learning.logged import STREAM, bind_log_rule, settle
+from reprl.mdp.dynamics import Data
 from reprl.mdp.labels import RewardMap
-from reprl.mdp.policy import TablePolicy
-from reprl.randomness import DataStream
+from reprl.mdp.policy import Policy, TablePolicy
+from reprl.randomness import DataStream, SharedKey
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.source import seed_of
 from reprl.sources.logs.spec import LogSpec
@@ -65,11 +68,12 @@ def recompute(side: Evidence, log: Any, columns: Mapping[str, str | None] | None
     """Estimate value and gain over practice of a stored policy by a log.
 
     Guarantee:
-        The policy is held fixed: it is not chosen by this log, unless it is the run's own. Intervals are of whole
-        episodes drawn anew, as in ``find_coverage``.
+        The policy is held fixed: it is not chosen by this log. Of the run's own log the rule is applied anew to redrawn
+        logs, as when it was learned, and the figures are the receipt's. Intervals are of whole episodes drawn anew, as
+        in ``find_coverage``.
 
     Randomness:
-        Data streams (a hash of the log, "recompute/…").
+        Data streams (a hash of the log, "recompute/…"), or ("off-policy/…") for the run's own log.
     """
     recipe, policy = side.recipe, side.policy
     if recipe is None or not recipe.of_log or not isinstance(policy, TablePolicy):
@@ -80,15 +84,15 @@ def recompute(side: Evidence, log: Any, columns: Mapping[str, str | None] | None
     table = open_table(log, {**renamed, **(columns or {})})
     read = read_log(table, spec, pooled=recipe.settings.pooled)
     seed = seed_of(read.data)
+    own = side.receipt is not None and side.receipt.data_commitment == commit_data_seed(recipe.digest, seed)
     found = find_coverage(
         read,
         policy,
         np.ones(policy.table.shape, dtype=np.bool_),
-        lambda data: policy,
+        _rule_of(side, recipe, spec) if own else lambda data: policy,
         unknown=0.0,
-        stream=DataStream(seed, "recompute"),
+        stream=DataStream(seed, STREAM if own else "recompute"),
     )
-    own = side.receipt is not None and side.receipt.data_commitment == commit_data_seed(recipe.digest, seed)
     scale, told = spec.reward_map, None if side.receipt is None else side.receipt.coverage
     restore = partial(scale.restore, horizon=spec.criterion.effective_horizon)
     stated = None if told is None else (restore(told.value_low), restore(told.value_high), *gains(scale, told))
@@ -100,6 +104,16 @@ def recompute(side: Evidence, log: Any, columns: Mapping[str, str | None] | None
         stated=stated,
         episodes=read.episodes,
     )
+
+
+def _rule_of(side: Evidence, recipe: Recipe, spec: LogSpec) -> Callable[[Data], Policy]:
+    """Return the rule of a run of a log, from data to a policy."""
+    choice = None if side.receipt is None else side.receipt.choice
+    followed = recipe.published if choice is not None and choice.followed else None
+    rule = bind_log_rule(spec, SharedKey(recipe.shared_seed), settle(recipe.settings, spec), followed)
+    if side.receipt is not None and side.receipt.guarantee.status == "certified":
+        rule = rule.for_proof()
+    return lambda data: rule.choose(data).policy
 
 
 def gains(scale: RewardMap, found: Coverage) -> tuple[float, float]:

@@ -160,10 +160,15 @@ class Certificate(NamedTuple):
     """For a quality: between what V* less the value of the baseline lies."""
 
     def __str__(self) -> str:
+        return self.words()
+
+    def words(self, scale: float | None = None) -> str:
+        """What is proven; scale is what rescaled rewards are times in their own units, None where nobody knows."""
         if self.proven:
             share = "" if self.share is None else f"earns at least {self.share:.1%} of the gain, "
             same = "the policy that the rule assigns to the true MDP"
-            return f"{share}loses at most {self.loss:.3g}; with probability ≥ {1 - self.delta:g} this is {same}"
+            loss = f"{(scale or 1.0) * self.loss:.3g}{' in rewards rescaled to [0, 1]' if scale is None else ''}"
+            return f"{share}loses at most {loss}; with probability ≥ {1 - self.delta:g} this is {same}"
         more = "" if self.more is None else f"; about {self.more:.2g} more samples would do"
         return f"not proven: {self.reason}{more}"
 

@@ -165,7 +165,8 @@ class Rehearsed:
 
     No sample contradicts what the user says of the steps, the rehearsal passed, with teams that meet events which no
     sample of this run has shown, under-sampled cells could be worth at most UNKNOWN·ε, and the policy loses less than ε
-    in the model, with what such events could cost added.
+    in the model, with what such events could cost added. Under the weaker promises no choice among candidates hangs on
+    under-sampled cells: what they could be worth is added to the loss instead.
 
     Guarantee:
         Status "rehearsed" if all of this holds (docs/rehearsal.md), otherwise "none".
@@ -173,6 +174,8 @@ class Rehearsed:
 
     asked: Asked
     execution: Execution
+    scale: float = 1.0
+    """What rescaled rewards are times in the words of a refusal: the width of the rewards' own range."""
 
     def judge(self, now: Round) -> Judgement:
         """Rehearse the round."""
@@ -188,7 +191,9 @@ class Rehearsed:
         )
         rehearsal = ask_teams(now, found.policy, asked, self.execution, second)
         drift = now.source.drift(now.known)
-        missing = now.source.shortage(now.known) or _missing(asked.epsilon, rehearsal, find_doubts(now, asked.delta))
+        doubts, cellwise, scale = find_doubts(now, asked.delta), rule.cellwise, self.scale
+        missing = now.source.shortage(now.known)
+        missing = missing or _missing(asked.epsilon, rehearsal, doubts, cellwise=cellwise, scale=scale)
         if drift:
             guarantee = contradicted(asked, now.source.claim, drift)
         elif missing:
@@ -196,8 +201,9 @@ class Rehearsed:
             guarantee = asked.promise("none", f"{now.source.ran_out}: {missing}{hint and '; '}{hint}")
         else:
             source = f"{rehearsal}{rule.reader.scope}"
-            guarantee = asked.promise("rehearsed", source, registered=rule.followed)
+            guarantee = asked.promise("rehearsed", source)
             guarantee = replace(guarantee, epsilon=asked.epsilon + rule.reader.slack(found.model))
+        guarantee = replace(guarantee, registered=rule.followed)
         return Judgement(bool(drift) or not missing, found, guarantee, drift, rehearsal)
 
 
@@ -217,25 +223,26 @@ def _toss(near: NDArray[np.bool_] | None) -> Callable[[BoundRule, Data, int], Po
     return toss
 
 
-def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts) -> str:
-    """Say why a run may not stop; empty if it may."""
-    if doubts.unknown > UNKNOWN * epsilon:
-        return f"what was hardly explored could be worth {doubts.unknown:.3g}"
+def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts, *, cellwise: bool, scale: float = 1.0) -> str:
+    """Say why a run may not stop, in the rewards' own units; empty if it may."""
+    unknown, most = (doubts.unknown, max(0.0, epsilon - doubts.loss)) if cellwise else (0.0, UNKNOWN * epsilon)
+    if doubts.unknown > most:
+        return f"what was hardly explored could be worth {scale * doubts.unknown:.3g}"
     if doubts.loss >= epsilon:
-        return f"the policy loses {doubts.loss:.3g} by its own data"
-    if doubts.loss + doubts.hidden >= epsilon:
-        return f"events that no sample has shown yet could cost it {doubts.hidden:.3g}"
-    if doubts.loss + doubts.hidden + rehearsal.error >= epsilon:
-        return f"what the policy loses is only known to a standard deviation of {rehearsal.error:.3g}"
-    return not_passed(rehearsal, epsilon)
+        return f"the policy loses {scale * doubts.loss:.3g} by its own data"
+    if doubts.loss + unknown + doubts.hidden >= epsilon:
+        return f"events that no sample has shown yet could cost it {scale * doubts.hidden:.3g}"
+    if doubts.loss + unknown + doubts.hidden + rehearsal.error >= epsilon:
+        return f"what the policy loses is only known to a standard deviation of {scale * rehearsal.error:.3g}"
+    return not_passed(rehearsal, epsilon, scale)
 
 
-def not_passed(rehearsal: Rehearsal, epsilon: float) -> str:
-    """Say why a rehearsal did not pass; empty if it did."""
+def not_passed(rehearsal: Rehearsal, epsilon: float, scale: float = 1.0) -> str:
+    """Say why a rehearsal did not pass, in the rewards' own units; empty if it did."""
     if rehearsal.passed:
         return ""
     if rehearsal.error >= epsilon:
-        return f"the best value is only known to a standard deviation of {rehearsal.error:.3g}"
+        return f"the best value is only known to a standard deviation of {scale * rehearsal.error:.3g}"
     return f"only {rehearsal}"
 
 

@@ -17,6 +17,9 @@ NEAR = 8.0
 """Candidates whose margin is at most so many times smaller than the widest may still win."""
 ASIDE = 0.02
 """Weight of what no comparison waits for, relative to the largest."""
+FOCUS = 1e4
+"""Weight of the cell that counts most where every cell has a tolerance of its own, relative to that of a cell without
+samples, of which ``plan_visits`` wants some: what could be there is explored by batches of its own."""
 MOST_CELLS = 64
 """Cells with tolerances of their own that are followed."""
 
@@ -62,8 +65,8 @@ def allocate_cells(
     order is (A,), tolerances and the policy's actions are (H, S).
 
     Returns:
-        (H, S, A), as ``allocate_samples``; only the MOST_CELLS cells that count most, visits over the squared margin,
-        are followed.
+        (H, S, A), as ``allocate_samples``, times FOCUS; only the MOST_CELLS cells that count most, visits over the
+        squared margin, are followed.
     """
     gaps = find_gaps(dynamics, order)
     margins, nearest = cell_margins(gaps, order, tolerances, actions)
@@ -76,7 +79,7 @@ def allocate_cells(
         if weight[h, s] > 0.0 and gaps.spread[h, s, a] > 0.0 and a != best:
             add(dynamics, gaps, h, s, best, a, float(weight[h, s] / gaps.spread[h, s, a] ** 2), out)
     largest = out.max()
-    return out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own
+    return FOCUS * (out / largest + ASIDE * gaps.own if largest > 0.0 else gaps.own)
 
 
 def _add_discounted(

@@ -192,12 +192,17 @@ class BoundRule(NamedTuple):
             return Found(choose_agreed(self.rule, model.dynamics, practice), model)
         return Found(choose(self.rule, model.dynamics, practice, ties), model)
 
+    @property
+    def cellwise(self) -> bool:
+        """Whether every cell has a tolerance of its own: under the weaker promises."""
+        return self.published is not None or self.agreement < 1.0
+
     def ties(self, data: Data, found: Found) -> NDArray[np.bool_] | None:
         """Return the actions that data do not tell from the best, (H, S, A); None if there are none that could matter.
 
         Only the choice among tolerances reads spreads, which jump where the best action changes.
         """
-        if self.published is not None or self.agreement < 1.0:
+        if self.cellwise:
             return None
         near = find_ties(found.dynamics, find_gaps(found.dynamics, self.rule.order), data.counts.visits)
         return near if near.any() else None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.assurance.certificate import Certificate
+    from reprl.mdp.labels import Labels
 
 
 def certify(
@@ -38,14 +39,18 @@ def certify(
     if run is None or counts is not None:
         raise InputError("certify must get a run folder, or --check RECEIPT with --counts FILE")
     from reprl.artifacts.certify import certify_folder
+    from reprl.artifacts.folder import load_run
 
-    found = certify_folder(run, delta)
+    found, world = certify_folder(run, delta), load_run(run).environment
+    low, high = world.units
+    names = world.labels, high - low
     document = {"run": str(run), **_document(found)}
-    return Answer(document, lambda console: _show(console, found, []), FINE if found.proven else DIFFERENT)
+    return Answer(document, lambda console: _show(console, found, [], *names), FINE if found.proven else DIFFERENT)
 
 
 def _check(receipt: Path, counts: Path) -> Answer:
     from reprl.artifacts.certify import check_certificate
+    from reprl.artifacts.receipt import Receipt
 
     told, found, differences = check_certificate(receipt, counts)
     true = not differences
@@ -59,7 +64,8 @@ def _check(receipt: Path, counts: Path) -> Answer:
     }
     remarks = ["the receipt states exactly this" if true else f"the receipt states another {', '.join(differences)}"]
     code = FINE if true and found.proven else DIFFERENT
-    return Answer(document, lambda console: _show(console, found, remarks), code)
+    names = Receipt.load(receipt).labels
+    return Answer(document, lambda console: _show(console, found, remarks, names, None), code)
 
 
 def _document(certificate: Certificate) -> dict[str, Any]:
@@ -68,11 +74,10 @@ def _document(certificate: Certificate) -> dict[str, Any]:
     return certificate_document(certificate)
 
 
-def _show(console: Console, found: Certificate, remarks: list[str]) -> None:
+def _show(console: Console, found: Certificate, remarks: list[str], names: Labels, scale: float | None) -> None:
     from reprl.execution.terminal import fact_rows
-    from reprl.mdp.labels import Labels
     from reprl.report.run import certificate_facts
 
-    console.print(fact_rows([(fact.label, fact.text) for fact in certificate_facts(found, Labels())]))
+    console.print(fact_rows([(fact.label, fact.text) for fact in certificate_facts(found, names, scale)]))
     for remark in remarks:
         console.print(remark, soft_wrap=True)

@@ -167,7 +167,7 @@ def _learn_log(
     from reprl.learning.learner import check_options, make_settings
     from reprl.learning.logged import end_of, specify
     from reprl.randomness import fresh_seed
-    from reprl.sources.logs.tables import watched_table
+    from reprl.sources.logs.tables import GROUP, watched_table
 
     columns = logged.columns()
     states, actions = (read_labels(f"--{name}", spec.pop(name, None)) for name in ("states", "actions"))
@@ -179,7 +179,8 @@ def _learn_log(
         spec["reward_range"] = world.reward_range
     tells_all = bool(world.discount or options.get("stationary"))
     with watched_table(logged.log, columns, progress_wanted()) as table:
-        environment = specify(table, states, actions, tells_all=tells_all, **spec).environment(table.columns)
+        used = {role: name for role, name in table.columns.items() if role != GROUP}  # subgroups decide nothing
+        environment = specify(table, states, actions, tells_all=tells_all, **spec).environment(used)
         settings = make_settings(options, environment)
         recipe = Recipe.plan(environment, settings, fresh_seed() if shared_seed is None else shared_seed)
         result, unsaved = run_and_write(recipe, folder, partial(recipe.learn_log, table, certify=certify))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from reprl.cli.answer import FINE, UNDECIDED, Answer
 from reprl.cli.options import (
     BASELINE,
+    DONE_AT_LIMIT,
+    EARLY_ENDS,
     EPSILON_UNITS,
     PLAN_ENV,
     SETTING,
@@ -44,6 +46,9 @@ def plan(
     delta: float | None = SETTING,
     workers: int | None = WORKERS,
     logged: LogFile,
+    early_ends: str | None = EARLY_ENDS,
+    done_at_limit: str | None = DONE_AT_LIMIT,
+    stationary: bool | None = option("Of a log: the dynamics do not depend on the step.", default=None),
     shared_seed: int | None = option("Shared seed of the planned run. Default 0."),
 ) -> Answer:
     """Tabulate the samples that each algorithm needs, reprl's and the baselines', beside the lower bounds.
@@ -69,10 +74,12 @@ def plan(
     asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     settings = Settings(**asked)
     more = {"epsilon_units": epsilon_units, "baseline": None if baseline is None else read_baseline(baseline)}
+    ends = {"early_ends": early_ends, "done_at_limit": done_at_limit, "stationary": stationary}
     if logged.log is not None:
         refuse("be left out with --log", ENV=env, states=states, actions=actions, env_option=world.env_option)
+        more |= ends
         return _plan_log(logged, world, asked | {k: v for k, v in more.items() if v is not None}, shared_seed)
-    refuse("come with --log", column=logged.column, shared_seed=shared_seed)
+    refuse("come with --log", column=logged.column, shared_seed=shared_seed, **ends)
     forecasts: list[Forecast] = []
     if env is None:
         sizes = {"n_states": states, "n_actions": actions, "horizon": world.horizon}

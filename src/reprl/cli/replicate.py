@@ -176,7 +176,7 @@ def _compare(
 
 def _first_team(folder: Path, wanted: Recipe, out: Path | None) -> tuple[Evidence | None, str | None]:
     """What the first team left beside its recipe, where `out` must not overwrite it, or why it does not count."""
-    from reprl.artifacts.folder import RECEIPT, find_file
+    from reprl.artifacts.folder import POLICY, RECEIPT, find_file, load_run
     from reprl.artifacts.verify import load_evidence
 
     path = find_file(folder, RECEIPT)
@@ -187,6 +187,8 @@ def _first_team(folder: Path, wanted: Recipe, out: Path | None) -> tuple[Evidenc
         return None, f"{path} belongs to another recipe, so nothing was compared"
     if out is not None and out.resolve() == folder.resolve():
         raise InputError(f"--out must be another folder than that of the first run, got {out}")
+    if find_file(folder, POLICY).exists():
+        load_run(folder)  # its table and names are those that the receipt seals, or this is an error
     return first, None
 
 

@@ -122,6 +122,16 @@ def _certificate(side: Evidence) -> dict[str, Any] | None:
     return None if side.receipt is None else side.receipt.to_dict().get("certificate")
 
 
+def _scale(side: Evidence) -> float | None:
+    """What rescaled rewards are times in their own units, where a recipe says it."""
+    from reprl.artifacts.folder import named_environment
+
+    if side.recipe is None or side.receipt is None:
+        return None
+    low, high = named_environment(side.recipe, side.receipt).units
+    return high - low
+
+
 def _show(
     console: Console,
     sides: tuple[Evidence, ...],
@@ -142,7 +152,7 @@ def _show(
         if side.receipt is not None and side.receipt.rehearsal is not None
     ]
     rows += [
-        (f"{side.path}, certificate", side.receipt.certified.certificate)
+        (f"{side.path}, certificate", side.receipt.certified.certificate.words(_scale(side)))
         for side in sides
         if side.receipt is not None and side.receipt.certified is not None
     ]

@@ -144,7 +144,7 @@ def plan_spec(
     """Forecast for the log of a world that is specified beforehand, as ``plan_log`` does."""
     settings, key = settle(settings, spec), SharedKey(shared_seed)
     source = LogSource(open_table(log, columns), spec, pooled=settings.pooled)
-    rule, stop = bind_log_rule(spec, key, settings, None), Rehearsed(settings.asked, Execution())
+    rule, stop = bind_log_rule(spec, key, settings, None), Rehearsed(settings.asked, Execution(), spec.reward_map.width)
     read = source.empty().log
 
     def judge(factor: int) -> Judgement:

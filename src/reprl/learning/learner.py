@@ -28,6 +28,7 @@ from reprl.learning.result import LearnResult, Run
 from reprl.learning.search_opening import learn_by_search, wants_search
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.interface import Interface
+from reprl.mdp.labels import RewardMap
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, check_shared_key, fresh_seed
@@ -332,7 +333,7 @@ class ReprlLearner:
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
         settings, asked = resolve_baseline(self.settings, model), self.settings.asked
-        stop: StopRule = Rehearsed(asked, execution)
+        stop: StopRule = Rehearsed(asked, execution, _width(model))
         if self.samples is not None:
             check_model(model, self.access, self.name, masked=True)
             pooled = settings.resolve_stationarity(model).pooled
@@ -381,3 +382,11 @@ _PRACTICAL = {
     "generative": _Practical(run_generative, "calls", WAYS["generative"].unit, 1),
     "episodic": _Practical(run_episodic, "runs", "one exploration run", 2),
 }
+
+
+def _width(model: Any) -> float:
+    """Return what rescaled rewards are times in the units of a model's own rewards, as far as it says these."""
+    world = getattr(model, "mdp", model)
+    labels = getattr(world, "labels", None)
+    found: RewardMap = getattr(world, "reward_map", RewardMap() if labels is None else labels.reward_map)
+    return found.width

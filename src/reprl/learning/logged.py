@@ -40,6 +40,9 @@ from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LIMITS, LogSpec, check_labels, labels_allowed
 from reprl.sources.logs.tables import GROUP, Table, watched_table
 
+STREAM = "off-policy"
+"""Of what a policy is worth by its log."""
+
 
 def learn_log(
     log: Any,
@@ -316,7 +319,7 @@ def _learn_source(
         "rehearsal/log/…") and ("off-policy/…").
     """
     rule = bind_log_rule(spec, shared_key, settings, candidate)
-    stop: StopRule = Rehearsed(settings.asked, Execution())
+    stop: StopRule = Rehearsed(settings.asked, Execution(), spec.reward_map.width)
     if certify:
         stop = Certified(settings.asked, shared_key.seed, stop)
     outcome = run_loop(source, rule, stop)
@@ -329,7 +332,7 @@ def _learn_source(
         rule.decided(found),
         lambda data: rule.choose(data).policy,
         unknown=rule.reader.slack(found.model),
-        stream=DataStream(source.data_seed, "off-policy"),
+        stream=DataStream(source.data_seed, STREAM),
     )
     basis = find_basis(outcome.known.log.data, found.policy, rule.deciders(found), spec.ended)
     proof = certificate_data_from(outcome.known.certificate_source()) if certify else None

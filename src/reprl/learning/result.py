@@ -329,7 +329,7 @@ class LearnResult(RunResult):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: action, samples, value, the share of simulated teams that differ."""
-        return self.receipt.to_pandas(self.policy)
+        return self.receipt.to_pandas(self.policy, self.environment)
 
 
 Run = LearnResult

@@ -16,6 +16,11 @@ class RewardMap(NamedTuple):
     low: float = 0.0
     high: float = 1.0
 
+    @property
+    def width(self) -> float:
+        """What rescaled rewards are times in their own units."""
+        return self.high - self.low
+
     def forward(self, reward: float) -> float:
         """Return an original reward in units of [0, 1]."""
         return (reward - self.low) / (self.high - self.low)

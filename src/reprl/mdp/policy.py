@@ -125,6 +125,8 @@ class Policy(JsonDocument):
             columns["action_name"] = np.array(labels.actions, dtype=object)[self.table.ravel()]
         if self.basis is not None:
             columns["decided_by"] = self.basis.names.ravel()
+            if labels.actions:
+                columns["practice_mostly"] = np.array([*labels.actions, None], dtype=object)[self.basis.usual.ravel()]
         return frame(columns)
 
     def predict(

@@ -31,7 +31,7 @@ def summarize_agents(report: AgentReport) -> Summary:
     """Return the summary."""
     n, (seen, done) = len(report.pairs), report.spaces
     place = {"id": report.environment, "observations": seen, "actions": done}
-    learner = {"learner": report.learner, **report.options, "seed of the audit": report.seed}
+    learner = {"learner": report.learner, **report.options, "seed of the audit": str(report.seed)}
     return Summary(
         kind="agents",
         title=f"{report.learner} on {report.environment}",

@@ -90,7 +90,7 @@ def _assumptions(run: Run, found: Coverage, beside: Beside | None) -> Table:
         ["States tell all that matters", "Assumed: what happens next depends on state, step and action alone."],
         ["Steps", _steps(run)],
         ["Support", _support(run, found)],
-        ["Same world", "Assumed: patients, machines or customers to come are like those in the log."],
+        ["Same world", _same(run)],
     ]
     return Table("assumptions", "What has to be true", ("Assumption", "By this log"), rows, on=On.PAGE)
 
@@ -138,11 +138,19 @@ def _steps(run: Run) -> str:
     return "Nothing is assumed: what an action does may differ from step to step."
 
 
+def _same(run: Run) -> str:
+    words = "Assumed: patients, machines or customers to come are like those in the log."
+    bad = [each.what for each in run.receipt.findings or () if "contradict one world" in each.what]
+    return f"{words} The log contradicts it: {bad[0]}." if bad else words
+
+
 def _support(run: Run, found: Coverage) -> str:
     options = run.environment.options
     alike = f"in {percent(found.alike)} practice did what the policy says"
     words = f"The policy rests on data in {percent(found.covered)} of the log's visits; {alike}."
-    if "support" in options:
+    if run.receipt.guarantee.status == "certified":
+        words += " The proof is against every policy, whatever practice did."
+    elif "support" in options:
         words += f" Actions count that are taken at least {options['support']:g} times as often as the most usual one."
     scale = run.environment.units[1] - run.environment.units[0]
     if found.unknown > 0.0:

@@ -14,7 +14,7 @@ def number(value: float) -> str:
     if value != 0 and (abs(value) >= 1e6 or abs(value) < 1e-3):
         digits, exponent = f"{value:.2e}".split("e")
         return f"{float(digits):g} × {power(int(exponent))}"
-    return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.3g}"
 
 
 def power(exponent: int) -> str:

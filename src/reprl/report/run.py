@@ -83,6 +83,12 @@ class Run(NamedTuple):
         return self.receipt.coverage is not None
 
     @property
+    def scale(self) -> float:
+        """What rescaled rewards are times in their own units."""
+        low, high = self.environment.units
+        return high - low
+
+    @property
     def ran_out(self) -> str:
         """Why it stopped while it was undecided."""
         if self.drift:
@@ -98,16 +104,17 @@ class Run(NamedTuple):
     @property
     def promise(self) -> str:
         """The promise in a line, with its status."""
-        words, rehearsed, _ = str(self.receipt.guarantee).partition(" [rehearsed")
+        words, rehearsed, _ = self.receipt.guarantee.words(self.scale).partition(" [rehearsed")
         return f"{words}{f', {_SUPPORTED}' if self.logged else ''} [rehearsed: {self.source}]" if rehearsed else words
 
     @property
     def sentences(self) -> list[Line]:
         """The same in sentences."""
-        promise, among = self.receipt.guarantee, f" {_SUPPORTED}" if self.logged else ""
+        promise = self.receipt.guarantee  # what is certified is so against every policy
+        among = f" {_SUPPORTED}" if self.logged and promise.status != "certified" else ""
         if promise.status == "none":
             return [line("Nothing is promised: a second team may learn another policy.", on=On.HTML)]
-        loss = promise.epsilon * (self.environment.units[1] - self.environment.units[0])
+        loss = promise.epsilon * self.scale
         same, good = (Strong(percent(max(0.0, 1 - chance))) for chance in (promise.rho, promise.delta))
         probably = " with probability at least "
         ends = [" learn ", Strong("exactly the same policy")]
@@ -174,8 +181,7 @@ class Run(NamedTuple):
     def ties(self) -> str:
         """How ties were broken; empty for the rule "sampled"."""
         choice = self.receipt.choice
-        scale = self.environment.units[1] - self.environment.units[0]
-        return "" if choice is None else choice.words(self.recipe.settings.preference, scale)
+        return "" if choice is None else choice.words(self.recipe.settings.preference, self.scale)
 
     def _named(self, h: int | None, s: int) -> str:
         return state_name(self.environment, s) if h is None else self.environment.cell(h, s)
@@ -280,7 +286,7 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
         words = f"a second team is expected to take the same action at {share_of(receipt.rehearsal.alike)} of the steps"
         facts.append(Fact("same actions", words, prose=True))
     if receipt.certified is not None:
-        facts += certificate_facts(receipt.certified.certificate, receipt.labels)
+        facts += certificate_facts(receipt.certified.certificate, receipt.labels, run.scale)
     if receipt.choice is not None:
         facts.append(Fact("ties", run.ties, on=both, prose=True))
     if run.apart:
@@ -293,7 +299,8 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
             )
         )
     if receipt.choice is not None and receipt.choice.followed:
-        words = f"the recipe's candidate, {run.recipe.candidate or receipt.choice.published}"
+        followed = run.recipe.candidate or receipt.choice.published
+        words = "the recipe's candidate" + ("" if followed is None else f", {followed.words(run.scale)}")
         made = run.recipe.registration
         if made is not None:
             words += f"; chosen by {made.by} on {made.at}, on {made.samples:,} pilot samples that no run may use again"
@@ -321,19 +328,18 @@ def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
     if receipt.choice is not None:
         name = "width" if receipt.choice.kind == "sampled" else "tolerance"
         how = "followed" if receipt.choice.followed else "chosen"
-        scale = run.environment.units[1] - run.environment.units[0]
         note = f"candidate {receipt.choice.candidate}, {how}"
         note = "scale of the tolerances of all states" if receipt.choice.kind == AGREED else note
-        found.append((name, number(scale * receipt.choice.tolerance), note))
+        found.append((name, number(run.scale * receipt.choice.tolerance), note))
     else:
         tiers = receipt.tiers.count
         found.append(("tiers", str(tiers), "of reachability" if tiers > 1 else "nothing is ignored"))
     return [Fact(*each, On.PAGE) for each in found]
 
 
-def certificate_facts(found: Certificate, labels: Labels) -> list[Fact]:
-    """What a certificate says; labels are the names of states and actions."""
-    facts, both = [Fact("certificate", str(found), prose=True)], On.TERMINAL | On.PAGE
+def certificate_facts(found: Certificate, labels: Labels, scale: float | None) -> list[Fact]:
+    """What a certificate says; labels are the names of states and actions, scale is as in its words."""
+    facts, both = [Fact("certificate", found.words(scale), prose=True)], On.TERMINAL | On.PAGE
     if found.fingerprint is not None:
         facts.append(Fact("proven policy" if found.proven else "ahead", found.fingerprint, on=On.TERMINAL))
     words = f"δ = {found.delta:g}, {CONFIDENCE}; {SOURCES[found.source]}"
@@ -357,11 +363,16 @@ def _coverage(found: Coverage, world: Environment) -> list[Fact]:
         for x in (found.value, found.value_low, found.value_high, found.practice)
     )
     gain = [(high - low) * x for x in (found.gain_low, found.gain_high)]
+
+    def words(x: float) -> str:
+        return f"{x:,.0f}" if abs(x) >= 1e4 else f"{x:.4g}"
+
+    earned = f"practice earns {words(practice)}"
     rows = [
         ("covers", f"{found.covered:.1%} of the log's visits are in states where the data decide"),
         ("alike", f"in {found.alike:.1%} of these the log took the policy's action"),
-        ("value", f"{value:.4g} by the log, 95 % interval {floor:.4g} to {top:.4g}; practice earns {practice:.4g}"),
-        ("gain", f"{gain[0]:.4g} to {gain[1]:.4g} over practice, 95 % interval"),
+        ("value", f"{words(value)} by the log, 95 % interval {words(floor)} to {words(top)}; {earned}"),
+        ("gain", f"{words(gain[0])} to {words(gain[1])} over practice, 95 % interval"),
     ]
     if found.unknown > 0.0:
         worth = (high - low) * found.unknown

@@ -29,7 +29,7 @@ def summarize_search_audit(audit: SearchAudit) -> Summary:
         sections=(
             Section((Figure("interval", "Pairs that differ, and the claim", text, "interval", drawn),), "Evidence"),
             Section((_pairs(audit),)),
-            Section((Listing("Search", {**settings, "seed of the audit": audit.seed}),)),
+            Section((Listing("Search", {**settings, "seed of the audit": str(audit.seed)}),)),
         ),
         lead=f"{n} pairs of searches, episodes of at most {audit.horizon:,} steps",
         heading="Claim",

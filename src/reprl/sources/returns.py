@@ -236,7 +236,10 @@ class ReturnModel:
         low, high = self.reward_range or Range(-1e300, 1e300)
         if not (paid.min() >= low and paid.max() <= high):
             bad = next(x for x in paid if not low <= x <= high)
-            raise InputError(f"reward must be a number from {low:g} to {high:g} (reward_range), got {bad}")
+            allowed = (
+                "a finite number" if self.reward_range is None else f"a number from {low:g} to {high:g} (reward_range)"
+            )
+            raise InputError(f"reward must be {allowed}, got {bad}")
         self._check_seen(playing)
 
     def _check_seen(self, playing: list[int]) -> None:
@@ -410,7 +413,8 @@ def known_rewards(env: Any) -> Range | None:
         return _check_range("reward_range", declared)
     spec = getattr(env, "spec", None)
     entry = "" if spec is None else str(spec.entry_point)
-    if spec is None or spec.kwargs or not entry.startswith("gymnasium.envs.classic_control"):
+    options = () if spec is None else set(spec.kwargs) - {"num_envs", "vectorization_mode", "vector_kwargs"}
+    if spec is None or options or not entry.startswith("gymnasium.envs.classic_control"):
         return None
     known = _KNOWN.get(spec.id.rpartition("-v")[0])
     return None if known is None else Range(*known)

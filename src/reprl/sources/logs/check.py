@@ -12,11 +12,13 @@ import numpy as np
 
 from reprl.errors import InputError, ReprlError, check_int, quote
 from reprl.execution.settings import Progress
+from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import check_discount
+from reprl.mdp.homogeneity import BINS, LEVEL, Tallies, bet
 from reprl.sources.logs.copies import copied_episodes, count_copies
 from reprl.sources.logs.ends import DONE, FLAGS, GOES_ON, UNSAID, Lengths, Reading, resolve_ends
 from reprl.sources.logs.label_encoding import near_duplicates
-from reprl.sources.logs.read import read_log
+from reprl.sources.logs.read import Log, read_log
 from reprl.sources.logs.scan import Scan, find_labels, scan_of
 from reprl.sources.logs.spec import LogSpec, check_labels
 from reprl.sources.logs.tables import Table, watched_table
@@ -27,6 +29,12 @@ think; nothing is wrong."""
 LEAST = 100
 """Episodes, or pieces of them where there is no last step, from which on a rehearsal says anything: redrawn logs of one
 episode are all alike."""
+TOTALS = 20
+"""Rows after two changes in one direction, from which on rewards that only ever change so look like a running total."""
+FAR = 5.0
+"""How many times as large as all others a code must be to look like one."""
+PLACEHOLDERS = frozenset(("?", ".", "na", "n/a", "#n/a", "nan", "-99", "-999", "-9999"))
+"""Labels, in small letters, that often stand for nothing."""
 _FLAG_LIKE = re.compile(
     r"(is_?)?(terminal|terminals|termination|terminations|timeouts?|truncations?|dones?|end|ended)", re.I
 )
@@ -177,15 +185,16 @@ def _check_table(
     pooled = stationary or discount is not None
     spec = LogSpec(**labels, reward_range=(low, high), **world)
     trouble: list[Finding] = []
+    log: Log | None = None
     try:
-        read_log(table, spec, pooled=pooled)
+        log = read_log(table, spec, pooled=pooled)
     except ReprlError as error:
         if not scan.missing:
             trouble.append(Finding("error", str(error)))
     if reward_range is None and (low, high) != (0.0, 1.0):
         words = f"rewards go from {scan.rewards[0]:g} to {scan.rewards[1]:g}"
         trouble.append(Finding("note", words, f"reward_range=({low:g}, {high:g})"))
-    return inspect_log(table, spec, pooled=pooled, more=trouble)
+    return inspect_log(table, spec, pooled=pooled, log=log, more=trouble)
 
 
 def _range_of(scan: Scan) -> tuple[float, float]:
@@ -196,13 +205,16 @@ def _range_of(scan: Scan) -> tuple[float, float]:
     return (0.0, 1.0) if low >= 0.0 and high <= 1.0 else (low, high)
 
 
-def inspect_log(table: Table, spec: LogSpec, *, pooled: bool, more: Iterable[Finding] = ()) -> LogCheck:
+def inspect_log(
+    table: Table, spec: LogSpec, *, pooled: bool, log: Log | None, more: Iterable[Finding] = ()
+) -> LogCheck:
     """Return what a log holds, and what is wrong or odd with it.
 
     Args:
         table: the log.
         spec: what it is a log of.
         pooled: whether rows tell about every step.
+        log: what was read of it; None if it was refused.
         more: findings that are known already.
     """
     scan = scan_of(table, (*spec.states, *spec.actions))
@@ -216,7 +228,9 @@ def inspect_log(table: Table, spec: LogSpec, *, pooled: bool, more: Iterable[Fin
         *_of_missing(table, scan),
         *_of_ends(table, spec, scan, pooled=pooled),
         *([Finding("bias", copied, "keep one of each, or say why episodes repeat")] if copied else ()),
-        *_of_labels(near),
+        *([] if log is None else _of_halves(spec, log)),
+        *_of_rewards(table, scan),
+        *_of_labels(near, labels),
         *_of_columns(table),
         *_of_size(scan, spec, support, practice),
     ]
@@ -249,14 +263,15 @@ def _lengths(scan: Scan) -> dict[str, int]:
 def _of_missing(table: Table, scan: Scan) -> list[Finding]:
     roles = {name: role for role, name in table.columns.items()}
     recipes = {
-        "reward": "write the reward, 0 where nothing was earned, or leave these episodes out",
+        "reward": "write the reward with a decimal point, 0 where nothing was earned, or leave these episodes out",
         "episode": "give every row the id of its episode",
     }
     usual = "leave these episodes out, or give what is missing a label of its own"
     return [
         Finding(
             "error",
-            f"nothing stands in column {name!r} in {count:,} of {scan.rows:,} rows, first in row {first + 1:,}",
+            f"{'no number' if roles[name] == 'reward' else 'nothing'} stands in column {name!r} in {count:,} of "
+            f"{scan.rows:,} rows, first in row {first + 1:,}",
             recipes.get(roles[name], usual),
         )
         for name, (count, first) in scan.missing.items()
@@ -320,8 +335,59 @@ def _of_limit(spec: LogSpec, lengths: Lengths, reading: Reading) -> Finding:
     return Finding("note", what, "" if spec.done_at_limit else "horizon=ROWS if there is a time limit")
 
 
-def _of_labels(near: Mapping[str, tuple[tuple[str, ...], ...]]) -> list[Finding]:
+def _of_halves(spec: LogSpec, log: Log) -> list[Finding]:
+    """Say that the first half of the episodes and the second contradict one world, if they do."""
+    counts, late = log.data.counts, log.late
+    if late is None:
+        return []
+    first, second = (Tallies.of(Counts(counts.outcomes, hits)) for hits in (counts.hits - late, late))
+    bets = bet(first, second, spec.n_states)
+    if bets.log_evidence < -math.log(LEVEL):
+        return []
+    i, place = bets.loudest, spec.environment({})
+    number, cell = int(bets.number[i]), int(bets.cell[i])
+    h, s, a = np.unravel_index(cell, counts.outcomes.shape)
+    event = f"a reward of at least {spec.reward_map.restore(-number / BINS, 1):g}"
+    event = f"state {place.labels.state(number)}" if number >= 0 else event
+    before, after = bets.hits[:, i] / np.maximum(bets.visits[:, i], 1.0)
+    where = place.labels.state(int(s)) if counts.outcomes.pooled else place.cell(int(h), int(s))
+    what = (
+        "the first half of the episodes and the second contradict one world: after "
+        f"{quote(place.labels.action(int(a)))} in {where}, {event} followed {before:.1%} and {after:.1%} of the time"
+    )
+    recipe = (
+        "look for changed codes; learn from each period or site alone; if the file is sorted by outcome, shuffle its "
+        "episodes"
+    )
+    return [Finding("bias", what, recipe)]
+
+
+def _of_rewards(table: Table, scan: Scan) -> list[Finding]:
+    """Say that rewards look like running totals, or like codes of what is missing."""
+    found, name = [], table.columns["reward"]
+    rises, falls, in_a_row = scan.changes
+    if in_a_row >= TOTALS and 0 in (rises, falls):
+        how = "fall" if not falls else "rise"
+        what = (
+            f"column {name!r} looks like a running total: in {rises + falls:,} changes within episodes it never {how}s"
+        )
+        found.append(Finding("warning", what, "write what each row earned, not the total so far"))
+    codes = {code: count for code, count in scan.codes.items() if abs(code) >= FAR * scan.usual > 0.0}
+    for code, count in codes.items():
+        what = f"{name} {code:g} stands in {count:,} rows, far from all others: does it stand for nothing?"
+        found.append(Finding("warning", what, "write what was earned there, or leave these episodes out"))
+    return found
+
+
+def _of_labels(near: Mapping[str, tuple[tuple[str, ...], ...]], labels: Mapping[str, Iterable[str]]) -> list[Finding]:
     found = []
+    for name, texts in labels.items():
+        odd = sorted({text for text in texts if text.strip().lower() in PLACEHOLDERS})
+        if odd:
+            what = f"{name} whose label looks like that of nothing: {', '.join(map(quote, odd))}"
+            found.append(
+                Finding("warning", what, "leave these episodes out, or give what is missing a label of its own")
+            )
     for name, groups in near.items():
         shown = "; ".join(", ".join(map(quote, group)) for group in groups[:3]) + ("; …" if len(groups) > 3 else "")
         found.append(Finding("warning", f"{name} that look like one: {shown}", "write each label in one way"))

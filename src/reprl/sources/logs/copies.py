@@ -25,7 +25,7 @@ EXPLAINED = 1.5
 
 def count_copies(table: Table, spec: LogSpec, scan: Scan) -> dict[str, float]:
     """How many pairs of episodes have one content, how many of them the log's law explains, and a common factor."""
-    found = {**scan.copies._asdict(), "expected": 0.0}
+    found: dict[str, float] = {**scan.copies._asdict(), "expected": 0.0}
     if scan.copies.factor > 1 or max(scan.copies[:3]) <= COPIED * scan.episodes:
         return found
     steps = min(int(scan.lengths.length[-1]), spec.kept)
@@ -86,6 +86,15 @@ def copied_episodes(scan: Scan, copies: Mapping[str, float]) -> str:
     episodes, so = scan.episodes, "copies make intervals too short"
     if copies["factor"] > 1:
         return f"every episode stands {copies['factor']:g} times or a multiple of it: {so}"
+    if copies["bare_factor"] > 1:
+        return f"every episode stands {copies['bare_factor']:g} times or a multiple of it, but for its rewards: {so}"
+    alike = copies["bare_pairs"] / max(1.0, 0.5 * episodes * (episodes - 1))
+    by_chance = 0.5 * episodes**2 * alike**RUN
+    if copies["bare_runs"] - EXPLAINED * by_chance > COPIED * episodes:
+        return (
+            f"{copies['bare_runs']:,.0f} runs of {RUN} episodes come twice in the same order, but for their rewards, "
+            f"where chance explains {by_chance:,.0f}: {so}"
+        )
     if copies["expected"] < 0.0:
         return ""
     chance = copies["expected"] / max(1.0, 0.5 * episodes * (episodes - 1))  # that two episodes are equal

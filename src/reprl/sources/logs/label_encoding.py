@@ -304,7 +304,8 @@ def near_duplicates(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def _folded(text: str) -> str:
-    plain = " ".join(re.sub(r"[\s_\-]+", " ", unicodedata.normalize("NFKC", text).casefold()).split())
+    seen = "".join(sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
+    plain = " ".join(re.sub(r"[\s_\-]+", " ", seen.casefold()).split())
     negative = "-" if re.match(r"\s*-\s*[0-9.,]", text) else ""
     try:
         return negative + repr(float(plain.replace(",", ".")))

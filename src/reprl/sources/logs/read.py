@@ -36,6 +36,8 @@ class Log(NamedTuple):
     made up."""
     steps: StepCounts | None = None
     """Which steps outcomes came at, where rows tell about all of them."""
+    late: NDArray[np.int64] | None = None
+    """How often each outcome came in the second half of the episodes."""
 
 
 class _Rows(NamedTuple):
@@ -74,12 +76,12 @@ def read_log(table: Table, spec: LogSpec, *, pooled: bool = False) -> Log:
     Guarantee:
         Every row is checked, and counted or refused by an error that names file, row and column. Memory is bounded by a
         chunk, 8 bytes an episode unless they are numbered one after the other, and 28 bytes for each of MOST_PAIRS, or
-        of FEWEST times the number of outcomes where that is more; if pooled, 20 bytes for each outcome and binary
-        digit of a step, and some 100 for each outcome.
+        of FEWEST times the number of outcomes where that is more, and 20 for each outcome; if pooled, 20 bytes more
+        for each outcome and binary digit of a step, and some 100 for each outcome.
     """
     lengths = scan_of(table, (*spec.states, *spec.actions)).lengths
     reading = resolve_ends(table, spec, lengths, pooled=pooled)
-    counting = _Counting(table, spec, reading, pooled=pooled)
+    counting = _Counting(table, spec, reading, lengths.episodes // 2, pooled=pooled)
     held: _Rows | None = None
     row = 0
     for rows in _translate(table, spec, reading):
@@ -133,7 +135,8 @@ def _translate(table: Table, spec: LogSpec, reading: Reading) -> Iterator[_Rows]
 class _Counting:
     """Counts checked rows."""
 
-    def __init__(self, table: Table, spec: LogSpec, reading: Reading, *, pooled: bool) -> None:
+    def __init__(self, table: Table, spec: LogSpec, reading: Reading, half: int, *, pooled: bool) -> None:
+        self._half, self._late = half, Digits()
         self._table, self._spec, self._pooled, self._mask = table, spec, pooled, spec.mask()
         self._reading = reading
         self._outcomes, self._slots, self._starts, self._digits = Numbering(), Tally(), Tally(), Digits()
@@ -152,6 +155,7 @@ class _Counting:
         block = (self._pieces + np.cumsum(begins) - 1) % self._blocks
         self._pieces += int(begins.sum())
         kept &= following >= 0
+        late = self._episodes + np.cumsum(rows.fresh) > self._half
         self._episodes += int(rows.fresh.sum())
         self._beyond += int((~kept).sum())
         self._rows += int(kept.sum())
@@ -160,6 +164,7 @@ class _Counting:
         key = (cell * spec.n_states + following) * (spec.reward_steps + 1) + rows.reward
         numbers = self._outcomes.number(key[kept])
         self._slots.add(block[kept], numbers)
+        self._late.add(late[kept].astype(np.int64), numbers)
         if self._pooled:
             self._digits.add(rows.h[kept], numbers)
         self._starts.add(block[rows.fresh], rows.s[rows.fresh])
@@ -227,7 +232,8 @@ class _Counting:
         slots, starts = self._slots.sparse(number, ranks), self._starts.sparse(number)
         blocks = Blocks(number, table, slots, starts, ranks[known], self._mask, spec.criterion)
         apart = self._at_steps(cell, table, ranks) if self._pooled else None
-        return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut, apart)
+        late = self._late.named(ranks)[1:].sum(axis=0)
+        return Log(blocks, blocks.total(), self._rows, self._episodes, self._beyond, self._cut, apart, late)
 
     def _at_steps(self, cell: NDArray[np.int64], table: Outcomes, ranks: NDArray[np.int64]) -> StepCounts:
         """Return which steps the outcomes of a pooled table came at."""

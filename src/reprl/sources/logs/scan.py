@@ -20,6 +20,8 @@ DIFFERENT = 20
 """Contents, from which on chance does not let all of them occur a multiple of some number of times."""
 MOST_HASHES = 1 << 20
 """Episodes whose contents are compared; of more, a share that is chosen by contents, so that copies stay together."""
+CODES = (99.0, 999.0, 9999.0, 99999.0, 999999.0)
+"""Rewards that often stand for nothing, with either sign."""
 _LABELLED = ("state", "action", "next_state")
 
 
@@ -34,6 +36,12 @@ class Copies(NamedTuple):
     """Episodes that are equal to the one before."""
     factor: int
     """How many times, or a multiple of it, every content occurs; 1 where contents are few."""
+    bare_pairs: float
+    """Pairs of episodes that are equal but for their rewards."""
+    bare_runs: float
+    """Pairs of runs that are."""
+    bare_factor: int
+    """As the factor, rewards left out."""
 
 
 class Scan(NamedTuple):
@@ -52,6 +60,13 @@ class Scan(NamedTuple):
     rewards: tuple[float, float]
     """The least and the largest that is a finite number."""
     copies: Copies
+    changes: tuple[int, int, int]
+    """Rows whose reward is more than the one before in the episode, which is not 0; less; and rows before which it
+    changed twice in one direction."""
+    codes: dict[float, int]
+    """Rewards that often stand for nothing → rows."""
+    usual: float
+    """The largest absolute value of all others."""
 
     @property
     def episodes(self) -> int:
@@ -141,12 +156,15 @@ class _Scanning:
         self._missing: dict[str, tuple[int, int]] = {}
         self._pairs: dict[int, int] = {}
         self._lengths: dict[tuple[int, int], int] = {}
-        self._contents, self._runs, self._neighbours = Repeats(), Repeats(), 0
-        self._before = np.empty(0, dtype=np.uint64)  # the contents of the last episodes
+        self._contents, self._bare = Contents(), Contents()
+        self._tail = np.full(2, np.nan)  # the last two rewards
+        self._changes = np.zeros(3, dtype=np.int64)
+        self._codes: dict[float, int] = {}
+        self._usual = 0.0
         self._rewards = (np.inf, -np.inf)
         self.rows = 0
         self._last: Any = None
-        self._open = (0, 0, np.uint64(0))  # rows, flag of the last, and hash of the episode that goes on
+        self._open = (0, 0, np.zeros(2, dtype=np.uint64))  # rows, flag of the last, hashes of the episode that goes on
 
     def add(self, chunk: Chunk) -> None:
         """Take the next rows."""
@@ -166,7 +184,8 @@ class _Scanning:
         reward = read_numbers(table, columns["reward"])
         self._see_rewards(reward)
         self._count_pairs(state, action)
-        self._follow(columns["episode"], ends, row_hashes(state, action, reward, following, ends))
+        hashes = np.stack([row_hashes(state, action, paid, following, ends) for paid in (reward, np.zeros(size))])
+        self._see_changes(reward, self._follow(columns["episode"], ends, hashes))
         self.rows += size
 
     def _present(self, role: str, column: Coded) -> Coded:
@@ -181,6 +200,20 @@ class _Scanning:
         if finite.size:
             low, high = self._rewards
             self._rewards = (min(low, float(finite.min())), max(high, float(finite.max())))
+            odd = np.isin(np.abs(finite), CODES)
+            self._usual = max(self._usual, float(np.abs(finite[~odd]).max(initial=0.0)))
+            for code, count in zip(*np.unique(finite[odd], return_counts=True), strict=True):
+                self._codes[float(code)] = self._codes.get(float(code), 0) + int(count)
+
+    def _see_changes(self, reward: NDArray[np.float64], step: NDArray[np.int64]) -> None:
+        """Count how rewards change within episodes; step is that of every row."""
+        known = np.concatenate([self._tail, reward])
+        two, one, now = known[:-2], known[1:-1], known[2:]
+        rises, falls = ((now > one), (now < one))
+        again = (rises & (one > two)) | (falls & (one < two))
+        told = (step > 0) & (one != 0.0)
+        self._changes += [(rises & told).sum(), (falls & told).sum(), (again & told & (step > 1)).sum()]
+        self._tail = known[-2:]
 
     def _miss(self, role: str, none: NDArray[np.bool_]) -> None:
         if none.any():
@@ -194,8 +227,11 @@ class _Scanning:
         for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
             self._pairs[key] = self._pairs.get(key, 0) + count
 
-    def _follow(self, column: Coded, ends: NDArray[np.int64], hashes: NDArray[np.uint64]) -> None:
-        """Tell episodes apart, and count their lengths, ends and contents."""
+    def _follow(self, column: Coded, ends: NDArray[np.int64], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Tell episodes apart, count their lengths, ends and contents, and return the step of every row.
+
+        hashes, (2, rows), are of all that stands in a row, and of all but the reward.
+        """
         codes, labels = column.codes, column.labels
         first = labels[codes[0]] if codes[0] >= 0 else None
         fresh = np.diff(codes, prepend=-2) != 0
@@ -208,17 +244,17 @@ class _Scanning:
         step = np.where(since >= 0, index - since, index + rows)
         mixed = mix(hashes + (step.astype(np.uint64) + np.uint64(1)) * _ODD)
         if begins.size and begins[0] == 0 and rows:
-            self._close(np.array([rows]), np.array([flag]), np.array([total], dtype=np.uint64))
-            rows, total = 0, np.uint64(0)
+            self._close(np.array([rows]), np.array([flag]), total[:, None])
+            rows, total = 0, np.zeros(2, dtype=np.uint64)
         lasts = np.append(begins[begins > 0] - 1, codes.size - 1)
         starts = np.concatenate([[0], lasts[:-1] + 1])
-        sums = np.add.reduceat(mixed, starts)
-        with np.errstate(over="ignore"):
-            sums[0] += total
+        sums = np.add.reduceat(mixed, starts, axis=1)
+        sums[:, 0] += total
         lengths = lasts - starts + 1
         lengths[0] += rows
-        self._close(lengths[:-1], ends[lasts[:-1]], sums[:-1])
-        self._open = (int(lengths[-1]), int(ends[lasts[-1]]), sums[-1])
+        self._close(lengths[:-1], ends[lasts[:-1]], sums[:, :-1])
+        self._open = (int(lengths[-1]), int(ends[lasts[-1]]), sums[:, -1])
+        return step
 
     def _close(self, lengths: NDArray[Any], ends: NDArray[Any], hashes: NDArray[np.uint64]) -> None:
         """Take finished episodes."""
@@ -226,23 +262,14 @@ class _Scanning:
         for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
             place = divmod(key, 8)
             self._lengths[place] = self._lengths.get(place, 0) + count
-        hashes = mix(hashes + lengths.astype(np.uint64))
-        row = np.concatenate([self._before, hashes])
-        new = row.size - hashes.size
-        self._contents.add(hashes)
-        self._neighbours += int((row[max(new, 1) :] == row[max(new, 1) - 1 : -1]).sum())
-        size = row.size - RUN + 1
-        if size > 0:
-            run = np.zeros(size, dtype=np.uint64)
-            for i in range(RUN):
-                run = mix(run + _ODD) + row[i : i + size]
-            self._runs.add(mix(run))
-        self._before = row[-(RUN - 1) :]
+        whole, bare = mix(hashes + lengths.astype(np.uint64))
+        self._contents.add(whole)
+        self._bare.add(bare)
 
     def scan(self) -> Scan:
         """Return what was found."""
         rows, flag, total = self._open
-        self._close(np.array([rows]), np.array([flag]), np.array([total], dtype=np.uint64))
+        self._close(np.array([rows]), np.array([flag]), total[:, None])
         lengths = sorted({length for length, _ in self._lengths})
         number = np.zeros((len(lengths), 5), dtype=np.int64)
         place = {length: i for i, length in enumerate(lengths)}
@@ -250,9 +277,9 @@ class _Scanning:
             number[place[length], end] = found
         states, actions = (list(self._numbered[role].words.texts) for role in ("state", "action"))
         pairs = {(states[key >> 32], actions[key & (2**32 - 1)]): rows for key, rows in self._pairs.items()}
-        times = self._contents.times()
-        factor = int(np.gcd.reduce(times)) if times.size >= DIFFERENT else 1
-        copies = Copies(self._contents.pairs(), self._runs.pairs(), self._neighbours, factor)
+        all_, bare = self._contents, self._bare
+        same = (all_.pairs(), all_.runs.pairs(), all_.neighbours, all_.factor())
+        copies = Copies(*same, bare.pairs(), bare.runs.pairs(), bare.factor())
         return Scan(
             rows=self.rows,
             lengths=Lengths(np.array(lengths, dtype=np.int64), number),
@@ -262,6 +289,9 @@ class _Scanning:
             pairs=pairs,
             rewards=self._rewards if self._rewards[0] <= self._rewards[1] else (0.0, 0.0),
             copies=copies,
+            changes=(int(self._changes[0]), int(self._changes[1]), int(self._changes[2])),
+            codes=self._codes,
+            usual=self._usual,
         )
 
 
@@ -295,6 +325,35 @@ class Repeats:
         """Return how many pairs of equal hashes there are, by those that are kept."""
         times = self.times()
         return float((times * (times - 1) // 2).sum()) * 2.0**self._shift
+
+
+class Contents(Repeats):
+    """Contents of episodes in order: which come more than once, alone, after themselves, or in runs."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__()
+        self.runs, self.neighbours = Repeats(), 0
+        self._before = np.empty(0, dtype=np.uint64)  # of the last episodes
+
+    def add(self, hashes: NDArray[np.uint64]) -> None:
+        """Take those of the next episodes."""
+        row = np.concatenate([self._before, hashes])
+        new = row.size - hashes.size
+        super().add(hashes)
+        self.neighbours += int((row[max(new, 1) :] == row[max(new, 1) - 1 : -1]).sum())
+        size = row.size - RUN + 1
+        if size > 0:
+            run = np.zeros(size, dtype=np.uint64)
+            for i in range(RUN):
+                run = mix(run + _ODD) + row[i : i + size]
+            self.runs.add(mix(run))
+        self._before = row[-(RUN - 1) :]
+
+    def factor(self) -> int:
+        """Return how many times, or a multiple of it, every content occurs; 1 where contents are few."""
+        times = self.times()
+        return int(np.gcd.reduce(times)) if times.size >= DIFFERENT else 1
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)

@@ -50,7 +50,7 @@ class LogSource:
 
     def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:
         self._log, self._spec = read_log(table, spec, pooled=pooled), spec
-        self.check = inspect_log(table, spec, pooled=pooled)
+        self.check = inspect_log(table, spec, pooled=pooled, log=self._log)
         lengths = scan_of(table, (*spec.states, *spec.actions)).lengths
         self._sampled = resolve_ends(table, spec, lengths, pooled=pooled).sampled
         self.ledger = Ledger(samples=self._log.rows, episodes=self._log.episodes)
