@@ -16,7 +16,6 @@ Data = dict[str, Any]
 START, END = "<!-- tables: python -m experiments.certificates -->\n", "<!-- end of tables -->\n"
 
 
-
 def part(data: Data, kind: str) -> dict[str, Data]:
     """Measurements of a kind by what follows in their names."""
     return {name.partition("/")[2]: found for name, found in data["measured"].items() if name.startswith(f"{kind}/")}
