@@ -33,15 +33,17 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,gym,logs]' -c constraints.txt
 	@touch $(STAMP)
 
-# The demo needs the package alone, not the developers' tools; a full .venv serves as well.
+# The demo needs the package alone, not the developers' tools; a full .venv serves as well. Python compiles what it imports when it does:
+# pip would compile ten times as much, for longer than the demo takes.
 $(DEMO): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "reprl needs Python 3.11 or newer; $(PYTHON) is missing or older. Try: make PYTHON=python3.12 demo" >&2; exit 1; }
 	@[ -f $(STAMP) ] || { $(PYTHON) -m venv $(VENV) && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e . -c constraints.txt; }
+	  $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -e . -c constraints.txt; }
 	@touch $(DEMO)
 
 # Exit code 1 says that the policies differ (probability at most rho) or that a run was undecided: an answer, no failure.
+demo: export PYTHONDONTWRITEBYTECODE :=
 demo: $(DEMO)  ## train twice on independent data and compare the two policies
 	$(BIN)/reprl twice gridworld-v0 --horizon 6 --rho 0.1 --shared-seed 7 || [ $$? -eq 1 ]
 

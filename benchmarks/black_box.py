@@ -1,6 +1,8 @@
 """Black boxes: the time of episodes, over that of a bare loop that seeds, resets and steps the same environment.
 
-Both take the same actions on the same seeds, in one process, by turns; the least CPU time of each is kept.
+Both take the same actions on the same seeds, in one process, by turns; the least CPU time of each is kept. So does a
+gymnasium.vector.SyncVectorEnv, which is what make_vec opens where an environment has no vectorized form of its own; one
+that has ended is reset to its next seed.
 REPRL_BEFORE=path/to/an/older/src adds a column for that version and the quotient of the two.
 """
 
@@ -14,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-REPEATS, EPISODES = 9, 200
+PAGE = "scale.md"
+REPEATS, EPISODES, TOGETHER = 9, 200, 16
 SOURCE = Path(__file__).parents[1] / "src"
 WORLDS = ("Blackjack-v1, H = 10", "shop, 7 states, H = 5", "inventory 30×10, H = 20")
 
@@ -45,8 +48,9 @@ def _worlds() -> dict[str, tuple[Any, int, tuple[float, float]]]:
 
 
 def measure(name: str) -> dict[str, float]:
-    """Return the CPU seconds of the package and of the bare loop."""
+    """Return the CPU seconds of the package, of the bare loop and of a vector environment."""
     import numpy as np
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
     from reprl.randomness import DataStream
     from reprl.sources.black_box import play_episodes, seeds
@@ -72,11 +76,31 @@ def measure(name: str) -> dict[str, float]:
             for action in taken:
                 env.step(action)
 
+    def opened() -> Any:
+        return GymnasiumModel(source, horizon, reward_range=rewards, data_seed=1).env
+
+    together = SyncVectorEnv([opened] * TOGETHER, autoreset_mode=AutoresetMode.DISABLED)
+
+    def vector() -> None:
+        shares = [episodes[i::TOGETHER] for i in range(TOGETHER)]
+        number, step, left = np.zeros(TOGETHER, dtype=int), np.zeros(TOGETHER, dtype=int), EPISODES
+        together.reset(seed=[share[0][0] for share in shares])
+        while left > 0:
+            now = [share[n % len(share)] for share, n in zip(shares, number, strict=True)]
+            together.step(np.array([taken[h] for (_, taken), h in zip(now, step, strict=True)]))
+            step += 1
+            over = step == [len(taken) for _, taken in now]
+            if over.any():
+                left -= int(over.sum())
+                number[over], step[over] = number[over] + 1, 0
+                following = [share[n % len(share)][0] for share, n in zip(shares, number, strict=True)]
+                together.reset(seed=following, options={"reset_mask": over})
+
     def ours() -> None:
         play_episodes(model, actions, stream, range(EPISODES), None)
 
     found: dict[str, float] = {}
-    for part in (ours, bare) * (REPEATS + 1):
+    for part in (ours, bare, vector) * (REPEATS + 1):
         start = time.process_time()
         part()
         seconds = time.process_time() - start
@@ -84,21 +108,23 @@ def measure(name: str) -> dict[str, float]:
     return found
 
 
-def _ratios(source: Path) -> dict[str, float]:
-    """Measure a version in a process of its own: its time over that of the bare loop."""
+def _measured(source: Path) -> dict[str, dict[str, float]]:
+    """Measure a version in a process of its own."""
     code = "import json; from benchmarks.black_box import *; print(json.dumps({n: measure(n) for n in WORLDS}))"
     environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{SOURCE.parent}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
-    return {name: found["ours"] / found["bare"] for name, found in json.loads(done.stdout).items()}
+    found: dict[str, dict[str, float]] = json.loads(done.stdout)
+    return found
 
 
 def run() -> list[dict[str, Any]]:
     older = os.environ.get("REPRL_BEFORE")
-    now, before = _ratios(SOURCE), _ratios(Path(older)) if older else {}
+    now, before = _measured(SOURCE), _measured(Path(older)) if older else {}
     rows: list[dict[str, Any]] = []
     for name in WORLDS:
-        row: dict[str, Any] = {"black box": name, "now / bare loop": round(now[name], 3)}
+        ours, vector = (now[name][part] / now[name]["bare"] for part in ("ours", "vector"))
+        row: dict[str, Any] = {"black box": name, "reprl / bare loop": round(ours, 2)}
         if older:
-            row |= {"before / bare loop": round(before[name], 3), "now / before": round(now[name] / before[name], 3)}
-        rows.append(row)
+            row["before / bare loop"] = round(before[name]["ours"] / before[name]["bare"], 2)
+        rows.append(row | {"vector environment / bare loop": round(vector, 2)})
     return rows

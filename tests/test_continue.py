@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +71,8 @@ def test_the_command_goes_on_and_overwrites_nothing_silently(
     out, other = str(tmp_path / "run"), str(tmp_path / "whole")
     assert main([*NEW, "--data-seed", "2", "--max-samples", "1500", "--out", out]) == 1
     held = (tmp_path / "run" / "policy.json").read_bytes()
-    capsys.readouterr()
+    said = "".join(capsys.readouterr().out.split())
+    assert "".join(["tocontinuereprllearn", *SHOP, ".0--continue", out, "--max-samples6000"]) in said
     assert main([*NEW, "--max-samples", "4000", "--out", out]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"reprl: {out} must not hold an undecided run, got one of 1,500")
@@ -104,25 +107,30 @@ def test_a_run_that_ended_in_order_has_nothing_to_go_on_with(
     assert "--continue must name a folder with an unfinished run" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("by", ["SIGINT", "SIGTERM", "an exception"])
 def test_ctrl_c_says_how_to_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything was written but tasks; the recipe is read off them."""
     out, count = tmp_path / "run", 0
+    number = getattr(signal, by, signal.SIGINT)
     play = black_box._play_box
 
     def interrupted(*arguments: Any) -> Any:
         nonlocal count
         count += 1
-        if count == 3:
+        if count == 3 and by == "an exception":
             raise KeyboardInterrupt
+        if count == 3:
+            os.kill(os.getpid(), number)
         return play(*arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(black_box, "_play_box", interrupted)
-        assert main([*NEW, "--data-seed", "2", "--max-samples", "1500", "--out", str(out)]) == 130
+        assert main([*NEW, "--data-seed", "2", "--max-samples", "1500", "--out", str(out)]) == 128 + number
     said = capsys.readouterr().err.strip()
-    assert said == f"reprl: interrupted; finished work is kept; continue with: reprl learn --continue {out}"
+    begun = "ended by a signal" if by == "SIGTERM" else "interrupted"
+    assert said == f"reprl: {begun}; finished work is kept; continue with: reprl learn --continue {out}"
     work = recall_work(out / "tasks")
     assert work is not None
     assert not (out / "recipe.json").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import random
 import subprocess
@@ -10,10 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 
 import reprl
 from reprl import kernels
+from reprl.mdp import draws
 
 SOURCE = Path(reprl.__file__).parent
 
@@ -331,3 +334,29 @@ def test_all_that_kernels_take_in_is_hashed() -> None:
     # The control: a constant that comes from a file without kernels, and another that is made of it.
     source = "from reprl.nowhere import MOST\nTWICE = 2 * MOST\n@njit(cache=True)\ndef f(x):\n    return x + TWICE\n"
     assert taken_from_elsewhere(source, files) == [("f", "TWICE")]
+
+
+def test_an_inner_kernel_is_called_by_kernels_alone() -> None:
+    """Python would call a null pointer: it is refused, also where the code is there already."""
+    invert: Any = draws._invert
+    kernel: Any = kernels.njit()(lambda: invert(0.4, 5, 0.5))
+    assert kernel() == 2
+    assert invert.nopython_signatures
+    with pytest.raises(TypeError, match="_invert is called by kernels alone"):
+        invert(0.4, 5, 0.5)
+    assert invert.py_func(0.4, 5, 0.5) == 2
+
+
+def test_garbage_is_collected_again_after_compiling_and_after_a_failure() -> None:
+    """Also where the caller had switched that off."""
+    for collecting in (True, False):
+        (gc.enable if collecting else gc.disable)()
+        try:
+            kernel: Any = kernels.njit()(lambda x: x + 1)
+            assert kernel(1) == 2
+            assert gc.isenabled() == collecting
+            with pytest.raises(numba.TypingError):
+                kernel("one")
+            assert gc.isenabled() == collecting
+        finally:
+            gc.enable()

@@ -116,7 +116,7 @@ def mean_radius(n: float, span: float, variance: float, log: float) -> float:
     return radius
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def share_radius(n: float, square: float, log: float) -> float:
     """Return how far the mean of n samples in [0, 1] is from its expectation, given their mean square, or more."""
     least = 1.0

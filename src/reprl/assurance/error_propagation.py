@@ -24,7 +24,7 @@ def rate_of(sample: Sample, k: int) -> float:
     return TOP * 2.0 ** (math.ceil(math.log2(horizon)) - k) * sample.starts / horizon
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def pour(sample: Sample, h: int, s: int, a: int, weight: float, flow: Floats) -> None:
     """Add where a cell leads to, in the empirical model."""
     outcomes, law = sample.dynamics.outcomes, sample.dynamics.probability
@@ -75,7 +75,7 @@ def follow(sample: Sample, out: Values, step: int, flow: Floats, exponent: Float
             norms[0, k], norms[1, k] = math.sqrt(ways[0, k]), ways[1, k]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _follow_base(
     sample: Sample, out: Values, step: int, flow: Floats, exponent: Floats, wide: Floats, long: Floats
 ) -> None:
@@ -105,7 +105,7 @@ def _follow_base(
             return
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def pair_norms(sample: Sample, out: Values, h: int, s: int, b: int, a: int, own: bool, norms: Floats) -> None:
     """Fill norms, (2, K), with those of Q(b) − Q(a): square root of the exponent, and errors that are added up.
 
@@ -123,7 +123,7 @@ def pair_norms(sample: Sample, out: Values, h: int, s: int, b: int, a: int, own:
     follow(sample, out, h + 1, flow, exponent, norms)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def radius_of(sample: Sample, norms: Floats, level: float) -> float:
     """Return the smallest radius over all λ."""
     if not sample.by_steps:
@@ -134,7 +134,7 @@ def radius_of(sample: Sample, norms: Floats, level: float) -> float:
     return least
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _extend(sample: Sample, out: Values, h: int, s: int, a: int) -> None:
     """Let the worst way from a state go through an action, if that is worse."""
     if sample.number[h, s, a] == 0.0:
@@ -151,7 +151,7 @@ def _extend(sample: Sample, out: Values, h: int, s: int, a: int) -> None:
         out.path_long[k, h, s] = max(out.path_long[k, h, s], long)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def divert(sample: Sample, out: Values, h: int, s: int) -> None:
     """Fill what a plausible action can do to errors in place of the base: in its own cell, and by where it leads."""
     norms = np.zeros((2, GRID))

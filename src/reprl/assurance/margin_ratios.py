@@ -57,7 +57,7 @@ def compare_margins(
     return ratio
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _cell_ratio(
     values: Values,
     deviations: DeviationBounds,
@@ -120,7 +120,7 @@ def _least_ratio(
     return ratio
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _shared_ratio(mine: Box, its: Box, tolerances: tuple[float, float], way: int, same: bool) -> float:
     """Return the least ratio of two distances with one gap, in mine, and one spread; with the same visits or not."""
     least, most = visit_weight(mine.seldom), visit_weight(mine.often)
@@ -141,7 +141,7 @@ def _shared_ratio(mine: Box, its: Box, tolerances: tuple[float, float], way: int
     return ratio * min(thick, _spreads_ratio(mine, its, mine.broad, mine.low))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _spreads_ratio(mine: Box, its: Box, spread: float, gap: float) -> float:
     """Return how many times mine the other's spread of a weighed gap is, at least."""
     least = math.hypot(visit_weight(its.seldom) * spread, weight_spreads(its.seldom, its.often)[0] * gap)
@@ -149,7 +149,7 @@ def _spreads_ratio(mine: Box, its: Box, spread: float, gap: float) -> float:
     return divide(least, most)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _distances(mine: float, its: float, gap: float, tolerances: tuple[float, float], way: int) -> float:
     """Return the ratio of the distances of two weighed gaps from their tolerances."""
     if way == BEYOND:

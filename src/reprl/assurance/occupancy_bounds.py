@@ -102,7 +102,7 @@ def _visit(
         out.low[step, z], out.high[step, z] = max(0.0, least - below), min(1.0, most + above)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _back(
     sample: Sample,
     open_actions: NDArray[np.bool_],
@@ -158,7 +158,7 @@ def _back(
     targets.low[:], targets.high[:], targets.true[:], targets.way[:] = low, high, true, way
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _worsen(
     sample: Sample, mass: float, number: float, square: Floats, levels: Levels, worst: Floats, added: Floats
 ) -> None:

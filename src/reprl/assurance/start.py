@@ -62,7 +62,7 @@ def _start(sample: Sample, out: Values, level: float) -> tuple[float, float, flo
     return error, largest + error * error, span
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _spread_out(sample: Sample, out: Values, level: float, start: float) -> float:
     """Return another radius for the value from the start: weights that are spread out allow for larger λ.
 
@@ -95,7 +95,7 @@ def _spread_out(sample: Sample, out: Values, level: float, start: float) -> floa
     return least + start
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _weighed(
     rate: float, mass: float, n: float, span: float, steps: float, out: Values, h: int, s: int, a: int
 ) -> float:

@@ -44,7 +44,7 @@ class Box(NamedTuple):
     broad: float
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def box_of(values: Values, deviations: DeviationBounds, visits: OccupancyBounds, h: int, s: int, a: int) -> Box:
     """Return the bounds of a comparison."""
     return Box(
@@ -57,7 +57,7 @@ def box_of(values: Values, deviations: DeviationBounds, visits: OccupancyBounds,
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _too_far(visits: float, gap: float, spread: float, tolerance: float) -> float:
     """Distance of an action that is passed over; it rises with visits and gap, and falls with the spread."""
     weight = visit_weight(visits)
@@ -195,7 +195,7 @@ def margin_of_other(
     return high
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _cell_margin(
     values: Values,
     deviations: DeviationBounds,

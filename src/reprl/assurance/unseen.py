@@ -58,7 +58,7 @@ def hidden_loss(
     top = np.where(strange, left - 1.0, values[1:].max(axis=1))
     low = np.where(strange, 0.0, worth[1:].min(axis=1))
     astray = np.where(strange, left - 1.0, (values[1:] - worth[1:]).max(axis=1))
-    hopes = criterion.either(_hopes, _discounted_hopes)(dynamics, number, share, top, values, pooled)
+    hopes = criterion.either(_best_hopes, _discounted_hopes)(dynamics, number, share, top, values, pooled)
     up = float(in_order(dynamics.initial, hopes[0] - values[0]))
     visits, fall = dynamics.occupancy(actions), np.maximum(worth[:-1] - low[:, None], 0.0)
     costs = visits * fall, visits * np.minimum(fall, astray[:, None])
@@ -77,8 +77,7 @@ def _largest(cost: NDArray[np.float64], actions: NDArray[np.int64], number: NDAr
     return float((cost / np.maximum(samples, 1)).max())
 
 
-@njit(cache=True, nogil=True)
-def _hopes(
+def _best_hopes(
     dynamics: Dynamics,
     number: NDArray[np.int64],
     share: float,
@@ -90,27 +89,40 @@ def _hopes(
 
     A row is met once on the way unless rows are pooled; so one hidden outcome comes at most once on the way.
     """
-    outcomes = dynamics.outcomes
-    hopes = np.zeros(values.shape)
-    for s in range(outcomes.n_states):  # one by one: to assign a row takes Numba seconds to compile
-        hopes[-1, s] = values[-1, s]
+    hopes = values.copy()
+    _hope(dynamics.outcomes, dynamics.probability, dynamics.tried, number, share, top, values, pooled, hopes)
+    return hopes
+
+
+@njit(cache=True, nogil=True)
+def _hope(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    tried: NDArray[np.bool_],
+    number: NDArray[np.int64],
+    share: float,
+    top: NDArray[np.float64],
+    values: NDArray[np.float64],
+    pooled: bool,
+    hopes: NDArray[np.float64],
+) -> None:
+    """Fill hopes, (H+1, S), from the last row, which is there already; as ``_best_hopes``."""
     for h in range(outcomes.horizon - 1, -1, -1):
         for s in range(outcomes.n_states):
             best = values[h, s]
             for a in range(outcomes.n_actions):
-                if not dynamics.tried[h, s, a]:
+                if not tried[h, s, a]:
                     continue
                 row = h * outcomes.row_shift + s * outcomes.n_actions + a
                 plain = later = 0.0
                 for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                    weight, y = dynamics.probability[e + h * outcomes.slot_shift], outcomes.next_state[e]
+                    weight, y = law[e + h * outcomes.slot_shift], outcomes.next_state[e]
                     plain += weight * (outcomes.reward[e] + values[h + 1, y])
                     later += weight * (outcomes.reward[e] + hopes[h + 1, y])
                 hidden = min(1.0, share / number[h, s, a])
                 gain = hidden * max(0.0, 1.0 + top[h] - (later if pooled else plain))
                 best = max(best, later + gain if pooled else max(later, plain + gain))
             hopes[h, s] = best
-    return hopes
 
 
 def _discounted_hopes(
@@ -124,7 +136,7 @@ def _discounted_hopes(
     """The same where there is no last step: the least fixed point, up to a millionth of the largest value."""
     criterion, hopes = dynamics.criterion, values.copy()
     while True:
-        found = _hopes(dynamics, number, share, top, hopes, pooled)
+        found = _best_hopes(dynamics, number, share, top, hopes, pooled)
         moved = float(np.abs(found[0] - hopes[0]).max())
         hopes[0], hopes[1] = found[0], criterion.factor * found[0]
         if moved <= 1e-6 * (1.0 - criterion.factor) * criterion.effective_horizon:

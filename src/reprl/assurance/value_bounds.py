@@ -67,7 +67,7 @@ def _solve(sample: Sample, compare: float, cell: float, spread: float, best: boo
             _settle(sample, out, h, s, compare, hat, most)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _cell(
     sample: Sample,
     out: Values,
@@ -121,7 +121,7 @@ def _cell(
         out.own_high[h, s, a] += HIDDEN * most * most
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _own(
     sample: Sample, out: Values, h: int, s: int, a: int, span: float, mean: float, half: float, spread: float
 ) -> None:
@@ -147,7 +147,7 @@ def _own(
     out.own_high[h, s, a] = min(largest + error * error + apart, 0.25 * span * span)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _difference(
     sample: Sample, out: Values, h: int, s: int, b: int, a: int, level: float, hat: Floats, norms: Floats
 ) -> tuple[float, float]:
@@ -167,7 +167,7 @@ def _difference(
     return low - radius, high + radius
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _pick(sample: Sample, out: Values, h: int, s: int, hat: Floats) -> None:
     """Fill the base action: of the plausible ones that were tried, the best in the empirical model."""
     top = -1.0
@@ -178,7 +178,7 @@ def _pick(sample: Sample, out: Values, h: int, s: int, hat: Floats) -> None:
                 out.base[h, s], top = a, middle
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _compare(sample: Sample, out: Values, h: int, s: int, level: float, hat: Floats) -> None:
     """Fill the plausibly best actions of a state, and the gaps."""
     n_actions = sample.dynamics.outcomes.n_actions
@@ -212,7 +212,7 @@ def _compare(sample: Sample, out: Values, h: int, s: int, level: float, hat: Flo
             out.gap_high[h, s, a] = min(out.gap_high[h, s, a], most)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _settle(sample: Sample, out: Values, h: int, s: int, level: float, hat: Floats, most: float) -> None:
     """Fill the range of empirical values of a state, and the bounds on its value."""
     low, high = math.inf, -math.inf

@@ -12,6 +12,7 @@ from reprl.canonical.preferred import phases_of
 from reprl.kernels import njit
 from reprl.mdp.backup import one_hot
 from reprl.mdp.dynamics import Dynamics
+from reprl.mdp.outcomes import Outcomes
 
 NEAR = 8.0
 """Candidates whose margin is at most so many times smaller than the widest may still win."""
@@ -98,27 +99,44 @@ def _add_discounted(
     out[h] += scale * weight**2 * gaps.own[h]
 
 
-@njit(cache=True, nogil=True)
 def _add(
     dynamics: Dynamics, gaps: Gaps, h: int, s: int, best: int, a: int, scale: float, out: NDArray[np.float64]
 ) -> None:
     """Add what samples tell about one comparison of two actions, following both forward under the best policy."""
-    outcomes = dynamics.outcomes
-    here = np.zeros(outcomes.n_states)
-    there = np.zeros(outcomes.n_states)
+    here, there = np.zeros((2, dynamics.outcomes.n_states))
+    _follow(dynamics.outcomes, dynamics.probability, gaps.best, gaps.own, h, s, best, a, scale, here, there, out)
+
+
+@njit(cache=True, nogil=True)
+def _follow(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+    own: NDArray[np.float64],
+    h: int,
+    s: int,
+    best: int,
+    a: int,
+    scale: float,
+    here: NDArray[np.float64],
+    there: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """As ``_add``; here and there, (S,), are zeros."""
     for action, sign in ((best, 1.0), (a, -1.0)):
-        out[h, s, action] += scale * gaps.own[h, s, action]
+        out[h, s, action] += scale * own[h, s, action]
         row = h * outcomes.row_shift + s * outcomes.n_actions + action
         for e in range(outcomes.first[row], outcomes.first[row + 1]):
-            here[outcomes.next_state[e]] += sign * dynamics.probability[e + h * outcomes.slot_shift]
+            here[outcomes.next_state[e]] += sign * law[e + h * outcomes.slot_shift]
     for step in range(h + 1, outcomes.horizon):
-        there[:] = 0.0
+        for y in range(outcomes.n_states):
+            there[y] = 0.0
         for y in range(outcomes.n_states):
             if here[y] == 0.0:
                 continue
-            action = gaps.best[step, y]
-            out[step, y, action] += scale * here[y] * here[y] * gaps.own[step, y, action]
+            action = chosen[step, y]
+            out[step, y, action] += scale * here[y] * here[y] * own[step, y, action]
             row = step * outcomes.row_shift + y * outcomes.n_actions + action
             for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                there[outcomes.next_state[e]] += here[y] * dynamics.probability[e + step * outcomes.slot_shift]
+                there[outcomes.next_state[e]] += here[y] * law[e + step * outcomes.slot_shift]
         here, there = there, here

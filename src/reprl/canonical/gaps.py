@@ -69,29 +69,36 @@ def find_gaps(dynamics: Dynamics, order: NDArray[np.int64]) -> Gaps:
         np.zeros(shape[1:]),
     )
     criterion, law = dynamics.criterion, (dynamics.outcomes, dynamics.probability)
+    known = *law, dynamics.tried
     gaps.value[-1] = criterion.continuation(*law, dynamics.tried)
     hidden = HIDDEN * criterion.remaining**2
-    _solve(dynamics, order, gaps, hidden, np.zeros(n_states))
+    _solve(*known, order, gaps, hidden, np.zeros(n_states))
     gaps.deviation[-1] = criterion.deviations(*law, gaps.best, gaps.own)
     if gaps.deviation[-1].any():  # it depends on the best actions and their variances
-        _solve(dynamics, order, gaps, hidden, np.zeros(n_states))
+        _solve(*known, order, gaps, hidden, np.zeros(n_states))
     return gaps
 
 
 @njit(cache=True, nogil=True)
 def _solve(
-    dynamics: Dynamics, order: NDArray[np.int64], gaps: Gaps, hidden: NDArray[np.float64], scratch: NDArray[np.float64]
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    tried: NDArray[np.bool_],
+    order: NDArray[np.int64],
+    gaps: Gaps,
+    hidden: NDArray[np.float64],
+    scratch: NDArray[np.float64],
 ) -> None:
     """Fill gaps from the last step back; values and deviations behind it are there already. hidden is (H,)."""
-    outcomes, deviation = dynamics.outcomes, gaps.deviation
+    deviation = gaps.deviation
     for h in range(outcomes.horizon - 1, -1, -1):
         for s in range(outcomes.n_states):
             best = np.int64(-1)
             for i in range(order.size):
                 a = order[i]
                 gaps.gap[h, s, a] = math.inf
-                if dynamics.tried[h, s, a]:
-                    mean = _moments(dynamics, gaps, hidden[h], h, s, a)
+                if tried[h, s, a]:
+                    mean = _moments(outcomes, law, gaps.value, gaps.own, hidden[h], h, s, a)
                     gaps.gap[h, s, a] = mean
                     if best < 0 or mean > gaps.gap[h, s, best] + TIE:
                         best = a
@@ -102,17 +109,17 @@ def _solve(
             gaps.best[h, s] = best
             gaps.value[h, s] = top
             for a in range(order.size):
-                if dynamics.tried[h, s, a]:
+                if tried[h, s, a]:
                     apart = top - gaps.gap[h, s, a]
                     gaps.gap[h, s, a] = apart if apart > TIE else 0.0
                     if a != best:
-                        passed = _passed(outcomes, dynamics.probability, h, s, best, a, deviation[h + 1], scratch)
+                        passed = _passed(outcomes, law, h, s, best, a, deviation[h + 1], scratch)
                         variance = gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed
                         gaps.spread[h, s, a] = math.sqrt(variance)
             passed = 0.0
             row = h * outcomes.row_shift + s * outcomes.n_actions + best
             for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                passed += dynamics.probability[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
+                passed += law[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
             deviation[h, s] = math.sqrt(gaps.own[h, s, best] + passed * passed)
 
 
@@ -150,31 +157,33 @@ def break_ties(dynamics: Dynamics, gaps: Gaps, ties: Ties) -> Gaps:
     at this step and at earlier ones (docs/proofs/canonical.md §4, "Where W still jumps").
     """
     gaps, scratch = gaps._replace(near=ties.near, rank=ties.rank), np.zeros(dynamics.outcomes.n_states)
-    _retie(dynamics, gaps, scratch)
+    law = dynamics.outcomes, dynamics.probability
+    _retie(*law, dynamics.tried, gaps, scratch)
     if gaps.deviation[-1].any():
-        law = dynamics.outcomes, dynamics.probability
         gaps.deviation[-1] = dynamics.criterion.deviations(*law, gaps.best, gaps.own)
-        _retie(dynamics, gaps, scratch)
+        _retie(*law, dynamics.tried, gaps, scratch)
     return gaps
 
 
 @njit(cache=True, nogil=True)
-def _retie(dynamics: Dynamics, gaps: Gaps, scratch: NDArray[np.float64]) -> None:
+def _retie(
+    outcomes: Outcomes, law: NDArray[np.float64], tried: NDArray[np.bool_], gaps: Gaps, scratch: NDArray[np.float64]
+) -> None:
     """Choose the best action of every tie anew, and fill spreads and deviations from the last step back."""
-    outcomes, deviation = dynamics.outcomes, gaps.deviation
+    deviation = gaps.deviation
     for h in range(outcomes.horizon - 1, -1, -1):
         for s in range(outcomes.n_states):
             best = gaps.best[h, s]
-            if not dynamics.tried[h, s, best]:
+            if not tried[h, s, best]:
                 continue
             for a in range(outcomes.n_actions):
-                if gaps.near[h, s, a] and dynamics.tried[h, s, a] and gaps.rank[s, a] > gaps.rank[s, best]:
+                if gaps.near[h, s, a] and tried[h, s, a] and gaps.rank[s, a] > gaps.rank[s, best]:
                     best = np.int64(a)
             before = gaps.best[h, s]
             gaps.best[h, s] = best
             for a in range(outcomes.n_actions):
-                if dynamics.tried[h, s, a] and a != best:
-                    passed = _passed(outcomes, dynamics.probability, h, s, best, a, deviation[h + 1], scratch)
+                if tried[h, s, a] and a != best:
+                    passed = _passed(outcomes, law, h, s, best, a, deviation[h + 1], scratch)
                     gaps.spread[h, s, a] = math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
             if best != before:  # the two are compared with each other; the former best is not exactly the best now
                 gaps.spread[h, s, best] = gaps.spread[h, s, before]
@@ -182,29 +191,37 @@ def _retie(dynamics: Dynamics, gaps: Gaps, scratch: NDArray[np.float64]) -> None
             passed = 0.0
             row = h * outcomes.row_shift + s * outcomes.n_actions + best
             for e in range(outcomes.first[row], outcomes.first[row + 1]):
-                passed += dynamics.probability[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
+                passed += law[e + h * outcomes.slot_shift] * deviation[h + 1, outcomes.next_state[e]]
             deviation[h, s] = math.sqrt(gaps.own[h, s, best] + passed * passed)
 
 
-@njit(cache=True, nogil=True)
-def _moments(dynamics: Dynamics, gaps: Gaps, hidden: float, h: int, s: int, a: int) -> float:
+@njit(cache=True, nogil=True, inner=True)
+def _moments(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    value: NDArray[np.float64],
+    own: NDArray[np.float64],
+    hidden: float,
+    h: int,
+    s: int,
+    a: int,
+) -> float:
     """Return the mean of reward plus next value in a cell and store the variance."""
-    outcomes = dynamics.outcomes
     row = h * outcomes.row_shift + s * outcomes.n_actions + a
     mean = 0.0
     for e in range(outcomes.first[row], outcomes.first[row + 1]):
-        weight = dynamics.probability[e + h * outcomes.slot_shift]
-        mean += weight * (outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]])
+        weight = law[e + h * outcomes.slot_shift]
+        mean += weight * (outcomes.reward[e] + value[h + 1, outcomes.next_state[e]])
     variance = 0.0
     for e in range(outcomes.first[row], outcomes.first[row + 1]):
-        weight = dynamics.probability[e + h * outcomes.slot_shift]
-        x = outcomes.reward[e] + gaps.value[h + 1, outcomes.next_state[e]] - mean
+        weight = law[e + h * outcomes.slot_shift]
+        x = outcomes.reward[e] + value[h + 1, outcomes.next_state[e]] - mean
         variance += weight * x * x
-    gaps.own[h, s, a] = variance + hidden
+    own[h, s, a] = variance + hidden
     return mean
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _passed(
     outcomes: Outcomes,
     law: NDArray[np.float64],
@@ -230,6 +247,14 @@ def _passed(
     return total
 
 
+class _Averaged(NamedTuple):
+    """What of gaps is another where they are averaged: a row for each phase."""
+
+    gap: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    best: NDArray[np.int64]
+
+
 def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], phases: NDArray[np.int64]) -> Gaps:
     """Return the gaps of Q* averaged over the steps of each phase: what a policy that says the same in it is chosen by.
 
@@ -243,37 +268,38 @@ def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], phase
         the phase at which the state can be reached; a spread is the average of what it is at these, as for errors that
         all have one sign (docs/proofs/canonical.md §10).
     """
-    shares = _random_visits(dynamics)
+    shares = np.zeros((dynamics.outcomes.horizon, dynamics.outcomes.n_states))
+    shares[0] = dynamics.initial
+    law = dynamics.outcomes, dynamics.probability
+    _walk_at_random(*law, dynamics.tried, shares)
     allowed = common_actions(dynamics, phases)
     default = order[allowed[:, :, order].argmax(axis=2)]
-    infinite, none = np.full(allowed.shape, math.inf), np.zeros(allowed.shape)
-    out = gaps._replace(gap=infinite, spread=none, best=default.copy(), default=default)
+    filled = _Averaged(np.full(allowed.shape, math.inf), np.zeros(allowed.shape), default.copy())
+    read = gaps.gap, gaps.own, gaps.deviation
     for phase in range(len(allowed)):
         inside = np.where(phases[:, None] == phase, shares, 0.0)
-        _average(dynamics, order, gaps, inside, phase, out, np.zeros(dynamics.outcomes.n_states))
-    return out
+        scratch = np.zeros(dynamics.outcomes.n_states)  # fewer arrays than Gaps has: they are compiled sooner
+        _average(*law, order, *read, gaps.near, gaps.rank, inside, phase, filled, scratch)
+    return gaps._replace(**filled._asdict(), default=default)
 
 
 @njit(cache=True, nogil=True)
-def _random_visits(dynamics: Dynamics) -> NDArray[np.float64]:
-    """Return Pr[x_h = s], (H, S), of a walk that takes every action that was tried as often as any other."""
-    outcomes = dynamics.outcomes
-    visits = np.zeros((outcomes.horizon, outcomes.n_states))
-    for s in range(outcomes.n_states):  # one by one: to assign a row takes Numba seconds to compile
-        visits[0, s] = dynamics.initial[s]
+def _walk_at_random(
+    outcomes: Outcomes, law: NDArray[np.float64], tried: NDArray[np.bool_], visits: NDArray[np.float64]
+) -> None:
+    """Fill Pr[x_h = s], (H, S), after the first row, of a walk that takes every tried action as often as any other."""
     for h in range(outcomes.horizon - 1):
         for s in range(outcomes.n_states):
-            tried = 0  # a loop: Numba's sum takes seconds to compile
+            number = 0  # a loop: Numba's sum takes seconds to compile
             for a in range(outcomes.n_actions):
-                tried += dynamics.tried[h, s, a]
-            if visits[h, s] <= 0.0 or tried == 0:
+                number += tried[h, s, a]
+            if visits[h, s] <= 0.0 or number == 0:
                 continue
             for a in range(outcomes.n_actions):
                 row = h * outcomes.row_shift + s * outcomes.n_actions + a
-                for e in range(outcomes.first[row], outcomes.first[row + 1] if dynamics.tried[h, s, a] else 0):
-                    weight = dynamics.probability[e + h * outcomes.slot_shift] / tried
+                for e in range(outcomes.first[row], outcomes.first[row + 1] if tried[h, s, a] else 0):
+                    weight = law[e + h * outcomes.slot_shift] / number
                     visits[h + 1, outcomes.next_state[e]] += visits[h, s] * weight
-    return visits
 
 
 def common_actions(dynamics: Dynamics, phases: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -281,31 +307,37 @@ def common_actions(dynamics: Dynamics, phases: NDArray[np.int64]) -> NDArray[np.
     return np.stack([dynamics.allowed[phases == phase].all(axis=0) for phase in range(phases[-1] + 1)])
 
 
-@njit(cache=True, nogil=True)
-def _first_of_tie(gaps: Gaps, visits: NDArray[np.float64], s: int, best: np.int64) -> np.int64:
+@njit(cache=True, nogil=True, inner=True)
+def _first_of_tie(
+    near: NDArray[np.bool_], rank: NDArray[np.float64], visits: NDArray[np.float64], s: int, best: np.int64
+) -> np.int64:
     """Return the action of the largest rank among those that tie with the best at every step that counts."""
-    for a in range(gaps.near.shape[2]):
-        if gaps.rank[s, a] > gaps.rank[s, best]:
-            near = True
-            for h in range(gaps.near.shape[0]):
-                near = near and (visits[h, s] <= 0.0 or gaps.near[h, s, a])
-            if near:
+    for a in range(near.shape[2]):
+        if rank[s, a] > rank[s, best]:
+            tied = True
+            for h in range(near.shape[0]):
+                tied = tied and (visits[h, s] <= 0.0 or near[h, s, a])
+            if tied:
                 best = np.int64(a)
     return best
 
 
 @njit(cache=True, nogil=True)
 def _average(
-    dynamics: Dynamics,
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
     order: NDArray[np.int64],
-    gaps: Gaps,
+    gap: NDArray[np.float64],
+    own: NDArray[np.float64],
+    deviation: NDArray[np.float64],
+    near: NDArray[np.bool_],
+    rank: NDArray[np.float64],
     visits: NDArray[np.float64],
     phase: int,
-    out: Gaps,
+    out: _Averaged,
     scratch: NDArray[np.float64],
 ) -> None:
     """Fill a phase of out; visits, (H, S), say how much a step counts in a state; scratch is zeros, and stays so."""
-    outcomes = dynamics.outcomes
     for s in range(outcomes.n_states):
         all_visits = 0.0
         for h in range(outcomes.horizon):
@@ -318,14 +350,14 @@ def _average(
             total = 0.0
             for h in range(outcomes.horizon):
                 if visits[h, s] > 0.0:
-                    total += visits[h, s] / all_visits * gaps.gap[h, s, a]
+                    total += visits[h, s] / all_visits * gap[h, s, a]
             out.gap[phase, s, a] = total
             if math.isfinite(total) and (best < 0 or total < out.gap[phase, s, best] - TIE):
                 best = a
         if best < 0:
             continue
         least, before = out.gap[phase, s, best], best
-        best = _first_of_tie(gaps, visits, s, best)
+        best = _first_of_tie(near, rank, visits, s, best)
         out.best[phase, s] = best
         for a in range(order.size):
             if not math.isfinite(out.gap[phase, s, a]):
@@ -335,8 +367,8 @@ def _average(
             total = 0.0
             for h in range(outcomes.horizon if a != best else 0):
                 if visits[h, s] > 0.0:
-                    passed = _passed(outcomes, dynamics.probability, h, s, best, a, gaps.deviation[h + 1], scratch)
-                    spread = math.sqrt(gaps.own[h, s, a] + gaps.own[h, s, best] + passed * passed)
+                    passed = _passed(outcomes, law, h, s, best, a, deviation[h + 1], scratch)
+                    spread = math.sqrt(own[h, s, a] + own[h, s, best] + passed * passed)
                     total += visits[h, s] / all_visits * spread
             out.spread[phase, s, a] = total
         if best != before:

@@ -64,18 +64,21 @@ def weigh_tolerances(
         np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
     )
     compared = gaps if phases is None else average_gaps(dynamics, gaps, order, phases)
+    picked = compared.gap, compared.best, compared.default
     row = np.arange(horizon) if phases is None else phases
     rows = int(row[-1]) + 1
     plain, weighed = (np.empty((n, rows, n_states), dtype=np.int64) for _ in range(2))
     moved = np.empty(n, dtype=np.bool_)
-    _pick_each(compared, order, tolerances, np.ones((rows, n_states)), plain, moved)
+    _pick(*picked, order, tolerances, np.ones((rows, n_states)), plain, moved)
     for j, end in _runs(moved):  # neighbours often pick the same, and then visit the same
         visits = dynamics.occupancy(plain[j][row])
         peaks = None if phases is None else _largest(visits, phases)
         seen = np.minimum(visits if peaks is None else peaks.visits, 1.0)
-        _pick_each(compared, order, tolerances[j:end], seen, weighed[j:end], moved[j:end])
+        _pick(*picked, order, tolerances[j:end], seen, weighed[j:end], moved[j:end])
         tightest = found.tightest[j:end]
-        _margin_each(compared, order, tolerances[j:end], seen, weighed[j:end], found.margin[j:end], tightest)
+        _margin(
+            compared.gap, compared.spread, order, tolerances[j:end], seen, weighed[j:end], found.margin[j:end], tightest
+        )
         if peaks is not None:
             near = tightest[:, 0] >= 0
             tightest[near, 0] = peaks.step[tightest[near, 0], tightest[near, 1]]
@@ -134,9 +137,11 @@ def count_equal(
     The arguments are those of ``weigh_tolerances``, and so are the comparisons.
     """
     compared = gaps if phases is None else average_gaps(dynamics, gaps, order, phases)
+    picked = compared.gap, compared.best, compared.default
     row = np.arange(dynamics.outcomes.horizon) if phases is None else phases
     plain = np.empty(compared.best.shape, dtype=np.int64)
-    _pick(compared, order, tolerance, np.ones(plain.shape), plain, plain)
+    one = np.array([tolerance])
+    _pick(*picked, order, one, np.ones(plain.shape), plain[None], np.empty(1, dtype=np.bool_))
     visits = dynamics.occupancy(plain[row])
     _count(compared, tolerance, np.minimum(visits if phases is None else _largest(visits, phases).visits, 1.0), plain)
     return plain[row]
@@ -160,10 +165,10 @@ def visit_weight(visits: float) -> float:
     return 2.0 * visits / (1.0 + visits)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def weight_spread(visits: float) -> float:
     """Return the spread of the weight of a cell, if one episode says whether it is visited."""
-    return 2.0 / (1.0 + visits) ** 2 * math.sqrt(visits * (1.0 - visits))
+    return 2.0 / ((1.0 + visits) * (1.0 + visits)) * math.sqrt(visits * (1.0 - visits))
 
 
 def decided_cells(visits: NDArray[np.float64], kind: str) -> NDArray[np.bool_]:
@@ -173,22 +178,42 @@ def decided_cells(visits: NDArray[np.float64], kind: str) -> NDArray[np.bool_]:
 
 
 @njit(cache=True, nogil=True)
-def _pick_each(
-    gaps: Gaps,
+def _pick(
+    gap: NDArray[np.float64],
+    best: NDArray[np.int64],
+    default: NDArray[np.int64],
     order: NDArray[np.int64],
     tolerances: NDArray[np.float64],
     visits: NDArray[np.float64],
     actions: NDArray[np.int64],
     moved: NDArray[np.bool_],
 ) -> None:
-    """Fill actions, (J, H, S), as ``_pick`` does, and whether any is not as with the tolerance before; the first is."""
+    """Fill actions, (J, H, S), with the most preferred ones that are good enough for each tolerance.
+
+    An action is good enough if its gap, weighed by visits, is within the tolerance; one that nobody has tried never is.
+    The default is taken where the policy never comes, and where nothing was tried. moved, (J,), is whether any action
+    is not as with the tolerance before; the first is.
+    """
     for j in range(tolerances.size):
-        moved[j] = _pick(gaps, order, tolerances[j], visits, actions[j], actions[max(j - 1, 0)]) or j == 0
+        moved[j] = j == 0
+        for h in range(visits.shape[0]):
+            for s in range(visits.shape[1]):
+                action, weight = best[h, s], visit_weight(visits[h, s])
+                if visits[h, s] <= 0.0:
+                    action = default[h, s]
+                for i in range(order.size if visits[h, s] > 0.0 else 0):
+                    a = order[i]
+                    if math.isfinite(gap[h, s, a]) and weight * gap[h, s, a] <= tolerances[j]:
+                        action = a
+                        break
+                moved[j] = moved[j] or action != actions[j - 1, h, s]
+                actions[j, h, s] = action
 
 
 @njit(cache=True, nogil=True)
-def _margin_each(
-    gaps: Gaps,
+def _margin(
+    gaps: NDArray[np.float64],
+    spreads: NDArray[np.float64],
     order: NDArray[np.int64],
     tolerances: NDArray[np.float64],
     visits: NDArray[np.float64],
@@ -196,82 +221,39 @@ def _margin_each(
     margin: NDArray[np.float64],
     tightest: NDArray[np.int64],
 ) -> None:
-    """Fill margins and comparisons of every tolerance, as ``_margin`` returns them."""
-    for j in range(tolerances.size):
-        margin[j] = _margin(gaps, order, tolerances[j], visits, actions[j], tightest[j])
-
-
-@njit(cache=True, nogil=True)
-def _pick(
-    gaps: Gaps,
-    order: NDArray[np.int64],
-    tolerance: float,
-    visits: NDArray[np.float64],
-    actions: NDArray[np.int64],
-    before: NDArray[np.int64],
-) -> bool:
-    """Fill actions, (H, S), with the most preferred ones that are good enough; return whether any is not as before.
-
-    An action is good enough if its gap, weighed by visits, is within the tolerance; one that nobody has tried never is.
-    The default is taken where the policy never comes, and where nothing was tried.
-    """
-    moved = False
-    for h in range(actions.shape[0]):
-        for s in range(actions.shape[1]):
-            action, weight = gaps.best[h, s], visit_weight(visits[h, s])
-            if visits[h, s] <= 0.0:
-                action = gaps.default[h, s]
-            for i in range(order.size if visits[h, s] > 0.0 else 0):
-                gap = gaps.gap[h, s, order[i]]
-                if math.isfinite(gap) and weight * gap <= tolerance:
-                    action = order[i]
-                    break
-            moved = moved or action != before[h, s]
-            actions[h, s] = action
-    return moved
-
-
-@njit(cache=True, nogil=True)
-def _margin(
-    gaps: Gaps,
-    order: NDArray[np.int64],
-    tolerance: float,
-    visits: NDArray[np.float64],
-    actions: NDArray[np.int64],
-    tightest: NDArray[np.int64],
-) -> float:
-    """Return the smallest standardised distance of a comparison that can change the policy.
+    """Fill in, for every tolerance, the smallest standardised distance of a comparison that can change the policy.
 
     Those are: actions preferred to the chosen one, which are too far from the best; the chosen one, which is not; and,
-    where it is the best itself, the others, which would have to overtake it by the tolerance.
+    where it is the best itself, the others, which would have to overtake it by the tolerance. tightest, (J, 3), says
+    which one it is.
     """
-    least = CLEAR
-    tightest[:] = -1
-    for h in range(visits.shape[0]):
-        for s in range(visits.shape[1]):
-            if visits[h, s] <= 0.0:  # margins of cells that are hardly visited grow without bound: nothing jumps here
-                continue
-            weight, unsure = visit_weight(visits[h, s]), weight_spread(visits[h, s])
-            chosen = actions[h, s]
-            passed = False
-            for i in range(order.size):
-                a = order[i]
-                gap = gaps.gap[h, s, a]
-                if not math.isfinite(gap):
+    for j in range(tolerances.size):
+        least, tolerance = CLEAR, tolerances[j]
+        tightest[j, 0] = tightest[j, 1] = tightest[j, 2] = -1
+        for h in range(visits.shape[0]):
+            for s in range(visits.shape[1]):
+                if visits[h, s] <= 0.0:  # margins of cells that are hardly visited grow without bound: nothing jumps
                     continue
-                spread = math.hypot(weight * gaps.spread[h, s, a], unsure * gap)
-                if a == chosen:
-                    passed = True
-                    if gap == 0.0:
+                weight, unsure = visit_weight(visits[h, s]), weight_spread(visits[h, s])
+                chosen, passed = actions[j, h, s], False
+                for i in range(order.size):
+                    a = order[i]
+                    gap = gaps[h, s, a]
+                    if not math.isfinite(gap):
                         continue
-                    distance = tolerance - weight * gap
-                elif not passed:
-                    distance = weight * gap - tolerance
-                elif gaps.gap[h, s, chosen] == 0.0:  # the weight multiplies a gap of 0, so its error does not count
-                    distance, spread = weight * gap + tolerance, weight * gaps.spread[h, s, a]
-                else:
-                    break
-                if spread > 0.0 and distance < least * spread:
-                    least = distance / spread
-                    tightest[0], tightest[1], tightest[2] = h, s, a
-    return least
+                    spread = math.hypot(weight * spreads[h, s, a], unsure * gap)
+                    if a == chosen:
+                        passed = True
+                        if gap == 0.0:
+                            continue
+                        distance = tolerance - weight * gap
+                    elif not passed:
+                        distance = weight * gap - tolerance
+                    elif gaps[h, s, chosen] == 0.0:  # the weight multiplies a gap of 0: its error does not count
+                        distance, spread = weight * gap + tolerance, weight * spreads[h, s, a]
+                    else:
+                        break
+                    if spread > 0.0 and distance < least * spread:
+                        least = distance / spread
+                        tightest[j, 0], tightest[j, 1], tightest[j, 2] = h, s, a
+        margin[j] = least

@@ -353,7 +353,7 @@ def _widest(
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _upper(
     gap: NDArray[np.float64], spread: NDArray[np.float64], order: NDArray[np.int64], chosen: int, u: float
 ) -> float:
@@ -366,7 +366,7 @@ def _upper(
     return least
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _lower(
     gap: NDArray[np.float64], spread: NDArray[np.float64], order: NDArray[np.int64], chosen: int, u: float
 ) -> float:

@@ -142,7 +142,8 @@ def _explain(error: BaseException, as_json: bool, asked: list[int]) -> int:
     """
     if asked and not isinstance(error, BrokenPipeError):
         by_key = asked[0] == signal.SIGINT
-        return _complain("interrupted" if by_key else "ended by a signal", as_json, ENDED + asked[0])
+        said = "interrupted" if by_key else "ended by a signal"
+        return _complain("; ".join([said, *HINTS]), as_json, ENDED + asked[0])
     foreign = find_foreign(error)
     if foreign is not None:  # of an environment's own code, whatever its kind: its frames alone
         notes = getattr(foreign.error, "__notes__", ())

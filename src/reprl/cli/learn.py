@@ -32,7 +32,7 @@ from reprl.cli.options import (
     read_labels,
     refuse,
 )
-from reprl.cli.outcome import describe_outcome, exit_code
+from reprl.cli.outcome import describe_outcome, exit_code, is_undecided
 from reprl.cli.search import Search, is_search, learn_once
 from reprl.errors import InputError, LogWarning, ReprlError
 
@@ -481,4 +481,9 @@ def _show(
     recipe = f"{out}/recipe.json" if out is not None else "its recipe (--out DIR writes it)"
     more = [("publish", f"{recipe}, which holds the shared seed {result.shared_seed}"), ("keep private", keep)]
     more += [("second team", team)] if out is not None else []
+    if is_undecided(result) and result.coverage is None:
+        larger = int(float(f"{4 * result.samples:.1g}"))
+        env = team.partition(" --env ")[2]
+        further = f"reprl learn {env + ' ' if env else ''}--continue {out} --max-samples {larger}"
+        more.append(("to continue", further if out is not None else "--out DIR keeps the samples for --continue DIR"))
     console.print(render(summarize_run(Run.of(result), idle=idle, more=[Fact(*each) for each in more])))

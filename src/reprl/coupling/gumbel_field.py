@@ -49,7 +49,7 @@ def child_address(address: np.uint64, child: int) -> np.uint64:
     return z ^ (z >> _S31)
 
 
-@njit(cache=True)
+@njit(cache=True, inner=True)
 def node_word(key: np.uint64, lane: np.uint64, address: np.uint64, number: int) -> np.uint64:
     """Return shared word `number` of a node: 0 picks the heir, 1 … k−1 delay the other children, k times a root."""
     first, second = philox(key, lane + np.uint64(number >> 1), address)
@@ -102,7 +102,7 @@ def begin(search: Search, key: np.uint64, lane: np.uint64, root: np.uint64, k: i
     search.progress[1] = 0
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, inline="always", inner=True)
 def _expand(
     key: np.uint64, lane: np.uint64, penalty: NDArray[np.float64], log_k: float, search: Search, floor: int, best: float
 ) -> int:

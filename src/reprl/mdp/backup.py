@@ -53,7 +53,7 @@ def owned(array: NDArray[T]) -> NDArray[T]:
     return array if flags.c_contiguous and flags.writeable else np.require(array, requirements=("C", "W"))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _row(
     outcomes: Outcomes,
     law: NDArray[np.float64],
@@ -74,7 +74,7 @@ def _row(
     may, base, stop, after = added  # once for all states: fields of a tuple cost time in the loops
     n_states, n_actions, shift = outcomes.n_states, outcomes.n_actions, h * outcomes.slot_shift
     choice, based, stopped, follows = may.size > 0, base.size > 0, stop.size > 0, after.size > 0
-    allowed = min(h, may.shape[0] - 1)
+    allowed = h if h < may.shape[0] else may.shape[0] - 1
     moved = 0.0
     for s in range(n_states):
         best = -math.inf
@@ -115,7 +115,7 @@ def backward(
         _row(outcomes, law, added, h, values[h + 1], (1.0, sign), actions, values[h])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _sweeps(discount: float) -> int:
     """After so many sweeps what is left counts less than STILL."""
     return int(math.ceil((math.log(STILL) + math.log(1.0 - discount)) / math.log(discount))) + 1  # noqa: RUF046

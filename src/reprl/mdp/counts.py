@@ -263,7 +263,7 @@ def _sorted(rows: _Listing) -> _Listing:
     return _Listing(cell[fresh], following[fresh], reward[fresh], hits)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _before(one: _Listing, i: int, other: _Listing, j: int) -> bool:
     """Whether row i of one list comes before row j of another."""
     if one.cell[i] != other.cell[j]:
@@ -273,12 +273,12 @@ def _before(one: _Listing, i: int, other: _Listing, j: int) -> bool:
     return bool(one.reward[i] < other.reward[j])
 
 
-@njit(cache=True, nogil=True)
 def _is_sorted(rows: _Listing) -> bool:
-    for i in range(1, rows.cell.size):  # noqa: SIM110  (kernels have no generators)
-        if not _before(rows, i - 1, rows, i):
-            return False
-    return True
+    """Whether every row comes before the next, as ``_before`` has it."""
+    before = np.zeros(max(rows.cell.size - 1, 0), dtype=np.bool_)
+    for column in (rows.reward, rows.next_state, rows.cell):
+        before = (column[:-1] < column[1:]) | (column[:-1] == column[1:]) & before
+    return bool(before.all())
 
 
 @njit(cache=True, nogil=True)

@@ -46,7 +46,9 @@ def alias_table(law: NDArray[np.float64], first: NDArray[np.int64]) -> AliasTabl
     bits = np.maximum(1, np.ceil(np.log2(lengths)).astype(np.int64))
     start = np.concatenate([[0], np.cumsum(1 << bits)])
     bucket = np.empty(2 * start[-1], dtype=np.uint64)
-    _fill_buckets(cumulate(law, first), read_only(first), start, bits, bucket)
+    widest = int(1 << bits.max(initial=0))
+    words, lists = np.empty(widest, dtype=np.uint64), np.empty((2, widest), dtype=np.int64)
+    _fill_buckets(read_only(law), read_only(first), start, bits, words, lists, bucket)
     row = (start[:-1] * 64 + (64 - bits)).astype(np.uint64)
     return AliasTable(row, bucket)
 
@@ -64,19 +66,16 @@ def draw_outcome(table: AliasTable, row: int, word: np.uint64) -> int:
 
 @njit(cache=True)
 def _fill_buckets(
-    cumulative: NDArray[np.float64],
+    law: NDArray[np.float64],
     first: NDArray[np.int64],
     start: NDArray[np.int64],
     bits: NDArray[np.int64],
+    words: NDArray[np.uint64],
+    lists: NDArray[np.int64],
     bucket: NDArray[np.uint64],
 ) -> None:
-    """Share 2⁶⁴ words out among the outcomes of each row, then among its buckets."""
-    widest = 0
-    for row in range(bits.size):
-        widest = max(widest, 1 << bits[row])
-    words = np.empty(widest, np.uint64)
-    poor = np.empty(widest, np.int64)
-    rich = np.empty(widest, np.int64)
+    """Share 2⁶⁴ words out among the outcomes of each row, then among its buckets; words and lists are room."""
+    poor, rich = lists[0], lists[1]
     for row in range(bits.size):
         low, n, buckets = first[row], first[row + 1] - first[row], 1 << bits[row]
         capacity = _ONE << np.uint64(64 - bits[row])
@@ -85,7 +84,7 @@ def _fill_buckets(
                 bucket[2 * (start[row] + j)] = 0
                 bucket[2 * (start[row] + j) + 1] = np.uint64(low) | (np.uint64(low) << _THIRTY_TWO)
             continue
-        _share_words(cumulative[low : low + n], words)
+        _share_words(law[low : low + n], words)
         n_poor = 0
         n_rich = 0
         for j in range(buckets):
@@ -101,7 +100,7 @@ def _fill_buckets(
             n_poor -= 1
             j = poor[n_poor]
             donor = rich[n_rich - 1]
-            _write_bucket(bucket, start[row] + j, words[j], low + min(j, n - 1), low + donor)
+            _write_bucket(bucket, start[row] + j, words[j], low + (j if j < n else n - 1), low + donor)
             words[donor] -= capacity - words[j]
             if words[donor] < capacity:
                 n_rich -= 1
@@ -111,25 +110,29 @@ def _fill_buckets(
             _write_bucket(bucket, start[row] + rich[i], capacity, low + rich[i], low + rich[i])
 
 
-@njit(cache=True)
-def _share_words(cumulative: NDArray[np.float64], words: NDArray[np.uint64]) -> None:
+@njit(cache=True, inner=True)
+def _share_words(law: NDArray[np.float64], words: NDArray[np.uint64]) -> None:
     """Give outcome e the words from ⌊2⁶⁴·C(e−1)⌋ to ⌊2⁶⁴·C(e)⌋ of its cumulative law C, and the last one the rest.
 
     Every outcome gets at least one word, which moves the others' edges by no more than their number.
     """
     before = np.uint64(0)
-    n = cumulative.size
+    n = law.size
+    cumulative = 0.0
     for e in range(n):
-        share = min(cumulative[e], 1.0 - 2.0**-53)
+        cumulative += law[e]
+        share = min(cumulative, 1.0 - 2.0**-53)
         high = math.floor(share * 2.0**32)
         low = math.floor((share * 2.0**32 - high) * 2.0**32)
-        upto = max((np.uint64(high) << _THIRTY_TWO) | np.uint64(low), before + _ONE)
-        upto = min(upto, np.uint64(0) - np.uint64(n - 1 - e)) if e < n - 1 else np.uint64(0)
+        upto, least = (np.uint64(high) << _THIRTY_TWO) | np.uint64(low), before + _ONE
+        most = np.uint64(0) - np.uint64(n - 1 - e)
+        upto = least if upto < least else upto  # max and min are functions that are compiled for every type
+        upto = (most if most < upto else upto) if e < n - 1 else np.uint64(0)
         words[e] = upto - before
         before = upto
 
 
-@njit(cache=True)
+@njit(cache=True, inner=True)
 def _write_bucket(bucket: NDArray[np.uint64], j: int, cutoff: np.uint64, first: int, second: int) -> None:
     bucket[2 * j] = cutoff
     bucket[2 * j + 1] = np.uint64(first) | (np.uint64(second) << _THIRTY_TWO)
@@ -144,7 +147,7 @@ def _cumulate(law: NDArray[np.float64], first: NDArray[np.int64], out: NDArray[n
             out[e] = total
 
 
-@njit(cache=True)
+@njit(cache=True, inner=True)
 def _stirling_error(x: float) -> float:
     """Return log x! minus Stirling's main terms, ½ log(2πx) + x log x − x."""
     if x < 16.0:
@@ -153,7 +156,7 @@ def _stirling_error(x: float) -> float:
     return (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / (1680.0 * square)) / square) / square) / x
 
 
-@njit(cache=True)
+@njit(cache=True, inner=True)
 def _deviance(x: float, mean: float) -> float:
     """Return x log(x / mean) + mean − x without cancellation when x is near mean."""
     if x == 0.0:
@@ -198,13 +201,13 @@ def binomial(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, p: fl
         return 0, position
     if p >= 1.0:
         return n, position
-    whole = 0
-    while n > _PART:
-        part, position = _binomial_part(key, lane, position, min(n, _PART), p)  # no literal: one signature for both
-        whole += part
-        n -= _PART
-    part, position = _binomial_part(key, lane, position, n, p)
-    return whole + part, position
+    whole, often = 0, p > 0.5
+    while n > 0:  # one call in the code: each is compiled again
+        trials = n if n < _PART else _PART
+        part, position = _binomial_low(key, lane, position, trials, 1.0 - p if often else p)
+        whole += trials - part if often else part
+        n -= trials
+    return whole, position
 
 
 @njit(cache=True)
@@ -228,18 +231,9 @@ def multinomial(
     out[0] = left
 
 
-@njit(cache=True)
-def _binomial_part(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, p: float) -> tuple[int, np.uint64]:
-    """Draw Binomial(n, p) for 0 < p < 1 and n ≤ 2⁵²."""
-    if p > 0.5:
-        k, position = _binomial_low(key, lane, position, n, 1.0 - p)
-        return n - k, position
-    return _binomial_low(key, lane, position, n, p)
-
-
-@njit(cache=True)
+@njit(cache=True, inner=True)
 def _binomial_low(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, p: float) -> tuple[int, np.uint64]:
-    """Draw Binomial(n, p) for 0 < p ≤ ½."""
+    """Draw Binomial(n, p) for 0 < p ≤ ½ and n ≤ 2⁵²."""
     mean = n * p
     if mean < _INVERSION_LIMIT:
         first, _ = philox(key, lane, position)
@@ -268,7 +262,7 @@ def _binomial_low(key: np.uint64, lane: np.uint64, position: np.uint64, n: int, 
             return int(k), position
 
 
-@njit(cache=True)
+@njit(cache=True, inner=True)
 def _invert(u: float, n: int, p: float) -> int:
     """Return the smallest k whose distribution function exceeds u, by summing from 0."""
     odds = p / (1.0 - p)

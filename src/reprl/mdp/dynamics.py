@@ -149,9 +149,7 @@ def true_dynamics(mdp: TabularMDP) -> Dynamics:
 def empirical_dynamics(data: Data) -> Dynamics:
     """Return the dynamics that data show: relative frequencies."""
     outcomes = data.counts.outcomes
-    probability = np.empty(outcomes.n_slots)
-    tried = np.empty(outcomes.tallied, dtype=np.bool_)
-    _normalise(outcomes, data.counts.hits, probability, tried)
+    probability, tried = _normalise(outcomes, data.counts.hits)
     tried = np.repeat(tried, outcomes.horizon, axis=0) if outcomes.pooled else tried
     allowed = full_mask(data.allowed, outcomes.shape)
     return Dynamics(outcomes, probability, tried & allowed, data.starts / data.starts.sum(), allowed, data.criterion)
@@ -201,7 +199,8 @@ def redraw_data(data: Data, share: int, key: int) -> Data:
     counts = data.counts
     hits = np.zeros(counts.outcomes.n_slots, dtype=np.int64)
     cells = int(np.prod(counts.outcomes.tallied))
-    _redraw(counts.outcomes, counts.hits, cells, share, np.uint64(key), hits)
+    law, cumulative = np.empty((2, np.diff(counts.outcomes.first).max(initial=0)))
+    _redraw(counts.outcomes, counts.hits, cells, share, np.uint64(key), law, cumulative, hits)
     starts = np.zeros_like(data.starts)
     seen = np.flatnonzero(data.starts)
     law = data.starts[seen] / data.starts.sum()
@@ -230,34 +229,28 @@ def _mark_seen(outcomes: Outcomes, law: NDArray[np.float64], kept: NDArray[np.bo
                     first[row + 1] += 1
 
 
-@njit(cache=True, nogil=True)
-def _normalise(
-    outcomes: Outcomes, hits: NDArray[np.int64], probability: NDArray[np.float64], tried: NDArray[np.bool_]
-) -> None:
-    """Fill probability with relative frequencies and tried with whether there are any."""
-    for h in range(tried.shape[0]):
-        shift = h * outcomes.slot_shift
-        for s in range(outcomes.n_states):
-            for a in range(outcomes.n_actions):
-                row = h * outcomes.row_shift + s * outcomes.n_actions + a
-                low, high = outcomes.first[row] + shift, outcomes.first[row + 1] + shift
-                total = 0
-                for e in range(low, high):
-                    total += hits[e]
-                tried[h, s, a] = total > 0
-                for e in range(low, high):
-                    probability[e] = hits[e] / total if total > 0 else 0.0
+def _normalise(outcomes: Outcomes, hits: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return relative frequencies, and of which cells there are any."""
+    steps = outcomes.horizon if outcomes.slot_shift else 1  # those that share a table have it again for each
+    edges = outcomes.first + outcomes.slot_shift * np.arange(steps)[:, None]
+    number = np.diff(np.concatenate([[0], np.cumsum(hits)])[edges], axis=1)
+    lengths = np.tile(np.diff(outcomes.first), steps)
+    probability = hits / np.maximum(np.repeat(number.ravel(), lengths), 1)
+    return probability, number.reshape(outcomes.tallied) > 0
 
 
 @njit(cache=True, nogil=True)
 def _redraw(
-    outcomes: Outcomes, hits: NDArray[np.int64], cells: int, share: int, key: np.uint64, out: NDArray[np.int64]
+    outcomes: Outcomes,
+    hits: NDArray[np.int64],
+    cells: int,
+    share: int,
+    key: np.uint64,
+    law: NDArray[np.float64],
+    cumulative: NDArray[np.float64],
+    out: NDArray[np.int64],
 ) -> None:
-    """Fill out with one multinomial for each of the first `cells` cells, of the cell's own frequencies."""
-    widest = 0
-    for row in range(outcomes.first.size - 1):
-        widest = max(widest, outcomes.first[row + 1] - outcomes.first[row])
-    law, cumulative = np.empty(widest), np.empty(widest)
+    """Fill out with one multinomial for each of the first `cells` cells, of its own frequencies; law … are room."""
     for cell in range(cells):
         h = cell // (outcomes.n_states * outcomes.n_actions)
         row = h * outcomes.row_shift + cell - h * outcomes.n_states * outcomes.n_actions
@@ -272,5 +265,5 @@ def _redraw(
             law[e - low] = hits[e] / total
             running += law[e - low]
             cumulative[e - low] = running
-        number = max(1, total // share)
+        number = total // share if total >= share else 1
         multinomial(key, np.uint64(cell), number, law[: high - low], cumulative[: high - low], out[low:high])

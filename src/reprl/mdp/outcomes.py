@@ -110,7 +110,8 @@ def step_forward(
     out: NDArray[np.float64],
 ) -> None:
     """Fill out (S,) with the state distribution of step h + 1, given that of step h and the actions taken there."""
-    out[:] = 0.0
+    for s in range(outcomes.n_states):  # one by one: to fill a whole array takes longer to compile
+        out[s] = 0.0
     for s in range(outcomes.n_states):
         if mass[s] == 0.0:
             continue

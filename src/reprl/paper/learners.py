@@ -199,7 +199,7 @@ def _decide(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _weigh(scores: NDArray[np.float64], choice: Choice, laws: NDArray[np.float64]) -> None:
     """Turn scores into laws, as `exponential` and `compact` do."""
     n, k = scores.shape
@@ -217,7 +217,7 @@ def _weigh(scores: NDArray[np.float64], choice: Choice, laws: NDArray[np.float64
             laws[s, a] /= total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _couple(
     words: NDArray[np.uint64], laws: NDArray[np.float64], choice: Choice, search: Search, out: NDArray[np.int64]
 ) -> bool:
@@ -241,7 +241,7 @@ def _couple(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inner=True)
 def _round(
     words: NDArray[np.uint64],
     values: NDArray[np.float64],

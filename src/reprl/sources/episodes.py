@@ -195,7 +195,8 @@ def walk(
     here = _begin(outcomes, initial, n, key)
     hits = np.zeros(outcomes.n_slots, dtype=np.int64)
     none = AliasTable(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint64))
-    _walk(outcomes, law, none, np.uint64(key), actions, here, hits, np.empty(outcomes.n_slots, dtype=np.int64))
+    fresh = np.empty(outcomes.n_slots, dtype=np.int64)
+    _walk(outcomes, law, none, np.uint64(key), actions, here, np.zeros_like(here), hits, fresh)
     return hits
 
 
@@ -223,7 +224,9 @@ def walk_few(
     here = _begin(table, world.initial, n, key)
     starts += here
     fresh = np.empty(min(n * table.horizon, table.n_slots), dtype=np.int64)
-    found = _walk(table, world.probability, world.table, np.uint64(key), actions, here, hits, fresh)
+    found = _walk(
+        table, world.probability, world.table, np.uint64(key), actions, here, np.zeros_like(here), hits, fresh
+    )
     return fresh[:found]
 
 
@@ -246,14 +249,15 @@ def _walk(
     key: np.uint64,
     actions: NDArray[np.int64],
     here: NDArray[np.int64],
+    there: NDArray[np.int64],
     hits: NDArray[np.int64],
     fresh: NDArray[np.int64],
 ) -> int:
     """Move here[s] episodes through the MDP and tally what they see; return how many slots are new in `fresh`.
 
-    An empty alias table means that all are drawn as counts.
+    there, (S,), is zeros. An empty alias table means that all are drawn as counts.
     """
-    there, found = np.zeros_like(here), min(0, fresh.size)  # no literal: one signature of _move
+    found = 0 * fresh.size  # no literal: one signature of _move
     for h in range(outcomes.horizon):
         for s in range(outcomes.n_states):
             if here[s] > 0:
@@ -265,7 +269,7 @@ def _walk(
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, inner=True)
 def _move(
     outcomes: Outcomes,
     law: NDArray[np.float64],
@@ -294,12 +298,12 @@ def _move(
             hits[e + shift] += 1
             there[outcomes.next_state[e]] += 1
         return found
-    cumulative, seen = np.empty(high - low), np.empty(high - low, np.int64)
+    own, cumulative, seen = np.empty(high - low), np.empty(high - low), np.empty(high - low, np.int64)
     running = 0.0
     for e in range(low, high):
         running += law[e]
-        cumulative[e - low] = running
-    multinomial(key, lane, n, law[low:high].copy(), cumulative, seen)
+        own[e - low], cumulative[e - low] = law[e], running
+    multinomial(key, lane, n, own, cumulative, seen)
     for e in range(low, high):
         if seen[e - low] > 0:
             if hits[e + shift] == 0:

@@ -146,9 +146,8 @@ class TableTallies:
         self._model.ledger.samples += episodes * self._model.samples_per_episode
         if progress is not None:
             progress(episodes, episodes)
-        slots = np.empty(self._slots.size + fresh.size, dtype=np.int64)
-        _merge(self._slots, np.sort(fresh), slots)
-        self._slots = slots
+        slots = np.concatenate([self._slots, np.sort(fresh)])
+        self._slots = np.sort(slots, kind="stable")  # two rising lists are merged
         self._found = self._read()
 
     def data(self) -> Data:
@@ -217,16 +216,3 @@ def _list_seen(table: Outcomes, slots: NDArray[np.int64], hits: NDArray[np.int64
         found.first[row + 1], found.visits[row] = i, total
         for k in range(begin, i):
             found.probability[k] = hits[slots[k]] / total
-
-
-@njit(cache=True, nogil=True)
-def _merge(one: NDArray[np.int64], other: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-    """Fill out with the numbers of two rising lists that have none in common."""
-    i = j = 0
-    for k in range(out.size):
-        if j == other.size or (i < one.size and one[i] < other[j]):
-            out[k] = one[i]
-            i += 1
-        else:
-            out[k] = other[j]
-            j += 1
