@@ -191,7 +191,7 @@ def test_the_command_plays_a_saved_run(tmp_path: Any, capsys: pytest.CaptureFixt
     assert main(["play", str(tmp_path / "run"), "--seed", "1"]) == 0
     shown = capsys.readouterr().out
     assert "@ .\n. ." in shown
-    assert "step 0: 0,0 start, do " in shown
+    assert "step 0: 0,0 start, action " in shown
     assert "repeat with --seed 1" in shown
     assert main(["play", str(tmp_path / "run"), "--seed", "1", "-n", "40", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

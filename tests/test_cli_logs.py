@@ -105,4 +105,4 @@ def test_a_short_log_is_undecided(tmp_path: Path, call: Call) -> None:
     code, out, _ = call("learn", "--log", path, "-H", 2, "--shared-seed", 1, "--epsilon", 0.3)
     assert code == 1
     assert "undecided: the log ended before this run could promise anything" in out
-    assert "nothing is promised: the log is too short to be sure" in out
+    assert "nothing is promised: the log is too short for a decision" in out
