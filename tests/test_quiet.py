@@ -129,12 +129,13 @@ def test_black_box_and_log_follow_the_world() -> None:
     assert isinstance(mdp, reprl.TabularMDP)
 
 
-@pytest.mark.parametrize(("mark", "file"), [("now", "data.json"), ("before", "before.json")])
-def test_the_page_shows_the_stored_data(mark: str, file: str) -> None:
+def test_the_page_shows_the_stored_data() -> None:
     page = (ROOT / "docs" / "quiet.md").read_text("utf-8")
-    shown = page.partition(f"<!-- {mark} -->")[2].partition("<!-- end -->")[0]
-    data = json.loads((BEFORE.parent / file).read_text("utf-8"))
+    shown = page.partition("<!-- now -->")[2].partition("<!-- end -->")[0]
+    data, before = (json.loads((BEFORE.parent / file).read_text("utf-8")) for file in ("data.json", "before.json"))
     assert shown.strip() == table(data["measured"]).strip()
+    rejected = table(before["measured"]).partition("rejected at 1e-6: ")[2].partition(":")[0]
+    assert f"rejects {rejected} cases" in page
 
 
 def test_the_former_rule_is_rejected_and_the_present_one_is_not() -> None:
