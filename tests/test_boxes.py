@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import reprl
 from experiments.pairs import count
+from experiments.price.__main__ import PAGE, PROMISES, page_table
 from experiments.price.boxes import ALONE, BOXES, DATA, REWARDS, ROOM, SERVED, Case, TwoQueues, table, two_queues
+from experiments.price.numbers import EPISODES, of_promise
 from experiments.runner import ROOT, between
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.assurance.stopping import Doubts, _missing
@@ -103,3 +106,20 @@ def test_stored_pairs_keep_their_promise_and_every_box_has_one() -> None:
 def test_the_page_shows_the_stored_boxes() -> None:
     text = (ROOT / "docs" / "register.md").read_text("utf-8")
     assert between(text, ("<!-- boxes -->", "<!-- end -->"), table(MEASURED)) == text
+
+
+def test_the_page_shows_the_stored_promises() -> None:
+    text = (ROOT / "docs" / "register.md").read_text("utf-8")
+    strict, weaker = (json.loads((ROOT / file).read_text("utf-8"))["measured"] for file in (PAGE["price"], PROMISES))
+    assert between(text, ("<!-- promises -->", "<!-- end -->"), page_table({**strict, **weaker})) == text
+
+
+@pytest.mark.parametrize("file", [PROMISES, EPISODES])
+def test_no_weaker_promise_is_rejected(file: str) -> None:
+    """The smallest group, 210 pairs, finds a promise that fails with probability 0.3 99 times in 100 (0.2: 32 times)."""
+    for group in ("agreement", "registered"):
+        seen = of_promise(file, group)
+        assert not any(one.rejected for one in seen)
+        failures, trials = (sum(getattr(one.apart, part) for one in seen) for part in ("failures", "trials"))
+        assert trials >= 200
+        assert binomtest(failures, trials, 0.1, alternative="greater").pvalue > 1e-6

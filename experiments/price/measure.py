@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import reprl
 from experiments.pairs import DEFAULT, RHO, Asked, best_value, first_action_value, seed_of
+from reprl.sources.protocol import Access
 
 RUNS, ENOUGH, MOST = 20, 18, 2**22
 """Runs of greedy planning at each size, how many must be accurate, and the most calls that are tried."""
@@ -34,13 +35,14 @@ CONTROLS = ("agreement-cut", "registered-cut")
 
 
 class Case(NamedTuple):
-    """Pairs of runs on one world, by parallel samples; the group, one of GROUPS or CONTROLS, is the kind of promise."""
+    """Pairs of runs on one world; the group, one of GROUPS or CONTROLS, is the kind of promise."""
 
     group: str
     world: str
     build: Callable[[], reprl.TabularMDP]
     asked: Asked = DEFAULT
     limit: int = LIMIT
+    access: Access = "generative"
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class Case(NamedTuple):
         return replace(cut, guarantee=found.guarantee)  # as if the promise had been made so early
 
     def _run(self, mdp: reprl.TabularMDP, shared_seed: int, data_seed: int, limit: int) -> reprl.LearnResult:
-        options: dict[str, Any] = {**self.asked.options(mdp, self.baseline(mdp)), "rho": RHO, "access": "generative"}
+        options: dict[str, Any] = {**self.asked.options(mdp, self.baseline(mdp)), "rho": RHO, "access": self.access}
         if self.group.startswith("registered"):
             recipe = _register(self.build, self.name, shared_seed, tuple(options.items()))
             return recipe.learn(env=mdp, data_seed=data_seed, max_samples=limit)

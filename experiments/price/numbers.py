@@ -22,6 +22,10 @@ EPSILON = 0.3
 """Of the argument on the combination lock."""
 
 
+EPISODES = "experiments/price/episodes.json"
+"""Stored data of weaker promises by episodes."""
+
+
 @cache
 def stored_pairs(file: str) -> dict[str, Any]:
     """Return the measurements of a file of these pages."""
@@ -247,6 +251,8 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "registered-undecided": lambda: undecided(PROMISES),
         "held-kept": lambda: [*rejects(HELD, "agreement")[:2], *rejects(HELD, "registered")[:2]],
         "held-worlds": lambda: [str(len(of_promise(HELD, "agreement"))), missed(HELD)[0], missed(HELD)[1]],
+        "episodes-kept": lambda: [*rejects(EPISODES, "agreement")[:2], *rejects(EPISODES, "registered")[:2]],
+        "episodes-missed": lambda: [str(len(of_promise(EPISODES, "agreement"))), *missed(EPISODES)],
         "control-agreement": lambda: rejects(HELD, "agreement-cut"),
         "control-registered": lambda: rejects(HELD, "registered-cut"),
         "blackjack": blackjack,
