@@ -116,7 +116,7 @@ def test_the_page_shows_the_stored_promises() -> None:
 
 @pytest.mark.parametrize("file", [PROMISES, EPISODES])
 def test_no_weaker_promise_is_rejected(file: str) -> None:
-    """The smallest group, 210 pairs, finds a promise that fails with probability 0.3 99 times in 100 (0.2: 32 times)."""
+    """The smallest group, 210 pairs, finds a failure probability of 0.3 with a power of .99, one of 0.2 with .32."""
     for group in ("agreement", "registered"):
         seen = of_promise(file, group)
         assert not any(one.rejected for one in seen)
