@@ -286,11 +286,11 @@ def weigh_candidates(rule: Rule, dynamics: Dynamics, gaps: Gaps) -> dict[str, Ca
     return out
 
 
-def _weights(found: Candidates, room: float) -> NDArray[np.float64]:
+def _weights(margin: NDArray[np.float64], loss: NDArray[np.float64], room: float) -> NDArray[np.float64]:
     """Log weights of candidates: log margin + CARE·log(1 − loss/room)."""
-    left = 1.0 - found.loss / room
+    left = 1.0 - loss / room
     with np.errstate(divide="ignore", invalid="ignore"):
-        firm = np.log(np.clip(found.margin, LEAST_MARGIN, CLEAR)) + CARE * np.log(left)
+        firm = np.log(np.clip(margin, LEAST_MARGIN, CLEAR)) + CARE * np.log(left)
     return np.where(left > 0.0, firm, -np.inf)
 
 
@@ -305,23 +305,28 @@ def _printed(rule: Rule, found: dict[str, Candidates], room: float) -> list[_Ent
 
     The heaviest are asked for their noise first; the others no more once none of them can be among the first two.
     """
-    weights = {kind: _weights(weighed, room) for kind, weighed in found.items()}
-    printed: dict[bytes, list[tuple[str, int]]] = {}
-    for kind, weighed in found.items():
-        for j in range(weighed.margin.size):
-            printed.setdefault(weighed.actions[j].tobytes(), []).append((kind, j))
-    groups = [(group, np.array([weights[kind][j] for kind, j in group])) for group in printed.values()]
-    pooled = [float(np.logaddexp.reduce(POOL * each)) / POOL for _, each in groups]
+    margins, losses = (np.concatenate([getattr(each, name) for each in found.values()]) for name in ("margin", "loss"))
+    weights, numbers, candidates, members = _weights(margins, losses, room), dict[bytes, int](), [], []
+    for kind, each in found.items():
+        policies = np.array([numbers.setdefault(table.tobytes(), len(numbers)) for table in each.tables])
+        members.append(policies[each.table])
+        candidates += [(kind, j) for j in range(each.table.size)]
+    policy_of = np.concatenate(members)
+    order = np.argsort(policy_of, kind="stable")  # those of a policy beside each other
+    begins = np.append(np.searchsorted(policy_of[order], np.arange(len(numbers))), order.size)
+    pooled = np.logaddexp.reduceat(POOL * weights[order], begins[:-1]) / POOL
     entries: dict[int, _Entry] = {}
     best = second = -math.inf
-    for number in sorted(range(len(groups)), key=lambda i: -pooled[i]):
+    for number in np.argsort(-pooled, kind="stable").tolist():
         if pooled[number] + NOISE < second:
             break
-        group, each = groups[number]
-        kind, j = group[int(np.argmax(each))]
-        policy, (h, s, a) = rule.policy(found[kind].actions[j]), (int(i) for i in found[kind].tightest[j])
-        score = pooled[number] + noise_of(rule, policy)
-        margin, loss = float(found[kind].margin[j]), float(found[kind].loss[j])
+        group = order[begins[number] : begins[number + 1]]
+        first = int(group[np.argmax(weights[group])])
+        kind, j = candidates[first]
+        weighed = found[kind]
+        policy, (h, s, a) = rule.policy(weighed.tables[weighed.table[j]]), weighed.tightest[j].tolist()
+        score = float(pooled[number]) + noise_of(rule, policy)
+        margin, loss = float(margins[first]), float(losses[first])
         entries[number] = _Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a))
         best, second = max(best, score), max(second, min(best, score))
     return [entries[number] for number in sorted(entries)]

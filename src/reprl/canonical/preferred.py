@@ -10,7 +10,6 @@ how far the world is from one in which it would print another policy, in units o
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,14 +30,21 @@ CLEAR = 1e3
 class Candidates(NamedTuple):
     """What each tolerance prints, how firmly, and at what loss."""
 
-    actions: NDArray[np.int64]
-    """(J, H, S)."""
+    tables: NDArray[np.int64]
+    """(K, H, S): policies; neighbouring tolerances often have the same one."""
+    table: NDArray[np.int64]
+    """(J,), rising: which of these it prints."""
     margin: NDArray[np.float64]
     """(J,): the smallest distance of a comparison that can change the policy, over its spread; at most CLEAR."""
     loss: NDArray[np.float64]
     """(J,): V* − V^π from the start."""
     tightest: NDArray[np.int64]
     """(J, 3): the (h, s, a) of that comparison; −1 where none is near."""
+
+    @property
+    def actions(self) -> NDArray[np.int64]:
+        """(J, H, S)."""
+        return self.tables[self.table]
 
 
 def weigh_tolerances(
@@ -58,39 +64,19 @@ def weigh_tolerances(
         §2). Cells that the policy never visits, in this model or by an event that no sample has shown, say the most
         preferred action as long as the event's probability times what could be lost there stays below u/2 (§5, §12).
     """
-    horizon, n_states, _ = dynamics.outcomes.shape
-    n = tolerances.size
-    found = Candidates(
-        np.empty((n, horizon, n_states), dtype=np.int64), np.empty(n), np.empty(n), np.empty((n, 3), dtype=np.int64)
-    )
     compared = gaps if phases is None else average_gaps(dynamics, gaps, order, phases)
-    picked = compared.gap, compared.best, compared.default
-    row = np.arange(horizon) if phases is None else phases
-    rows = int(row[-1]) + 1
-    plain, weighed = (np.empty((n, rows, n_states), dtype=np.int64) for _ in range(2))
-    moved = np.empty(n, dtype=np.bool_)
-    _pick(*picked, order, tolerances, np.ones((rows, n_states)), plain, moved)
-    for j, end in _runs(moved):  # neighbours often pick the same, and then visit the same
-        visits = dynamics.occupancy(plain[j][row])
-        peaks = None if phases is None else _largest(visits, phases)
-        seen = np.minimum(visits if peaks is None else peaks.visits, 1.0)
-        _pick(*picked, order, tolerances[j:end], seen, weighed[j:end], moved[j:end])
-        tightest = found.tightest[j:end]
-        _margin(
-            compared.gap, compared.spread, order, tolerances[j:end], seen, weighed[j:end], found.margin[j:end], tightest
-        )
-        if peaks is not None:
-            near = tightest[:, 0] >= 0
-            tightest[near, 0] = peaks.step[tightest[near, 0], tightest[near, 1]]
-        for first, last in _runs(moved[j:end]):
-            found.actions[j + first : j + last] = weighed[j + first][row]
-            found.loss[j + first : j + last] = dynamics.policy_loss(gaps.value[0], found.actions[j + first])
-    return found
-
-
-def _runs(moved: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return (first, behind the last) of every run of tolerances that pick the same."""
-    return list(pairwise([*np.flatnonzero(moved).tolist(), moved.size]))
+    picked = compared.gap, compared.best, compared.default, order, tolerances
+    row = np.arange(dynamics.outcomes.horizon) if phases is None else phases
+    actions = np.empty((tolerances.size, *compared.best.shape), dtype=np.int64)
+    moved, one = np.empty(tolerances.size, dtype=np.bool_), np.zeros(tolerances.size, dtype=np.int64)
+    _pick(*picked, np.ones((1, *compared.best.shape)), one, actions, moved)
+    visits = dynamics.occupancy(actions[moved][:, row])  # neighbours often pick the same, and then visit the same
+    seen, group = np.minimum(_largest(visits, phases), 1.0), np.cumsum(moved) - 1
+    _pick(*picked, seen, group, actions, moved)
+    margin, tightest = np.empty(tolerances.size), np.empty((tolerances.size, 3), dtype=np.int64)
+    _margin(compared.gap, compared.spread, order, tolerances, seen, group, actions, margin, tightest, visits, row)
+    tables, table = actions[moved][:, row], np.cumsum(moved) - 1
+    return Candidates(tables, table, margin, dynamics.policy_losses(gaps.value[0], tables)[table], tightest)
 
 
 def phases_of(kind: str, horizon: int) -> NDArray[np.int64] | None:
@@ -110,23 +96,11 @@ def phases_of(kind: str, horizon: int) -> NDArray[np.int64] | None:
     return phases
 
 
-class _Peaks(NamedTuple):
-    """Where a policy is most often in each phase, (phases, S)."""
-
-    visits: NDArray[np.float64]
-    step: NDArray[np.int64]
-
-
-def _largest(visits: NDArray[np.float64], phases: NDArray[np.int64]) -> _Peaks:
-    """Return the largest visits of a state in each phase, and the first step that has them."""
-    found = _Peaks(
-        np.empty((int(phases[-1]) + 1, visits.shape[1])),
-        np.empty((int(phases[-1]) + 1, visits.shape[1]), dtype=np.int64),
-    )
-    for phase, begin in enumerate(np.searchsorted(phases, range(len(found.visits)))):
-        inside = visits[phases == phase]
-        found.visits[phase], found.step[phase] = inside.max(axis=0), begin + inside.argmax(axis=0)
-    return found
+def _largest(visits: NDArray[np.float64], phases: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """Return the largest visits of a state in each phase, (…, phases, S), of those at each step, (…, H, S)."""
+    if phases is None:
+        return visits
+    return np.maximum.reduceat(visits, np.searchsorted(phases, range(int(phases[-1]) + 1)), axis=-2)
 
 
 def count_equal(
@@ -140,10 +114,9 @@ def count_equal(
     picked = compared.gap, compared.best, compared.default
     row = np.arange(dynamics.outcomes.horizon) if phases is None else phases
     plain = np.empty(compared.best.shape, dtype=np.int64)
-    one = np.array([tolerance])
-    _pick(*picked, order, one, np.ones(plain.shape), plain[None], np.empty(1, dtype=np.bool_))
-    visits = dynamics.occupancy(plain[row])
-    _count(compared, tolerance, np.minimum(visits if phases is None else _largest(visits, phases).visits, 1.0), plain)
+    one, first = np.array([tolerance]), np.zeros(1, dtype=np.int64)
+    _pick(*picked, order, one, np.ones((1, *plain.shape)), first, plain[None], np.empty(1, dtype=np.bool_))
+    _count(compared, tolerance, np.minimum(_largest(dynamics.occupancy(plain[row]), phases), 1.0), plain)
     return plain[row]
 
 
@@ -174,7 +147,7 @@ def weight_spread(visits: float) -> float:
 def decided_cells(visits: NDArray[np.float64], kind: str) -> NDArray[np.bool_]:
     """Return where a policy of a kind ever comes, (H, S); it decides for a state at all steps of a phase."""
     phases = phases_of(kind, len(visits))
-    return (visits if phases is None else _largest(visits, phases).visits[phases]) > 0.0
+    return (visits if phases is None else _largest(visits, phases)[phases]) > 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -185,23 +158,25 @@ def _pick(
     order: NDArray[np.int64],
     tolerances: NDArray[np.float64],
     visits: NDArray[np.float64],
+    group: NDArray[np.int64],
     actions: NDArray[np.int64],
     moved: NDArray[np.bool_],
 ) -> None:
     """Fill actions, (J, H, S), with the most preferred ones that are good enough for each tolerance.
 
-    An action is good enough if its gap, weighed by visits, is within the tolerance; one that nobody has tried never is.
-    The default is taken where the policy never comes, and where nothing was tried. moved, (J,), is whether any action
-    is not as with the tolerance before; the first is.
+    An action is good enough if its gap, weighed by visits[group[j]], (K, H, S), is within tolerance j; one that nobody
+    has tried never is. The default is taken where the policy never comes, and where nothing was tried. moved, (J,), is
+    whether any action is not as with the tolerance before; the first is.
     """
     for j in range(tolerances.size):
-        moved[j] = j == 0
-        for h in range(visits.shape[0]):
-            for s in range(visits.shape[1]):
-                action, weight = best[h, s], visit_weight(visits[h, s])
-                if visits[h, s] <= 0.0:
+        moved[j], k = j == 0, group[j]
+        for h in range(best.shape[0]):
+            for s in range(best.shape[1]):
+                often = visits[k, h, s]
+                action, weight = best[h, s], visit_weight(often)
+                if often <= 0.0:
                     action = default[h, s]
-                for i in range(order.size if visits[h, s] > 0.0 else 0):
+                for i in range(order.size if often > 0.0 else 0):
                     a = order[i]
                     if math.isfinite(gap[h, s, a]) and weight * gap[h, s, a] <= tolerances[j]:
                         action = a
@@ -217,24 +192,29 @@ def _margin(
     order: NDArray[np.int64],
     tolerances: NDArray[np.float64],
     visits: NDArray[np.float64],
+    group: NDArray[np.int64],
     actions: NDArray[np.int64],
     margin: NDArray[np.float64],
     tightest: NDArray[np.int64],
+    by_step: NDArray[np.float64],
+    row: NDArray[np.int64],
 ) -> None:
     """Fill in, for every tolerance, the smallest standardised distance of a comparison that can change the policy.
 
     Those are: actions preferred to the chosen one, which are too far from the best; the chosen one, which is not; and,
     where it is the best itself, the others, which would have to overtake it by the tolerance. tightest, (J, 3), says
-    which one it is.
+    which one it is, at the first step of the phase that has the most visits, by_step (K, steps, S); row is the phase
+    of every step.
     """
     for j in range(tolerances.size):
-        least, tolerance = CLEAR, tolerances[j]
+        least, tolerance, k = CLEAR, tolerances[j], group[j]
         tightest[j, 0] = tightest[j, 1] = tightest[j, 2] = -1
-        for h in range(visits.shape[0]):
-            for s in range(visits.shape[1]):
-                if visits[h, s] <= 0.0:  # margins of cells that are hardly visited grow without bound: nothing jumps
+        for h in range(actions.shape[1]):
+            for s in range(actions.shape[2]):
+                often = visits[k, h, s]
+                if often <= 0.0:  # margins of cells that are hardly visited grow without bound: nothing jumps
                     continue
-                weight, unsure = visit_weight(visits[h, s]), weight_spread(visits[h, s])
+                weight, unsure = visit_weight(often), weight_spread(often)
                 chosen, passed = actions[j, h, s], False
                 for i in range(order.size):
                     a = order[i]
@@ -256,4 +236,7 @@ def _margin(
                     if spread > 0.0 and distance < least * spread:
                         least = distance / spread
                         tightest[j, 0], tightest[j, 1], tightest[j, 2] = h, s, a
-        margin[j] = least
+        margin[j], phase, most = least, tightest[j, 0], -1.0
+        for step in range(row.size if phase >= 0 else 0):
+            if row[step] == phase and by_step[k, step, tightest[j, 1]] > most:
+                tightest[j, 0], most = step, by_step[k, step, tightest[j, 1]]

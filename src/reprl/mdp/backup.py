@@ -194,10 +194,35 @@ def discounted_visits(
 
 
 @njit(cache=True, nogil=True)
+def losses(
+    outcomes: Outcomes,
+    law: NDArray[np.float64],
+    nothing: Terms,
+    actions: NDArray[np.int64],
+    best: NDArray[np.float64],
+    initial: NDArray[np.float64],
+    values: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Fill out, (K,), with how much less than best, (S,), policies, (K, H, S), are worth from the start.
+
+    values, (H+1, S), are scratch, but for the last row.
+    """
+    for k in range(out.size):
+        backward(outcomes, law, nothing, 1.0, values, actions[k])
+        total = 0.0
+        for s in range(best.size):
+            total += initial[s] * (best[s] - values[0, s])
+        out[k] = total
+
+
+@njit(cache=True, nogil=True)
 def walk(outcomes: Outcomes, law: NDArray[np.float64], actions: NDArray[np.int64], visits: NDArray[np.float64]) -> None:
-    """Fill visits, (H, S), after the first step, with where a policy leads."""
-    for h in range(outcomes.horizon - 1):
-        step_forward(outcomes, law[h * outcomes.slot_shift :], h, actions[h], visits[h], visits[h + 1])
+    """Fill visits, (K, H, S), after the first step, with where policies lead."""
+    for k in range(visits.shape[0]):
+        for h in range(outcomes.horizon - 1):
+            shifted = law[h * outcomes.slot_shift :]
+            step_forward(outcomes, shifted, h, actions[k, h], visits[k, h], visits[k, h + 1])
 
 
 @njit(cache=True, nogil=True)

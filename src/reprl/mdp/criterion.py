@@ -20,6 +20,7 @@ from reprl.mdp.backup import (
     backward,
     discounted_visits,
     in_order,
+    losses,
     mixed_values,
     one_hot,
     owned,
@@ -209,14 +210,18 @@ class Criterion(NamedTuple):
         every = np.repeat(play, self.rows // len(play), axis=0)
         return mixed_values(outcomes, law, owned(every), self.gamma)
 
-    def policy_loss(
-        self, outcomes: Outcomes, law: Values, actions: NDArray[np.int64], best: Values, initial: Values
-    ) -> float:
-        """Return how much less than `best`, (S,), a policy, (rows, S), is worth from the start."""
+    def policy_losses(
+        self, outcomes: Outcomes, law: Values, tables: NDArray[np.int64], best: Values, initial: Values
+    ) -> Values:
+        """Return how much less than `best`, (S,), each of several policies, (K, rows, S), is worth from the start."""
+        tables, nothing, found = owned(tables), terms(), np.empty(len(tables))
         if self.gamma:
-            value = sweep(outcomes, law, terms(), self.gamma, (self.gamma, 1.0), owned(actions))
-            return float(in_order(initial, best - value))
-        return float(in_order(initial, best - self.policy_values(outcomes, law, actions)[0]))
+            how = self.gamma, (self.gamma, 1.0)
+            found[:] = [in_order(initial, best - sweep(outcomes, law, nothing, *how, table)) for table in tables]
+        else:
+            values = np.zeros((self.rows + 1, outcomes.n_states))
+            losses(outcomes, law, nothing, tables, best, initial, values, found)
+        return found
 
     def deviations(self, outcomes: Outcomes, law: Values, actions: NDArray[np.int64], own: Values) -> Values:
         """Return what follows the last row of the deviations of an estimate of V^π, times √n, (S,).
@@ -276,13 +281,16 @@ class Criterion(NamedTuple):
         return _first(_unpaid(outcomes), law, terms(may, after=inside.astype(np.float64)), _written(outcomes))
 
     def occupancy(self, outcomes: Outcomes, law: Values, actions: NDArray[np.int64], initial: Values) -> Values:
-        """Return Pr[x_h = s] of a policy, (H, S); discounted, Σ_t γ^t Pr[x_t = s], (1, S)."""
+        """Return Pr[x_h = s] of a policy, (H, S), or of several, (K, H, S); discounted, Σ_t γ^t Pr[x_t = s], (…, 1, S)."""
+        tables = owned(actions).reshape(-1, *actions.shape[-2:])
+        visits = np.zeros(tables.shape)
         if self.gamma:
-            return self.play_occupancy(outcomes, law, one_hot(actions[0], outcomes.n_actions), initial)[None]
-        visits = np.zeros(actions.shape)
-        visits[0] = initial
-        walk(outcomes, law, owned(actions), visits)
-        return visits
+            for found, table in zip(visits, tables, strict=True):
+                found[0] = self.play_occupancy(outcomes, law, one_hot(table[0], outcomes.n_actions), initial)
+        else:
+            visits[:, 0] = initial
+            walk(outcomes, law, tables, visits)
+        return visits.reshape(actions.shape)
 
     def play_occupancy(self, outcomes: Outcomes, law: Values, play: Values, start: Values) -> Values:
         """Return Σ_t γ^t Pr[x_t = s], (S,), for play, (S, A) laws of actions; signed if start is. Discounted only."""

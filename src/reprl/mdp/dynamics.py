@@ -44,10 +44,14 @@ class Dynamics(NamedTuple):
 
     def policy_loss(self, best: NDArray[np.float64], actions: NDArray[np.int64]) -> float:
         """Return how much less than `best`, (S,), a policy, (H, S), is worth from the start; untried cells pay 0."""
-        return self.criterion.policy_loss(self.outcomes, self.probability, actions, best, self.initial)
+        return float(self.policy_losses(best, actions[None])[0])
+
+    def policy_losses(self, best: NDArray[np.float64], tables: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the same of several policies, (K, H, S), as (K,)."""
+        return self.criterion.policy_losses(self.outcomes, self.probability, tables, best, self.initial)
 
     def occupancy(self, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return Pr[x_h = s] of a policy, (H, S); discounted, Σ_t γ^t Pr[x_t = s], (1, S)."""
+        """Return Pr[x_h = s] of a policy, (H, S), or several, (K, H, S); discounted, Σ_t γ^t Pr[x_t = s], H being 1."""
         return self.criterion.occupancy(self.outcomes, self.probability, actions, self.initial)
 
 
