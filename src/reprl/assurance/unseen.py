@@ -8,6 +8,7 @@ hang on such an event, either the event is bounded (``hidden_loss``), or simulat
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,15 +172,23 @@ def add_phantoms(data: Data, values: NDArray[np.float64], key: int, *, start: bo
     strange = bool((data.counts.visits.sum(axis=(0, 2)) == 0).any())
     most = (_most_left(data, values, best) if strange else np.ones(best.size))[by_row]
     reward = np.where(kind < 1 / 3, most, np.where(kind < 2 / 3, 0.0, np.where(pays < 0.5, 0.0, 1.0)))
-    ends = table.first[1:]
+    first = table.first + np.arange(rows + 1)
+    old = np.ones(first[-1], dtype=np.bool_)
+    old[first[1:] - 1] = False  # the last outcome of every row is the new one
+
+    def beside(now: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        found = np.empty((*now.shape[:-1], old.size), dtype=now.dtype)
+        found[..., old], found[..., first[1:] - 1] = now, new
+        return found
+
     haunted = table._replace(
-        first=table.first + np.arange(rows + 1),
-        next_state=np.insert(table.next_state, ends, successor.astype(np.int32)),
-        reward=np.insert(table.reward, ends, reward),
+        first=first,
+        next_state=beside(table.next_state, successor),
+        reward=beside(table.reward, reward),
         slot_shift=table.slot_shift + rows if table.slot_shift else 0,
     )
     seen = data.counts.visits[: table.tallied[0]].reshape(steps, rows) > 0
-    more = np.insert(hits.reshape(steps, -1), ends, np.where(seen, number, 0), axis=1).ravel()
+    more = beside(hits.reshape(steps, -1), np.where(seen, number, 0)).ravel()
     starts = data.starts.copy()
     if start:
         starts[min(int(draws[-1] * table.n_states), table.n_states - 1)] += int(np.searchsorted(_POISSON, draws[-2]))

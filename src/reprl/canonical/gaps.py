@@ -275,11 +275,9 @@ def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], phase
     allowed = common_actions(dynamics, phases)
     default = order[allowed[:, :, order].argmax(axis=2)]
     filled = _Averaged(np.full(allowed.shape, math.inf), np.zeros(allowed.shape), default.copy())
-    read = gaps.gap, gaps.own, gaps.deviation
-    for phase in range(len(allowed)):
-        inside = np.where(phases[:, None] == phase, shares, 0.0)
-        scratch = np.zeros(dynamics.outcomes.n_states)  # fewer arrays than Gaps has: they are compiled sooner
-        _average(*law, order, *read, gaps.near, gaps.rank, inside, phase, filled, scratch)
+    read = gaps.gap, gaps.own, gaps.deviation, gaps.near, gaps.rank  # fewer than Gaps has: they are compiled sooner
+    scratch, begins = np.zeros(dynamics.outcomes.n_states), np.append(first_steps(phases), phases.size)
+    _average(*law, order, *read, shares, begins, filled, scratch)
     return gaps._replace(**filled._asdict(), default=default)
 
 
@@ -304,22 +302,40 @@ def _walk_at_random(
 
 def common_actions(dynamics: Dynamics, phases: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return the actions that may be taken at every step of a phase, (phases, S, A)."""
-    return np.stack([dynamics.allowed[phases == phase].all(axis=0) for phase in range(phases[-1] + 1)])
+    return np.logical_and.reduceat(dynamics.allowed, first_steps(phases), axis=0)
+
+
+def first_steps(phases: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the first step of each phase; phases, (H,), are those of every step, rising from 0."""
+    return np.flatnonzero(np.diff(phases, prepend=-1))
 
 
 @njit(cache=True, nogil=True, inner=True)
 def _first_of_tie(
-    near: NDArray[np.bool_], rank: NDArray[np.float64], visits: NDArray[np.float64], s: int, best: np.int64
+    near: NDArray[np.bool_],
+    rank: NDArray[np.float64],
+    visits: NDArray[np.float64],
+    steps: tuple[int, int],
+    s: int,
+    best: np.int64,
 ) -> np.int64:
     """Return the action of the largest rank among those that tie with the best at every step that counts."""
     for a in range(near.shape[2]):
         if rank[s, a] > rank[s, best]:
             tied = True
-            for h in range(near.shape[0]):
+            for h in range(steps[0], steps[1]):
                 tied = tied and (visits[h, s] <= 0.0 or near[h, s, a])
             if tied:
                 best = np.int64(a)
     return best
+
+
+@njit(cache=True, nogil=True, inner=True)
+def _all_visits(visits: NDArray[np.float64], steps: tuple[int, int], s: int) -> float:
+    total = 0.0
+    for h in range(steps[0], steps[1]):
+        total += visits[h, s]
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -333,47 +349,50 @@ def _average(
     near: NDArray[np.bool_],
     rank: NDArray[np.float64],
     visits: NDArray[np.float64],
-    phase: int,
+    begins: NDArray[np.int64],
     out: _Averaged,
     scratch: NDArray[np.float64],
 ) -> None:
-    """Fill a phase of out; visits, (H, S), say how much a step counts in a state; scratch is zeros, and stays so."""
-    for s in range(outcomes.n_states):
-        all_visits = 0.0
-        for h in range(outcomes.horizon):
-            all_visits += visits[h, s]
-        if all_visits <= 0.0:
-            continue
-        best = np.int64(-1)
-        for i in range(order.size):
-            a = order[i]
-            total = 0.0
-            for h in range(outcomes.horizon):
-                if visits[h, s] > 0.0:
-                    total += visits[h, s] / all_visits * gap[h, s, a]
-            out.gap[phase, s, a] = total
-            if math.isfinite(total) and (best < 0 or total < out.gap[phase, s, best] - TIE):
-                best = a
-        if best < 0:
-            continue
-        least, before = out.gap[phase, s, best], best
-        best = _first_of_tie(near, rank, visits, s, best)
-        out.best[phase, s] = best
-        for a in range(order.size):
-            if not math.isfinite(out.gap[phase, s, a]):
+    """Fill out; visits, (H, S), say how much a step counts in a state; scratch is zeros, and stays so.
+
+    begins, (phases + 1,), are the first steps of phases, and H.
+    """
+    for phase in range(out.best.shape[0]):
+        begin, end = begins[phase], begins[phase + 1]
+        for s in range(outcomes.n_states):
+            all_visits = _all_visits(visits, (begin, end), s)
+            if all_visits <= 0.0:
                 continue
-            apart = out.gap[phase, s, a] - least
-            out.gap[phase, s, a] = apart if apart > TIE else 0.0
-            total = 0.0
-            for h in range(outcomes.horizon if a != best else 0):
-                if visits[h, s] > 0.0:
-                    passed = _passed(outcomes, law, h, s, best, a, deviation[h + 1], scratch)
-                    spread = math.sqrt(own[h, s, a] + own[h, s, best] + passed * passed)
-                    total += visits[h, s] / all_visits * spread
-            out.spread[phase, s, a] = total
-        if best != before:
-            out.spread[phase, s, best] = out.spread[phase, s, before]
-            out.gap[phase, s, before] = 2.0 * TIE
+            best = np.int64(-1)
+            for i in range(order.size):
+                a = order[i]
+                total = 0.0
+                for h in range(begin, end):
+                    if visits[h, s] > 0.0:
+                        total += visits[h, s] / all_visits * gap[h, s, a]
+                out.gap[phase, s, a] = total
+                if math.isfinite(total) and (best < 0 or total < out.gap[phase, s, best] - TIE):
+                    best = a
+            if best < 0:
+                continue
+            least, before = out.gap[phase, s, best], best
+            best = _first_of_tie(near, rank, visits, (begin, end), s, best)
+            out.best[phase, s] = best
+            for a in range(order.size):
+                if not math.isfinite(out.gap[phase, s, a]):
+                    continue
+                apart = out.gap[phase, s, a] - least
+                out.gap[phase, s, a] = apart if apart > TIE else 0.0
+                total = 0.0
+                for h in range(begin, end if a != best else begin):
+                    if visits[h, s] > 0.0:
+                        passed = _passed(outcomes, law, h, s, best, a, deviation[h + 1], scratch)
+                        spread = math.sqrt(own[h, s, a] + own[h, s, best] + passed * passed)
+                        total += visits[h, s] / all_visits * spread
+                out.spread[phase, s, a] = total
+            if best != before:
+                out.spread[phase, s, best] = out.spread[phase, s, before]
+                out.gap[phase, s, before] = 2.0 * TIE
 
 
 def value_spread(dynamics: Dynamics) -> float:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.gaps import Gaps, average_gaps
+from reprl.canonical.gaps import Gaps, average_gaps, first_steps
 from reprl.kernels import njit
 from reprl.mdp.dynamics import Dynamics
 
@@ -70,12 +70,14 @@ def weigh_tolerances(
     actions = np.empty((tolerances.size, *compared.best.shape), dtype=np.int64)
     moved, one = np.empty(tolerances.size, dtype=np.bool_), np.zeros(tolerances.size, dtype=np.int64)
     _pick(*picked, np.ones((1, *compared.best.shape)), one, actions, moved)
-    visits = dynamics.occupancy(actions[moved][:, row])  # neighbours often pick the same, and then visit the same
+    visits = dynamics.occupancy(actions[moved].take(row, axis=1))  # neighbours often pick, and then visit, the same
     seen, group = np.minimum(_largest(visits, phases), 1.0), np.cumsum(moved) - 1
     _pick(*picked, seen, group, actions, moved)
-    margin, tightest = np.empty(tolerances.size), np.empty((tolerances.size, 3), dtype=np.int64)
-    _margin(compared.gap, compared.spread, order, tolerances, seen, group, actions, margin, tightest, visits, row)
-    tables, table = actions[moved][:, row], np.cumsum(moved) - 1
+    margin, tightest = np.full(tolerances.size, CLEAR), np.full((tolerances.size, 3), -1)
+    _margin(compared.gap, compared.spread, order, tolerances, seen, group, actions, margin, tightest)
+    if phases is not None:
+        _find_peaks(visits, group, phases, tightest)
+    tables, table = actions[moved].take(row, axis=1), np.cumsum(moved) - 1
     return Candidates(tables, table, margin, dynamics.policy_losses(gaps.value[0], tables)[table], tightest)
 
 
@@ -100,7 +102,7 @@ def _largest(visits: NDArray[np.float64], phases: NDArray[np.int64] | None) -> N
     """Return the largest visits of a state in each phase, (…, phases, S), of those at each step, (…, H, S)."""
     if phases is None:
         return visits
-    return np.maximum.reduceat(visits, np.searchsorted(phases, range(int(phases[-1]) + 1)), axis=-2)
+    return np.maximum.reduceat(visits, first_steps(phases), axis=-2)
 
 
 def count_equal(
@@ -173,9 +175,7 @@ def _pick(
         for h in range(best.shape[0]):
             for s in range(best.shape[1]):
                 often = visits[k, h, s]
-                action, weight = best[h, s], visit_weight(often)
-                if often <= 0.0:
-                    action = default[h, s]
+                action, weight = best[h, s] if often > 0.0 else default[h, s], visit_weight(often)
                 for i in range(order.size if often > 0.0 else 0):
                     a = order[i]
                     if math.isfinite(gap[h, s, a]) and weight * gap[h, s, a] <= tolerances[j]:
@@ -196,32 +196,30 @@ def _margin(
     actions: NDArray[np.int64],
     margin: NDArray[np.float64],
     tightest: NDArray[np.int64],
-    by_step: NDArray[np.float64],
-    row: NDArray[np.int64],
 ) -> None:
-    """Fill in, for every tolerance, the smallest standardised distance of a comparison that can change the policy.
+    """Lower margin, (J,), to the smallest standardised distance of a comparison that can change the policy.
 
     Those are: actions preferred to the chosen one, which are too far from the best; the chosen one, which is not; and,
     where it is the best itself, the others, which would have to overtake it by the tolerance. tightest, (J, 3), says
-    which one it is, at the first step of the phase that has the most visits, by_step (K, steps, S); row is the phase
-    of every step.
+    which one it is; visits[group[j]], (K, H, S), are those for tolerance j.
     """
-    for j in range(tolerances.size):
-        least, tolerance, k = CLEAR, tolerances[j], group[j]
-        tightest[j, 0] = tightest[j, 1] = tightest[j, 2] = -1
-        for h in range(actions.shape[1]):
-            for s in range(actions.shape[2]):
-                often = visits[k, h, s]
+    for h in range(actions.shape[1]):
+        for s in range(actions.shape[2]):
+            weight = unsure = 0.0
+            for j in range(tolerances.size):
+                often = visits[group[j], h, s]
                 if often <= 0.0:  # margins of cells that are hardly visited grow without bound: nothing jumps
                     continue
-                weight, unsure = visit_weight(often), weight_spread(often)
+                if j == 0 or group[j] != group[j - 1]:
+                    weight, unsure = visit_weight(often), weight_spread(often)
+                least, tolerance = margin[j], tolerances[j]
                 chosen, passed = actions[j, h, s], False
                 for i in range(order.size):
                     a = order[i]
                     gap = gaps[h, s, a]
                     if not math.isfinite(gap):
                         continue
-                    spread = math.hypot(weight * spreads[h, s, a], unsure * gap)
+                    spread, more = weight * spreads[h, s, a], unsure * gap
                     if a == chosen:
                         passed = True
                         if gap == 0.0:
@@ -230,13 +228,26 @@ def _margin(
                     elif not passed:
                         distance = weight * gap - tolerance
                     elif gaps[h, s, chosen] == 0.0:  # the weight multiplies a gap of 0: its error does not count
-                        distance, spread = weight * gap + tolerance, weight * spreads[h, s, a]
+                        distance, more = weight * gap + tolerance, 0.0
                     else:
                         break
+                    if least > 0.0 and distance >= least * (1.001 * (spread + more)):
+                        continue  # a sum is larger than hypot, which takes long
+                    spread = math.hypot(spread, more)
                     if spread > 0.0 and distance < least * spread:
                         least = distance / spread
                         tightest[j, 0], tightest[j, 1], tightest[j, 2] = h, s, a
-        margin[j], phase, most = least, tightest[j, 0], -1.0
-        for step in range(row.size if phase >= 0 else 0):
-            if row[step] == phase and by_step[k, step, tightest[j, 1]] > most:
-                tightest[j, 0], most = step, by_step[k, step, tightest[j, 1]]
+                margin[j] = least
+
+
+@njit(cache=True, nogil=True)
+def _find_peaks(
+    visits: NDArray[np.float64], group: NDArray[np.int64], phases: NDArray[np.int64], tightest: NDArray[np.int64]
+) -> None:
+    """Put, for the phase in tightest, (J, 3), its first step with the most visits of the state, (K, H, S)."""
+    for j in range(group.size):
+        phase, most = tightest[j, 0], -1.0
+        for h in range(phases.size if phase >= 0 else 0):
+            often = visits[group[j], h, tightest[j, 1]]
+            if phases[h] == phase and often > most:
+                tightest[j, 0], most = h, often

@@ -281,7 +281,7 @@ class Criterion(NamedTuple):
         return _first(_unpaid(outcomes), law, terms(may, after=inside.astype(np.float64)), _written(outcomes))
 
     def occupancy(self, outcomes: Outcomes, law: Values, actions: NDArray[np.int64], initial: Values) -> Values:
-        """Return Pr[x_h = s] of a policy, (H, S), or of several, (K, H, S); discounted, Σ_t γ^t Pr[x_t = s], (…, 1, S)."""
+        """Return Pr[x_h = s] of a policy, (H, S), or several, (K, H, S); discounted, Σ_t γ^t Pr[x_t = s], H being 1."""
         tables = owned(actions).reshape(-1, *actions.shape[-2:])
         visits = np.zeros(tables.shape)
         if self.gamma:
