@@ -303,17 +303,19 @@ def noise_of(rule: Rule, policy: Policy) -> float:
 def _printed(rule: Rule, found: dict[str, Candidates], room: float) -> list[_Entry]:
     """The policies that tolerances print, each with the candidate of the largest weight, but for some that come third.
 
-    The heaviest are asked for their noise first; the others no more once none of them can be among the first two.
+    The heaviest are asked for their noise first; no other is once it cannot be among the first two.
     """
     margins, losses = (np.concatenate([getattr(each, name) for each in found.values()]) for name in ("margin", "loss"))
-    weights, numbers, candidates, members = _weights(margins, losses, room), dict[bytes, int](), [], []
-    for kind, each in found.items():
-        policies = np.array([numbers.setdefault(table.tobytes(), len(numbers)) for table in each.tables])
-        members.append(policies[each.table])
-        candidates += [(kind, j) for j in range(each.table.size)]
-    policy_of = np.concatenate(members)
+    kinds, weights = list(found.items()), _weights(margins, losses, room)
+    numbers: dict[bytes, int] = {}
+    policy_of = np.concatenate(
+        [
+            np.array([numbers.setdefault(table.tobytes(), len(numbers)) for table in each.tables])[each.table]
+            for each in found.values()
+        ]
+    )
     order = np.argsort(policy_of, kind="stable")  # those of a policy beside each other
-    begins = np.append(np.searchsorted(policy_of[order], np.arange(len(numbers))), order.size)
+    begins = np.searchsorted(policy_of[order], np.arange(len(numbers) + 1))
     pooled = np.logaddexp.reduceat(POOL * weights[order], begins[:-1]) / POOL
     entries: dict[int, _Entry] = {}
     best = second = -math.inf
@@ -322,9 +324,12 @@ def _printed(rule: Rule, found: dict[str, Candidates], room: float) -> list[_Ent
             break
         group = order[begins[number] : begins[number + 1]]
         first = int(group[np.argmax(weights[group])])
-        kind, j = candidates[first]
-        weighed = found[kind]
-        policy, (h, s, a) = rule.policy(weighed.tables[weighed.table[j]]), weighed.tightest[j].tolist()
+        which, j = divmod(first, order.size // len(kinds))  # kinds have the same number of tolerances
+        kind, weighed = kinds[which]
+        table, (h, s, a) = weighed.tables[weighed.table[j]], weighed.tightest[j].tolist()
+        if pooled[number] + (NOISE - rule.handicap) < second and (table != table[0]).any():
+            continue
+        policy = rule.policy(table)
         score = float(pooled[number]) + noise_of(rule, policy)
         margin, loss = float(margins[first]), float(losses[first])
         entries[number] = _Entry(score, policy, kind, j, margin, loss, None if h < 0 else (h, s, a))

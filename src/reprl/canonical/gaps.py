@@ -275,9 +275,9 @@ def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], phase
     allowed = common_actions(dynamics, phases)
     default = order[allowed[:, :, order].argmax(axis=2)]
     filled = _Averaged(np.full(allowed.shape, math.inf), np.zeros(allowed.shape), default.copy())
-    read = gaps.gap, gaps.own, gaps.deviation, gaps.near, gaps.rank  # fewer than Gaps has: they are compiled sooner
+    read = gaps.gap, gaps.own, gaps.deviation  # fewer than Gaps has: they are compiled sooner
     scratch, begins = np.zeros(dynamics.outcomes.n_states), np.append(first_steps(phases), phases.size)
-    _average(*law, order, *read, shares, begins, filled, scratch)
+    _average(*law, order, *read, gaps.near, gaps.rank, shares, begins, filled, scratch)
     return gaps._replace(**filled._asdict(), default=default)
 
 
@@ -307,7 +307,7 @@ def common_actions(dynamics: Dynamics, phases: NDArray[np.int64]) -> NDArray[np.
 
 def first_steps(phases: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the first step of each phase; phases, (H,), are those of every step, rising from 0."""
-    return np.flatnonzero(np.diff(phases, prepend=-1))
+    return np.searchsorted(phases, np.arange(phases[-1] + 1))
 
 
 @njit(cache=True, nogil=True, inner=True)
