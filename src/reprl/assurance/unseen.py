@@ -173,12 +173,12 @@ def add_phantoms(data: Data, values: NDArray[np.float64], key: int, *, start: bo
     most = (_most_left(data, values, best) if strange else np.ones(best.size))[by_row]
     reward = np.where(kind < 1 / 3, most, np.where(kind < 2 / 3, 0.0, np.where(pays < 0.5, 0.0, 1.0)))
     first = table.first + np.arange(rows + 1)
-    old = np.ones(first[-1], dtype=np.bool_)
-    old[first[1:] - 1] = False  # the last outcome of every row is the new one
+    last, old = first[1:] - 1, np.ones(first[-1], dtype=np.bool_)
+    old[last] = False
 
     def beside(now: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
         found = np.empty((*now.shape[:-1], old.size), dtype=now.dtype)
-        found[..., old], found[..., first[1:] - 1] = now, new
+        found[..., old], found[..., last] = now, new
         return found
 
     haunted = table._replace(

@@ -8,6 +8,7 @@ sample size enters (docs/proofs/canonical.md §3).
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -275,9 +276,10 @@ def average_gaps(dynamics: Dynamics, gaps: Gaps, order: NDArray[np.int64], phase
     allowed = common_actions(dynamics, phases)
     default = order[allowed[:, :, order].argmax(axis=2)]
     filled = _Averaged(np.full(allowed.shape, math.inf), np.zeros(allowed.shape), default.copy())
-    read = gaps.gap, gaps.own, gaps.deviation  # fewer than Gaps has: they are compiled sooner
-    scratch, begins = np.zeros(dynamics.outcomes.n_states), np.append(first_steps(phases), phases.size)
-    _average(*law, order, *read, gaps.near, gaps.rank, shares, begins, filled, scratch)
+    read = gaps.gap, gaps.own, gaps.deviation
+    scratch, begins = np.zeros(dynamics.outcomes.n_states), [*first_steps(phases).tolist(), phases.size]
+    for phase, steps in enumerate(pairwise(begins)):  # fewer arrays than Gaps has: they are compiled sooner
+        _average(*law, order, *read, gaps.near, gaps.rank, shares, steps, phase, filled, scratch)
     return gaps._replace(**filled._asdict(), default=default)
 
 
@@ -312,30 +314,17 @@ def first_steps(phases: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @njit(cache=True, nogil=True, inner=True)
 def _first_of_tie(
-    near: NDArray[np.bool_],
-    rank: NDArray[np.float64],
-    visits: NDArray[np.float64],
-    steps: tuple[int, int],
-    s: int,
-    best: np.int64,
+    near: NDArray[np.bool_], rank: NDArray[np.float64], visits: NDArray[np.float64], s: int, best: np.int64
 ) -> np.int64:
     """Return the action of the largest rank among those that tie with the best at every step that counts."""
     for a in range(near.shape[2]):
         if rank[s, a] > rank[s, best]:
             tied = True
-            for h in range(steps[0], steps[1]):
+            for h in range(near.shape[0]):
                 tied = tied and (visits[h, s] <= 0.0 or near[h, s, a])
             if tied:
                 best = np.int64(a)
     return best
-
-
-@njit(cache=True, nogil=True, inner=True)
-def _all_visits(visits: NDArray[np.float64], steps: tuple[int, int], s: int) -> float:
-    total = 0.0
-    for h in range(steps[0], steps[1]):
-        total += visits[h, s]
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -349,50 +338,52 @@ def _average(
     near: NDArray[np.bool_],
     rank: NDArray[np.float64],
     visits: NDArray[np.float64],
-    begins: NDArray[np.int64],
+    steps: tuple[int, int],
+    phase: int,
     out: _Averaged,
     scratch: NDArray[np.float64],
 ) -> None:
-    """Fill out; visits, (H, S), say how much a step counts in a state; scratch is zeros, and stays so.
+    """Fill a phase of out, of steps[0] ≤ h < steps[1]; visits, (H, S), say how much a step counts in a state.
 
-    begins, (phases + 1,), are the first steps of phases, and H.
+    scratch is zeros, and stays so.
     """
-    for phase in range(out.best.shape[0]):
-        begin, end = begins[phase], begins[phase + 1]
-        for s in range(outcomes.n_states):
-            all_visits = _all_visits(visits, (begin, end), s)
-            if all_visits <= 0.0:
+    begin, end = steps
+    for s in range(outcomes.n_states):
+        all_visits = 0.0
+        for h in range(begin, end):
+            all_visits += visits[h, s]
+        if all_visits <= 0.0:
+            continue
+        best = np.int64(-1)
+        for i in range(order.size):
+            a = order[i]
+            total = 0.0
+            for h in range(begin, end):
+                if visits[h, s] > 0.0:
+                    total += visits[h, s] / all_visits * gap[h, s, a]
+            out.gap[phase, s, a] = total
+            if math.isfinite(total) and (best < 0 or total < out.gap[phase, s, best] - TIE):
+                best = a
+        if best < 0:
+            continue
+        least, before = out.gap[phase, s, best], best
+        best = _first_of_tie(near[begin:end], rank, visits[begin:end], s, best)
+        out.best[phase, s] = best
+        for a in range(order.size):
+            if not math.isfinite(out.gap[phase, s, a]):
                 continue
-            best = np.int64(-1)
-            for i in range(order.size):
-                a = order[i]
-                total = 0.0
-                for h in range(begin, end):
-                    if visits[h, s] > 0.0:
-                        total += visits[h, s] / all_visits * gap[h, s, a]
-                out.gap[phase, s, a] = total
-                if math.isfinite(total) and (best < 0 or total < out.gap[phase, s, best] - TIE):
-                    best = a
-            if best < 0:
-                continue
-            least, before = out.gap[phase, s, best], best
-            best = _first_of_tie(near, rank, visits, (begin, end), s, best)
-            out.best[phase, s] = best
-            for a in range(order.size):
-                if not math.isfinite(out.gap[phase, s, a]):
-                    continue
-                apart = out.gap[phase, s, a] - least
-                out.gap[phase, s, a] = apart if apart > TIE else 0.0
-                total = 0.0
-                for h in range(begin, end if a != best else begin):
-                    if visits[h, s] > 0.0:
-                        passed = _passed(outcomes, law, h, s, best, a, deviation[h + 1], scratch)
-                        spread = math.sqrt(own[h, s, a] + own[h, s, best] + passed * passed)
-                        total += visits[h, s] / all_visits * spread
-                out.spread[phase, s, a] = total
-            if best != before:
-                out.spread[phase, s, best] = out.spread[phase, s, before]
-                out.gap[phase, s, before] = 2.0 * TIE
+            apart = out.gap[phase, s, a] - least
+            out.gap[phase, s, a] = apart if apart > TIE else 0.0
+            total = 0.0
+            for h in range(begin, end if a != best else begin):
+                if visits[h, s] > 0.0:
+                    passed = _passed(outcomes, law, h, s, best, a, deviation[h + 1], scratch)
+                    spread = math.sqrt(own[h, s, a] + own[h, s, best] + passed * passed)
+                    total += visits[h, s] / all_visits * spread
+            out.spread[phase, s, a] = total
+        if best != before:
+            out.spread[phase, s, best] = out.spread[phase, s, before]
+            out.gap[phase, s, before] = 2.0 * TIE
 
 
 def value_spread(dynamics: Dynamics) -> float:
