@@ -22,6 +22,7 @@ from reprl.canonical.bound import BoundRule, Found, TableReader
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import Ties, average_gaps, break_ties, find_gaps, find_ties
 from reprl.canonical.goal import Goal
+from reprl.canonical.preferred import CLEAR, _margin, visit_weight, weight_spread
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, redraw_data, true_dynamics
 from reprl.randomness import DataStream, SharedKey
@@ -117,6 +118,28 @@ def test_a_tie_that_is_broken_gives_the_gaps_of_the_world_beside_it(build: Tie) 
         np.testing.assert_array_equal(found.best, wanted.best)
         compared = wanted.spread > 0.0
         np.testing.assert_allclose(found.spread[compared], wanted.spread[compared], atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_margin_may_be_negative_where_the_best_of_tied_actions_has_a_gap(seed: int) -> None:
+    """Against plain quotients: none of the actions is within the tolerance, and the one called the best is taken."""
+    draw = np.random.default_rng(seed)
+    shape, order, tolerance = (2, 5, 3), np.array([2, 0, 1]), 0.1
+    gap, spread = draw.uniform(0.4, 0.6, shape), draw.uniform(0.5, 1.5, shape)
+    best, visits = draw.integers(0, 3, (1, *shape[:2])), draw.uniform(0.5, 1.0, (1, *shape[:2]))
+    margin, tightest, group = np.full(1, CLEAR), np.full((1, 3), -1), np.zeros(1, dtype=np.int64)
+    _margin(gap, spread, order, np.full(1, tolerance), visits, group, best, margin, tightest)
+    found = {}
+    for (h, s), often in np.ndenumerate(visits[0]):
+        chosen = order.tolist().index(best[0, h, s])
+        for a in order[: chosen + 1].tolist():
+            distance = visit_weight(often) * gap[h, s, a] - tolerance
+            unsure = weight_spread.py_func(often) * gap[h, s, a]  # type: ignore[attr-defined]
+            whole = math.hypot(visit_weight(often) * spread[h, s, a], unsure)
+            found[h, s, a] = (-distance if a == best[0, h, s] else distance) / whole
+    assert margin[0] == pytest.approx(min(found.values()), rel=1e-12)
+    assert margin[0] < 0.0
+    assert tuple(tightest[0]) == min(found, key=lambda cell: found[cell])
 
 
 def test_the_page_shows_the_stored_data() -> None:
