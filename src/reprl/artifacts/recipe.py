@@ -262,7 +262,8 @@ class Recipe(Declared):
             env = _make(wanted)
         if not isinstance(env, TabularMDP | GymnasiumModel):
             length = wanted.horizon if wanted.discount is None else None
-            env = open_environment(env, length, wanted.reward_range, wanted.discount)
+            named = isinstance(env, str) and not env.startswith(PREFIX)  # of the catalogue, which has ranges of its own
+            env = open_environment(env, length, None if named else wanted.reward_range, wanted.discount)
         found = describe(env)
         for name in (*SIZES, *(() if wanted.reward_range is None else ("reward_range",)), "discount", "digest"):
             recorded, actual = getattr(wanted, name), getattr(found, name)

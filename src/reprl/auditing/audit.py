@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from reprl.artifacts.recipe import Recipe
 from reprl.auditing.evidence import SequentialTest, conclude
 from reprl.auditing.exact_quantities import largest_reach, optimal_scores, reachable
 from reprl.auditing.pairs import Subject, Trial, resolve_learner, run_keys, watch
+from reprl.auditing.recipes import Plan, find_recipe, follow_recipe
 from reprl.auditing.record import AuditReport, Earned
 from reprl.auditing.search_audit import audit_search
 from reprl.auditing.search_pairs import SEARCH
@@ -50,13 +52,13 @@ class AuditOptions(LearnerOptions, SearchOptions, total=False):
 
 def audit(
     env: TabularMDP | GymnasiumModel | str | Any,
-    learner: str | Callable[..., Any] = "reprl",
+    learner: str | Callable[..., Any] | Recipe = "reprl",
     pairs: int = 50,
     *,
     horizon: int | None = None,
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
-    rho: float = 0.1,
+    rho: float | None = None,
     agreement: float = 1.0,
     level: float = 0.05,
     runs_per_key: int = 2,
@@ -73,21 +75,23 @@ def audit(
     """Run a learner in pairs with one shared key and independent data, and count the pairs whose policies differ.
 
     Args:
-        env: as in ``reprl.learn``.
+        env: as in ``reprl.learn``. Or a recipe, or the path of its file (docs/audit.md, "A recipe"): runs follow it,
+            and it says all but `samples` and `max_samples`.
         learner: a name in ``reprl.learners()``; any ``learner(model, shared_key, **learn_options)``, whose
             ``access`` attribute, if any, says which model it needs; or a ``train(env, **learn_options)`` of a
             gymnasium.Env. What either may return: ``reprl.env_learner``. "search", and "reprl" where observations are a
-            Box: searches are audited, and the report is a ``SearchAudit``.
+            Box: searches are audited, and the report is a ``SearchAudit``. Or a recipe, which is then followed in env.
         pairs: shared keys to try.
         horizon: as in ``reprl.learn``.
         discount: as in ``reprl.learn``; baselines need a horizon.
         reward_range: as in ``reprl.learn``.
-        rho: the disagreement that is tested; learners with an option ρ get it too.
+        rho: the disagreement that is tested; learners with an option ρ get it too. None for 0.1, or the recipe's.
         agreement: below 1, a pair disagrees if its policies take the same action at less than this share of the steps,
             in episodes of the one or the other; reprl gets it too. In a black box the steps are
             those of `evaluation` episodes of each policy.
         level: probability of rejecting a learner whose disagreement is at most rho.
-        runs_per_key: runs under each key. Test and interval use the first two; the estimate uses all.
+        runs_per_key: runs under each key. Test and interval use the first two; the estimate uses all. A registered
+            recipe has one key, so it takes more pairs instead.
         access: "episodic" or "generative"; None for what the learner needs, episodes for a callable that does not say.
         seed: determines shared keys and data seeds. None draws one, or takes the checkpoint's; the report holds it.
         sequential: test after every pair and stop at a verdict.
@@ -101,14 +105,23 @@ def audit(
     Guarantee:
         If the disagreement is at most rho, it is rejected with probability at most level, and the interval covers the
         disagreement with probability at least 0.95 (docs/proofs/audit.md): of this learner, on this environment, for a
-        random shared key. "Not rejected" is not a proof of replicability.
+        random shared key; of a registered recipe, of any two runs that follow it. "Not rejected" is not a proof of
+        replicability.
 
     Randomness:
-        Data streams (seed, "audit/shared") and (seed, "audit/data") give the seeds of every run. A callable should draw
-        its samples from the model and its shared randomness from the key; what else it draws counts as private.
+        Data streams (seed, "audit/shared") and (seed, "audit/data") give the seeds of every run; a registered recipe
+        has its own shared seed, and no run has the pilot's data seed. A callable should draw its samples from the model
+        and its shared randomness from the key; what else it draws counts as private.
     """
     flags = (sequential, alternative, progress)
     seed = recall(checkpoint, "seed") if seed is None else seed
+    plan = None
+    if (found := find_recipe(env, learner)) is not None:
+        given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
+        given |= {"rho": rho, "access": access, "agreement": None if agreement == 1.0 else agreement, **learn_options}
+        plan = follow_recipe(*found, runs_per_key, given)
+        env, learner, rho, learn_options = plan.env, plan.learner, plan.learner.settings.rho, {}
+    rho = Settings().rho if rho is None else rho
     asked = _check(rho, level, pairs, runs_per_key, workers, seed, flags, evaluation)
     check_agreement("agreement", agreement)
     if learner in ("reprl", SEARCH) and wants_search(env, SEARCH if learner == SEARCH else None, learn_options):
@@ -122,7 +135,7 @@ def audit(
     asked = asked._replace(agreement=agreement if ours is None else ours.settings.agreement)
     if asked.agreement < 1.0 and isinstance(place, GymnasiumModel) and not asked.evaluation:
         raise InputError("evaluation must be at least 1 for an agreement below 1 in a black box, got 0")
-    return _measure(asked, _ended(place, subject), subject, checkpoint, progress)
+    return _measure(asked, _ended(place, subject), subject, checkpoint, progress, plan)
 
 
 def _ended(place: TabularMDP | GymnasiumModel, subject: Subject) -> TabularMDP | GymnasiumModel:
@@ -183,6 +196,7 @@ def _measure(
     subject: Subject,
     checkpoint: str | os.PathLike[str] | None,
     progress: bool | Progress,
+    plan: Plan | None,
 ) -> AuditReport:
     """Run the pairs, until a sequential test decides or they are used up."""
     pairs, runs, workers, seed, test, episodes = asked[2:8]
@@ -190,6 +204,8 @@ def _measure(
     known: dict[str, Any] = {"episodes": episodes}
     if mdp is not None:
         known = {"scores": optimal_scores(mdp), "reachable": reachable(mdp)}
+    if plan is not None:
+        known |= {"recipe": plan.recipe, "pilot": plan.pilot}
     trial = Trial(env=place, world=describe(place), subject=subject, seed=seed, runs=runs, **known)
     totals = Totals(trial, asked.agreement)
     with open_checkpoint(checkpoint, _work(trial)) as kept, progress_bar(progress, "pairs") as shown:
@@ -201,7 +217,7 @@ def _measure(
 
 def _work(trial: Trial) -> dict[str, Any]:
     """Everything on which the runs of a key depend, but for its number: how many keys there are is not of it."""
-    world, subject = trial.world, trial.subject
+    world, subject, recipe = trial.world, trial.subject, trial.recipe
     return {
         "kind": "audit",
         "environment": {"id": world.id, "digest": world.digest},
@@ -211,6 +227,7 @@ def _work(trial: Trial) -> dict[str, Any]:
         "seed": trial.seed,
         "runs_per_key": trial.runs,
         **({"evaluation": trial.episodes} if trial.episodes else {}),
+        **({"recipe": recipe.digest} if recipe is not None and recipe.fixed else {}),
     }
 
 
@@ -249,6 +266,7 @@ def _report(asked: _Asked, trial: Trial, totals: Totals) -> AuditReport:
         agreement=None if asked.agreement == 1.0 else asked.agreement,
         alike=float(np.mean(totals.alike)) if totals.alike else None,
         promise=_promise(asked.agreement, _ours(subject)),
+        recipe=trial.recipe,
     )
 
 
@@ -281,7 +299,7 @@ class CurvePoint(NamedTuple):
 
 def curve(
     env: TabularMDP | GymnasiumModel | str | Any,
-    learner: str | Callable[..., Any] = "reprl",
+    learner: str | Callable[..., Any] | Recipe = "reprl",
     sizes: Sequence[int] = (),
     pairs: int = 50,
     *,

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from reprl.auditing.exact_quantities import TIE
 from reprl.canonical.choice import Choice
+from reprl.canonical.gaps import find_gaps
 from reprl.canonical.preferred import phases_of
+from reprl.canonical.registered import block_gaps
 from reprl.learning.protocol import Run
+from reprl.mdp.dynamics import empirical_dynamics
 from reprl.mdp.policy import Policy
 from reprl.paper.rep_rl_bandit import Induction
 from reprl.sources.environment import Environment
@@ -144,12 +147,14 @@ def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:
 def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float, tuple[int, int], str]:
     """How two runs with one candidate came to different actions in a cell: (s, margin, actions, text)."""
     a, b = (int(run.policy.table[h, s]) for run in pair)
-    chosen = pair[0].choice
+    chosen, published, horizon = pair[0].choice, pair[0].published, len(pair[0].policy.table)
     assert chosen is not None
-    phases = phases_of(chosen.kind, len(pair[0].policy.table))
+    phases, u = phases_of(chosen.kind, horizon), chosen.tolerance
+    if published is not None:
+        phases = published.cells.rows(horizon)
+        u = float(published.cells.tolerances[phases[h], s])
     steps = (h,) if phases is None else np.flatnonzero(phases == phases[h]).tolist()
     gaps = [_mean_gaps(run, s, steps) for run in pair]
-    u = chosen.tolerance
     crossed = [x for x in (a, b) if (gaps[0][x] <= u) != (gaps[1][x] <= u)] or [a, b]
     distance = {x: float(abs((gaps[0][x] + gaps[1][x]) / 2.0 - u)) for x in crossed}
     judged = min(distance, key=lambda x: (distance[x], x))
@@ -166,6 +171,10 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
 
 def _mean_gaps(run: Run, s: int, steps: Sequence[int]) -> NDArray[np.float64]:
     """Return how far every action of a state, (A,), is from the best one, on average over steps."""
+    if run.published is not None and run.certificate_data is not None:
+        dynamics, cells = empirical_dynamics(run.certificate_data.data), run.published.cells
+        order, phases = np.array(cells.order), cells.rows(len(run.policy.table))
+        return np.asarray(block_gaps(dynamics, find_gaps(dynamics, order), order, phases).gap[phases[steps[0]], s])
     worse = [run.values[h, s] - run.counts.mean_return(h, run.values[h + 1])[s] for h in steps]
     mean: NDArray[np.float64] = np.mean(worse, axis=0)
     return mean - np.nanmin(mean) if len(steps) > 1 else mean

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from reprl.auditing.divergence import Divergence, first_divergence, policy_divergence
 from reprl.auditing.evidence import SequentialTest
+from reprl.auditing.recipes import Audited
 from reprl.errors import InputError, ReprlError, check_choice, check_count, quote
 from reprl.execution.tasks import count_workers, run_tasks
 from reprl.learning.adapters import as_learner, lasting, policy_of
@@ -135,6 +136,10 @@ class Trial:
     """(H, S): the cells that some policy reaches, where the dynamics are known."""
     episodes: int = 0
     """Episodes with which each policy is valued in a black box; 0 for none."""
+    recipe: Audited | None = None
+    """Whose runs these are; None where no recipe was given."""
+    pilot: int | None = None
+    """Data seed that no run may use; None if there is none."""
 
 
 class KeyRuns(NamedTuple):
@@ -179,9 +184,13 @@ def run_key(trial: Trial, number: int) -> KeyRuns:
     """Make all runs of the key with a number.
 
     Randomness:
-        As ``pair_seeds`` says. Policies in a black box are valued on the same episodes, those of ``evaluation_seed``.
+        As ``pair_seeds`` says; a recipe may fix the shared seed. Policies in a black box are valued on the same
+        episodes, those of ``evaluation_seed``.
     """
     shared, seeds = pair_seeds(trial.seed, number, trial.runs)
+    if trial.recipe is not None and trial.recipe.shared_seed is not None:
+        shared = SharedKey(trial.recipe.shared_seed)
+    seeds = [seed ^ (seed == trial.pilot) for seed in seeds]  # the pilot's gets another lowest bit
     policies: list[Policy] = []
     samples: list[int] = []
     outputs: list[object] = []

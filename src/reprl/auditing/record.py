@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from reprl.auditing.divergence import Divergence
 from reprl.auditing.evidence import VERDICTS
 from reprl.auditing.policies import Policies
+from reprl.auditing.recipes import Audited
 from reprl.execution.terminal import Shown, visible
 from reprl.guarantee import PROMISES
 from reprl.mdp.environment import ENVIRONMENT, cells_of
@@ -128,6 +129,8 @@ class AuditReport(Declared, Shown):
     often policies come where, and in documents that do not say."""
     promise: Annotated[str | None, f.choice(tuple(PROMISES))._replace(later=True)] = None
     """Which of ``reprl.guarantee.PROMISES`` is tested; None in documents that do not say: strict."""
+    recipe: Annotated[Audited | None, f.record(Audited)._replace(later=True)] = None
+    """Whose runs were audited, and what test and interval are then about; None where no recipe was given."""
 
     @property
     def ties(self) -> tuple[Cell, ...]:

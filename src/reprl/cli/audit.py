@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import Answer, evidence_answer, progress_wanted
-from reprl.cli.options import DASK, ENV, Asked, Evidence, World, complete_learner, given, option, refuse
+from reprl.cli.options import (
+    ALLOW,
+    DASK,
+    NAMED,
+    OTHER_ENV,
+    Asked,
+    Evidence,
+    OtherWorld,
+    World,
+    argument,
+    complete_env,
+    complete_learner,
+    given,
+    option,
+    refuse,
+)
 from reprl.cli.search import Sought, is_search, source_of
 
 if TYPE_CHECKING:
+    from reprl.artifacts.recipe import Recipe
     from reprl.mdp.tabular import TabularMDP
     from reprl.sources.gymnasium.model import GymnasiumModel
 
@@ -17,7 +35,7 @@ _OURS = {"reprl": None, "search": "search"}
 
 
 def audit(
-    env: str = ENV,
+    env: str = argument("ENV", f"{NAMED} Or a recipe, FILE.json, to audit runs of it.", complete=complete_env),
     *,
     learner: str = option(
         "A name of 'reprl learners', or file.py:name. Default reprl.", default="reprl", complete=complete_learner
@@ -30,11 +48,16 @@ def audit(
     sequential: bool = option("Test after every pair, and stop at a verdict.", default=False),
     evidence: Evidence,
     workers: int = option("Number of processes; results do not depend on it. Default 1.", default=1),
+    env_: str | None = OTHER_ENV,
+    allow: list[str] | None = ALLOW,
     dask: str | None = DASK,
 ) -> Answer:
     """Run a learner in pairs with one shared seed and independent data, and count how many pairs differ.
 
     Exit code 1: so many pairs differ that a disagreement of at most ρ is rejected. "Not rejected" is no proof.
+
+    Of a registered recipe all runs follow the candidate, each on fresh data. Of another recipe every pair has a fresh
+    shared seed, and its runs choose afresh.
 
     reprl audit gridworld-v0 --horizon 6 --pairs 20
 
@@ -44,28 +67,56 @@ def audit(
 
     reprl audit gym:CartPole-v1 --target 475 --pairs 20
 
+    reprl audit study.json --pairs 40 --out audit.json
+
     reprl audit plant.py:make_plant --learner mine.py:q_learning -o episodes=1000
     """
     from reprl.auditing.audit import audit as run_audit
     from reprl.cli.environment import named_learner
     from reprl.execution.tasks import cluster
 
+    if not env.endswith(".json"):
+        refuse("come with a recipe, FILE.json", env=env_, allow=allow)
     options = asked.options(level=level, seed=evidence.seed)
+    opened: Any
+    subject: Any
     with evidence.open("audit.json") as (save, kept), cluster(dask):
-        found_search = learner in _OURS and is_search(env, world, {**given(sought), "learner": _OURS[learner]}, options)
-        if found_search:
+        if env.endswith(".json"):
+            why, own = "be left out for a recipe, which says it", None if learner == "reprl" else learner
+            refuse(
+                why, replace(asked, option=None), sought, horizon=world.horizon, discount=world.discount, learner=own
+            )
+            other = OtherWorld(env=env_, env_option=world.env_option, reward_range=world.reward_range)
+            opened, subject = _open_recipe(env, other, allow, options, 2 * pairs)
+        elif learner in _OURS and is_search(env, world, {**given(sought), "learner": _OURS[learner]}, options):
             refuse("be left out for an audit of searches", env_option=world.env_option)
             options |= {**given(sought), "horizon": world.horizon, "reward_range": world.reward_range}
             opened, subject = source_of(env, world), "search"
         else:
             refuse("be left out unless a search is audited", sought)
             opened, subject = world.open(env), named_learner(learner)
-        if learner == "reprl" and not found_search:
-            _announce(opened, options, 2 * pairs)
+            if learner == "reprl":
+                _announce(opened, options, 2 * pairs)
         how: dict[str, Any] = {"workers": workers, "checkpoint": kept, "progress": progress_wanted()}
         found = run_audit(opened, subject, pairs, sequential=sequential, **how, **options)
         unsaved = save(found.to_json())
     return evidence_answer(found, unsaved)
+
+
+def _open_recipe(
+    path: str, other: OtherWorld, allow: list[str] | None, options: dict[str, Any], runs: int
+) -> tuple[TabularMDP | GymnasiumModel, Recipe]:
+    """Read a recipe, open its environment, and say what its runs may cost, unless a budget sets their size."""
+    from reprl.auditing.recipes import read_recipe
+    from reprl.cli.forecast import announce
+
+    recipe = read_recipe(Path(path))
+    assert recipe is not None
+    opened = recipe.make(other.open(recipe.environment), allow=allow or ())
+    if "samples" not in options:
+        followed = None if recipe.registration is None else recipe.published
+        announce(opened, recipe.settings, max_samples=options.get("max_samples"), runs=runs, candidate=followed)
+    return opened, recipe
 
 
 def _announce(world: TabularMDP | GymnasiumModel, options: dict[str, Any], runs: int) -> None:

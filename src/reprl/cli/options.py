@@ -154,7 +154,8 @@ def real(text: str) -> float:
         raise typer.BadParameter(f"must be a number, got {quote(text)}") from None
 
 
-def _complete_env(incomplete: str) -> list[tuple[str, str]]:
+def complete_env(incomplete: str) -> list[tuple[str, str]]:
+    """What a shell may offer for the name of an environment."""
     from reprl.mdp.catalogue import catalogue
 
     return [(entry.id, entry.description) for entry in catalogue() if entry.id.startswith(incomplete)]
@@ -167,10 +168,10 @@ def complete_learner(incomplete: str) -> list[tuple[str, str]]:
     return [(entry.name, entry.description) for entry in learners() if entry.name.startswith(incomplete)]
 
 
-_NAMED = "A name of 'reprl envs', gym:ID, or file.py:NAME."
-ENV = argument("ENV", _NAMED, complete=_complete_env)
-OPTIONAL_ENV = argument("[ENV]", _NAMED, None, _complete_env)
-PLAN_ENV = argument("[ENV]", "An environment instead of sizes. A short pilot runs there.", None, _complete_env)
+NAMED = "A name of 'reprl envs', gym:ID, or file.py:NAME."
+ENV = argument("ENV", NAMED, complete=complete_env)
+OPTIONAL_ENV = argument("[ENV]", NAMED, None, complete_env)
+PLAN_ENV = argument("[ENV]", "An environment instead of sizes. A short pilot runs there.", None, complete_env)
 RUN = argument("RUN", "A run folder.")
 HORIZON = option("H, the number of steps of an episode. Built-in environments have a default.", "-H")
 REWARD_RANGE = option("Bounds of the reward of a Gymnasium environment.", metavar="LOW HIGH")
@@ -207,6 +208,7 @@ DONE_AT_LIMIT = option(
     metavar="WORD",
 )
 DASK = option("Run on this Dask cluster. The result is the same.", metavar="ADDRESS")
+OTHER_ENV = option("Your environment, if the recipe does not name one: such as file.py:NAME.", metavar="ENV")
 ALLOW = option("A module that the recipe's environment may import. May be repeated.", metavar="MODULE")
 
 
@@ -235,7 +237,7 @@ class World:
 class OtherWorld:
     """The environment, if the recipe does not name it."""
 
-    env: str | None = option("Your environment, if the recipe does not name one: such as file.py:NAME.", metavar="ENV")
+    env: str | None = OTHER_ENV
     env_option: list[str] | None = ENV_OPTION
     reward_range: tuple[float, float] | None = REWARD_RANGE
 
