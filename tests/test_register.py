@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import warnings
@@ -9,21 +10,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import reprl
 from experiments.price.boxes import REWARDS, TwoQueues
+from reprl.canonical.bound import BoundRule, TableReader
 from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import CLEAR
-from reprl.canonical.registered import ROOM, Cells, Published, _widest, choose_registered, find_firmest
+from reprl.canonical.registered import ROOM, Cells, Published, Registration, _widest, choose_registered, find_firmest
 from reprl.cli.app import main
 from reprl.errors import DocumentError, InputError, PilotWarning
+from reprl.learning.learner import make_settings
+from reprl.mdp.counts import tally
 from reprl.mdp.dynamics import Data, empirical_dynamics, true_dynamics
 from reprl.randomness import SharedKey
+from reprl.report.run import Run, summarize_run
+from reprl.report.terminal import render
+from reprl.sources.environment import describe
 from reprl.sources.parallel import GenerativeModel
 from tests.clinic_log import ACTIONS, HORIZON, STATES, make_log
 from tests.statistics import FALSE_ALARM, exceeds, keeps, power
+from tests.test_alike import Season
 
 pytestmark = pytest.mark.filterwarnings("ignore::reprl.errors.PilotWarning")
 
@@ -269,3 +278,101 @@ def test_the_command_registers_and_replicates(tmp_path: Any, capsys: pytest.Capt
     assert json.loads(capsys.readouterr().out)["remarks"] == []
     assert main(["replicate", str(path), "--data-seed", "5"]) == 2
     assert "another one than the pilot's" in capsys.readouterr().err
+
+
+# --- steps that turn out to differ ------------------------------------------------------------------------------------
+
+
+def two_steps(change: float) -> tuple[reprl.TabularMDP, reprl.Recipe]:
+    """Return an MDP of one state and two steps that differ, and a recipe that takes them to be alike.
+
+    Its tolerance for the first step lies between the gap of pooled steps and that of the first step.
+    """
+    reward = np.zeros((2, 1, 2))
+    reward[:, 0, 0], reward[0, 0, 1], reward[1, 0, 1] = 0.6, 0.5 - change, 0.5
+    mdp = reprl.TabularMDP(np.ones((2, 1, 2, 1)), reward, 0)
+    settings = make_settings({"stationary": True, "epsilon": 1.2, "quality": None}, mdp)
+    cells = Cells((0, 1), (1, 0), np.array([[0.1 + 0.85 * change], [math.inf]]))
+    made = Registration("nobody", "2026-01-01", 1, 0, 11, None, 1, 0.0)
+    return mdp, reprl.Recipe.plan(describe(mdp), settings, 1).register(Published(cells, made))
+
+
+@pytest.mark.statistical
+def test_runs_that_find_a_contradiction_late_or_never_learn_one_policy() -> None:
+    """40 pairs, of which many have one run that stopped before it found that steps differ and one that found it.
+
+    The control reads the candidate off data by step in the runs that found it, which breaks the promise.
+    """
+    mdp, recipe = two_steps(0.2)
+    runs = [recipe.learn(env=mdp, data_seed=seed, max_samples=10**6) for seed in range(1000, 1080)]
+    assert all(run.guarantee.status == "rehearsed" for run in runs)
+    found = [bool(run.apart) for run in runs]
+    assert min(found.count(True), found.count(False)) > 20
+    assert isinstance(recipe.published, Published)
+    rule, cells, by_step = rule_of(mdp), recipe.published.cells, []
+    for run in runs:
+        read = None if run.certificate_data is None else empirical_dynamics(run.certificate_data.data)
+        by_step.append(choose_registered(rule, cells, read).policy if run.apart and read is not None else run.policy)
+    kept = sum(one.policy != two.policy for one, two in zip(runs[::2], runs[1::2], strict=True))
+    broken = sum(one != two for one, two in zip(by_step[::2], by_step[1::2], strict=True))
+    assert keeps(kept, 40, 0.1, power=0.001, finds=0.5)
+    assert exceeds(broken, 40, 0.1) <= FALSE_ALARM
+
+
+@pytest.mark.statistical
+def test_the_same_of_a_recipe_that_a_pilot_has_chosen() -> None:
+    """40 pairs, 2 at most without a promise."""
+    rng = np.random.default_rng(11)
+    transition, reward = rng.dirichlet(np.ones(6), (6, 3)), rng.uniform(0.2, 0.8, (6, 3))
+    reward = np.repeat(reward[None], 6, 0)
+    state, action = rng.integers(6), rng.integers(3)
+    reward[2:, state, action] = np.clip(reward[2:, state, action] + 0.2, 0.0, 1.0)
+    mdp = reprl.TabularMDP(np.repeat(transition[None], 6, 0), reward, 0)
+    recipe = reprl.register(mdp, pilot=20_000, data_seed=3, stationary=True, quality=0.95)
+    runs = [recipe.learn(env=mdp, data_seed=seed, max_samples=10**6) for seed in range(100, 180)]
+    assert 20 < sum(bool(run.apart) for run in runs) < 60
+    pairs = list(zip(runs[::2], runs[1::2], strict=True))
+    pairs = [pair for pair in pairs if all(run.guarantee.status == "rehearsed" for run in pair)]
+    assert len(pairs) >= 38
+    kept = sum(one.policy != two.policy for one, two in pairs)
+    assert keeps(kept, len(pairs), 0.1, power=0.001, finds=0.6)
+
+
+def test_a_black_box_whose_steps_differ_still_ends_in_a_promise(tmp_path: Any) -> None:
+    """The pilot is too small to show it, a run is not: the recipe is followed, and the receipt says so."""
+    how: dict[str, Any] = {"horizon": 10, "reward_range": Season.REWARDS, "data_seed": 3}
+    recipe = reprl.register(Season, pilot=4000, quality=0.95, **how)
+    assert recipe.settings.stationary is True
+    run = recipe.learn(env=Season, data_seed=4, max_samples=400_000)
+    assert run.apart
+    assert (run.guarantee.status, run.guarantee.kind) == ("rehearsed", "registered")
+    words = "its loss is by step, as samples contradict stationary dynamics: in state "
+    assert words in run.guarantee.source
+    out = io.StringIO()
+    Console(file=out, width=2000).print(render(summarize_run(Run.of(run))))
+    assert "pooled to follow the candidate, not for its loss, since the samples contradict" in out.getvalue()
+    stored = reprl.load_run(run.save(tmp_path / "run"))
+    assert words in stored.receipt.guarantee.source
+    assert stored.recipe.digest == recipe.digest
+    assert not run.counts.outcomes.pooled
+
+
+def test_a_pilot_that_shows_that_steps_differ_chooses_by_step() -> None:
+    recipe = reprl.register(Season, pilot=200_000, horizon=10, reward_range=Season.REWARDS, data_seed=3)
+    assert recipe.settings.stationary is False
+    assert recipe.candidate is not None
+    assert recipe.candidate.cells is not None
+    assert recipe.candidate.cells.starts == tuple(range(10))
+
+
+def test_a_candidate_reads_pooled_steps_as_before_the_contradiction() -> None:
+    mdp, recipe = two_steps(0.2)
+    rng, shape = np.random.default_rng(1), (2, 1, 2)
+    rows = [(h, 0, a, 0, float(rng.random() < mdp.reward[h, 0, a])) for h in (0, 1) for a in (0, 1) for _ in range(400)]
+    data, rule = Data(tally(rows, shape), np.array([800])), rule_of(mdp)
+    bound = BoundRule.bind(rule, TableReader(), recipe.published)
+    late, pooled, by_step = bound._replace(pools=True).choose(data), bound.choose(data.pool()), bound.choose(data)
+    assert late.policy == pooled.policy != by_step.policy
+    assert late.choice.margin == pooled.choice.margin
+    lost = by_step.dynamics.policy_loss(find_gaps(by_step.dynamics, rule.order).value[0], late.policy.table)
+    assert late.choice.loss == pytest.approx(lost)

@@ -172,7 +172,8 @@ def _parted(pair: Pair, h: int, s: int, world: Environment) -> tuple[int, float,
 def _mean_gaps(run: Run, s: int, steps: Sequence[int]) -> NDArray[np.float64]:
     """Return how far every action of a state, (A,), is from the best one, on average over steps."""
     if run.published is not None and run.certificate_data is not None:
-        dynamics, cells = empirical_dynamics(run.certificate_data.data), run.published.cells
+        data = run.certificate_data.data
+        dynamics, cells = empirical_dynamics(data.pool() if run.apart else data), run.published.cells
         order, phases = np.array(cells.order), cells.rows(len(run.policy.table))
         return np.asarray(block_gaps(dynamics, find_gaps(dynamics, order), order, phases).gap[phases[steps[0]], s])
     worse = [run.values[h, s] - run.counts.mean_return(h, run.values[h + 1])[s] for h in steps]

@@ -170,6 +170,8 @@ class BoundRule(NamedTuple):
     """Below 1, the rule of approximate agreement takes the place of the choice among candidates."""
     published: Published | None = None
     """The registered candidate that takes the place of the rule's own."""
+    pools: bool = False
+    """Whether that is applied to pooled steps, though data by step say what its policy loses."""
 
     @classmethod
     def bind(
@@ -187,7 +189,9 @@ class BoundRule(NamedTuple):
         model = self.reader.read(self.rule.key, data)
         practice = model.practice if self.rule.baseline is None else None
         if self.published is not None:
-            return Found(choose_registered(self.rule, self.published.cells, model.dynamics, practice), model)
+            pooled = self.reader.read(self.rule.key, data.pool()).dynamics if self.pools else None
+            choice = choose_registered(self.rule, self.published.cells, model.dynamics, practice, pooled)
+            return Found(choice, model)
         if self.agreement < 1.0:
             return Found(choose_agreed(self.rule, model.dynamics, practice), model)
         return Found(choose(self.rule, model.dynamics, practice, ties), model)

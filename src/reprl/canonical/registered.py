@@ -124,18 +124,22 @@ class Published(NamedTuple):
     registration: Registration
 
 
-def choose_registered(rule: Rule, cells: Cells, dynamics: Dynamics, practice: float | None = None) -> Choice:
+def choose_registered(
+    rule: Rule, cells: Cells, dynamics: Dynamics, practice: float | None = None, pooled: Dynamics | None = None
+) -> Choice:
     """Return what a registered candidate prints in a model.
 
-    practice is as in ``choose``.
+    practice is as in ``choose``; pooled is the model in which the candidate is applied, where it is another one than
+    that in which the loss counts.
 
     Guarantee:
         A pure function of all; no shared draw is read.
     """
     gaps = find_gaps(dynamics, rule.order)
     goal = find_goal(rule, dynamics, gaps, practice)
-    blocks = block_gaps(dynamics, gaps, rule.order, cells.rows(dynamics.outcomes.horizon))
-    table, margins, nearest = _print(dynamics, blocks, cells)
+    where, read = (dynamics, gaps) if pooled is None else (pooled, find_gaps(pooled, rule.order))
+    blocks = block_gaps(where, read, rule.order, cells.rows(dynamics.outcomes.horizon))
+    table, margins, nearest = _print(where, blocks, cells)
     visits = dynamics.occupancy(table)
     loss = dynamics.policy_loss(gaps.value[0], table)
     margins = np.where(_block_visits(visits, cells.starts) > 0.0, margins, CLEAR)

@@ -94,11 +94,22 @@ def gather_canonical(
         open_as = partial(WAYS[settings.access].source, model, pool, progress=progress, proof=proof)
         outcome = run_loop(open_as(pooled=settings.pooled), rule, stop, limit, tell=tell)
         apart = ""
-        if outcome.judgement.drift and settings.stationary is None and not criterion.stationary:
-            # Nobody has said that steps are alike, and they are not: go on as a run that never took them to be.
+        registered = isinstance(candidate, Published)
+        if outcome.judgement.drift and (settings.stationary is None or registered) and not criterion.stationary:
+            # Nobody has said that steps are alike, and they are not: go on as a run that never took them to be. A
+            # recipe does not tell who said it. What it has registered still reads pooled steps, as in runs that stopped
+            # before they could know; what its policy loses is that by step (docs/proofs/agreement.md §4).
             apart = outcome.judgement.drift
-            rule = bind_rule(key, criterion, sizes, replace(settings, stationary=False), reader, None)
+            followed = candidate if registered else None
+            rule = bind_rule(key, criterion, sizes, replace(settings, stationary=False), reader, followed)
+            rule = rule._replace(pools=registered)
             outcome = run_loop(open_as(pooled=False), rule, stop, limit, outcome.known.apart(), tell)
+            if registered:
+                end = outcome.judgement
+                words = (
+                    f"{end.guarantee.source}; its loss is by step, as samples contradict stationary dynamics: {apart}"
+                )
+                outcome = outcome._replace(judgement=end._replace(guarantee=replace(end.guarantee, source=words)))
     return Gathered(settings, rule, outcome, apart)
 
 

@@ -290,14 +290,13 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     if receipt.choice is not None:
         facts.append(Fact("ties", run.ties, on=both, prose=True))
     if run.apart:
-        facts.append(
-            Fact(
-                "steps",
-                f"each has its own model, since the samples contradict stationary dynamics: {run.apart}",
-                on=both,
-                prose=True,
-            )
+        each = (
+            "each has its own model"
+            if run.recipe.registration is None
+            else "pooled to follow the candidate, not for its loss"
         )
+        words = f"{each}, since the samples contradict stationary dynamics: {run.apart}"
+        facts.append(Fact("steps", words, on=both, prose=True))
     if receipt.choice is not None and receipt.choice.followed:
         followed = run.recipe.candidate or receipt.choice.published
         words = "the recipe's candidate" + ("" if followed is None else f", {followed.words(run.scale)}")
