@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ import nbclient
 import nbformat
 import numpy as np
 import pytest
+from rich.console import Console
 
 import reprl
 from reprl.artifacts.verify import compare_policies
@@ -147,3 +149,10 @@ def test_outside_a_notebook_nothing_of_ipython_is_needed(monkeypatch: pytest.Mon
     with progress_bar(True, "episodes") as tell:
         assert tell is not None
         tell("explore", 1, 2)
+
+
+def test_a_result_is_shown_as_by_the_command() -> None:
+    result, console = reprl.learn("two-goals-v0", access="generative", data_seed=1, max_samples=5000), io.StringIO()
+    result.show(Console(file=console, width=1000))
+    assert result.policy.fingerprint in console.getvalue()
+    assert "promised" in console.getvalue()

@@ -121,6 +121,8 @@ def open_rich(record: object) -> Visible:
 class Shown:
     """A record that notebooks and terminals show by its summary."""
 
+    __slots__ = ()
+
     def _repr_html_(self) -> str:
         """Show it in a notebook."""
         return open_card(self)

@@ -7,17 +7,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from reprl.execution.terminal import open_card
+from reprl.execution.terminal import Shown
 
 
-class Papers:
-    """A run that has a recipe, a receipt and a policy."""
+class Papers(Shown):
+    """A run that has a recipe, a receipt and a policy; shown with promise, policy and fingerprint."""
 
     __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        """Show promise, policy and fingerprint in a notebook."""
-        return open_card(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three documents of this run."""
