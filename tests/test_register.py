@@ -357,6 +357,17 @@ def test_a_black_box_whose_steps_differ_still_ends_in_a_promise(tmp_path: Any) -
     assert not run.counts.outcomes.pooled
 
 
+def test_such_a_run_that_was_stopped_continues_to_the_same_end(tmp_path: Any) -> None:
+    recipe = reprl.register(Season, pilot=4000, quality=0.95, horizon=10, reward_range=Season.REWARDS, data_seed=3)
+    whole = recipe.learn(env=Season, data_seed=4, max_samples=400_000)
+    kept = str(tmp_path / "tasks")
+    cut = recipe.learn(env=Season, data_seed=4, max_samples=60_000, checkpoint=kept)
+    assert cut.apart
+    assert cut.guarantee.status == "none"
+    found = recipe.learn(env=Season, max_samples=400_000, checkpoint=kept)
+    assert (found.policy, found.counts, found.guarantee) == (whole.policy, whole.counts, whole.guarantee)
+
+
 def test_a_pilot_that_shows_that_steps_differ_chooses_by_step() -> None:
     recipe = reprl.register(Season, pilot=200_000, horizon=10, reward_range=Season.REWARDS, data_seed=3)
     assert recipe.settings.stationary is False
