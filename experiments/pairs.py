@@ -217,9 +217,11 @@ def _allowed(asked: float, covers: bool | None, promised: float) -> float:
 
 
 def by_case(measured: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Put the chunks of every case together."""
+    """Put the chunks of every case together, and leave out what is no pair."""
     out: dict[str, dict[str, Any]] = {}
     for name, found in measured.items():
+        if "rows" not in found:
+            continue
         case, _, _ = name.partition("#")
         rows = out[case]["rows"] if case in out else []
         out[case] = {**found, "rows": rows + found["rows"]}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reprl
-from reprl.assurance.rehearsal import APART, Answer, Likeness, asked_for, rehearse
+from reprl.assurance.rehearsal import SPARE, Answer, Likeness, asked_for, rehearse
 from reprl.canonical.cellwise import (
     AGREED,
     BELOW,
@@ -155,7 +155,7 @@ def test_steps_after_the_end_of_an_episode_do_not_count() -> None:
     assert Likeness(lambda actions: visits, over=(2,)).share(one, two) == pytest.approx(1.0 - 0.6 / 1.6)
 
 
-@pytest.mark.parametrize(("differing", "passes"), [(0, True), (APART, True), (APART + 1, False)])
+@pytest.mark.parametrize(("differing", "passes"), [(0, True), (SPARE, True), (SPARE + 1, False)])
 def test_a_rehearsal_counts_teams_that_do_the_same_at_the_share(differing: int, passes: bool) -> None:
     ours, near, far = (reprl.Policy([row] * 10) for row in ([0, 0], [0, 0], [1, 1]))
     near = reprl.Policy([[1, 1], *[[0, 0]] * 9])

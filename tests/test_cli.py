@@ -360,6 +360,8 @@ def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_p
     assert "nothing is promised: the samples ran out" in out
     assert "disagreement ≤" not in out
     assert re.search(r"undecided +\d on the shelf \(\d+ % of teams differ\)", out)
+    assert re.search(r"what helps +a lower quality .*--agreement 0\.95", out)
+    assert "what helps" not in call("learn", *words, "--agreement", "0.95")[1]
     assert out.endswith("undecided: the samples ran out before this run could promise anything\n")
     code, document = answer("learn", *words)
     assert (code, document["decided"]) == (1, False)

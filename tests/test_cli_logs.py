@@ -37,7 +37,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("pyarrow")
     folder = tmp_path_factory.mktemp("logs")
     for name, seed, names in (("north.csv", 1, COLUMNS), ("south.csv", 2, {})):
-        log = make_log(30_000, seed)
+        log = make_log(60_000, seed)
         with open(folder / name, "w", newline="", encoding="utf-8") as file:
             rows = csv.writer(file)
             rows.writerow([names.get(role, role) for role in log])
@@ -65,7 +65,7 @@ def test_two_teams_with_two_logs(logs: Path, tmp_path: Path, call: Call) -> None
     document = json.loads(out)
     assert (code, document["same"]) == (0, True)
     assert document["data_seed"] is None  # a hash of the log stays at home
-    assert document["coverage"]["rows"] == 90_000
+    assert document["coverage"]["rows"] == 180_000
     code, out, _ = call("verify", north, south)
     assert (code, "same policy" in out, "note" in out) == (0, True, False)
     code, out, _ = call("verify", north, north)

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 import reprl
 
+ROOT = Path(__file__).parent.parent
 STUB = Path(reprl.__file__).with_suffix(".pyi")
 DEEPER = [
     "artifacts.folder.save_run",
@@ -161,3 +163,19 @@ def test_rooms_open_by_attribute_and_by_import(tmp_path):
 def test_a_star_import_gives_every_public_name(tmp_path):
     out = run("from reprl import *; import reprl; print(set(reprl.__all__) - set(globals()))", tmp_path)
     assert out.strip() == "set()"
+
+
+def test_the_ways_of_calls_name_what_is_there() -> None:
+    """Functions, classes and files in CONTRIBUTING's table of calls."""
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    section = page.partition("## How a call runs")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    files = [*(ROOT / "src" / "reprl").rglob("*.py")]
+    code = "\n".join(file.read_text("utf-8") for file in files)
+    named = [name for row in rows for name in re.findall(r"`([\w./]+)`", row.partition(" | ")[2])]
+    assert len(named) > 20
+    for name in named:
+        if name.endswith(".py"):
+            assert any(file.as_posix().endswith(f"/{name}") for file in files), name
+        else:
+            assert re.search(rf"\b{name.rpartition('.')[2]}\b", code), name

@@ -28,7 +28,7 @@ from tests.statistics import FALSE_ALARM, exceeds
 from tests.test_blackbox import Stairs
 
 GOLDEN = {
-    ("gridworld-v0", "generative"): ("879f3a9ca1d92873425033337fe241489f47754d159fc8bea377b0b6001f026f", 8388608),
+    ("gridworld-v0", "generative"): ("879f3a9ca1d92873425033337fe241489f47754d159fc8bea377b0b6001f026f", 16777216),
     ("gridworld-v0", "episodic"): ("879f3a9ca1d92873425033337fe241489f47754d159fc8bea377b0b6001f026f", 4202496),
     ("river-swim-v0", "generative"): ("a85ecc7441dd1fc60fcc5fe9d75bfd36aa20d6ca815709c1d10681ba18d5ef50", 12288),
     ("river-swim-v0", "episodic"): ("a85ecc7441dd1fc60fcc5fe9d75bfd36aa20d6ca815709c1d10681ba18d5ef50", 6400),

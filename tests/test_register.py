@@ -20,6 +20,7 @@ from reprl.canonical.gaps import find_gaps
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import CLEAR
 from reprl.canonical.registered import ROOM, Cells, Published, Registration, _widest, choose_registered, find_firmest
+from reprl.canonical.selection import Registered
 from reprl.cli.app import main
 from reprl.errors import DocumentError, InputError, PilotWarning
 from reprl.learning.learner import make_settings
@@ -381,8 +382,9 @@ def test_a_candidate_reads_pooled_steps_as_before_the_contradiction() -> None:
     rng, shape = np.random.default_rng(1), (2, 1, 2)
     rows = [(h, 0, a, 0, float(rng.random() < mdp.reward[h, 0, a])) for h in (0, 1) for a in (0, 1) for _ in range(400)]
     data, rule = Data(tally(rows, shape), np.array([800])), rule_of(mdp)
-    bound = BoundRule.bind(rule, TableReader(), recipe.published)
-    late, pooled, by_step = bound._replace(pools=True).choose(data), bound.choose(data.pool()), bound.choose(data)
+    assert isinstance(recipe.published, Published)
+    bound, pools = (BoundRule(rule, TableReader(), Registered(recipe.published, pools)) for pools in (False, True))
+    late, pooled, by_step = pools.choose(data), bound.choose(data.pool()), bound.choose(data)
     assert late.policy == pooled.policy != by_step.policy
     assert late.choice.margin == pooled.choice.margin
     lost = by_step.dynamics.policy_loss(find_gaps(by_step.dynamics, rule.order).value[0], late.policy.table)

@@ -221,7 +221,8 @@ def test_pointing_at_a_cell_shows_its_numbers_in_every_map(browser: Any, pages: 
     assert tip.startswith("step 0 · 0,0 start")
     assert all(f"\n{name}: " in tip for name in ("action", "tier", "samples", "value"))
     shown = [mark for mark in browser.find_elements("class name", "cursor") if mark.is_displayed()]
-    assert len(shown) == len(FIGURES["run"])
+    maps = [name for name in FIGURES["run"] if browser.find_elements("css selector", f"#figure-{name} .raster")]
+    assert len(shown) == len(maps) >= 4  # where all teams agree, nothing is drawn as undecided
 
 
 def test_every_cell_of_a_grid_has_its_arrow(browser: Any, pages: dict[str, Path]) -> None:

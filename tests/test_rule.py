@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl.canonical.allocation import allocate_samples
-from reprl.canonical.choice import HANDICAP, Rule, choose, follow, make_rule, with_key
+from reprl.canonical.choice import CELLS, HANDICAP, Rule, choose, follow, make_rule, with_key
 from reprl.canonical.gaps import average_gaps, find_gaps, value_spread
 from reprl.canonical.goal import LEAST_GAIN, Goal
 from reprl.canonical.preferred import phases_of, weigh_tolerances
@@ -460,6 +460,14 @@ def test_the_rules_parts_lie_where_they_are_said_to(seed: int, horizon: int, ask
         again = with_key(each, each.key)
         pairs: list[tuple[Any, Any]] = list(zip(again, each, strict=True))
         assert all(np.array_equal(x, y) for x, y in pairs if not isinstance(x, SharedKey))
+
+
+@MANY
+@given(SEEDS, st.integers(1, 300), st.integers(1, 5000))
+def test_the_smallest_tolerance_costs_little_in_all_cells_together(seed: int, horizon: int, n_states: int) -> None:
+    least = make_rule(SharedKey(seed), (horizon, n_states, 2), goal=LOOSE).tolerances.min()
+    assert horizon * n_states * least <= 1.4143 * horizon / CELLS
+    assert least > horizon * 2.0**-20 / max(1.0, 2.0 * horizon * n_states / CELLS)  # and is no smaller than it needs be
 
 
 # Goals.

@@ -49,11 +49,16 @@ def test_a_quick_pair_of_discounted_runs() -> None:
 
 def test_icu_runs_name_admissible_actions_only() -> None:
     measured = stored(icu.EXPERIMENT)["measured"]
-    runs = {name: row for name, row in measured.items() if not name.startswith("baselines")}
-    assert runs
-    assert all(row["inadmissible"] == 0 for row in runs.values())
-    for row in runs.values():
-        assert row["status"] == "none" or row["loss"] < icu.EPSILON
+    values = measured["baselines/20"]
+    least = values["best admissible"] - (1.0 - icu.QUALITY) * (values["best admissible"] - values["first admissible"])
+    runs = [row for found in measured.values() for row in found.get("teams", [])]
+    assert len(runs) == 8
+    for row in runs:
+        assert row["inadmissible"] == 0
+        assert row["status"] == "none" or row["value"] > least
+    for kind in ("parallel", "episodes"):
+        assert measured[kind]["alike"] >= icu.AGREEMENT
+        assert all(row["status"] == "rehearsed" for row in measured[kind]["teams"])
 
 
 def test_icu_baselines_are_those_of_the_package() -> None:

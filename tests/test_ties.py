@@ -23,6 +23,7 @@ from reprl.canonical.choice import choose, make_rule
 from reprl.canonical.gaps import Ties, average_gaps, break_ties, find_gaps, find_ties
 from reprl.canonical.goal import Goal
 from reprl.canonical.preferred import CLEAR, _margin, visit_weight, weight_spread
+from reprl.canonical.selection import Approximate
 from reprl.mdp.counts import Counts
 from reprl.mdp.dynamics import Data, redraw_data, true_dynamics
 from reprl.randomness import DataStream, SharedKey
@@ -94,7 +95,7 @@ def test_only_what_data_do_not_tell_apart_is_tossed() -> None:
     near, far = (beside(shift) for shift in (-error, -10.0 * error))
     assert rule.ties(near, rule.choose(near)) is not None
     assert rule.ties(far, rule.choose(far)) is None
-    assert rule._replace(agreement=0.95).ties(near, rule.choose(near)) is None
+    assert rule._replace(selection=Approximate()).ties(near, rule.choose(near)) is None
 
 
 @pytest.mark.parametrize("build", [Tie(3, 3), Tie(4, 1), Tie(37, 3)])

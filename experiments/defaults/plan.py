@@ -8,7 +8,7 @@ import reprl
 from experiments.defaults.worlds import WORLDS, World
 from experiments.pairs import DEFAULT, RHO, Asked, first_action_value
 
-BOX_PAIRS, SLOW_PAIRS = 10, 4
+FEWER = 10
 """Pairs at most, for black boxes and where a run takes more than a minute or two."""
 SLOW = 100.0
 
@@ -34,8 +34,8 @@ class Case(NamedTuple):
         return first_action_value(mdp)
 
     def pairs(self, most: int) -> int:
-        most = most if self.environment.box is None else min(most, BOX_PAIRS)
-        return most if self.environment.seconds < SLOW else min(most, SLOW_PAIRS)
+        slow = self.environment.box is not None or self.environment.seconds > SLOW
+        return min(most, FEWER) if slow else most
 
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
         world = self.environment

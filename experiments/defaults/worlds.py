@@ -108,17 +108,17 @@ def blackjack(horizon: int = 8) -> TabularMDP:
     rows: Rows = []
     for h, total, shown, soft in np.ndindex(horizon, 32, 11, 2):
         state = (total * 11 + shown) * 2 + soft
-        rows += [(h, state, 0, ended, p, (r + 1) / 2) for r, p in _stick(h, total, shown, soft).items()]
+        rows += [(h, state, 0, ended, p, (r + 1) / 2) for r, p in stick(h, total, shown, soft).items()]
         for card, chance in CARDS.items():
-            after = _hit(total, soft, card)
+            after = hit(total, soft, card)
             target = ended if after is None else (after[0] * 11 + shown) * 2 + after[1]
             rows.append((h, state, 1, target, chance, 0.0 if after is None else 0.5))
     rows += [(h, ended, a, ended, 1.0, 0.5) for h in range(horizon) for a in (0, 1)]
     sizes: dict[str, Any] = {"n_states": ended + 1, "n_actions": 2, "horizon": horizon}
-    return TabularMDP.from_outcomes(merged(rows), **sizes, initial=_deal())
+    return TabularMDP.from_outcomes(merged(rows), **sizes, initial=deal())
 
 
-def _stick(h: int, total: int, shown: int, soft: int) -> dict[float, float]:
+def stick(h: int, total: int, shown: int, soft: int) -> dict[float, float]:
     """Return the law of the reward. Hands that cannot occur are treated alike."""
     out: dict[float, float] = {}
     for card, chance in CARDS.items():
@@ -131,7 +131,7 @@ def _stick(h: int, total: int, shown: int, soft: int) -> dict[float, float]:
     return out
 
 
-def _hit(total: int, soft: int, card: int) -> tuple[int, int] | None:
+def hit(total: int, soft: int, card: int) -> tuple[int, int] | None:
     """Return (total, usable ace) with one more card, None if bust."""
     hard = total - 10 * soft + card
     if hard > 21:
@@ -140,7 +140,7 @@ def _hit(total: int, soft: int, card: int) -> tuple[int, int] | None:
     return (hard + 10, 1) if usable else (max(hard, 0), 0)
 
 
-def _deal() -> Any:
+def deal() -> Any:
     initial = np.zeros(32 * 11 * 2 + 1)
     for (one, p), (two, q), (shown, r) in (
         (a, b, c) for a in CARDS.items() for b in CARDS.items() for c in CARDS.items()
@@ -160,9 +160,10 @@ WORLDS: dict[str, World] = {
     "FrozenLake H=40": World(_gym("FrozenLake-v1", 40), seconds=15.0),
     "FrozenLake 8×8 H=60": World(_gym("FrozenLake-v1", 60, map_name="8x8"), seconds=60.0),
     "CliffWalking H=20": World(_gym("CliffWalking-v1", 20), (-100.0, 0.0), seconds=20.0),
-    "Taxi H=20": World(_gym("Taxi-v4", 20), (-10.0, 20.0), limit=2**32, seconds=120.0),
+    "Taxi H=20": World(_gym("Taxi-v4", 20), (-10.0, 20.0), limit=2**32, seconds=40.0),
     "Blackjack H=8": World(blackjack, (-1.0, 1.0), "gym:Blackjack-v1", 10**6, 150.0),
     "shop H=10": World(partial(SHOP().exact, 10), SHOP().rewards, SHOP, 10**6, 30.0),
     "inventory 30×10 H=20": World(partial(INVENTORY().exact, 20), INVENTORY().rewards, INVENTORY, 2 * 10**6, 60.0),
+    "inventory 30×10 H=20, exact MDP": World(partial(INVENTORY().exact, 20), INVENTORY().rewards, seconds=5.0),
     "icu-sepsis-v0": World(partial(reprl.make, "icu-sepsis-v0", 20), limit=2 * 10**7, seconds=200.0),
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
 import reprl
-from experiments.stored import LookUp, measured, phrases
+from experiments.icu_sepsis.__main__ import QUALITY
+from experiments.stored import LookUp, measured, percent, power
 
 
 @cache
@@ -24,19 +24,19 @@ def icu_values(horizon: int = 20) -> dict[str, float]:
 
 def icu_runs(*kinds: str) -> list[Any]:
     """Return the runs of some kinds."""
-    return [one for name, one in measured("icu_sepsis").items() if name.partition("#")[0] in kinds]
+    found = measured("icu_sepsis")
+    return [one for kind in kinds for one in found[kind]["teams"]]
 
 
-def icu_loss() -> float:
-    """Return what the one policy of the runs that draw samples loses."""
-    (loss,) = {one["loss"] for one in icu_runs("parallel", "episodes")}
-    return float(loss)
+def agreed() -> list[Any]:
+    """Return the runs that promise a share of the decisions."""
+    return icu_runs("parallel", "episodes")
 
 
-def agreeing(what: str, kind: str) -> list[int]:
-    """Return how many simulated teams, or pairs, agreed in the runs of a kind."""
-    sources = [one["source"] for one in icu_runs(kind)]
-    return [int(re.findall(rf"(\d+) of \d+ {what}", source)[0]) for source in sources]
+def share(runs: list[Any], whose: str) -> float:
+    """Return the least share of what can be gained over one of the benchmark's policies."""
+    low, best = icu_values()[whose], icu_values()["best admissible"]
+    return float((min(one["value"] for one in runs) - low) / (best - low))
 
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
@@ -49,26 +49,20 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "column-agrees-benchmark": lambda: sorted(
             {f"{icu_values(500)[x]:.2f}" for x in ("clinicians", "random admissible")}
         ),
-        "lie-within-each": lambda: [f"{icu_values()['best admissible'] - icu_values()['worst']:.2f}"],
+        "gain-asked": lambda: [
+            f"{icu_values()['best admissible'] - icu_values()['first admissible']:.3f}",
+            f"{(1.0 - QUALITY) * (icu_values()['best admissible'] - icu_values()['first admissible']):.4f}",
+        ],
         "call-costs-samples": lambda: [f"{int(icu().allowed[0].sum()):,}".replace(",", " ")],
         "each-team-patients": lambda: sorted({f"{one['episodes']:,}".replace(",", " ") for one in icu_runs("log")}),
-        "gives-up-over": lambda: [
-            f"{icu_loss():.3f}",
-            f"{icu_values()['best admissible'] - icu_values()['worst']:.2f}",
-            f"{icu_values()['best admissible'] - icu_loss() - icu_values()['clinicians']:.3f}",
+        "agreed-gain": lambda: [percent(share(agreed(), "first admissible")), percent(share(agreed(), "clinicians"))],
+        "agreed-steps": lambda: sorted(
+            f"{measured('icu_sepsis')[kind]['alike']:.1%}" for kind in ("parallel", "episodes")
+        ),
+        "strict-runs": lambda: [
+            power(max(one["samples"] for one in icu_runs("parallel, exact"))),
+            percent(share(icu_runs("parallel, exact"), "first admissible")),
         ],
-        "parallel-samples-simulated": lambda: sorted(
-            {f"{number} of 40" for number in agreeing("simulated", "parallel")}
-        ),
-        "seeds-which-simulated": lambda: phrases(
-            [
-                *{f"{number} of 40" for number in agreeing("pairs", "episodes")},
-                str(agreeing("simulated", "episodes")[0]),
-                f"{agreeing('simulated', 'episodes')[1]} of 20",
-            ],
-            "{}",
-            "{} and {}",
-        ),
         "supported-settled-gb": lambda: sorted({f"{one['peak_mb'] / 1000:.0f}" for one in icu_runs("log")}),
     },
 }

@@ -1,13 +1,16 @@
 """python -m experiments.price.episodes --out FILE: do the weaker promises hold where samples come by episodes?
 
-Generated and quiet worlds of seeds that nothing was tuned on; pairs as in experiments.price. A candidate is registered
-for generated worlds alone: on some quiet ones a pilot that saw no rare event refuses to choose.
+Generated and quiet worlds of seeds that nothing was tuned on, and the exact MDPs of three black boxes, which have
+strict pairs too; pairs as in experiments.price. A candidate is not registered for quiet worlds, on some of which a
+pilot that saw no rare event refuses to choose.
 """
 
 from __future__ import annotations
 
+from experiments.defaults.worlds import WORLDS
 from experiments.pairs import by_case, chunks, count, measure_jobs, read_options
-from experiments.price.measure import Case
+from experiments.price.boxes import two_queues
+from experiments.price.measure import GROUPS, Case
 from experiments.price.worlds import generated
 from experiments.quiet.worlds import NAMED, drawn
 from experiments.runner import Job
@@ -19,6 +22,9 @@ QUIET = 9100, 16
 LIMIT = 2**23
 NO_CANDIDATE = ("queue 9000", "queue 9002", "queue 9003")
 """Worlds on which many pilots refuse to choose."""
+BOXES = {"two queues H=15": two_queues, **{name: WORLDS[name].build for name in ("shop H=10", "inventory 30×10 H=20")}}
+MORE = 2**28
+"""Limit of a run on the MDP of a box."""
 
 
 def cases() -> list[Case]:
@@ -27,7 +33,9 @@ def cases() -> list[Case]:
     quiet |= {f"quiet/{name}": build for name, build in drawn(*QUIET).items()}
     found = [("agreement", name, build) for name, build in (worlds | quiet).items()]
     found += [("registered", name, build) for name, build in worlds.items() if not name.endswith(NO_CANDIDATE)]
-    return [Case(group, name, build, limit=LIMIT, access="episodic") for group, name, build in found]
+    cases = [Case(group, name, build, limit=LIMIT, access="episodic") for group, name, build in found]
+    boxes = [(group, name, build) for group in GROUPS for name, build in BOXES.items()]
+    return cases + [Case(group, f"box/{name}", build, limit=MORE, access="episodic") for group, name, build in boxes]
 
 
 def main() -> None:
@@ -37,7 +45,7 @@ def main() -> None:
     for case in cases():
         jobs |= chunks(case, options.pairs, options.chunk)
     data = measure_jobs(options, {"experiment": "promises by episodes"}, jobs, lambda name: 2.0 * options.chunk)
-    for group in ("agreement", "registered"):
+    for group in GROUPS:
         found = {name: one for name, one in by_case(data["measured"]).items() if name.startswith(group)}
         seen = [count(one) for one in found.values()]
         apart, missed = sum(one.apart.failures for one in seen), sum(one.missed.failures for one in seen)

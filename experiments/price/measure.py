@@ -55,7 +55,7 @@ class Case(NamedTuple):
         found = self._run(mdp, shared_seed, data_seed, self.limit)
         if self.group not in CONTROLS:
             return found
-        cut = self._run(mdp, shared_seed, data_seed, max(found.samples // CUT, _source(mdp, 0).samples_per_call))
+        cut = self._run(mdp, shared_seed, data_seed, max(found.samples // CUT, source_of(mdp, 0).samples_per_call))
         return replace(cut, guarantee=found.guarantee)  # as if the promise had been made so early
 
     def _run(self, mdp: reprl.TabularMDP, shared_seed: int, data_seed: int, limit: int) -> reprl.LearnResult:
@@ -81,7 +81,7 @@ def _register(
 ) -> reprl.Recipe:
     """Return the recipe of a pair, by a pilot of its own."""
     mdp = build()
-    size, seed = PILOT * _source(mdp, 0).samples_per_call, seed_of(f"{name}/pilot", shared_seed)
+    size, seed = PILOT * source_of(mdp, 0).samples_per_call, seed_of(f"{name}/pilot", shared_seed)
     return reprl.register(mdp, pilot=size, data_seed=seed, shared_seed=shared_seed, **dict(options))
 
 
@@ -96,14 +96,14 @@ def greedy_samples(case: Case) -> dict[str, Any]:
         good = sum(loss <= allowed + 1e-12 for loss in losses)
         tried.append([calls, good])
         if good >= ENOUGH:
-            return {"samples": calls * _source(mdp, 0).samples_per_call, "calls": calls, "tried": tried}
+            return {"samples": calls * source_of(mdp, 0).samples_per_call, "calls": calls, "tried": tried}
         calls *= 2
     return {"samples": None, "calls": None, "tried": tried}
 
 
 def greedy(mdp: reprl.TabularMDP, calls: int, data_seed: int) -> NDArray[np.int64]:
     """Return the policy that is best in the model of relative frequencies, the first action on ties."""
-    counts = _source(mdp, data_seed).sample(calls)
+    counts = source_of(mdp, data_seed).sample(calls)
     value, actions = np.zeros(mdp.n_states), np.zeros((mdp.horizon, mdp.n_states), dtype=np.int64)
     for h in reversed(range(mdp.horizon)):
         scores = np.nan_to_num(counts.mean_return(h, value), nan=-np.inf)
@@ -111,7 +111,7 @@ def greedy(mdp: reprl.TabularMDP, calls: int, data_seed: int) -> NDArray[np.int6
     return actions
 
 
-def _source(mdp: reprl.TabularMDP, data_seed: int) -> Any:
+def source_of(mdp: reprl.TabularMDP, data_seed: int) -> Any:
     """Return the same kind of data as a run has: where steps are alike, a sample counts at all of them."""
     model: Any = reprl.GenerativeModel(mdp, data_seed)
     return model.pooled if mdp.stationary else model

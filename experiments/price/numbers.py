@@ -12,10 +12,11 @@ from scipy.optimize import brentq
 from scipy.stats import binom, binomtest, norm
 
 import reprl
-from experiments.pairs import Counts, by_case, count
+from experiments.pairs import DEFAULT, RHO, Count, Counts, best_value, by_case, count, first_action_value
 from experiments.price.__main__ import HELD, PAGE, PROMISES, prices
 from experiments.price.boxes import ALONE
 from experiments.price.boxes import DATA as BOXES
+from experiments.price.worlds import TARGETS
 from experiments.stored import ROOT, LookUp, code, constants, percent, phrases, power
 
 EPSILON = 0.3
@@ -120,10 +121,52 @@ def unsure() -> list[str]:
     return [str(sum(one.unpromised > one.pairs for one in held_out())), power(code("experiments.price.measure.LIMIT"))]
 
 
+def before() -> list[str]:
+    """Return median prices of the former rule on two groups of worlds, how many pairs each has, and what broke."""
+    found = by_case(json.loads((ROOT / "experiments" / "price" / "before.json").read_text("utf-8"))["measured"])
+    least = {name: row["greedy"] for name, row in worlds_of("price", "").items()}
+    seen = {name.partition("/")[2]: count(case) for name, case in found.items()}
+    prices = [
+        np.median([np.median(one.samples) / least[name] for name, one in seen.items() if name.startswith(group)])
+        for group in ("targets/", "generated/")
+    ]
+    silent = sum(one.unpromised for one in seen.values())
+    return [*(f"{one:,.0f}" for one in prices), least_and_most([*seen.values()]), *total([*seen.values()]), str(silent)]
+
+
+def choice_share() -> list[str]:
+    """Return on how many worlds the rule alone has a large price, and by how much runs take more than it."""
+    rows = [row for row in worlds_of("price", "").values() if 500 <= row["rule"] < math.inf]
+    more = [float(np.median(row["runs"])) / row["rule"] for row in rows]
+    return [str(len(rows)), f"{min(more):.1g} to {max(more):.2g}"]
+
+
+def cliff_bound() -> list[str]:
+    """Return how many samples of a cell exclude an event that costs ε and all that is left, and what runs take."""
+    name = "CliffWalking H=20"
+    world, row = TARGETS[name](), worlds_of("price", "")[f"targets/{name}"]
+    best, baseline = best_value(world), first_action_value(world)
+    least = math.log(1.0 / 0.1) * best / DEFAULT.allowed(world, baseline)
+    cells = world.n_states * world.n_actions
+    return [f"{math.ceil(least):,}", f"{np.median(row['seen'].samples) / cells:,.0f}"]
+
+
 def by_luck(teams: int, share: int) -> float:
     """Return how often one look passes at a boundary, with teams on one `share`-th of the data."""
     z, step = np.linspace(-8.0, 8.0, 1601, retstep=True)
     return float((norm.pdf(z) * norm.cdf(abs(z) / math.sqrt(share)) ** teams).sum() * step)
+
+
+def pairs_by_luck(spare: int, guarded: bool) -> float:
+    """Return how often one look passes by its pairs at a boundary that all keys share.
+
+    So many pairs may differ; guarded looks also ask data sets of half of the size.
+    """
+    z, step = np.linspace(-8.0, 8.0, 1601, retstep=True)
+    passes = binom.cdf(spare, REHEARSED[0], 2.0 * norm.cdf(z) * norm.cdf(-z))
+    if guarded:
+        passes = passes * norm.cdf(abs(z) / math.sqrt(REHEARSED[1])) ** REHEARSED[0]
+    return float((norm.pdf(z) * passes).sum() * step)
 
 
 def passing(teams: int, share: int) -> float:
@@ -169,7 +212,7 @@ def differ_at_tie(share: float, looks: int, runs: int = 40_000) -> float:
     for _ in range(looks):
         z = total / math.sqrt(size)
         teams = norm.cdf(abs(z) / math.sqrt(REHEARSED[1])) ** REHEARSED[0]
-        pairs = binom.cdf(1, REHEARSED[0], share * 2.0 * norm.cdf(z) * norm.cdf(-z))
+        pairs = binom.cdf(0, REHEARSED[0], share * 2.0 * norm.cdf(z) * norm.cdf(-z))
         stops = ~done & (rng.random((2, runs)) < 1.0 - (1.0 - teams) * (1.0 - pairs))
         sides[stops] = np.sign(z[stops])
         done |= stops
@@ -180,7 +223,7 @@ def differ_at_tie(share: float, looks: int, runs: int = 40_000) -> float:
 
 def differ_with_toss(share: float, looks: int) -> float:
     """Return the same if teams toss the side: only pairs under fresh keys can pass, at the rate of real pairs."""
-    both = (1.0 - (1.0 - binom.cdf(1, REHEARSED[0], share / 2.0)) ** looks) ** 2
+    both = (1.0 - (1.0 - binom.cdf(0, REHEARSED[0], share / 2.0)) ** looks) ** 2
     return float(share * both / 2.0 / (1.0 - share + share * both))
 
 
@@ -230,6 +273,12 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "price-generated": lambda: summary("price", "generated/"),
         "price-held": lambda: summary("held", "generated/"),
         "held-unsure": unsure,
+        "price-before": before,
+        "pairs-price": lambda: [least_and_most([row["seen"] for row in worlds_of("price", "").values()])],
+        "pairs-held": lambda: [least_and_most(held_out())],
+        "price-choice": choice_share,
+        "price-cliff": cliff_bound,
+        "price-power": lambda: [str(next(k for k in range(40) if Count(k, 40, RHO).rejected))],
         "ties-before": lambda: total([count(found) for found in by_case(ties_before()).values()])[:2],
         "ties-present": lambda: total(
             [
@@ -265,7 +314,10 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
     },
     "docs/proofs/canonical.md": {
         "uniform-share-does": lambda: phrases([f"{x}" for x in code("reprl.canonical.choice.ROOM")], "{}, {}"),
-        "step-grid-beyond": lambda: constants("canonical.choice", "OCTAVES"),
+        "step-grid-beyond": lambda: [
+            *constants("canonical.choice", "OCTAVES"),
+            *[f"{code('reprl.canonical.choice.CELLS'):,}"] * 2,
+        ],
         "goes-clear-margin": lambda: [power(code("reprl.canonical.preferred.CLEAR"))],
         "room-pool-argmax": lambda: constants("canonical.choice", "POOL"),
         "shared-uniform-less": lambda: phrases([f"{x}" for x in code("reprl.canonical.choice.HANDICAP")], "{}, {}"),
@@ -285,9 +337,10 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "says-max-average": lambda: [
             str(code("reprl.assurance.rehearsal.asked_for")(1.0)),
             f"{binom.cdf(0, REHEARSED[0], 0.1):.3f}",
-            str(code("reprl.assurance.rehearsal.asked_for")(1.0)),
-            str(code("reprl.assurance.rehearsal.APART")),
-            f"{binom.cdf(code('reprl.assurance.rehearsal.APART'), REHEARSED[0], 0.1):.2f}",
+        ],
+        "luck-of-pairs": lambda: [
+            str(code("reprl.assurance.rehearsal.KEYS")),
+            *(f"{pairs_by_luck(*how):.3f}" for how in ((0, False), (1, False), (0, True))),
         ],
         "looks-samples-nearer": lambda: [
             str(REHEARSED[0]),
@@ -313,8 +366,8 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
         "tie-near": lambda: constants("canonical.gaps", "NEAR_TIE"),
         "tie-now": lambda: [
-            f"{binom.cdf(1, REHEARSED[0], 0.1):.2f}",
-            f"{binom.cdf(1, REHEARSED[0], 0.2):.4f}",
+            f"{binom.cdf(0, REHEARSED[0], 0.1):.2f}",
+            f"{binom.cdf(0, REHEARSED[0], 0.2):.4f}",
             ", ".join(f"{differ_with_toss(share, LOOKS):.3f}" for share in SHARES),
         ],
         "no-noise-would": lambda: constants("canonical.choice", "NOISE"),

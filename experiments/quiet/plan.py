@@ -11,14 +11,14 @@ from experiments.pairs import COARSE, DEFAULT, RHO, Asked, first_action_value
 from experiments.quiet.worlds import CHANGING, NAMED, NASTY, Box, drawn, make_log, uniform_value
 
 SEED = 28
-DATA = ("parallel", "episodes", "mixed", "patient", "box", "blind", "log")
+DATA = ("parallel", "episodes", "mixed", "patient", "box", "blind", "log", "logs")
 """What the two teams have: parallel samples; episodes; one of each; parallel samples, of which the second team takes
 more, as it asks for a smaller ρ; a black box that is said to be stationary; one of which nothing is said; logs of
-different sizes."""
+different sizes, of which the smaller seldom suffices for a promise; logs that both may suffice."""
 BOXES = ("two arms", "slow door", "rare start", "rare start, idle")
 LIMITS = {"parallel": 2**30, "patient": 2**30, "mixed": 2**28, "episodes": 2**28, "box": 10**6, "blind": 10**6}
 """max_samples of a run: one that is not sure by then promises nothing."""
-LOGS, ROWS = (100, 50_000), 400_000
+LOGS, ROWS = {"log": (100, 50_000), "logs": (25_000, 50_000)}, 400_000
 """Episodes in the logs of the two teams, and the most rows of a log."""
 
 
@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
     def baseline(self, mdp: reprl.TabularMDP) -> float:
         """Return what a quality is measured from: always the first action, or on logs what they show."""
-        return uniform_value(mdp) if self.data == "log" else first_action_value(mdp)
+        return uniform_value(mdp) if self.data in LOGS else first_action_value(mdp)
 
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
         options: dict[str, Any] = {
@@ -45,13 +45,13 @@ class Case(NamedTuple):
             "shared_seed": shared_seed,
             "rho": RHO,
         }
-        if self.data == "log":
+        if self.data in LOGS:
             labels: dict[str, Any] = {
                 "states": range(mdp.n_states),
                 "actions": range(mdp.n_actions),
                 "stationary": True,
             }
-            log = make_log(mdp, min(LOGS[team], ROWS // mdp.horizon), data_seed)
+            log = make_log(mdp, min(LOGS[self.data][team], ROWS // mdp.horizon), data_seed)
             return reprl.learn_log(log, horizon=mdp.horizon, **labels, **options)
         options |= {"data_seed": data_seed, "max_samples": self.limit or LIMITS[self.data]}
         if self.data in ("box", "blind"):

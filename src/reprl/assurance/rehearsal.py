@@ -2,16 +2,17 @@
 
 Second teams are simulated: their data are drawn from this run's own frequencies and go through the whole rule, of
 either kind. Those under this run's shared key have half of its data, against lucky looks: every round is another chance
-for one. If they do not all come to its policy, the key may be an unlucky one; the promise is an average over keys, so
-pairs of teams with fresh keys, and as much data as this run each, are asked as well (docs/rehearsal.md). Where runs
-need to agree only at a share of the steps, a team agrees if its policy and this run's take the same action at that
-share; every rehearsal says which share it is on average.
+for one. If they do not all come to its policy, the key may be an unlucky one. The promise is an average over keys, so
+pairs of teams with fresh keys, and as much data as this run each, are asked as well; and whether data of half of the
+size would change the policy under most fresh keys at once (docs/rehearsal.md). Where runs need to agree only at a share
+of the steps, a team agrees if its policy and this run's take the same action at that share; every rehearsal says which
+share it is on average.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Annotated, NamedTuple, Protocol
 
@@ -25,18 +26,20 @@ from reprl.randomness import DataStream, SharedKey
 from reprl.storage.checkpoints import Checkpoint, Content, Kept
 from reprl.storage.fields import SHARE, declared, many, read_fields, whole
 
-APART = 1
-"""Pairs under fresh keys that may differ; where only a share of the steps must agree, teams that may."""
+SPARE = 1
+"""Teams that may disagree where only a share of the steps must agree."""
 LARGE = 4096
 """Steps times states from which on teams are asked by several threads, or on a cluster."""
 OWN, FRESH = 2, 1
-"""This run's data over those of a simulated team: under its own key, and of a pair under a fresh one."""
+"""This run's data over those of a simulated team, and of each team of a pair."""
+KEYS = 4
+"""Fresh keys under which a simulated data set may not change the policy of most at once."""
 
 
 def asked_for(rho: float) -> int:
     """Return how many are asked, teams under this run's key as well as pairs under fresh ones: 4/ρ, and 20 at least.
 
-    All teams must agree, and all pairs but APART; for a share of the steps, as ``Likeness.spare`` says.
+    All of them must agree; for a share of the steps, as many as ``Likeness.spare`` says.
     """
     return max(20, math.ceil(4.0 / rho))
 
@@ -55,6 +58,13 @@ class Team(Protocol):
 
     def __call__(self, key: SharedKey | None, share: int, draw: int, /) -> Answer:
         """Decide under a shared key, None for this run's, on one `share`-th of its data, redrawn by a private key."""
+
+
+class Under(Protocol):
+    """What a rule makes of one data set under several keys, one after the other."""
+
+    def __call__(self, keys: Sequence[SharedKey], draw: int | None, /) -> Iterator[Policy | None]:
+        """Decide from half of this run's data, redrawn by a private key, or from this run's data where it is None."""
 
 
 class Rehearsal(NamedTuple):
@@ -80,6 +90,9 @@ class Rehearsal(NamedTuple):
     that do not say."""
     agreement: Annotated[float | None, SHARE._replace(later=True)] = None
     """The share at which a team counts as agreeing; None for exactly the same policy."""
+    moved: Annotated[float | None, SHARE._replace(later=True)] = None
+    """Share of simulated data sets that change the policy under most fresh keys at once; None where there are none, or
+    it was not asked."""
 
     def __str__(self) -> str:
         line = f"{self.agree} of {self.of} simulated second teams arrive at this policy"
@@ -88,6 +101,8 @@ class Rehearsal(NamedTuple):
             line = f"{self.agree} of {self.of} simulated second teams do the same at {share} or more"
         if self.pairs:
             line += f"; under fresh shared seeds {self.pairs_agree} of {self.pairs} pairs agree"
+        if self.moved:
+            line += f", but {100 * self.moved:.2g} % of simulated data sets change the policy under most seeds"
         return line
 
 
@@ -140,8 +155,8 @@ class Likeness:
         return self._visits[name]
 
     def spare(self, rho: float) -> tuple[int, int]:
-        """Return how many teams, and how many pairs, may disagree: (0, APART), but (APART, half of ρ) for a share."""
-        return (0, APART) if self.needed >= 1.0 else (APART, max(APART, int(rho * asked_for(rho) / 2.0)))
+        """Return how many teams, and how many pairs, may disagree: none, but (SPARE, half of ρ) for a share."""
+        return (0, 0) if self.needed >= 1.0 else (SPARE, max(SPARE, int(rho * asked_for(rho) / 2.0)))
 
     def agree(self, one: Policy | None, two: Policy | None) -> bool:
         """Return whether two policies agree: they are equal, or equal at the needed share of steps."""
@@ -158,23 +173,26 @@ def rehearse(
     stream: DataStream,
     beside: Team | None = None,
     pairs: bool = True,
+    under: Under | None = None,
     workers: int = 1,
 ) -> Rehearsal:
     """Simulate second teams.
 
     ρ sets how many are asked. beside: the same teams on the same data, which break ties of best actions at random; None
-    where nothing ties. pairs: whether pairs under fresh keys may let a run stop whose own teams differ. workers are for
-    large tables.
+    where nothing ties. pairs: whether pairs under fresh keys may let a run stop whose own teams differ. under: what the
+    rule makes of one data set under several keys; None for a rule without a choice that could change under most keys at
+    once. workers are for large tables.
 
     Guarantee:
         None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop
         while what the teams measure has a standard deviation of ε or more, nor if they agree only as long as ties are
-        not broken at random. That is asked only where they agree without it.
+        not broken at random, nor by its pairs while some data set of half of the size changes the policy under most
+        keys at once. The last two are asked only where all else is passed.
 
     Randomness:
-        Data streams (data seed, the stream's purpose + "/team/NUMBER", "/pair/NUMBER" and "/key/NUMBER"). Shared: what
-        the team reads under this run's key and, for pairs, under keys that this run makes up. No shared draw of any
-        other run depends on these.
+        Data streams (data seed, the stream's purpose + "/team/NUMBER", "/pair/NUMBER", "/key/NUMBER", "/common/NUMBER"
+        and "/world/NUMBER"). Shared: what the team reads under this run's key and, for pairs, under keys that this run
+        makes up. No shared draw of any other run depends on these.
     """
     most, (spare, spare_pairs) = asked_for(rho), likeness.spare(rho)
     hands = workers if policy.table.size >= LARGE else None
@@ -196,20 +214,23 @@ def rehearse(
     if beside is not None and passes():
         tossed = asks(beside, range(most))
         found = [other.policy if mine == policy else mine for mine, other in zip(found, tossed, strict=True)]
-    passed = passes()
+    passed, moved = passes(), 0.0
     alike: list[bool] = []
     if pairs and known and not passed:
         alike = _ask_pairs(team, likeness, most, spare_pairs, stream, hands)
         if beside is not None and alike.count(False) <= spare_pairs:
             alike = _ask_pairs(beside, likeness, most, spare_pairs, stream, hands, alike)
         passed = alike.count(False) <= spare_pairs
+        if passed and under is not None:
+            moved = _ask_keys(under, likeness, most, stream, hands)
+            passed = not moved
     apart = np.zeros(policy.table.shape)
     for other in found:
         apart += 1.0 if other is None else other.differs(policy)
     share = float(np.mean([likeness.share(policy, other) for other in found]))
     needed = likeness.needed if likeness.needed < 1.0 else None
     figures = sum(likeness.agree(policy, other) for other in found), len(found), sum(alike), len(alike), passed
-    return Rehearsal(*figures, apart / len(found), error, share, needed)
+    return Rehearsal(*figures, apart / len(found), error, share, needed, moved or None)
 
 
 def _ask_pairs(
@@ -233,6 +254,27 @@ def _ask_pairs(
             if alike.count(False) > spare:
                 break
     return alike
+
+
+def _ask_keys(under: Under, likeness: Likeness, most: int, stream: DataStream, workers: int | None) -> float:
+    """Return the share of simulated data sets that change the policy under most fresh keys at once.
+
+    Where the same small error of the model changes the policy under most keys, pairs say little: all of them are drawn
+    around this run's estimate, and agree where it is far from the boundary by luck.
+    """
+    keys = [SharedKey(_key(stream, "common", number)) for number in range(KEYS)]
+    ours = list(under(keys, None))
+
+    def changes(_: None, draw: int) -> bool:
+        differ = 0
+        for number, policy in enumerate(under(keys, draw)):
+            differ += not likeness.agree(ours[number], policy)
+            if differ + KEYS - 1 - number <= KEYS // 2:  # those that are left do not make it most
+                return False
+        return True
+
+    draws = [_key(stream, "world", number) for number in range(most)]
+    return float(np.mean(list(run_tasks(changes, None, draws, workers=workers, threads=True))))
 
 
 def _ask(team: Team, asked: tuple[SharedKey | None, int, int]) -> Answer:

@@ -5,7 +5,7 @@ Rehearsed: simulated second teams agree. Certified: the run's own data prove the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.assurance.certificate import SKIPPED, Certificate, CertificateData, certificate_data_of, make_certificate
-from reprl.assurance.rehearsal import Answer, Likeness, Rehearsal, kept_rehearsal, rehearse
+from reprl.assurance.rehearsal import OWN, Answer, Likeness, Rehearsal, kept_rehearsal, rehearse
 from reprl.assurance.unseen import add_phantoms, hidden_loss
 from reprl.canonical.bound import UNKNOWN, BoundRule, Found, WholeLog
 from reprl.canonical.choice import start_value
@@ -122,6 +122,8 @@ class Second(NamedTuple):
     """In which decisions are compared; None for the frequencies of this run's data."""
     over: tuple[int, ...] = ()
     """States in which an episode is over."""
+    chooses: bool = False
+    """Whether the rule chooses among policies, so that a small error of the model may change it under most keys."""
 
 
 COPIES = Second()
@@ -147,12 +149,17 @@ def ask_teams(now: Round, policy: Policy, asked: Asked, execution: Execution, se
         assert second.toss is not None
         return Answer(second.toss(*drawn(key, share, draw), draw), 0.0)
 
+    def under(keys: Sequence[SharedKey], draw: int | None) -> Iterator[Policy | None]:
+        data = now.data if draw is None else second.haunt(now.known.redraw(OWN, draw), draw)
+        return (rule.under(key).choose(data).policy for key in keys)
+
     stream = DataStream(now.source.data_seed, f"rehearsal/{now.known.name}")
     model = empirical_dynamics(now.data) if second.model is None else second.model
     likeness = Likeness(model.occupancy, second.over, asked.agreement)
     make = partial(rehearse, team, policy, likeness=likeness, rho=asked.rho, epsilon=asked.epsilon, stream=stream)
     make = partial(make, pairs=not rule.followed, workers=execution.workers)
     make = partial(make, beside=None if second.toss is None else beside)
+    make = partial(make, under=under if second.chooses else None)
     if execution.checkpoint is None:
         return make()
     # A limit may have cut this round: another run of the same work, with a larger one, has more data in it.
@@ -188,10 +195,11 @@ class Rehearsed:
             lambda other: other.loss_of(found.policy),
             found.dynamics,
             rule.reader.over,
+            chooses=not rule.selection.cellwise,
         )
         rehearsal = ask_teams(now, found.policy, asked, self.execution, second)
         drift = now.source.drift(now.known)
-        doubts, cellwise, scale = find_doubts(now, asked.delta), rule.cellwise, self.scale
+        doubts, cellwise, scale = find_doubts(now, asked.delta), rule.selection.cellwise, self.scale
         missing = now.source.shortage(now.known)
         missing = missing or _missing(asked.epsilon, rehearsal, doubts, cellwise=cellwise, scale=scale)
         if drift:
@@ -229,7 +237,11 @@ def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts, *, cellwise: 
     if doubts.unknown > most:
         return f"what was hardly explored could be worth {scale * doubts.unknown:.3g}"
     if doubts.loss >= epsilon:
-        return f"the policy loses {scale * doubts.loss:.3g} by its own data"
+        lost, most = scale * doubts.loss, scale * epsilon
+        return (
+            f"the policy loses {lost:.3g} by its own data, more than the {most:.3g} that it may: a lower quality or a "
+            "weaker promise may help, more samples alone may not"
+        )
     if doubts.loss + unknown + doubts.hidden >= epsilon:
         return f"events that no sample has shown yet could cost it {scale * doubts.hidden:.3g}"
     if doubts.loss + unknown + doubts.hidden + rehearsal.error >= epsilon:

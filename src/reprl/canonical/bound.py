@@ -1,7 +1,6 @@
-"""The rule bound to its candidates and to how it reads data: from samples to f(ξ, ·) of the model that they show.
+"""The rule bound to how it selects a policy and to how it reads data: from samples to f(ξ, ·) of what they show.
 
-A run either chooses among all candidates or follows the one that a recipe has published. Samples that were drawn on
-demand are read as frequencies; of a log the rule reads what is supported.
+Samples that were drawn on demand are read as frequencies; of a log the rule reads what is supported.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.allocation import allocate_cells, allocate_samples
-from reprl.canonical.cellwise import AGREED, cell_shares, choose_agreed
-from reprl.canonical.choice import Choice, Rule, choose, follow, with_key
-from reprl.canonical.gaps import Ties, find_gaps, find_ties, value_spread
-from reprl.canonical.preferred import count_equal, decided_cells, phases_of
-from reprl.canonical.registered import Published, choose_registered, count_within
+from reprl.canonical.choice import Choice, Rule, follow, with_key
+from reprl.canonical.gaps import Ties, find_gaps, value_spread
+from reprl.canonical.registered import Published
+from reprl.canonical.selection import AmongTolerances, Approximate, Registered, Selection
 from reprl.canonical.supported import Supported, draw_thresholds, find_supported, read_all, weigh_unknown_states
 from reprl.mdp.basis import DATA, DEFAULT, PREFERENCE
 from reprl.mdp.dynamics import Data, Dynamics, empirical_dynamics, without_unseen
@@ -160,18 +157,11 @@ class WholeLog(Reader):
 
 
 class BoundRule(NamedTuple):
-    """f(ξ, ·) of data: a rule, with all its candidates or one, and its reader."""
+    """f(ξ, ·) of data: a rule, how it selects a policy, and how it reads data."""
 
     rule: Rule
     reader: Reader
-    followed: bool = False
-    """Whether only the candidate is left that a recipe has published."""
-    agreement: float = 1.0
-    """Below 1, the rule of approximate agreement takes the place of the choice among candidates."""
-    published: Published | None = None
-    """The registered candidate that takes the place of the rule's own."""
-    pools: bool = False
-    """Whether that is applied to pooled steps, though data by step say what its policy loses."""
+    selection: Selection = AmongTolerances()
 
     @classmethod
     def bind(
@@ -180,62 +170,50 @@ class BoundRule(NamedTuple):
         """Bind a rule to all its candidates, to one (kind, number), or to one that was registered."""
         if isinstance(candidate, Published):
             candidate.cells.check(*rule.shape)
-            return cls(rule, reader, followed=True, published=candidate)
-        followed = candidate is not None
-        return cls(rule if candidate is None else follow(rule, *candidate), reader, followed, agreement)
+            return cls(rule, reader, Registered(candidate))
+        if agreement < 1.0:
+            return cls(rule, reader, Approximate())
+        if candidate is not None:
+            return cls(follow(rule, *candidate), reader, AmongTolerances(followed=True))
+        return cls(rule, reader)
+
+    @property
+    def followed(self) -> bool:
+        """Whether it follows a published candidate, of which fresh keys say nothing."""
+        return self.selection.followed
+
+    @property
+    def published(self) -> Published | None:
+        """The registered candidate; None where none is followed."""
+        return self.selection.published if isinstance(self.selection, Registered) else None
 
     def choose(self, data: Data, ties: Ties | None = None) -> Found:
         """Return f(ξ, ·) of the model that data show; `ties` as in ``choose``."""
         model = self.reader.read(self.rule.key, data)
         practice = model.practice if self.rule.baseline is None else None
-        if self.published is not None:
-            pooled = self.reader.read(self.rule.key, data.pool()).dynamics if self.pools else None
-            choice = choose_registered(self.rule, self.published.cells, model.dynamics, practice, pooled)
-            return Found(choice, model)
-        if self.agreement < 1.0:
-            return Found(choose_agreed(self.rule, model.dynamics, practice), model)
-        return Found(choose(self.rule, model.dynamics, practice, ties), model)
 
-    @property
-    def cellwise(self) -> bool:
-        """Whether every cell has a tolerance of its own: under the weaker promises."""
-        return self.published is not None or self.agreement < 1.0
+        def pooled() -> Dynamics:
+            return self.reader.read(self.rule.key, data.pool()).dynamics
+
+        return Found(self.selection.choose(self.rule, model.dynamics, practice, ties, pooled), model)
 
     def ties(self, data: Data, found: Found) -> NDArray[np.bool_] | None:
-        """Return the actions that data do not tell from the best, (H, S, A); None if there are none that could matter.
-
-        Only the choice among tolerances reads spreads, which jump where the best action changes.
-        """
-        if self.cellwise:
-            return None
-        near = find_ties(found.dynamics, find_gaps(found.dynamics, self.rule.order), data.counts.visits)
-        return near if near.any() else None
+        """Return the actions that data do not tell from the best, (H, S, A); None if there are none that matter."""
+        return self.selection.near_ties(self.rule, found.dynamics, data.counts.visits)
 
     def under(self, key: SharedKey) -> BoundRule:
         """Return the rule, with all its candidates, under another key."""
-        return BoundRule(with_key(self.rule, key), self.reader, agreement=self.agreement)
+        return BoundRule(with_key(self.rule, key), self.reader, self.selection.afresh())
 
     def for_proof(self) -> BoundRule:
         """Return the rule that a certificate is about: a policy may change at every step; of all that data show."""
         rule = self.rule._replace(stationary=np.empty(0), phased=np.empty(0), handicap=0.0)
-        return BoundRule(rule, self.reader.for_proof(), self.followed)
+        return self._replace(rule=rule, reader=self.reader.for_proof())
 
     def wanted(self, found: Found) -> Wish:
         """Return how much a sample of each cell would help to tell what the policy is."""
-        epsilon = found.choice.epsilon
-        tolerances = self.tolerances(found)
-        if tolerances is None:
-            weight = allocate_samples(self.rule, found.dynamics, epsilon)
-        else:
-            order = self.rule.order if self.published is None else np.array(self.published.cells.order)
-            weight = allocate_cells(order, found.dynamics, tolerances, found.policy.table)
-        return Wish(weight, UNKNOWN * epsilon)
-
-    def tolerances(self, found: Found) -> NDArray[np.float64] | None:
-        """Return the tolerance of every cell, (H, S); None where one tolerance is chosen for all of them."""
-        if self.published is not None:
-            return self.published.cells.tolerances[self.published.cells.rows(self.rule.shape[0])]
-        return found.choice.tolerance * cell_shares(self.rule) if found.choice.kind == AGREED else None
+        weight = self.selection.weigh_cells(self.rule, found.dynamics, found.choice)
+        return Wish(weight, UNKNOWN * found.choice.epsilon)
 
     def values(self, found: Found) -> NDArray[np.float64]:
         """Return (H+1, S): V* in the model."""
@@ -243,12 +221,7 @@ class BoundRule(NamedTuple):
 
     def decided(self, found: Found) -> NDArray[np.bool_]:
         """Return (H, S): where the policy decides by data, not by default."""
-        tolerances = self.tolerances(found)
-        if tolerances is not None:
-            decided = found.dynamics.tried.any(axis=2) & np.isfinite(tolerances)
-        else:
-            decided = decided_cells(found.dynamics.occupancy(found.policy.table), found.choice.kind)
-        decided = decided & (found.model.known > 0)
+        decided = self.selection.decided(self.rule, found.dynamics, found.choice) & (found.model.known > 0)
         decided[:, list(self.reader.ended)] = False
         return decided
 
@@ -260,15 +233,7 @@ class BoundRule(NamedTuple):
 
     def deciders(self, found: Found) -> NDArray[np.int64]:
         """Return (H, S): who decides each cell, by its place in DECIDERS."""
-        order, tolerances = self.rule.order, self.tolerances(found)
-        gaps = find_gaps(found.dynamics, order)
-        if tolerances is None:
-            phases = phases_of(found.choice.kind, self.rule.shape[0])
-            equal = count_equal(found.dynamics, gaps, order, found.choice.tolerance, phases)
-        elif self.published is not None:
-            equal = count_within(self.rule, self.published.cells, found.dynamics)
-        else:
-            equal = np.where(np.isfinite(tolerances), (gaps.gap <= tolerances[:, :, None]).sum(axis=2), 0)
+        equal = self.selection.count_equal(self.rule, found.dynamics, found.choice)
         equal[found.model.known <= 0.0] = 0
         equal[:, list(self.reader.ended)] = 0
         return np.select([equal == 1, equal > 1], [DATA, PREFERENCE], DEFAULT).astype(np.int64)

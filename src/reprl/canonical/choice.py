@@ -27,9 +27,10 @@ from reprl.mdp.policy import Policy
 from reprl.randomness import SharedKey
 
 KINDS = (PREFERRED, STATIONARY, PHASED)
-OCTAVES, STEPS = 20, 2
-"""The tolerances: STEPS in every octave from the effective horizon down, with a shared offset. They do not depend on
-the world, nor on ε."""
+OCTAVES, STEPS, CELLS = 20, 2, 1 << 10
+"""The tolerances: STEPS in every octave from the effective horizon down, with a shared offset; one octave more for
+every doubling of the cells (h, s) beyond CELLS, so that a policy that loses the smallest tolerance in every cell loses
+little. They do not depend on the law, nor on ε."""
 NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
 CARE = 1.0
@@ -137,7 +138,7 @@ def make_rule(
     criterion = Criterion(shape[0]) if criterion is None else criterion
     asked = preference if preference is None or isinstance(preference, str) else tuple(preference)
     offset, share, less = (float(key.derive(name).uniforms(1)[0]) for name in ("tolerance", "room", "handicap"))
-    tolerances = criterion.effective_horizon * 2.0 ** (-(np.arange(OCTAVES * STEPS) + offset) / STEPS)
+    tolerances = criterion.effective_horizon * 2.0 ** (-(np.arange(count_tolerances(shape)) + offset) / STEPS)
     several = stationary and shape[0] > 1
     return Rule(
         key=key,
@@ -154,6 +155,12 @@ def make_rule(
         room=ROOM[0] + (ROOM[1] - ROOM[0]) * share,
         handicap=HANDICAP[0] + (HANDICAP[1] - HANDICAP[0]) * less if several else 0.0,
     )
+
+
+def count_tolerances(shape: tuple[int, int, int]) -> int:
+    """Return how many tolerances a rule for an environment of a shape, (H, S, A), has."""
+    times = -(-shape[0] * shape[1] // CELLS)
+    return STEPS * (OCTAVES + max(0, times - 1).bit_length())
 
 
 def with_key(rule: Rule, key: SharedKey) -> Rule:

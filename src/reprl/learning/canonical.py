@@ -13,6 +13,7 @@ from reprl.assurance.stopping import StopRule, certificate_data_from
 from reprl.canonical.bound import BoundRule, Reader, TableReader
 from reprl.canonical.choice import make_rule
 from reprl.canonical.registered import Published
+from reprl.canonical.selection import Registered
 from reprl.errors import InputError
 from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Execution
@@ -100,9 +101,9 @@ def gather_canonical(
             # recipe does not tell who said it. What it has registered still reads pooled steps, as in runs that stopped
             # before they could know; what its policy loses is that by step (docs/proofs/agreement.md §4).
             apart = outcome.judgement.drift
-            followed = candidate if registered else None
-            rule = bind_rule(key, criterion, sizes, replace(settings, stationary=False), reader, followed)
-            rule = rule._replace(pools=registered)
+            rule = bind_rule(key, criterion, sizes, replace(settings, stationary=False), reader, None)
+            if isinstance(candidate, Published):
+                rule = rule._replace(selection=Registered(candidate, pools=True))
             outcome = run_loop(open_as(pooled=False), rule, stop, limit, outcome.known.apart(), tell)
             if registered:
                 end = outcome.judgement

@@ -44,6 +44,11 @@ STATUSES = {
 }
 """Tone of the badge and meaning of every status."""
 _SUPPORTED = "among policies that do what the log supports"
+_HELPS = (
+    "a lower quality (reprl docs rehearsal); or a weaker promise, which often needs fewer samples: --agreement 0.95, "
+    "or reprl register (reprl docs register)"
+)
+"""What a user may try who asked for the strict promise and got none."""
 
 
 _FOLDED = ("accuracy", "rehearsal", "ties", "confidence", "tightest", "followed", "tolerance", "sampled cells", "earns")
@@ -311,9 +316,17 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     if run.policy.basis is not None:
         facts.append(Fact("decided by", _deciders(run.policy.basis), prose=True))
     if run.is_undecided:
-        facts.append(Fact("undecided", run.disputed, on=On.TERMINAL))
+        facts += _undecided(run)
     facts.append(Fact("shared seed", str(run.recipe.shared_seed), "publish it with the recipe", On.HTML))
     return [*gain_fact(run), *(each._replace(folded=run.logged and each.label in _FOLDED) for each in facts)]
+
+
+def _undecided(run: Run) -> list[Fact]:
+    """Where it is undecided and, where a weaker promise could be asked for, what may help."""
+    asked, facts = run.recipe.settings, [Fact("undecided", run.disputed, on=On.TERMINAL)]
+    if asked.agreement == 1.0 and run.recipe.registration is None:
+        facts.append(Fact("what helps", _HELPS, on=On.TERMINAL, prose=True))
+    return facts
 
 
 def _tiles(run: Run, worth: Worth | None) -> list[Fact]:
