@@ -162,7 +162,7 @@ def test_the_page_speaks_the_rewards_own_units(found: reprl.LearnResult, tmp_pat
     units: dict[str, Any] = {"horizon": 2, "reward_range": (-5.0, 15.0), "shared_seed": 1}
     asked = reprl.learn_log(rows, **units, epsilon=20.0, epsilon_units="original")
     page = reprl.write_report(asked, tmp_path / "asked.html").read_text()
-    assert "ε = 20; values lie between -10 and 30" in page
+    assert "ε = 20; returns lie between -10 and 30" in page
 
 
 def figures(text: str) -> list[float]:

@@ -81,7 +81,7 @@ def test_an_accuracy_that_every_policy_meets_is_said_to_be_one(rule: str, capsys
     assert document["epsilon_share_of_spread"] == pytest.approx(0.99 / document["spread"])
     assert main([*words, "--epsilon", "0.99", "--max-samples", "100000"]) in (0, 1)
     shown = capsys.readouterr().out
-    assert f"ε = {0.99 * (high - low):.4g}; values lie between" in shown
+    assert f"ε = {0.99 * (high - low):.4g}; returns lie between" in shown
     assert f"(each reward from {low:g} to {high:g}; 0.99 in rewards rescaled to [0, 1])" in shown
     if document["every_policy_is_within_epsilon"]:
         assert "every policy would do" in shown

@@ -249,9 +249,9 @@ def test_the_goal_that_a_note_names_is_not_met_by_the_baseline(gain: float, qual
 
 
 def test_the_share_of_the_gain_is_rounded_down():
-    assert Worth(0.9999, 1.0, 0.0, "b").words == "0.9999; the best policy 1, b 0: 99.9 % of the gain"
+    assert Worth(0.9999, 1.0, 0.0, "b").words == "0.9999; the best policy 1, the baseline (b) 0: 99.9 % of the gain"
     assert Worth(1.0, 1.0, 0.0, "b").words.endswith(": 100 % of the gain")
-    assert Worth(0.5, 0.5, 0.5, "b").words == "0.5; the best policy 0.5, b 0.5"
+    assert Worth(0.5, 0.5, 0.5, "b").words == "0.5; the best policy 0.5, the baseline (b) 0.5"
     assert Worth(0.5, 0.7, None, "b").words == "0.5; the best policy 0.7"
 
 
@@ -267,7 +267,7 @@ def run() -> Any:
 def test_print_card_page_and_json_say_it(run: Any, tmp_path: Path) -> None:
     earned = f"{run.value:.4g}"
     assert f"earns {earned} (best {earned}, baseline {run.baseline_value:.4g})" in repr(run)
-    words = f"{earned}; the best policy {earned}, always action 0 {run.baseline_value:.4g}: 100 % of the gain"
+    words = f"{earned}; the best policy {earned}, the baseline (always action 0) {run.baseline_value:.4g}: 100 % of the gain"
     assert words in card(run)
     page = reprl.write_report(run, tmp_path / "run.html").read_text()
     assert words in page

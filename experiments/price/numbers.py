@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -192,8 +193,34 @@ def part_by_luck(distance: float, teams: int, share: int) -> float:
 
 def part_on_average(teams: int, share: int) -> float:
     """Return the same for distances that are uniform up to 1."""
+    return average(lambda distance: part_by_luck(distance, teams, share))
+
+
+@cache
+def differ_in_common(distance: float, share: float) -> float:
+    """Return how often two runs differ at a boundary that a share of the keys has in common; see `part_by_luck`.
+
+    A look passes by its teams, or by its pairs unless most of KEYS fresh keys have the boundary and notice it.
+    """
+    z, step = np.linspace(-12.0, 12.0, 481, retstep=True)
+    teams = norm.cdf(abs(z) / math.sqrt(REHEARSED[1])) ** REHEARSED[0]
+    pairs = (1.0 - share * 2.0 * norm.cdf(z) * norm.cdf(-z)) ** REHEARSED[0]
+    noticed = float(binom.sf(KEYS // 2, KEYS, share))
+    passes = 1.0 - (1.0 - teams) * (1.0 - pairs * (1.0 - noticed + noticed * teams))
+    going, mean, right, wrong = norm.pdf(z - distance) * step, distance, 0.0, 0.0
+    for _ in range(LOOKS):
+        stop = going * passes
+        right += float(stop[z > step / 2].sum() + stop[abs(z) < step / 2].sum() / 2)
+        wrong += float(stop[z < -step / 2].sum() + stop[abs(z) < step / 2].sum() / 2)
+        there = norm.pdf(z * math.sqrt(2.0), z[:, None] + mean, 1.0) * math.sqrt(2.0) * step
+        going, mean = (going - stop) @ there, mean * math.sqrt(2.0)
+    return share * 2.0 * right * wrong
+
+
+def average(at: Callable[[float], float]) -> float:
+    """Return the mean over distances that are uniform up to 1."""
     distances = np.geomspace(1e-3, 1.0, 25)
-    found = [part_by_luck(float(distance), teams, share) for distance in distances]
+    found = [at(float(distance)) for distance in distances]
     return float(np.trapezoid(found, distances) + found[0] * distances[0])
 
 
@@ -265,6 +292,8 @@ FORMER = 40, 4
 
 
 DISTANCES, NEAREST = (0.2, 0.3, 0.5, 0.8), 0.001
+KEYS, COMMON = code("reprl.assurance.rehearsal.KEYS"), (1.0, 0.5)
+"""Fresh keys of a guarded look; shares of keys that have a boundary in common."""
 
 
 NUMBERS: dict[str, dict[str, LookUp]] = {
@@ -339,8 +368,13 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
             f"{binom.cdf(0, REHEARSED[0], 0.1):.3f}",
         ],
         "luck-of-pairs": lambda: [
-            str(code("reprl.assurance.rehearsal.KEYS")),
+            str(KEYS),
             *(f"{pairs_by_luck(*how):.3f}" for how in ((0, False), (1, False), (0, True))),
+        ],
+        "common-lost": lambda: [percent(1.0 - (1.0 - binom.sf(KEYS // 2, KEYS, 0.05)) ** REHEARSED[0])],
+        "common-left": lambda: [
+            *(f"{differ_in_common(NEAREST, share):.2f}" for share in COMMON),
+            *(f"{average(partial(differ_in_common, share=share)):.3f}" for share in COMMON),
         ],
         "looks-samples-nearer": lambda: [
             str(REHEARSED[0]),

@@ -206,10 +206,9 @@ class Chosen(NamedTuple):
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
         if self.kind == AGREED:
-            near, far = f"{NARROW * self.tolerance:.3g}", f"{self.tolerance:.3g}"
-            between = f"between {near} and {far}, by the shared seed"
             return (
-                f"in every state, actions within a tolerance {between}, count as equal; the first in {order} is taken"
+                f"in every state, actions within {NARROW * width:.3g} to {width:.3g} of the best there, by the shared "
+                f"seed, count as equal; the first in {order} is taken"
             )
         if self.kind == REGISTERED:
             return (

@@ -25,6 +25,7 @@ from reprl.learning.logged import bind_log_rule, end_of, settle, specify
 from reprl.learning.loop import Outcome, run_loop
 from reprl.learning.search_opening import wants_search
 from reprl.learning.settings import LearnOptions, Settings
+from reprl.mdp.environment import Environment
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, SharedKey, fresh_seed
 from reprl.sources.access import WAYS
@@ -95,11 +96,12 @@ def register(
         how = Execution(workers=check_int("workers", workers, 1, 1024), checkpoint=None, progress=tell)
         found = gather_canonical(model, key, settings, Budget(settings.asked), how, limit=pilot)
     settled = replace(found.settings, stationary=found.settings.pooled and not found.apart)
-    firmest = _choose(found.rule, found.outcome, settled, by_visits=way.plays)
+    place = describe(world)
+    firmest = _choose(found.rule, found.outcome, settled, place, by_visits=way.plays)
     ledger = model.ledger
     made = Published(firmest.cells, _sign(firmest, by, ledger.samples, ledger.episodes)._replace(data_seed=seed))
-    _doubt(found.rule, made, found.outcome, settled, seed)
-    return Recipe.plan(describe(world), settled, key.seed).register(made)
+    _doubt(found.rule, made, found.outcome, settled, place, seed)
+    return Recipe.plan(place, settled, key.seed).register(made)
 
 
 def register_log(
@@ -141,10 +143,10 @@ def register_log(
     short = source.shortage(outcome.known)
     if short:
         raise InputError(f"log must be large enough for a pilot, got one that is too small: {short}")
-    firmest = _choose(rule, outcome, settings, by_visits=True, noun="log")
+    firmest = _choose(rule, outcome, settings, place, by_visits=True, noun="log")
     made = _sign(firmest, by, source.ledger.samples, source.ledger.episodes)
     published = Published(firmest.cells, made._replace(log=log_digest(source.data_seed)))
-    _doubt(rule, published, outcome, settings, source.data_seed, noun="log")
+    _doubt(rule, published, outcome, settings, place, source.data_seed, noun="log")
     return Recipe.plan(place, settings, key.seed).register(published)
 
 
@@ -156,13 +158,18 @@ def _checked(settings: Settings) -> Settings:
     return settings
 
 
-def _choose(rule: BoundRule, outcome: Outcome, settings: Settings, *, by_visits: bool, noun: str = "pilot") -> Firmest:
+def _choose(
+    rule: BoundRule, outcome: Outcome, settings: Settings, place: Environment, *, by_visits: bool, noun: str = "pilot"
+) -> Firmest:
     """Return the candidate with the largest margin, or say why the pilot is too small to choose one."""
     model, choice = outcome.judgement.found.model, outcome.judgement.found.choice
-    unknown = rule.reader.unknown(outcome.data)
+    unknown, scale = rule.reader.unknown(outcome.data), _scale(place)
+    allowed = f"a loss of {scale * choice.epsilon:.3g} is allowed"
     if unknown > UNKNOWN * choice.epsilon:
-        worth = f"under-sampled cells could be worth {unknown:.3g}, and a loss of {choice.epsilon:.3g} is allowed"
-        raise InputError(f"{noun} must be larger to choose a candidate, got one after which {worth}")
+        worth = f"could add {scale * unknown:.3g} to the value, and {allowed}"
+        raise InputError(
+            f"{noun} must be larger to choose a candidate, got one after which under-sampled cells {worth}"
+        )
     if outcome.judgement.drift:
         raise InputError(
             f"{noun} must not contradict stationary dynamics, got one that does: {outcome.judgement.drift}"
@@ -170,13 +177,25 @@ def _choose(rule: BoundRule, outcome: Outcome, settings: Settings, *, by_visits:
     practice = model.practice if rule.rule.baseline is None else None
     found = find_firmest(rule.rule, model.dynamics, practice, pooled=settings.pooled, by_visits=by_visits)
     if found is None:
-        why = f"every candidate loses too much by its data, and a loss of {choice.epsilon:.3g} is allowed"
+        why = f"every candidate loses too much by its data, and {allowed}"
         raise InputError(f"{noun} must be larger to choose a candidate, got one after which {why}")
     return found
 
 
+def _scale(place: Environment) -> float:
+    """Return what rescaled rewards are times in their own units."""
+    low, high = place.units
+    return high - low
+
+
 def _doubt(
-    rule: BoundRule, published: Published, outcome: Outcome, settings: Settings, seed: int, noun: str = "pilot"
+    rule: BoundRule,
+    published: Published,
+    outcome: Outcome,
+    settings: Settings,
+    place: Environment,
+    seed: int,
+    noun: str = "pilot",
 ) -> None:
     """Warn if the pilot data do not decide the candidate's policy, or whether it loses too much.
 
@@ -197,8 +216,8 @@ def _doubt(
     if not found.passed:
         why = f"only {found.agree} of {found.of} simulated runs on half of its data learn the candidate's policy"
     elif choice.loss + SURE * found.error >= choice.epsilon:
-        lost = f"{choice.loss:.3g} ± {found.error:.3g} by its data"
-        why = f"the candidate loses {lost}, and a loss of {choice.epsilon:.3g} is allowed"
+        lost, error, most = (_scale(place) * x for x in (choice.loss, found.error, choice.epsilon))
+        why = f"the candidate loses {lost:.3g} ± {error:.3g} by its data, and a loss of {most:.3g} is allowed"
     else:
         return
     words = "runs may need many more samples than it had, or promise nothing; with a larger one they need fewer"

@@ -68,9 +68,9 @@ def fixed_choice(n_actions: int, *, epsilon: float, ahead: float, rho: float, de
     ahead is a premise on the world: by how much the mean of the best action exceeds every other's, at least.
 
     Guarantee:
-        As returned, for ``choose`` under fresh shared keys on worlds of one step and one known start in which the best
-        action is ahead; the tolerances, weights and noise are those of the rule. `error` is that of every mean and
-        every second moment. Proof: docs/proofs/fixed-sizes.md.
+        As returned, for ``choose`` under fresh shared keys on worlds of one step, at most CELLS states and one known
+        start, in which the best action is ahead; the tolerances, weights and noise are those of the rule. `error` is
+        that of every mean and every second moment. Proof: docs/proofs/fixed-sizes.md.
     """
     actions = check_int("n_actions", n_actions, 2)
     epsilon = check_real("epsilon", epsilon, 0.0, 1.0, open_high=False)

@@ -27,7 +27,7 @@ from reprl.storage.checkpoints import Checkpoint, Content, Kept
 from reprl.storage.fields import SHARE, declared, many, read_fields, whole
 
 SPARE = 1
-"""Teams that may disagree where only a share of the steps must agree."""
+"""Teams, and at least so many pairs, that may disagree where only a share of the steps must agree."""
 LARGE = 4096
 """Steps times states from which on teams are asked by several threads, or on a cluster."""
 OWN, FRESH = 2, 1
@@ -39,7 +39,7 @@ KEYS = 4
 def asked_for(rho: float) -> int:
     """Return how many are asked, teams under this run's key as well as pairs under fresh ones: 4/ρ, and 20 at least.
 
-    All of them must agree; for a share of the steps, as many as ``Likeness.spare`` says.
+    All of them must agree; where a share of the steps is enough, ``Likeness.spare`` says how many may differ.
     """
     return max(20, math.ceil(4.0 / rho))
 
@@ -185,9 +185,9 @@ def rehearse(
 
     Guarantee:
         None by proof: it is a simulation from one run's data, see docs/rehearsal.md for what it misses. No run may stop
-        while what the teams measure has a standard deviation of ε or more, nor if they agree only as long as ties are
-        not broken at random, nor by its pairs while some data set of half of the size changes the policy under most
-        keys at once. The last two are asked only where all else is passed.
+        while what the teams measure has a standard deviation of ε or more, nor by teams or pairs that agree only as
+        long as ties are not broken at random, nor by its pairs while some data set of half of the size changes the
+        policy under most keys at once. The last two are asked only where all else is passed.
 
     Randomness:
         Data streams (data seed, the stream's purpose + "/team/NUMBER", "/pair/NUMBER", "/key/NUMBER", "/common/NUMBER"

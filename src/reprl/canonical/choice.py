@@ -30,7 +30,7 @@ KINDS = (PREFERRED, STATIONARY, PHASED)
 OCTAVES, STEPS, CELLS = 20, 2, 1 << 10
 """The tolerances: STEPS in every octave from the effective horizon down, with a shared offset; one octave more for
 every doubling of the cells (h, s) beyond CELLS, so that a policy that loses the smallest tolerance in every cell loses
-little. They do not depend on the law, nor on ε."""
+little. They depend on H and S alone, not on the law, nor on ε."""
 NOISE = 0.3
 """Shared noise of a policy's log weight, uniform in [0, NOISE]."""
 CARE = 1.0

@@ -114,14 +114,17 @@ def _show(console: Console, recipe: Recipe, out: Path | None, small: str | None)
     data = f"data seed {made.data_seed}" if made.log is None else f"log {made.log}"
     where = "its recipe (--out FILE.json writes it)" if out is None else str(out)
     log = "" if made.log is None else " --log FILE"
+    asked = recipe.settings
+    goal = f"ε = {asked.epsilon:g}" if asked.quality is None else f"quality {asked.quality:g}"
     rows: list[tuple[str, object]] = [
         ("registered", f"{recipe.environment.title}, recipe {recipe.digest[:12]}"),
         ("candidate", recipe.candidate),
         ("chosen by", f"{made.by}, {made.at}"),
         ("pilot", f"{pilot}, {data}: not to be used again"),
-        ("considered", f"{made.considered:,} candidates; margin {made.margin:.3g} of the one chosen"),
+        ("considered", f"{made.considered:,} candidates; margin {made.margin:.3g} (standard errors) of the one chosen"),
         *([] if small is None else [("warning", small)]),
         ("kind of promise", f"registered: {PROMISES['registered']}"),
+        ("asked", f"{goal}, ρ = {asked.rho:g}, δ = {asked.delta:g}; shared seed {recipe.shared_seed}"),
         ("publish", where),
         ("every team", f"reprl replicate {out or 'RECIPE'}{log}"),
     ]

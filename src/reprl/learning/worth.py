@@ -80,7 +80,7 @@ class Worth(NamedTuple):
         """What the best policy and the baseline earn, and the share of the gain."""
         found = f"the best policy {self._figure(self.best)}"
         if self.baseline is not None:
-            found += f", {self.name} {self._figure(self.baseline)}"
+            found += f", the baseline ({self.name}) {self._figure(self.baseline)}"
         return found if self.share is None else f"{found}: {_percent(self.share)} of the gain"
 
     @property
@@ -119,7 +119,7 @@ def baseline_name(settings: Settings, place: Environment) -> str:
     """Say what the baseline is."""
     if settings.baseline is not None:
         actions = {a for row in settings.baseline for a in row}
-        return f"always {_action(place, actions.pop())}" if len(actions) == 1 else "the given baseline"
+        return f"always {_action(place, actions.pop())}" if len(actions) == 1 else "the given policy"
     if place.id == ID:
         return "current practice"
     if settings.preference == "shared":

@@ -140,11 +140,12 @@ class Run(NamedTuple):
     def differing(self) -> str:
         """A remark on ρ if simulated teams with this shared seed did not all agree; otherwise empty."""
         found = self.receipt.rehearsal
-        if found is None or found.agree == found.of or self.receipt.guarantee.status != "rehearsed":
+        if found is None or not found.pairs or found.agree == found.of or self.receipt.guarantee.status != "rehearsed":
             return ""
+        other = "learned another policy" if found.agreement is None else "agreed at too few steps"
         return (
-            f"With this shared seed, {found.of - found.agree} of {found.of} simulated second teams learned another "
-            "policy. ρ is an average over shared seeds; this seed is worse than most."
+            f"With this shared seed, {found.of - found.agree} of {found.of} simulated second teams {other}. The "
+            "pairs under other seeds agree. ρ is an average over shared seeds; for this one it may be larger."
         )
 
     @property
@@ -172,14 +173,14 @@ class Run(NamedTuple):
         world, epsilon, quality = self.environment, self.epsilon, self.recipe.settings.quality
         low, high = world.units
         length = world.criterion.effective_horizon
-        words = f"ε = {epsilon * (high - low):.4g}; values lie between {length * low:g} and {length * high:g}"
+        words = f"ε = {epsilon * (high - low):.4g}; returns lie between {length * low:g} and {length * high:g}"
         if quality is not None:
             words = f"quality {quality:g}, which by this run's data means {words}"
         if world.original(epsilon) is not None:
             words += f" (each reward from {low:g} to {high:g}; {epsilon:.4g} in rewards rescaled to [0, 1])"
         if self.spread:
             share, gap = percent(epsilon / self.spread), self.spread * (high - low)
-            words += f"; {share} of the gap between the best and the worst policy, {gap:.3g}"
+            words += f"; ε is {share} of {gap:.3g}, the gap between the best and the worst policy"
         return words
 
     @property

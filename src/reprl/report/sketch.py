@@ -16,7 +16,7 @@ from reprl.sources.environment import Environment
 STEPS = 12
 _TURNS = {0: "→", 90: "↓", 180: "←", 270: "↑"}
 IDLE = "no decision: hardly ever reached, or the episode is over"
-WHOLE = "the policy loses at most ε in total; a single action may be worse than the best one"
+WHOLE = "the accuracy is about the whole policy: a single action may be worse than the best one"
 
 
 class Square(NamedTuple):
