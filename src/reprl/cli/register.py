@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def register(
     env: str | None = OPTIONAL_ENV,
     *,
-    pilot: int | None = option("Samples of the pilot, which are not used again.", metavar="N"),
+    pilot: int | None = option("Samples of the pilot, in total; they are not used again.", metavar="N"),
     by: str | None = option("Name of the person or team that chooses.", metavar="NAME"),
     out: Path | None = option("Write the recipe here.", metavar="FILE.json"),
     world: World,

@@ -183,7 +183,7 @@ class Settings:
     """Accuracy, instead of a quality: the policy's value is within ε of the best, in units of value (0 < ε ≤ H).
     0.3 for "sampled" if it is left out."""
     rho: float = 0.1
-    """Allowed probability that two runs learn different policies."""
+    """Allowed probability that two runs learn different policies; with agreement, that they agree at too few steps."""
     delta: float = 0.1
     """Allowed probability that the policy misses the quality or accuracy."""
     access: Access = "episodic"
