@@ -1,17 +1,20 @@
-"""Numbers in sentences of pages: each stands between two marks and is filled in from stored data or from the code.
+"""Numbers and tables of pages: each stands between two marks and is filled in from stored data or from the code.
 
 A mark names a look-up of the page, in lower case: ``<!--n:KEY-->16 to 871<!--/-->``, or ``KEY.1`` for one of several
-values. Look-ups are in ``experiments/*/numbers.py`` and ``experiments/pages.py``, by page. ``python -m
-experiments.numbers`` fills in all of them.
+values. Look-ups are in ``experiments/*/numbers.py`` and ``experiments/pages.py``, by page. A table of TABLES there
+stands between lines ``<!-- KEY -->`` and ``<!-- end -->``. ``python -m experiments.numbers`` fills in all of them.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from experiments.runner import between
 from experiments.stored import ROOT, LookUp
 
 MARK = re.compile(r"<!--n:([a-z][\w-]*)(?:\.(\d+))?-->(.*?)<!--/-->", re.DOTALL)
@@ -23,11 +26,21 @@ FIRST = re.compile(r"^[ \t>*+-]*<!--n:.*$", re.MULTILINE)
 @cache
 def look_ups() -> dict[str, dict[str, LookUp]]:
     """Return the look-ups of every page, by key."""
+    return _gather("NUMBERS")
+
+
+@cache
+def tables() -> dict[str, dict[str, Callable[[], str]]]:
+    """Return what writes the tables of every page, by key; an experiment of the runner writes its own."""
+    return _gather("TABLES")
+
+
+def _gather(name: str) -> dict[str, dict[str, Any]]:
     here = Path(__file__).parent
     modules = ["pages", *(f"{path.parent.name}.numbers" for path in sorted(here.glob("*/numbers.py")))]
-    found: dict[str, dict[str, LookUp]] = {}
-    for name in modules:
-        for page, known in importlib.import_module(f"experiments.{name}").NUMBERS.items():
+    found: dict[str, dict[str, Any]] = {}
+    for module in modules:
+        for page, known in getattr(importlib.import_module(f"experiments.{module}"), name, {}).items():
             found[page] = found.get(page, {}) | known
     return found
 
@@ -53,10 +66,12 @@ def fill(text: str, known: dict[str, LookUp], page: str = "the page") -> str:
 
 
 def fill_page(page: str) -> None:
-    """Fill in the numbers of a page, named from the root of the repository."""
+    """Fill in the tables and numbers of a page, named from the root of the repository."""
     path = ROOT / page
-    text = path.read_text("utf-8")
-    filled = fill(text, look_ups().get(page, {}), page)
+    text = filled = path.read_text("utf-8")
+    for key, table in tables().get(page, {}).items():
+        filled = between(filled, (f"<!-- {key} -->", "<!-- end -->"), table())
+    filled = fill(filled, look_ups().get(page, {}), page)
     if filled != text:
         path.write_text(filled, "utf-8")
 

@@ -13,11 +13,14 @@ from scipy.optimize import brentq
 from scipy.stats import binom, binomtest, norm
 
 import reprl
+from experiments.defaults.__main__ import table as defaults
 from experiments.pairs import DEFAULT, RHO, Count, Counts, best_value, by_case, count, first_action_value
-from experiments.price.__main__ import HELD, PAGE, PROMISES, prices
+from experiments.price.__main__ import HELD, PAGE, PROMISES, page_table, prices, table
 from experiments.price.boxes import ALONE
 from experiments.price.boxes import DATA as BOXES
+from experiments.price.boxes import table as boxes
 from experiments.price.worlds import TARGETS
+from experiments.quiet.__main__ import table as pairs
 from experiments.stored import ROOT, LookUp, code, constants, percent, phrases, power
 
 EPSILON = 0.3
@@ -56,11 +59,16 @@ def summary(file: str, group: str) -> list[str]:
     return [f"{np.median([np.median(row['runs']) for row in rows]):.0f}", *total([row["seen"] for row in rows])]
 
 
+def weaker_rows(file: str) -> dict[str, Any]:
+    """Return the measurements of a file of docs/register.md."""
+    found: dict[str, Any] = json.loads((ROOT / file).read_text("utf-8"))["measured"]
+    return found
+
+
 @cache
 def weaker(file: str) -> dict[str, Counts]:
     """Return pairs under the weaker promises, by kind and world."""
-    found = json.loads((ROOT / file).read_text("utf-8"))["measured"]
-    return {name: count(case) for name, case in by_case(found).items()}
+    return {name: count(case) for name, case in by_case(weaker_rows(file)).items()}
 
 
 def of_promise(file: str, group: str) -> list[Counts]:
@@ -95,7 +103,7 @@ def missed(file: str) -> list[str]:
 
 def blackjack() -> list[str]:
     """Return of the one run in Blackjack its status, samples, processor time, share of the gain and of like steps."""
-    found = json.loads((ROOT / BOXES).read_text("utf-8"))["measured"][f"alone/{ALONE}"]
+    found = weaker_rows(BOXES)[f"alone/{ALONE}"]
     shares = [percent(found["share"]), percent(found["alike"])]
     return [found["status"], f"{found['samples'] / 1e6:.1f}", str(found["cpu"]), *shares]
 
@@ -406,5 +414,19 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         ],
         "no-noise-would": lambda: constants("canonical.choice", "NOISE"),
         "gain-least-share": lambda: constants("canonical.goal", "LEAST_GAIN"),
+    },
+}
+
+
+TABLES = {
+    "docs/canonical.md": {
+        "price": lambda: table(stored_pairs("price")),
+        "held": lambda: table(stored_pairs("held")),
+        "defaults": lambda: defaults(stored_pairs("defaults")),
+        "ties-now": lambda: pairs(ties_before("data")),
+    },
+    "docs/register.md": {
+        "promises": lambda: page_table({**stored_pairs("price"), **weaker_rows(PROMISES)}),
+        "boxes": lambda: boxes(*(weaker_rows(file) for file in (BOXES, EPISODES))),
     },
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from experiments.pairs import DEFAULT, RHO, Count, Counts, by_case, count
+from experiments.quiet.__main__ import table
 from experiments.stored import ROOT, LookUp, measured
 
 
@@ -24,6 +25,11 @@ def missed() -> list[str]:
     """Return how many runs of all rows lost more than asked, and of how many."""
     seen = [count(found).missed for found in by_case(measured("quiet")).values()]
     return [str(sum(one.failures for one in seen)), f"{sum(one.trials for one in seen):,}"]
+
+
+def shown(file: str) -> str:
+    """Return the table of a file of stored pairs."""
+    return table(json.loads((ROOT / "experiments" / "quiet" / file).read_text("utf-8"))["measured"])
 
 
 SHARED_LUCK = "parallel/q=0.9/rare start, rarer"
@@ -49,3 +55,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "quiet-luck": shared_luck,
     },
 }
+
+
+TABLES = {"docs/quiet.md": {"now": lambda: shown("data.json")}}
