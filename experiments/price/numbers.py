@@ -328,8 +328,13 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
     },
     "docs/register.md": {
         "pairs-weaker": lambda: [
-            least_and_most([*of_promise(PROMISES, "agreement"), *of_promise(PROMISES, "registered")]),
-            least_and_most([row["seen"] for name, row in worlds_of("price", "").items() if "phased" not in name]),
+            least_and_most(
+                [
+                    *of_promise(PROMISES, "agreement"),
+                    *of_promise(PROMISES, "registered"),
+                    *[row["seen"] for row in worlds_of("price", "").values()],
+                ]
+            )
         ],
         "agreement-kept": lambda: rejects(PROMISES, "agreement")[:2],
         "registered-kept": lambda: rejects(PROMISES, "registered")[:2],

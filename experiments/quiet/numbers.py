@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 from experiments.pairs import DEFAULT, RHO, Count, Counts, by_case, count
 from experiments.quiet.__main__ import table
 from experiments.stored import ROOT, LookUp, measured
@@ -32,6 +34,21 @@ def shown(file: str) -> str:
     return table(json.loads((ROOT / "experiments" / "quiet" / file).read_text("utf-8"))["measured"])
 
 
+def cost() -> list[str]:
+    """Return for parallel samples and for episodes how many worlds both rules measured, and medians of a run's samples.
+
+    Each median is over the worlds, of the medians over runs: before, and now.
+    """
+    former = json.loads((ROOT / "experiments" / "quiet" / "before.json").read_text("utf-8"))["measured"]
+    before = {name: count(found) for name, found in by_case(former).items()}
+    out: list[str] = []
+    for data in ("parallel", "episodes"):
+        now = {name: seen for name, seen in cases(data).items() if name in before}
+        medians = [np.median([np.median(one[name].samples) for name in now]) for one in (before, now)]
+        out += [str(len(now)), *(f"{median:,.0f}" for median in medians)]
+    return out
+
+
 SHARED_LUCK = "parallel/q=0.9/rare start, rarer"
 """The case in which one small error of the model changes the policy under most keys at once."""
 
@@ -53,6 +70,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "quiet-worst": worst,
         "quiet-missed": missed,
         "quiet-luck": shared_luck,
+        "quiet-cost": cost,
     },
 }
 
