@@ -292,4 +292,6 @@ def _figure(number: float) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    from experiments.price.boxes import main as run  # other processes cannot import what __main__ defines
+
+    run()

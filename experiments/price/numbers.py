@@ -122,7 +122,11 @@ def held_out() -> list[Counts]:
 def untuned() -> list[str]:
     """Return of worlds that nothing was tuned on the share of pairs apart, their number, and on how many ρ falls."""
     apart = sum(one.apart.failures for one in held_out()) / sum(one.apart.trials for one in held_out())
-    return [percent(apart), str(len(held_out())), "some" if any(one.apart.rejected for one in held_out()) else "none"]
+    return [
+        f"{100.0 * apart:.1g} %",
+        str(len(held_out())),
+        "some" if any(one.apart.rejected for one in held_out()) else "none",
+    ]
 
 
 def unsure() -> list[str]:
@@ -130,11 +134,31 @@ def unsure() -> list[str]:
     return [str(sum(one.unpromised > one.pairs for one in held_out())), power(code("experiments.price.measure.LIMIT"))]
 
 
+@cache
+def former() -> dict[str, Counts]:
+    """Return pairs under the former rule, by world."""
+    found = by_case(json.loads((ROOT / "experiments" / "price" / "before.json").read_text("utf-8"))["measured"])
+    return {name.partition("/")[2]: count(case) for name, case in found.items()}
+
+
+SAVED = ("gridworld-v0", "FrozenLake H=12", "CliffWalking H=20", "maintenance-v0")
+"""Two worlds on which the price fell most, and two on which it rose most."""
+
+
+def saved() -> list[str]:
+    """Return the former and the present price of these."""
+    out: list[str] = []
+    for name in SAVED:
+        row = worlds_of("price", "")[f"targets/{name}"]
+        then = np.median(former()[f"targets/{name}"].samples) / row["greedy"]
+        out += [f"{then:,.0f}", f"{np.median(row['runs']):,.0f}"]
+    return out
+
+
 def before() -> list[str]:
     """Return median prices of the former rule on two groups of worlds, how many pairs each has, and what broke."""
-    found = by_case(json.loads((ROOT / "experiments" / "price" / "before.json").read_text("utf-8"))["measured"])
     least = {name: row["greedy"] for name, row in worlds_of("price", "").items()}
-    seen = {name.partition("/")[2]: count(case) for name, case in found.items()}
+    seen = former()
     prices = [
         np.median([np.median(one.samples) / least[name] for name, one in seen.items() if name.startswith(group)])
         for group in ("targets/", "generated/")
@@ -311,6 +335,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "price-held": lambda: summary("held", "generated/"),
         "held-unsure": unsure,
         "price-before": before,
+        "price-saved": saved,
         "pairs-price": lambda: [least_and_most([row["seen"] for row in worlds_of("price", "").values()])],
         "pairs-held": lambda: [least_and_most(held_out())],
         "price-choice": choice_share,
