@@ -64,7 +64,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
     "docs/proofs/canonical.md": {"luck-measured": shared_luck},
     "docs/quiet.md": {
         "quiet-pairs": lambda: [
-            str(min(one.pairs for one in cases(data).values())) for data in ("parallel", "episodes")
+            str(min(one.pairs for one in cases(data).values())) for data in ("parallel", "episodes", "logs")
         ],
         "quiet-power": lambda: [str(next(k for k in range(100) if Count(k, 100, RHO).rejected))],
         "quiet-worst": worst,
