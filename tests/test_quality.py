@@ -267,7 +267,8 @@ def run() -> Any:
 def test_print_card_page_and_json_say_it(run: Any, tmp_path: Path) -> None:
     earned = f"{run.value:.4g}"
     assert f"earns {earned} (best {earned}, baseline {run.baseline_value:.4g})" in repr(run)
-    words = f"{earned}; the best policy {earned}, the baseline (always action 0) {run.baseline_value:.4g}: 100 % of the gain"
+    lowest = f"the baseline (always action 0) {run.baseline_value:.4g}"
+    words = f"{earned}; the best policy {earned}, {lowest}: 100 % of the gain"
     assert words in card(run)
     page = reprl.write_report(run, tmp_path / "run.html").read_text()
     assert words in page
