@@ -183,7 +183,7 @@ def test_a_run_promises_a_share_and_every_run_says_what_it_expects(tmp_path: Any
     run = reprl.learn(mdp, agreement=0.9, access="generative", shared_seed=3, data_seed=4)
     assert run.guarantee.status == "rehearsed"
     assert (run.guarantee.kind, run.guarantee.agreement) == ("approximate", 0.9)
-    assert "at more than 0.1 of the steps" in str(run.guarantee)
+    assert "same action at ≥ 90 % of the steps with probability ≥ 0.9, " in str(run.guarantee)
     assert run.expected_agreement is not None
     assert 0.9 <= run.expected_agreement <= 1.0
     assert run.value is not None

@@ -164,7 +164,8 @@ def test_beside_rho_stands_that_teams_of_this_seed_differed(place: Path) -> None
     assert found.rehearsal is not None
     agreed = replace(found, guarantee=replace(found.guarantee, status="rehearsed"))
     for agree, said in ((found.rehearsal.of, False), (found.rehearsal.of - 2, True)):
-        run = Run.of(replace(agreed, rehearsal=found.rehearsal._replace(agree=agree)))
+        asked = found.rehearsal._replace(agree=agree, pairs_agree=20, pairs=20)
+        run = Run.of(replace(agreed, rehearsal=asked))
         assert bool(run.differing) is said
         summary = summarize_run(run)
         words = "With this shared seed, 2 of"

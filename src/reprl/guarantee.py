@@ -92,7 +92,7 @@ class Guarantee:
             good = f"at least {self.quality:.3g} of the best policy's gain over the baseline"
         same = f"disagreement ≤ {self.rho:.3g}"
         if self.agreement < 1.0:
-            same = f"same action at {100 * self.agreement:.3g} % of the steps with probability ≥ {1 - self.rho:.3g}"
+            same = f"same action at ≥ {100 * self.agreement:.3g} % of the steps with probability ≥ {1 - self.rho:.3g}"
         return f"{same}, {good} with probability ≥ {1 - self.delta:.3g} [{self.status}: {readable(self.source)}]"
 
 
