@@ -163,10 +163,9 @@ def _choose(
 ) -> Firmest:
     """Return the candidate with the largest margin, or say why the pilot is too small to choose one."""
     model, choice = outcome.judgement.found.model, outcome.judgement.found.choice
-    unknown, scale = rule.reader.unknown(outcome.data), _scale(place)
-    allowed = f"a loss of {scale * choice.epsilon:.3g} is allowed"
+    unknown, allowed = rule.reader.unknown(outcome.data), f"a loss of {place.scale * choice.epsilon:.3g} is allowed"
     if unknown > UNKNOWN * choice.epsilon:
-        worth = f"could add {scale * unknown:.3g} to the value, and {allowed}"
+        worth = f"could add {place.scale * unknown:.3g} to the value, and {allowed}"
         raise InputError(
             f"{noun} must be larger to choose a candidate, got one after which under-sampled cells {worth}"
         )
@@ -180,12 +179,6 @@ def _choose(
         why = f"every candidate loses too much by its data, and {allowed}"
         raise InputError(f"{noun} must be larger to choose a candidate, got one after which {why}")
     return found
-
-
-def _scale(place: Environment) -> float:
-    """Return what rescaled rewards are times in their own units."""
-    low, high = place.units
-    return high - low
 
 
 def _doubt(
@@ -216,7 +209,7 @@ def _doubt(
     if not found.passed:
         why = f"only {found.agree} of {found.of} simulated runs on half of its data learn the candidate's policy"
     elif choice.loss + SURE * found.error >= choice.epsilon:
-        lost, error, most = (_scale(place) * x for x in (choice.loss, found.error, choice.epsilon))
+        lost, error, most = (place.scale * x for x in (choice.loss, found.error, choice.epsilon))
         why = f"the candidate loses {lost:.3g} ± {error:.3g} by its data, and a loss of {most:.3g} is allowed"
     else:
         return

@@ -65,10 +65,15 @@ class Environment(NamedTuple):
         """(low, high) in original units of rescaled rewards 0 and 1, if known."""
         return self.reward_range or (float(self.labels.reward_map.low), float(self.labels.reward_map.high))
 
+    @property
+    def scale(self) -> float:
+        """What rescaled rewards are times in their own units."""
+        low, high = self.units
+        return high - low
+
     def original_return(self, value: float) -> float:
         """A value, of rewards in [0, 1] from the first step to the last, as a return in the rewards' own units."""
-        low, high = self.units
-        return low * self.criterion.effective_horizon + value * (high - low)
+        return self.units[0] * self.criterion.effective_horizon + value * self.scale
 
     def original(self, value: float) -> float | None:
         """A difference of values in the rewards' own units; None where those are not known or not others."""

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def gain_interval(run: Run, found: Coverage) -> tuple[float, float]:
     """The 95 % interval of the gain over practice in the rewards' own units."""
-    low, high = run.environment.units
-    return (high - low) * found.gain_low, (high - low) * found.gain_high
+    return run.environment.scale * found.gain_low, run.environment.scale * found.gain_high
 
 
 def gain_lines(run: Run) -> list[Line]:
@@ -54,7 +53,7 @@ def sections_for(run: Run) -> list[Section]:
 
 
 def _changes(run: Run, found: Beside) -> Table:
-    names, scale = run.environment.labels, run.environment.units[1] - run.environment.units[0]
+    names, scale = run.environment.labels, run.environment.scale
 
     def row(change: Change) -> list[str | Cell]:
         interval = f"{number(scale * change.low)} to {number(scale * change.high)}"
@@ -152,14 +151,14 @@ def _support(run: Run, found: Coverage) -> str:
         words += " The proof is against every policy, whatever practice did."
     elif "support" in options:
         words += f" Actions count that are taken at least {options['support']:g} times as often as the most usual one."
-    scale = run.environment.units[1] - run.environment.units[0]
+    scale = run.environment.scale
     if found.unknown > 0.0:
         words += f" States that the log hardly reaches could be worth {number(scale * found.unknown)} more."
     return words
 
 
 def _variants(run: Run, found: Beside) -> list[Table]:
-    scale = run.environment.units[1] - run.environment.units[0]
+    scale = run.environment.scale
     rows: list[list[str | Cell]] = [
         [each.setting, f"{each.cells:,}", percent(each.share), number(float(f"{scale * each.gain:.4g}"))]
         for each in found.variants
@@ -175,7 +174,7 @@ def _variants(run: Run, found: Beside) -> list[Table]:
 
 def _groups(run: Run, found: Beside) -> list[Table]:
     world = run.environment
-    scale = world.units[1] - world.units[0]
+    scale = world.scale
     rows: list[list[str | Cell]] = []
     for each in found.groups:
         tone = "good" if each.gain_low > 0.0 else "bad" if each.gain_high < 0.0 else "plain"

@@ -90,8 +90,7 @@ class Run(NamedTuple):
     @property
     def scale(self) -> float:
         """What rescaled rewards are times in their own units."""
-        low, high = self.environment.units
-        return high - low
+        return self.environment.scale
 
     @property
     def ran_out(self) -> str:
@@ -256,8 +255,7 @@ def _note(run: Run) -> Note | None:
     """What is said of the policy's worth; of the paper's rule, only whether every policy would do."""
     if run.worth is not None:
         return run.worth.note
-    low, high = run.environment.units
-    return every_policy(run.spread, run.recipe.settings.epsilon, None, high - low)
+    return every_policy(run.spread, run.recipe.settings.epsilon, None, run.scale)
 
 
 def share_of(alike: float) -> str:
