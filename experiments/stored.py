@@ -23,14 +23,14 @@ WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 
 
 @cache
-def stored(name: str) -> Any:
+def stored(name: str, file: str = "data.json") -> Any:
     """Return the data of an experiment."""
-    return json.loads((ROOT / "experiments" / name / "data.json").read_text("utf-8"))
+    return json.loads((ROOT / "experiments" / name / file).read_text("utf-8"))
 
 
-def measured(name: str, start: str = "") -> dict[str, Any]:
+def measured(name: str, start: str = "", file: str = "data.json") -> dict[str, Any]:
     """Return the measurements of an experiment whose names begin so, by what follows."""
-    found = stored(name)["measured"]
+    found = stored(name, file)["measured"]
     return {key[len(start) :]: row for key, row in found.items() if key.startswith(start)}
 
 

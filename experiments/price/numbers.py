@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest, norm
 
@@ -21,7 +22,7 @@ from experiments.price.boxes import DATA as BOXES
 from experiments.price.boxes import table as boxes
 from experiments.price.worlds import TARGETS
 from experiments.quiet.__main__ import table as pairs
-from experiments.stored import ROOT, LookUp, code, constants, percent, phrases, power
+from experiments.stored import ROOT, LookUp, code, constants, measured, percent, phrases, power
 
 EPSILON = 0.3
 """Of the argument on the combination lock."""
@@ -111,8 +112,7 @@ def blackjack() -> list[str]:
 @cache
 def ties_before(file: str = "before") -> dict[str, Any]:
     """Return pairs on ties of best actions, under the former rehearsal, or "data" for the present one."""
-    found: dict[str, Any] = json.loads((ROOT / "experiments" / "enemies" / f"{file}.json").read_text("utf-8"))
-    return dict(found["measured"])
+    return measured("enemies", file=f"{file}.json")
 
 
 def held_out() -> list[Counts]:
@@ -137,7 +137,7 @@ def unsure() -> list[str]:
 @cache
 def former() -> dict[str, Counts]:
     """Return pairs under the former rule, by world."""
-    found = by_case(json.loads((ROOT / "experiments" / "price" / "before.json").read_text("utf-8"))["measured"])
+    found = by_case(measured("price", file="before.json"))
     return {name.partition("/")[2]: count(case) for name, case in found.items()}
 
 
@@ -207,19 +207,30 @@ def passing(teams: int, share: int) -> float:
     return float(math.sqrt(share) * norm.ppf(0.5 ** (1.0 / teams)))
 
 
-@cache
-def part_by_luck(distance: float, teams: int, share: int) -> float:
-    """Return how often two runs part that look at 1, 2, 4, … samples of one normal comparison.
+def stop_by(distance: float, passes: Callable[[NDArray[np.float64]], NDArray[np.float64]], looks: float) -> list[float]:
+    """Return how often a run stops on the right and on the wrong side that looks at 1, 2, 4, … samples.
 
-    Its boundary is so many standard deviations of the first look away; z is where a run is that has not stopped.
+    One normal comparison decides, with a boundary so many standard deviations of the first look away; a look at z of
+    its own standard deviations passes with a probability.
     """
     z, step = np.linspace(-12.0, 12.0, 241, retstep=True)
-    going, mean, wrong = norm.pdf(z - distance) * step, distance, 0.0
-    while going.sum() > 1e-9:
-        stop = going * norm.cdf(abs(z) / math.sqrt(share)) ** teams
-        wrong += float(stop[z < -step / 2].sum() + stop[abs(z) < step / 2].sum() / 2)
+    going, mean, sides, look = norm.pdf(z - distance) * step, distance, [0.0, 0.0], 0
+    while going.sum() > 1e-9 and look < looks:
+        stop = going * passes(z)
+        middle = float(stop[abs(z) < step / 2].sum()) / 2
+        sides = [
+            sides[0] + float(stop[z > step / 2].sum()) + middle,
+            sides[1] + float(stop[z < -step / 2].sum()) + middle,
+        ]
         there = norm.pdf(z * math.sqrt(2.0), z[:, None] + mean, 1.0) * math.sqrt(2.0) * step
-        going, mean = (going - stop) @ there, mean * math.sqrt(2.0)
+        going, mean, look = (going - stop) @ there, mean * math.sqrt(2.0), look + 1
+    return sides
+
+
+@cache
+def part_by_luck(distance: float, teams: int, share: int) -> float:
+    """Return how often two runs part at a boundary under their shared key; a look passes by its teams."""
+    _, wrong = stop_by(distance, lambda z: norm.cdf(abs(z) / math.sqrt(share)) ** teams, math.inf)
     return 2.0 * wrong * (1.0 - wrong)
 
 
@@ -230,22 +241,18 @@ def part_on_average(teams: int, share: int) -> float:
 
 @cache
 def differ_in_common(distance: float, share: float) -> float:
-    """Return how often two runs differ at a boundary that a share of the keys has in common; see `part_by_luck`.
+    """Return how often two runs differ at a boundary that a share of the keys has in common.
 
     A look passes by its teams, or by its pairs unless most of KEYS fresh keys have the boundary and notice it.
     """
-    z, step = np.linspace(-12.0, 12.0, 481, retstep=True)
-    teams = norm.cdf(abs(z) / math.sqrt(REHEARSED[1])) ** REHEARSED[0]
-    pairs = (1.0 - share * 2.0 * norm.cdf(z) * norm.cdf(-z)) ** REHEARSED[0]
-    noticed = float(binom.sf(KEYS // 2, KEYS, share))
-    passes = 1.0 - (1.0 - teams) * (1.0 - pairs * (1.0 - noticed + noticed * teams))
-    going, mean, right, wrong = norm.pdf(z - distance) * step, distance, 0.0, 0.0
-    for _ in range(LOOKS):
-        stop = going * passes
-        right += float(stop[z > step / 2].sum() + stop[abs(z) < step / 2].sum() / 2)
-        wrong += float(stop[z < -step / 2].sum() + stop[abs(z) < step / 2].sum() / 2)
-        there = norm.pdf(z * math.sqrt(2.0), z[:, None] + mean, 1.0) * math.sqrt(2.0) * step
-        going, mean = (going - stop) @ there, mean * math.sqrt(2.0)
+
+    def passes(z: NDArray[np.float64]) -> NDArray[np.float64]:
+        teams = norm.cdf(abs(z) / math.sqrt(REHEARSED[1])) ** REHEARSED[0]
+        pairs = (1.0 - share * 2.0 * norm.cdf(z) * norm.cdf(-z)) ** REHEARSED[0]
+        noticed = float(binom.sf(KEYS // 2, KEYS, share))
+        return np.asarray(1.0 - (1.0 - teams) * (1.0 - pairs * (1.0 - noticed + noticed * teams)))
+
+    right, wrong = stop_by(distance, passes, LOOKS)
     return share * 2.0 * right * wrong
 
 

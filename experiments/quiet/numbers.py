@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from experiments.pairs import DEFAULT, RHO, Count, Counts, by_case, count
 from experiments.quiet.__main__ import table
-from experiments.stored import ROOT, LookUp, measured
+from experiments.stored import LookUp, measured
 
 
 def cases(*data: str) -> dict[str, Counts]:
@@ -31,7 +29,7 @@ def missed() -> list[str]:
 
 def shown(file: str) -> str:
     """Return the table of a file of stored pairs."""
-    return table(json.loads((ROOT / "experiments" / "quiet" / file).read_text("utf-8"))["measured"])
+    return table(measured("quiet", file=file))
 
 
 def cost() -> list[str]:
@@ -39,8 +37,7 @@ def cost() -> list[str]:
 
     Each median is over the worlds, of the medians over runs: before, and now.
     """
-    former = json.loads((ROOT / "experiments" / "quiet" / "before.json").read_text("utf-8"))["measured"]
-    before = {name: count(found) for name, found in by_case(former).items()}
+    before = {name: count(found) for name, found in by_case(measured("quiet", file="before.json")).items()}
     out: list[str] = []
     for data in ("parallel", "episodes"):
         now = {name: seen for name, seen in cases(data).items() if name in before}
@@ -55,8 +52,7 @@ SHARED_LUCK = "parallel/q=0.9/rare start, rarer"
 
 def shared_luck() -> list[str]:
     """Return how many pairs differ there under the former rehearsal and under the present one, and of how many."""
-    former = json.loads((ROOT / "experiments" / "quiet" / "luck.json").read_text("utf-8"))["measured"]
-    seen = [count(by_case(found)[SHARED_LUCK]).apart for found in (former, measured("quiet"))]
+    seen = [count(by_case(measured("quiet", file=file))[SHARED_LUCK]).apart for file in ("luck.json", "data.json")]
     return [str(number) for one in seen for number in (one.failures, one.trials)]
 
 

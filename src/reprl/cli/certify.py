@@ -42,8 +42,7 @@ def certify(
     from reprl.artifacts.folder import load_run
 
     found, world = certify_folder(run, delta), load_run(run).environment
-    low, high = world.units
-    names = world.labels, high - low
+    names = world.labels, world.scale
     document = {"run": str(run), **_document(found)}
     return Answer(document, lambda console: _show(console, found, [], *names), FINE if found.proven else DIFFERENT)
 

@@ -128,8 +128,7 @@ def _scale(side: Evidence) -> float | None:
 
     if side.recipe is None or side.receipt is None:
         return None
-    low, high = named_environment(side.recipe, side.receipt).units
-    return high - low
+    return named_environment(side.recipe, side.receipt).scale
 
 
 def _show(

@@ -142,7 +142,7 @@ def _is_baseline(settings: Settings, place: Environment, policy: Policy, shared_
 def _note(
     found: Found, settings: Settings, place: Environment, policy: Policy, shared_seed: int, spread: float | None
 ) -> Note | None:
-    name, units = baseline_name(settings, place), place.units[1] - place.units[0]
+    name, units = baseline_name(settings, place), place.scale
     gain = 0.0 if found.baseline is None else found.best - found.baseline
     if gain < -TIE:
         among = " that the log supports" if place.id == ID else ""

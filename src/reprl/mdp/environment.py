@@ -77,8 +77,7 @@ class Environment(NamedTuple):
 
     def original(self, value: float) -> float | None:
         """A difference of values in the rewards' own units; None where those are not known or not others."""
-        low, high = self.units
-        return None if (low, high) == (0.0, 1.0) else value * (high - low)
+        return None if self.units == (0.0, 1.0) else value * self.scale
 
     def cell(self, h: int, s: int) -> str:
         """A step, unless there is but one for ever, and a state in words."""

@@ -368,12 +368,10 @@ def certificate_facts(found: Certificate, labels: Labels, scale: float | None) -
 
 def _coverage(found: Coverage, world: Environment) -> list[Fact]:
     """What a log says of the policy; values in the units of its rewards."""
-    low, high = world.units
-    value, floor, top, practice = (
-        world.criterion.effective_horizon * low + x * (high - low)
-        for x in (found.value, found.value_low, found.value_high, found.practice)
+    value, floor, top, practice = map(
+        world.original_return, (found.value, found.value_low, found.value_high, found.practice)
     )
-    gain = [(high - low) * x for x in (found.gain_low, found.gain_high)]
+    gain = [world.scale * x for x in (found.gain_low, found.gain_high)]
 
     def words(x: float) -> str:
         return f"{x:,.0f}" if abs(x) >= 1e4 else f"{x:.4g}"
@@ -386,7 +384,7 @@ def _coverage(found: Coverage, world: Environment) -> list[Fact]:
         ("gain", f"{words(gain[0])} to {words(gain[1])} over practice, 95 % interval"),
     ]
     if found.unknown > 0.0:
-        worth = (high - low) * found.unknown
+        worth = world.scale * found.unknown
         rows.append(("hardly reached", f"states that the log hardly reaches could be worth {worth:.3g} more"))
     left = [
         (found.beyond, "rows at the end of the horizon, or after it, were left out"),
