@@ -1,0 +1,1 @@
+"""The default rule for tables: the soft tolerance rule f(ξ, M)."""
