@@ -127,6 +127,15 @@ def occupancy(model: Model, play: NDArray[np.float64], visits: NDArray[np.float6
             return
 
 
+@njit(cache=True)
+def from_start(model: Model, values: NDArray[np.float64]) -> float:
+    """Return the mean value over the start."""
+    total = 0.0
+    for s in range(model.initial.size):
+        total += model.initial[s] * values[0, s]
+    return total
+
+
 def true_model(mdp: TabularMDP) -> Model:
     """Return a known MDP as a model."""
     table, gamma = mdp.outcomes, mdp.discount or 0.0

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.kernels import njit
-from reprl.mdp.model import STILL, Model, evaluate, occupancy, solve, still, worth
+from reprl.mdp.model import STILL, Model, evaluate, from_start, occupancy, solve, still, worth
 from reprl.rule.draws import Draws
 
 SOFTNESS, LEAST_GAIN = 10.0, 1e-3
+_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
+_HALVES = 0.5 ** np.arange(1075)
 LAST = -1
 """The try of a policy that no try printed: the last resort's."""
 
@@ -49,6 +51,8 @@ class Choice(NamedTuple):
     level: int
     attempt: int
     """Which try passed; LAST if none did."""
+    softened: int
+    """How many tries have their losses in the room."""
 
 
 class Room(NamedTuple):
@@ -133,11 +137,11 @@ def apply_rule(
                     policy[h, s] = room.choice[group[h], s]
             value = top - lost(model, room.gaps, policy, room.mass)
             if best - value <= draws.room * allowed:
-                return Choice(best, value, base, allowed, level, attempt)
+                return Choice(best, value, base, allowed, level, attempt, softened)
     single = np.arange(policy.shape[0])
     choose(room.gaps, single, asked.order, draws.last, allowed / length, policy)
     value = top - lost(model, room.gaps, policy, room.mass)
-    return Choice(best, value, base, allowed, draws.groups.shape[0] - 1, LAST)
+    return Choice(best, value, base, allowed, draws.groups.shape[0] - 1, LAST, softened)
 
 
 @njit(cache=True, inner=True)
@@ -145,15 +149,6 @@ def temperature(allowed: float, shift: float, length: float, attempt: int) -> fl
     """Return the temperature of a try: on a grid of powers of two, so that two teams share it exactly."""
     rounded = 2.0 ** (math.floor(math.log2(allowed) + shift) + 0.5 - shift)
     return SOFTNESS * rounded * 0.5**attempt / length
-
-
-@njit(cache=True, inner=True)
-def from_start(model: Model, values: NDArray[np.float64]) -> float:
-    """Return the mean value over the start."""
-    total = 0.0
-    for s in range(model.initial.size):
-        total += model.initial[s] * values[0, s]
-    return total
 
 
 @njit(cache=True, inner=True)
@@ -219,6 +214,7 @@ def soften(
     value, less heat times its divergence from uniform play.
     """
     horizon, n_states, n_actions = model.allowed.shape
+    rate = 1.0 / heat
     values[:] = 0.0
     while True:
         moved = 0.0
@@ -233,7 +229,7 @@ def soften(
                 total = 0.0
                 for a in range(n_actions):
                     if not given:
-                        play[h, s, a] = math.exp((losses[h, s, a] - top) / heat) if many > 1 else losses[h, s, a] == top
+                        play[h, s, a] = exponential((losses[h, s, a] - top) * rate) if many > 1 else losses[h, s, a] == top
                         total += play[h, s, a]
                     elif play[h, s, a] > 0.0:
                         total += play[h, s, a] * (losses[h, s, a] - heat * math.log(many * play[h, s, a]))
@@ -245,6 +241,18 @@ def soften(
                 moved, values[h, s] = max(moved, abs(new - values[h, s])), new
         if still(model, values, moved):
             return
+
+
+@njit(cache=True, inner=True)
+def exponential(x: float) -> float:
+    """Return exp(x) for x ≤ 0, the same bits on every machine: 2^-k times a polynomial of what is left."""
+    if x < -744.0:
+        return 0.0
+    k = int(0.5 - x * 1.4426950408889634)
+    r = (x + k * _LN2_HIGH) + k * _LN2_LOW
+    p = 1.0 + r * (1.0 / 9.0 + r * (1.0 / 90.0 + r / 990.0))
+    p = 1.0 + r * (1.0 / 5.0 + r * (1.0 / 30.0 + r * (1.0 / 210.0 + r / 1680.0 * p)))
+    return (1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r / 24.0 * p)))) * _HALVES[k]
 
 
 @njit(cache=True, inner=True)

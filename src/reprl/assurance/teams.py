@@ -1,0 +1,265 @@
+"""Simulated second teams: each redraws as many samples as the run has, meets what no sample has shown, and applies the rule.
+
+Draws are read at (data seed, round, team, row), and sums are taken in blocks of BLOCK teams: the results are the same
+bytes for any number of threads.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.assurance.evidence import Evidence
+from reprl.kernels import njit
+from reprl.mdp.draws import multinomial
+from reprl.mdp.model import Model
+from reprl.randomness import DataStream, philox, unit
+from reprl.rule.draws import Draws
+from reprl.rule.soft import Asked, Choice, Room, add_up, apply_rule, lost, make_room, soften_losses, temperature
+
+BLOCK = 10
+"""Teams of one task."""
+_NONE = 0.36787944117144233
+"""Pr[Poisson(1) = 0]."""
+
+
+class Round(NamedTuple):
+    """What all teams of a round share."""
+
+    evidence: Evidence
+    asked: Asked
+    draws: Draws
+    policy: NDArray[np.int64]
+    """(H, S): the run's own."""
+    choice: Choice
+    """The run's own."""
+    haunted: NDArray[np.bool_]
+    """(rows,): rows in which a team may meet what no sample has shown."""
+    places: NDArray[np.int64]
+    """(4, H+1): the worst, best and lossy state of every step, and the worst for the run's own policy."""
+    scale: int = 1
+    """Samples of a team for every sample of the run."""
+    weighs: bool = False
+    """Whether teams tell their excess costs."""
+
+
+class Answers(NamedTuple):
+    """What teams say."""
+
+    differs: NDArray[np.bool_]
+    """(teams,): whether a team prints another policy."""
+    loses: NDArray[np.bool_]
+    """(teams,): whether it says that the run's policy loses more than is allowed."""
+    apart: NDArray[np.float64]
+    """(H, S): share of the teams that take another action."""
+    mean: NDArray[np.float64]
+    """(groups, S, A): of the excess costs of the try that the run's policy passed; 0 where an action is not allowed."""
+    deviation: NDArray[np.float64]
+    """Their standard deviation."""
+
+
+def ask_teams(now: Round, name: str, data_seed: int, numbers: range, pool: ThreadPoolExecutor | None) -> Answers:
+    """Return the answers of teams, by number.
+
+    Args:
+        now: what they share.
+        name: of the round.
+        data_seed: of the run.
+        numbers: of the teams; a multiple of BLOCK.
+        pool: threads; None for this one.
+
+    Randomness:
+        Data streams (data seed, "teams/ROUND/TEAM").
+    """
+    blocks = [numbers[i : i + BLOCK] for i in range(0, len(numbers), BLOCK)]
+    ask = partial(_ask_block, now, name, data_seed)
+    parts = list((map if pool is None else pool.map)(ask, blocks))
+    differs, loses, apart, sums = (np.concatenate(column) for column in zip(*parts, strict=True))
+    total = sums.reshape(len(blocks), 2, *now.draws.tolerance.shape[1:], -1).sum(axis=0)
+    mean = total[0] / len(numbers)
+    deviation = np.sqrt(np.maximum(total[1] / len(numbers) - mean**2, 0.0))
+    return Answers(differs, loses, apart.reshape(len(blocks), *now.policy.shape).sum(axis=0) / len(numbers), mean, deviation)
+
+
+def _ask_block(now: Round, name: str, data_seed: int, teams: range) -> tuple[NDArray[np.bool_], ...]:
+    keys = np.array([DataStream(data_seed, f"teams/{name}/{team}").key for team in teams], dtype=np.uint64)
+    differs, loses = np.zeros((2, len(teams)), dtype=np.bool_)
+    apart = np.zeros((1, *now.policy.shape))
+    sums = np.zeros((2, *now.draws.tolerance.shape[1:], now.asked.order.shape[1]))
+    _ask(now, keys, make_room(now.draws, now.asked.order.shape[1]), differs, loses, apart[0], sums)
+    return differs, loses, apart, sums
+
+
+@njit(cache=True, nogil=True)
+def _ask(
+    now: Round,
+    keys: NDArray[np.uint64],
+    room: Room,
+    differs: NDArray[np.bool_],
+    loses: NDArray[np.bool_],
+    apart: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    """Ask the teams with these keys; add to apart, (H, S), and to sums, (2, groups, S, A): excess costs and squares."""
+    mine, hits = now.evidence.model, now.evidence.hits[0] + now.evidence.hits[1]
+    law, next_state, initial = np.empty_like(mine.law), mine.next_state.copy(), np.empty_like(mine.initial)
+    drawn, policy = np.empty(hits.size, np.int64), np.empty_like(now.policy)
+    ready, cumulative = np.empty(hits.size), np.empty(hits.size)
+    accumulate(mine.first, hits, ready, cumulative)
+    none = np.empty((0, hits.size))
+    team = Model(mine.first, next_state, mine.reward, law, mine.shift, mine.allowed, initial, mine.gamma)
+    for k in range(keys.size):
+        redraw(now, keys[k], hits, ready, cumulative, drawn)
+        step = meet(now, keys[k], drawn, law, next_state)
+        begin(now, keys[k], step, initial)
+        theirs = apply_rule(team, none, now.asked, now.draws, room, policy)
+        loses[k] = lost(team, room.gaps, now.policy, room.mass) > theirs.allowed
+        for h in range(policy.shape[0]):
+            for s in range(policy.shape[1]):
+                if policy[h, s] != now.policy[h, s]:
+                    differs[k] = True
+                    apart[h, s] += 1.0
+        if now.weighs:
+            add_excess(team, none, now, theirs, room, sums)
+
+
+@njit(cache=True, inner=True)
+def accumulate(
+    first: NDArray[np.int64], hits: NDArray[np.int64], law: NDArray[np.float64], cumulative: NDArray[np.float64]
+) -> None:
+    """Fill the relative frequencies of each row, and their running sums."""
+    for row in range(first.size - 1):
+        total, running = 0, 0.0
+        for e in range(first[row], first[row + 1]):
+            total += hits[e]
+        for e in range(first[row], first[row + 1]):
+            law[e] = hits[e] / max(total, 1)
+            running += law[e]
+            cumulative[e] = running
+
+
+@njit(cache=True, inner=True)
+def redraw(
+    now: Round,
+    key: np.uint64,
+    hits: NDArray[np.int64],
+    law: NDArray[np.float64],
+    cumulative: NDArray[np.float64],
+    drawn: NDArray[np.int64],
+) -> None:
+    """Fill drawn with a multinomial for each row, of its own frequencies; row i reads lane i."""
+    first = now.evidence.model.first
+    for row in range(first.size - 1):
+        low, high = first[row], first[row + 1] - 3
+        total = 0
+        for e in range(low, high):
+            total += hits[e]
+        for e in range(high, high + 3):
+            drawn[e] = 0
+        if now.evidence.exact[row] or high - low == 1:
+            for e in range(low, high):
+                drawn[e] = hits[e] * now.scale
+        elif total > 0:
+            multinomial(key, np.uint64(row), total * now.scale, law[low:high], cumulative[low:high], drawn[low:high])
+
+
+@njit(cache=True, inner=True)
+def meet(
+    now: Round, key: np.uint64, drawn: NDArray[np.int64], law: NDArray[np.float64], next_state: NDArray[np.int32]
+) -> int:
+    """Fill a team's law, with what no sample has shown, and where that leads; return the team's step, in [1, H].
+
+    A haunted row meets a Poisson(1) number of outcomes of one of three kinds. An empty row leads, where the run's own
+    policy takes it, to the state that is worst for this policy, and elsewhere to the best. Rows of all steps read the
+    states of the team's step, others those of their own next step.
+    """
+    model = now.evidence.model
+    horizon, n_states, n_actions = model.allowed.shape
+    rows = model.first.size - 1
+    word, _ = philox(key, np.uint64(2 * rows + 1), np.uint64(0))
+    shared = min(1 + int(unit(word) * horizon), horizon)
+    for row in range(rows):
+        low, high = model.first[row], model.first[row + 1] - 3
+        cell = row % (n_states * n_actions)
+        step = row // (n_states * n_actions) + 1 if model.shift > 0 else shared
+        total = 0
+        for e in range(low, high):
+            total += drawn[e]
+        for kind in range(3):
+            next_state[high + kind] = now.places[kind, step]
+        if total == 0:
+            own = now.policy[step - 1, cell // n_actions] == cell % n_actions
+            next_state[high] = now.places[3, step]
+            drawn[high], drawn[high + 1] = own, not own
+            total = 1
+        elif now.haunted[row]:
+            one, other = philox(key, np.uint64(rows + 1 + row), np.uint64(0))
+            extra = poisson(unit(one))
+            drawn[high + min(int(3.0 * unit(other)), 2)] = extra
+            total += extra
+        for e in range(low, high + 3):
+            law[e] = drawn[e] / total
+    return shared
+
+
+@njit(cache=True, inner=True)
+def poisson(u: float) -> int:
+    """Return the quantile of Poisson(1)."""
+    mass, k = _NONE, 0
+    while u > mass and k < 20:
+        u -= mass
+        k += 1
+        mass /= k
+    return k
+
+
+@njit(cache=True, inner=True)
+def begin(now: Round, key: np.uint64, step: int, initial: NDArray[np.float64]) -> None:
+    """Fill a team's starts: redrawn, with starts that no episode has shown unless the start is fixed."""
+    rows = now.evidence.model.first.size - 1
+    n_states = initial.size
+    starts = now.evidence.starts[0] + now.evidence.starts[1]
+    number = 0
+    for s in range(n_states):
+        number += starts[s]
+    law, cumulative, drawn = np.empty(n_states), np.empty(n_states), np.empty(n_states, np.int64)
+    running = 0.0
+    for s in range(n_states):
+        law[s] = starts[s] / number
+        running += law[s]
+        cumulative[s] = running
+    multinomial(key, np.uint64(rows), number * now.scale, law, cumulative, drawn)
+    total = number * now.scale
+    if not now.evidence.fixed_start:
+        one, other = philox(key, np.uint64(2 * rows + 1), np.uint64(1))
+        extra = poisson(unit(one))
+        drawn[now.places[min(int(3.0 * unit(other)), 2), 0]] += extra
+        total += extra
+    for s in range(n_states):
+        initial[s] = drawn[s] / total
+
+
+@njit(cache=True, inner=True)
+def add_excess(
+    team: Model, none: NDArray[np.float64], now: Round, theirs: Choice, room: Room, sums: NDArray[np.float64]
+) -> None:
+    """Add the excess costs, and their squares, of the try that the run's policy passed."""
+    group, attempt = now.draws.groups[now.choice.level], now.choice.attempt
+    if attempt >= theirs.softened:
+        length = 1.0 / (1.0 - team.gamma) if team.gamma else float(team.allowed.shape[0])
+        soften_losses(team, none, temperature(theirs.allowed, now.draws.shift, length, attempt), room, attempt)
+    add_up(room.losses[attempt], group, room.costs)
+    for g in range(group[0], group[group.size - 1] + 1):
+        for s in range(sums.shape[2]):
+            least = np.inf
+            for a in range(sums.shape[3]):
+                least = min(least, room.costs[g, s, a])
+            for a in range(sums.shape[3]):
+                if room.costs[g, s, a] < np.inf:
+                    excess = room.costs[g, s, a] - least
+                    sums[0, g, s, a] += excess
+                    sums[1, g, s, a] += excess * excess
