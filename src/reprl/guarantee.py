@@ -2,112 +2,104 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from reprl.errors import check_choice, check_real
 
-PROMISES = {
-    "strict": "with probability at least 1 − ρ, two runs that share only the shared seed learn exactly the same policy",
-    "registered": "with probability at least 1 − ρ, two runs that follow the published candidate, on data that were "
-    "not used to choose it, learn exactly the same policy; under a strict promise each run makes its own choice",
-    "approximate": "with probability at least 1 − ρ, two runs that share only the shared seed take the same action at "
-    "the stated share of an episode's steps; a strict promise asks for exactly the same policy",
-}
-"""Kinds of promises, and what ρ refers to under each."""
-STATUSES = ("proven", "certified", "rehearsed", "heuristic", "none")
+STATUSES = ("proven", "certified", "rehearsed", "none")
 """From the strongest support to none."""
-READABLE = {
-    "out of samples before it was sure": "the samples ran out before the run was decided",
-    "the log is too short to be sure": "the log is too short for a decision",
-    "arrive at this policy": "learn this policy",
-    "no sample tells its steps apart": "no sample shows that its steps differ",
-    "where you know that they are alike": "if you know that they do not",
-    "what was hardly explored could be worth": "the optimistic value of under-sampled cells is",
-    "they part at rung": "they differ from rung",
-    "without a rival": "no other candidate is near",
-}
-"""Phrases of stored documents, which keep their bytes, → what people read instead."""
 
 
-def readable(text: str) -> str:
-    """Return a text of a stored document as people read it."""
-    for stored, shown in READABLE.items():
-        text = text.replace(stored, shown)
-    return text
+@dataclass(frozen=True)
+class Promise:
+    """One statement, with what supports it."""
+
+    status: str
+    """One of STATUSES. ``proven``: a proof in docs/proofs holds for the constants in use. ``certified``: proven from the
+    run's own data. ``rehearsed``: simulated second teams agree (docs/rehearsal.md). ``none``: nothing is promised."""
+    risk: float
+    """Largest probability that the statement is false; without meaning where nothing is promised."""
+    source: str
+    """Where the proof is, what the simulation gave, or why nothing is promised."""
+
+    def __post_init__(self) -> None:
+        """Refuse figures that promise nothing."""
+        check_choice("guarantee status", self.status, STATUSES)
+        check_real("guarantee risk", self.risk, 0.0, float("inf"), open_low=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """What a result promises, with a status that says what supports it.
+    """What a result promises: two statements, each judged by itself."""
 
-    ``proven``: a proof in docs/proofs holds for the constants in use. ``certified``: proven from the run's own data.
-    ``rehearsed``: simulated second teams learned the same policy (docs/rehearsal.md). ``heuristic``: no proof covers
-    the constants. ``none``: nothing is promised, and no numbers are shown.
-    """
-
-    rho: float
-    """Largest probability that two runs with one shared key and independent data give different outputs."""
-    delta: float
-    """Largest probability that the accuracy below is missed."""
+    quality: Promise
+    """That the policy is good: it loses at most ε, or earns the share of the gain that was asked for."""
+    same: Promise
+    """That a second run, with the same shared seed and fresh data, gives exactly this output."""
     epsilon: float
-    """Accuracy, in the units of the algorithm's own statement."""
-    status: str
-    """One of STATUSES."""
-    source: str
-    """Where the proof or the simulation is described, or why nothing is promised."""
-    quality: float | None = None
-    """The share of the gain that was asked for, if any; ε is then estimated from this run's own data."""
-    agreement: float = 1.0
-    """Share of the steps of an episode, weighted by how often they are reached, at which two runs take the same action;
-    1 for exactly the same policy."""
-    registered: bool = False
-    """Whether ρ is about runs that follow a published candidate."""
+    """ε, in the units of the algorithm's own statement; where a share was asked for, estimated from the run's data."""
+    share: float | None = None
+    """The share of the gain over the baseline that the policy earns; None where ε is absolute."""
+    assumed: str = ""
+    """What rests on the user's word; empty if nothing does."""
 
     def __post_init__(self) -> None:
         """Refuse figures that promise nothing."""
-        check_real("guarantee rho", self.rho, 0.0, float("inf"), open_low=False)
-        check_real("guarantee delta", self.delta, 0.0, float("inf"), open_low=False)
         check_real("guarantee epsilon", self.epsilon, 0.0, float("inf"), open_low=False)
-        if self.quality is not None:
-            check_real("guarantee quality", self.quality, 0.0, 1.0)
-        check_agreement("guarantee agreement", self.agreement)
-        check_choice("guarantee status", self.status, STATUSES)
+        if self.share is not None:
+            check_real("guarantee share", self.share, 0.0, 1.0)
+
+    @classmethod
+    def of(cls, *, rho: float, delta: float, epsilon: float, status: str, source: str) -> Guarantee:
+        """Return a guarantee whose two statements have one support."""
+        return cls(quality=Promise(status, delta, source), same=Promise(status, rho, source), epsilon=epsilon)
 
     @property
-    def kind(self) -> str:
-        """Which of PROMISES it is."""
-        return "approximate" if self.agreement < 1.0 else "registered" if self.registered else "strict"
+    def rho(self) -> float:
+        """Largest probability that two runs with one shared key and independent data give different outputs."""
+        return self.same.risk
+
+    @property
+    def delta(self) -> float:
+        """Largest probability that the accuracy is missed."""
+        return self.quality.risk
+
+    @property
+    def status(self) -> str:
+        """The weaker of the two."""
+        return max(self.quality.status, self.same.status, key=STATUSES.index)
+
+    @property
+    def source(self) -> str:
+        """Of the weaker of the two."""
+        return (self.same if self.status == self.same.status else self.quality).source
+
+    @property
+    def decided(self) -> bool:
+        """Whether both are better than none."""
+        return self.status != "none"
 
     def __str__(self) -> str:
-        """One line for people, status included."""
-        return self.words()
+        """Two lines for people."""
+        return "\n".join(self.words())
 
-    def words(self, scale: float = 1.0) -> str:
-        """The same; scale is what rescaled rewards are times in their own units."""
-        if self.status == "none":
-            return f"nothing is promised: {readable(self.source)}"
-        good = f"suboptimality ≤ {scale * self.epsilon:.3g}"
-        if self.quality is not None:
-            good = f"at least {self.quality:.3g} of the best policy's gain over the baseline"
-        same = f"disagreement ≤ {self.rho:.3g}"
-        if self.agreement < 1.0:
-            same = f"same action at ≥ {100 * self.agreement:.3g} % of the steps with probability ≥ {1 - self.rho:.3g}"
-        return f"{same}, {good} with probability ≥ {1 - self.delta:.3g} [{self.status}: {readable(self.source)}]"
-
-
-def shared_out(promised: Guarantee, delta: float, tries: int) -> Guarantee:
-    """Return what is left of a certified promise whose data were asked for a proof under several recipes.
-
-    Args:
-        promised: status "certified", for one recipe.
-        delta: of one certificate.
-        tries: k, the recipes. By a union bound k·δ holds for all of them, and no less is proven.
-    """
-    words = f"{promised.source}; {tries} recipes were tried on these data, which cost {tries}·δ"
-    if 2.0 * tries * delta >= 1.0:
-        return replace(promised, status="none", source=words, quality=None)
-    return replace(promised, rho=2.0 * tries * delta, delta=tries * delta, source=words)
+    def words(self, scale: float = 1.0) -> tuple[str, str]:
+        """Return what is promised, a line for each statement; scale is what rescaled rewards are times in their units."""
+        if self.quality.status == "none":
+            good = f"quality: nothing is promised: {self.quality.source}"
+        else:
+            what = f"loses at most {scale * self.epsilon:.3g}"
+            if self.share is not None:
+                what = f"earns at least {100 * self.share:.4g} % of the gain over the baseline"
+            good = f"quality: {what}, with probability ≥ {1 - self.delta:.3g} [{self.quality.status}: {self.quality.source}]"
+        if self.same.status == "none":
+            same = f"same policy: nothing is promised: {self.same.source}"
+        else:
+            chance = f"with probability ≥ {1 - self.rho:.3g}"
+            same = f"same policy: a second team prints it {chance} [{self.same.status}: {self.same.source}]"
+        assumed = f"; assumed: {self.assumed}" if self.assumed else ""
+        return good, same + assumed
 
 
 class Asked(NamedTuple):
@@ -119,38 +111,12 @@ class Asked(NamedTuple):
     delta: float
     quality: float | None = None
     """The share of the gain that the policy earns at least; None where ε is absolute."""
-    agreement: float = 1.0
-    """The share of the steps at which two policies must take the same action."""
 
     @property
     def failure(self) -> float:
         """δ of an induction: at most ρ, since a failure may also make two runs differ."""
         return min(self.delta, self.rho)
 
-    @property
-    def certified_delta(self) -> float:
-        """δ of a certificate that keeps both promises: accuracy with δ, and agreement of two with ρ = 2δ."""
-        return min(self.delta, self.rho / 2.0)
-
-    def promise(self, status: str, source: str, *, registered: bool = False) -> Guarantee:
-        """Return the asked figures with a status; registered says whether a published candidate was followed."""
-        return Guarantee(
-            rho=self.rho,
-            delta=self.delta,
-            epsilon=self.epsilon,
-            status=status,
-            source=source,
-            quality=self.quality,
-            agreement=self.agreement,
-            registered=registered,
-        )
-
-
-def meets(share: float, agreement: float) -> bool:
-    """Return whether a computed share of like decisions is the agreed one or more, up to rounding."""
-    return share >= agreement - 1e-9
-
-
-def check_agreement(name: str, agreement: object) -> float:
-    """Return the share of steps if it is one, in (0, 1]."""
-    return check_real(name, agreement, 0.0, 1.0, open_high=False)
+    def promise(self, status: str, source: str) -> Guarantee:
+        """Return the asked figures with a status for both statements."""
+        return Guarantee.of(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status=status, source=source)

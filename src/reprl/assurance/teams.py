@@ -6,6 +6,7 @@ bytes for any number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.evidence import Evidence
+from reprl.mdp.evidence import Evidence
 from reprl.kernels import njit
 from reprl.mdp.draws import multinomial
 from reprl.mdp.model import Model
@@ -23,8 +24,7 @@ from reprl.rule.soft import Asked, Choice, Room, add_up, apply_rule, lost, make_
 
 BLOCK = 10
 """Teams of one task."""
-_NONE = 0.36787944117144233
-"""Pr[Poisson(1) = 0]."""
+_NONE = 0.36787944117144233  # Pr[Poisson(1) = 0]
 
 
 class Round(NamedTuple):
@@ -75,56 +75,119 @@ def ask_teams(now: Round, name: str, data_seed: int, numbers: range, pool: Threa
     Randomness:
         Data streams (data seed, "teams/ROUND/TEAM").
     """
-    blocks = [numbers[i : i + BLOCK] for i in range(0, len(numbers), BLOCK)]
     ask = partial(_ask_block, now, name, data_seed)
+    return gather_answers(now, ask, numbers, pool)
+
+
+def gather_answers(
+    now: Round, ask: Callable[[range], Told], numbers: range, pool: ThreadPoolExecutor | None
+) -> Answers:
+    """Ask teams by blocks and add their answers up."""
+    blocks = [numbers[i : i + BLOCK] for i in range(0, len(numbers), BLOCK)]
     parts = list((map if pool is None else pool.map)(ask, blocks))
-    differs, loses, apart, sums = (np.concatenate(column) for column in zip(*parts, strict=True))
-    total = sums.reshape(len(blocks), 2, *now.draws.tolerance.shape[1:], -1).sum(axis=0)
+    total = sum(part.sums for part in parts)
     mean = total[0] / len(numbers)
-    deviation = np.sqrt(np.maximum(total[1] / len(numbers) - mean**2, 0.0))
-    return Answers(differs, loses, apart.reshape(len(blocks), *now.policy.shape).sum(axis=0) / len(numbers), mean, deviation)
+    return Answers(
+        np.concatenate([part.differs for part in parts]),
+        np.concatenate([part.loses for part in parts]),
+        sum(part.apart for part in parts) / len(numbers),
+        mean,
+        np.sqrt(np.maximum(total[1] / len(numbers) - mean**2, 0.0)),
+    )
 
 
-def _ask_block(now: Round, name: str, data_seed: int, teams: range) -> tuple[NDArray[np.bool_], ...]:
-    keys = np.array([DataStream(data_seed, f"teams/{name}/{team}").key for team in teams], dtype=np.uint64)
-    differs, loses = np.zeros((2, len(teams)), dtype=np.bool_)
-    apart = np.zeros((1, *now.policy.shape))
+def _ask_block(now: Round, name: str, data_seed: int, teams: range) -> Told:
+    told = make_told(now, len(teams))
+    _ask(now, keys_of(name, data_seed, teams), make_team(now), make_room(now.draws, now.asked.order.shape[1]), told)
+    return told
+
+
+def keys_of(name: str, data_seed: int, teams: range) -> NDArray[np.uint64]:
+    """Return the keys that teams draw with."""
+    return np.array([DataStream(data_seed, f"teams/{name}/{team}").key for team in teams], dtype=np.uint64)
+
+
+class Team(NamedTuple):
+    """Arrays that hold one team at a time."""
+
+    law: NDArray[np.float64]
+    """(outcomes,)"""
+    next_state: NDArray[np.int32]
+    initial: NDArray[np.float64]
+    """(S,)"""
+    drawn: NDArray[np.int64]
+    """(outcomes,): its samples."""
+    starts: NDArray[np.int64]
+    """(S,)"""
+    policy: NDArray[np.int64]
+    """(H, S)"""
+
+
+class Told(NamedTuple):
+    """What the teams of a block say; one entry for each, but for the sums."""
+
+    differs: NDArray[np.bool_]
+    loses: NDArray[np.bool_]
+    apart: NDArray[np.float64]
+    """(H, S): how many take another action."""
+    sums: NDArray[np.float64]
+    """(2, groups, S, A): of excess costs and of their squares."""
+
+
+def make_team(now: Round) -> Team:
+    """Return arrays for one team."""
+    model = now.evidence.model
+    drawn, starts = np.empty(model.law.size, np.int64), np.empty(model.initial.size, np.int64)
+    return Team(np.empty_like(model.law), model.next_state.copy(), np.empty_like(model.initial), drawn, starts, np.empty_like(now.policy))
+
+
+def make_told(now: Round, teams: int) -> Told:
+    """Return arrays for the answers of a block."""
+    differs, loses = np.zeros((2, teams), dtype=np.bool_)
     sums = np.zeros((2, *now.draws.tolerance.shape[1:], now.asked.order.shape[1]))
-    _ask(now, keys, make_room(now.draws, now.asked.order.shape[1]), differs, loses, apart[0], sums)
-    return differs, loses, apart, sums
+    return Told(differs, loses, np.zeros(now.policy.shape), sums)
 
 
 @njit(cache=True, nogil=True)
-def _ask(
-    now: Round,
-    keys: NDArray[np.uint64],
-    room: Room,
-    differs: NDArray[np.bool_],
-    loses: NDArray[np.bool_],
-    apart: NDArray[np.float64],
-    sums: NDArray[np.float64],
-) -> None:
-    """Ask the teams with these keys; add to apart, (H, S), and to sums, (2, groups, S, A): excess costs and squares."""
-    mine, hits = now.evidence.model, now.evidence.hits[0] + now.evidence.hits[1]
-    law, next_state, initial = np.empty_like(mine.law), mine.next_state.copy(), np.empty_like(mine.initial)
-    drawn, policy = np.empty(hits.size, np.int64), np.empty_like(now.policy)
-    ready, cumulative = np.empty(hits.size), np.empty(hits.size)
-    accumulate(mine.first, hits, ready, cumulative)
-    none = np.empty((0, hits.size))
-    team = Model(mine.first, next_state, mine.reward, law, mine.shift, mine.allowed, initial, mine.gamma)
+def _ask(now: Round, keys: NDArray[np.uint64], team: Team, room: Room, told: Told) -> None:
+    """Ask the teams with these keys."""
+    model, hits = now.evidence.model, now.evidence.hits[0] + now.evidence.hits[1]
+    starts = now.evidence.starts[0] + now.evidence.starts[1]
+    law, cumulative = np.empty(hits.size), np.empty(hits.size)
+    accumulate(model.first, hits, law, cumulative)
+    start, running = accumulate_one(starts)
     for k in range(keys.size):
-        redraw(now, keys[k], hits, ready, cumulative, drawn)
-        step = meet(now, keys[k], drawn, law, next_state)
-        begin(now, keys[k], step, initial)
-        theirs = apply_rule(team, none, now.asked, now.draws, room, policy)
-        loses[k] = lost(team, room.gaps, now.policy, room.mass) > theirs.allowed
-        for h in range(policy.shape[0]):
-            for s in range(policy.shape[1]):
-                if policy[h, s] != now.policy[h, s]:
-                    differs[k] = True
-                    apart[h, s] += 1.0
-        if now.weighs:
-            add_excess(team, none, now, theirs, room, sums)
+        redraw(now, keys[k], hits, law, cumulative, team.drawn)
+        multinomial(keys[k], np.uint64(model.first.size - 1), starts.sum() * now.scale, start, running, team.starts)
+        answer(now, k, keys[k], now.asked, model.allowed, team, room, told)
+
+
+@njit(cache=True, nogil=True)
+def answer(
+    now: Round,
+    k: int,
+    key: np.uint64,
+    asked: Asked,
+    allowed: NDArray[np.bool_],
+    team: Team,
+    room: Room,
+    told: Told,
+) -> None:
+    """Write what team k says, whose samples and starts are drawn; asked and allowed are its own."""
+    mine = now.evidence.model
+    step = meet(now, key, team.drawn, team.law, team.next_state)
+    begin(now, key, team.starts, team.initial)
+    model = Model(mine.first, team.next_state, mine.reward, team.law, mine.shift, allowed, team.initial, mine.gamma)
+    none = np.empty((0, team.law.size))
+    theirs = apply_rule(model, none, asked, now.draws, room, team.policy)
+    told.loses[k] = lost(model, room.gaps, now.policy, room.mass) > theirs.allowed
+    for h in range(now.policy.shape[0]):
+        for s in range(now.policy.shape[1]):
+            if team.policy[h, s] != now.policy[h, s]:
+                told.differs[k] = True
+                told.apart[h, s] += 1.0
+    if now.weighs:
+        add_excess(model, none, now, theirs, room, told.sums)
 
 
 @njit(cache=True, inner=True)
@@ -218,29 +281,26 @@ def poisson(u: float) -> int:
 
 
 @njit(cache=True, inner=True)
-def begin(now: Round, key: np.uint64, step: int, initial: NDArray[np.float64]) -> None:
-    """Fill a team's starts: redrawn, with starts that no episode has shown unless the start is fixed."""
-    rows = now.evidence.model.first.size - 1
-    n_states = initial.size
-    starts = now.evidence.starts[0] + now.evidence.starts[1]
-    number = 0
-    for s in range(n_states):
-        number += starts[s]
-    law, cumulative, drawn = np.empty(n_states), np.empty(n_states), np.empty(n_states, np.int64)
-    running = 0.0
-    for s in range(n_states):
-        law[s] = starts[s] / number
-        running += law[s]
-        cumulative[s] = running
-    multinomial(key, np.uint64(rows), number * now.scale, law, cumulative, drawn)
-    total = number * now.scale
+def begin(now: Round, key: np.uint64, starts: NDArray[np.int64], initial: NDArray[np.float64]) -> None:
+    """Fill a team's law of starts, with starts that no episode has shown unless the start is fixed."""
+    rows, total = now.evidence.model.first.size - 1, starts.sum()
     if not now.evidence.fixed_start:
         one, other = philox(key, np.uint64(2 * rows + 1), np.uint64(1))
         extra = poisson(unit(one))
-        drawn[now.places[min(int(3.0 * unit(other)), 2), 0]] += extra
+        starts[now.places[min(int(3.0 * unit(other)), 2), 0]] += extra
         total += extra
-    for s in range(n_states):
-        initial[s] = drawn[s] / total
+    for s in range(initial.size):
+        initial[s] = starts[s] / total
+
+
+@njit(cache=True, inner=True)
+def accumulate_one(starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return relative frequencies of starts, and their running sums."""
+    law, cumulative, running = starts / starts.sum(), np.empty(starts.size), 0.0
+    for s in range(starts.size):
+        running += law[s]
+        cumulative[s] = running
+    return law, cumulative
 
 
 @njit(cache=True, inner=True)

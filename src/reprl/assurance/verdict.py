@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.evidence import Evidence, hopeful
+from reprl.mdp.evidence import Evidence, hopeful
 from reprl.assurance.teams import BLOCK, Answers, Round, ask_teams
 from reprl.mdp.model import evaluate, one_hot, solve
 from reprl.rule.draws import Draws

@@ -144,7 +144,7 @@ def apply_rule(
     return Choice(best, value, base, allowed, draws.groups.shape[0] - 1, LAST, softened)
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True)
 def temperature(allowed: float, shift: float, length: float, attempt: int) -> float:
     """Return the temperature of a try: on a grid of powers of two, so that two teams share it exactly."""
     rounded = 2.0 ** (math.floor(math.log2(allowed) + shift) + 0.5 - shift)

@@ -12,19 +12,10 @@ from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Progress
 from reprl.mdp.tabular import TabularMDP
 from reprl.sources.episodes import EpisodicModel
-from reprl.sources.exploration import AdaptiveEpisodes, PlannedEpisodes
+from reprl.sources import exploration
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel, ParallelCalls
-from reprl.sources.source import FIRST, DataSource, TableSamples
-
-
-class Proof(NamedTuple):
-    """How data are gathered for a certificate."""
-
-    skipped: int
-    """Rounds without an interim analysis."""
-    halfway: int
-    """Parallel calls from which on there is also one half way between two doublings."""
+from reprl.sources.source import FIRST, DataSource
 
 
 class Way(Protocol):
@@ -32,8 +23,6 @@ class Way(Protocol):
 
     unit: ClassVar[str]
     """The smallest piece of data, for messages."""
-    evidence: ClassVar[str]
-    """Its data's kind in certificates."""
     plays: ClassVar[bool]
     """Whether a policy decides which cells are sampled."""
 
@@ -44,9 +33,12 @@ class Way(Protocol):
         """Return a table as something to be sampled."""
 
     def source(
-        self, model: Any, pool: WorkerPool, *, pooled: bool, progress: Progress | None, proof: Proof | None
-    ) -> DataSource[TableSamples]:
-        """Return a model as a DataSource; pooled says that a sample counts at every step."""
+        self, model: Any, pool: WorkerPool, *, pooled: bool, enough: float, progress: Progress | None
+    ) -> DataSource:
+        """Return a model as a DataSource.
+
+        pooled says that a sample counts at every step; enough, from how many on nothing unseen can matter in a row.
+        """
 
     def cost(self, model: Any, *, pooled: bool = False) -> int:
         """Return the samples of the smallest piece of data."""
@@ -62,7 +54,6 @@ class Calls:
     """Parallel calls: each samples every cell."""
 
     unit: ClassVar[str] = "one parallel call"
-    evidence: ClassVar[str] = "calls"
     plays: ClassVar[bool] = False
 
     def check(self, env: TabularMDP | GymnasiumModel, whom: str) -> None:
@@ -75,10 +66,10 @@ class Calls:
         return GenerativeModel(mdp, data_seed)
 
     def source(
-        self, model: Any, pool: WorkerPool, *, pooled: bool, progress: Progress | None, proof: Proof | None
+        self, model: Any, pool: WorkerPool, *, pooled: bool, enough: float, progress: Progress | None
     ) -> ParallelCalls:
         """Return calls of the model."""
-        return ParallelCalls(self._sampled(model, pooled), None if proof is None else proof.halfway)
+        return ParallelCalls(self._sampled(model, pooled))
 
     def cost(self, model: Any, *, pooled: bool = False) -> int:
         """Return the samples of a call."""
@@ -106,7 +97,6 @@ class Episodes:
     """Episodes: each samples the cells that its policy meets."""
 
     unit: ClassVar[str] = "one episode"
-    evidence: ClassVar[str] = "episodes"
     plays: ClassVar[bool] = True
 
     def check(self, env: TabularMDP | GymnasiumModel, whom: str) -> None:
@@ -117,11 +107,10 @@ class Episodes:
         return EpisodicModel(mdp, data_seed)
 
     def source(
-        self, model: Any, pool: WorkerPool, *, pooled: bool, progress: Progress | None, proof: Proof | None
-    ) -> AdaptiveEpisodes | PlannedEpisodes:
-        """Return episodes whose policies follow what is known, or, for a proof, are fixed before each round."""
-        adaptive = AdaptiveEpisodes(model, pool, pooled=pooled, progress=progress)
-        return adaptive if proof is None else PlannedEpisodes(adaptive, proof.skipped)
+        self, model: Any, pool: WorkerPool, *, pooled: bool, enough: float, progress: Progress | None
+    ) -> exploration.Episodes:
+        """Return episodes whose policies follow what is known."""
+        return exploration.Episodes(model, pool, pooled=pooled, enough=enough, progress=progress)
 
     def cost(self, model: Any, *, pooled: bool = False) -> int:
         """Return the most samples that an episode takes."""

@@ -8,6 +8,7 @@ has ended stays ended), an episode that comes there is over, and its cells get o
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -33,99 +34,122 @@ Records = Counter[tuple[int, int, float]]
 """How often (cell, next state, reward) was seen, cell = (h·S + s)·A + a."""
 
 
+Plan = list[list[int | list[float]]]
+"""For each step and state, an action, or the running sums of a law of actions."""
+
+
 def play_batch(
     model: Episodic,
-    actions: NDArray[np.int64],
+    play: NDArray[np.float64],
     episodes: int,
     stream: DataStream,
     pool: WorkerPool,
     progress: Callable[[int, int], None] | None,
-) -> Data:
-    """Have the worker pool play episodes of one policy, or return those that its checkpoint has kept.
+) -> tuple[Data, Data]:
+    """Have the worker pool play episodes, or return those that its checkpoint has kept; what each half showed.
 
     A batch is kept under everything that it is a function of, so that a run with another limit finds those they share.
+
+    Randomness:
+        Word k of lane 0 of the stream seeds episode k, and its lowest bit says which half it belongs to; word h of lane
+        k + 1 draws its action at step h.
     """
     if pool.checkpoint is None:
-        return _play_box(model, actions, episodes, stream, pool, progress).data
+        return _play_box(model, play, episodes, stream, pool, progress).halves
     kept = Kept(pool.checkpoint, "", _write_batch, partial(_read_batch, model))
-    name = f"{stream.purpose}/{episodes}/{hashlib.sha256(actions.tobytes()).hexdigest()[:32]}"
+    name = f"{stream.purpose}/{episodes}/{hashlib.sha256(play.tobytes()).hexdigest()[:32]}"
     batch = kept.get(name)
     if batch is None:
-        batch = _play_box(model, actions, episodes, stream, pool, progress)
+        batch = _play_box(model, play, episodes, stream, pool, progress)
         kept.put(name, batch)
     else:
         model.ledger.episodes += batch.episodes
         model.ledger.samples += batch.samples
-    return batch.data
+    return batch.halves
 
 
 class _Batch(NamedTuple):
     """Episodes of a black box, and what they cost."""
 
-    data: Data
+    halves: tuple[Data, Data]
     episodes: int
     samples: int
 
 
 def _play_box(
     model: Episodic,
-    actions: NDArray[np.int64],
+    play: NDArray[np.float64],
     episodes: int,
     stream: DataStream,
     pool: WorkerPool,
     progress: Callable[[int, int], None] | None,
 ) -> _Batch:
-    """Have the worker pool play episodes of one policy."""
+    """Have the worker pool play episodes of laws of actions."""
     before = model.ledger.episodes, model.ledger.samples
     shares = [episodes * w // pool.workers for w in range(pool.workers + 1)]
-    parts = [(actions, stream, range(*edges)) for edges in pairwise(shares)]
-    records = known_records(model, episodes)
-    starts = np.zeros(model.n_states, dtype=np.int64)
+    parts = [(play, stream, range(*edges)) for edges in pairwise(shares)]
+    starts = np.zeros((2, model.n_states), dtype=np.int64)
+    records: tuple[Records, Records] = (Counter(), Counter())
     for found, begun in pool.work(play_episodes, parts, episodes, progress):
-        records.update(found)
         starts += begun
-    data = Data(as_counts(records, (model.horizon, model.n_states, model.n_actions)), starts, mask_of(model))
-    return _Batch(data, model.ledger.episodes - before[0], model.ledger.samples - before[1])
+        for mine, theirs in zip(records, found, strict=True):
+            mine.update(theirs)
+    shape, halves = (model.horizon, model.n_states, model.n_actions), []
+    for mine, begun in zip(records, starts, strict=True):
+        mine.update(known_records(model, int(begun.sum())))
+        halves.append(Data(as_counts(mine, shape), begun, mask_of(model)))
+    spent = model.ledger.episodes - before[0], model.ledger.samples - before[1]
+    return _Batch((halves[0], halves[1]), *spent)
 
 
 def _write_batch(batch: _Batch) -> Content:
-    fields = {"starts": batch.data.starts.tolist(), "episodes": batch.episodes, "samples": batch.samples}
-    return Content(fields, batch.data.counts.to_bytes())
+    one, two = (half.counts.to_bytes() for half in batch.halves)
+    starts = [half.starts.tolist() for half in batch.halves]
+    fields = {"starts": starts, "episodes": batch.episodes, "samples": batch.samples, "first": len(one)}
+    return Content(fields, one + two)
 
 
 def _read_batch(model: Episodic, content: Content) -> _Batch:
-    counts = Counts.from_bytes(content.data)
-    table = {"starts": wholes((counts.outcomes.n_states,)), "episodes": whole(), "samples": whole()}
+    table = {"starts": wholes((2, model.n_states)), "episodes": whole(), "samples": whole(), "first": whole()}
     fields = read_fields("task", content.fields, table, joint=" ")
-    return _Batch(Data(counts, fields["starts"].copy(), mask_of(model)), fields["episodes"], fields["samples"])
+    parts = content.data[: fields["first"]], content.data[fields["first"] :]
+    one, two = (
+        Data(Counts.from_bytes(part), starts.copy(), mask_of(model))
+        for part, starts in zip(parts, fields["starts"], strict=True)
+    )
+    return _Batch((one, two), fields["episodes"], fields["samples"])
 
 
 def play_episodes(
     model: Episodic,
-    actions: NDArray[np.int64],
+    play: NDArray[np.float64],
     stream: DataStream,
     numbers: range,
     after_episode: Callable[[], None] | None,
-) -> tuple[Records, NDArray[np.int64]]:
+) -> tuple[tuple[Records, Records], NDArray[np.int64]]:
     """Play some episodes of a batch, one after the other, on one environment.
 
     Args:
         model: the environment; its ledger is charged.
-        actions: (H, S) what is played.
+        play: (H, S, A) laws of actions.
         stream: of the batch.
         numbers: of the episodes; they are seeded by them.
         after_episode: called after every episode.
 
     Returns:
-        What was seen, and (S,) how many episodes began in each state.
+        What was seen in each half, and (2, S) how many episodes of it began in each state.
     """
-    records: dict[tuple[int, int, float], int] = {}
-    starts = np.zeros(model.n_states, dtype=np.int64)
+    records: tuple[dict[tuple[int, int, float], int], ...] = ({}, {})
+    starts = np.zeros((2, model.n_states), dtype=np.int64)
     tally_one = getattr(model, "tally_episode", None) or partial(_tally_episode, model)
-    plan = actions.tolist()
-    for number, seed in zip(numbers, seeds(stream.key, 0, numbers), strict=True):
+    plan = _plan(play)
+    words, draws = np.empty(1, dtype=np.uint64), np.empty(model.horizon, dtype=np.uint64)
+    for number in numbers:
+        fill_words(np.uint64(stream.key), np.uint64(0), np.uint64(number), words)
+        fill_words(np.uint64(stream.key), np.uint64(number + 1), np.uint64(0), draws)
+        half, units = int(words[0]) & 1, ((draws >> np.uint64(11)) * 2.0**-53).tolist()
         try:
-            starts[tally_one(plan, seed, records)] += 1
+            starts[half, tally_one(plan, int(words[0]) >> 1, units, records[half])] += 1
         except ReprlError as error:
             raise type(error)(f"{error} ({stream.purpose}, episode {number})") from None
         except Exception as error:
@@ -133,11 +157,21 @@ def play_episodes(
             raise
         if after_episode is not None:
             after_episode()
-    return Counter(records), starts
+    return (Counter(records[0]), Counter(records[1])), starts
+
+
+def _plan(play: NDArray[np.float64]) -> Plan:
+    """Return laws of actions as episodes read them."""
+    certain, running = play.max(axis=2) == 1.0, play.cumsum(axis=2)
+    running = np.where(running >= running[:, :, -1:], 1.0, running)  # actions behind the last likely one: never
+    return [
+        [int(law.argmax()) if one else total.tolist() for law, one, total in zip(*row, strict=True)]
+        for row in zip(play, certain, running, strict=True)
+    ]
 
 
 def _tally_episode(
-    model: Episodic, plan: list[list[int]], seed: int, records: dict[tuple[int, int, float], int]
+    model: Episodic, plan: Plan, seed: int, units: list[float], records: dict[tuple[int, int, float], int]
 ) -> int:
     """Play an episode of any model, one step at a time; as ``GymnasiumModel.tally_episode`` does."""
     start = state = model.reset(seed)
@@ -145,7 +179,8 @@ def _tally_episode(
     for h, row in enumerate(plan):
         if state in known:
             break
-        action = row[state]
+        law = row[state]
+        action = law if isinstance(law, int) else bisect_right(law, units[h])
         to, reward, _ = model.step(action)
         seen = (h * model.n_states + state) * n_actions + action, to, reward
         records[seen] = records.get(seen, 0) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from reprl.errors import InputError, check_int
 from reprl.kernels import njit
-from reprl.mdp.draws import AliasTable, alias_table, draw_outcome, multinomial
+from reprl.mdp.counts import Counts
+from reprl.mdp.draws import alias_table, binomial, draw_outcome, multinomial
+from reprl.mdp.dynamics import Data
 from reprl.mdp.outcomes import Outcomes
 from reprl.mdp.policy import Policy, check_policy
 from reprl.mdp.tabular import TabularMDP
@@ -192,51 +194,56 @@ def walk(
         Exactly the law of n independent episodes: those that share a state are exchangeable, so only their number
         matters.
     """
-    here = _begin(outcomes, initial, n, key)
+    here = _begin(initial, n, key, outcomes.horizon * outcomes.n_states)
     hits = np.zeros(outcomes.n_slots, dtype=np.int64)
-    none = AliasTable(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint64))
-    fresh = np.empty(outcomes.n_slots, dtype=np.int64)
-    _walk(outcomes, law, none, np.uint64(key), actions, here, np.zeros_like(here), hits, fresh)
+    _walk(outcomes, law, np.uint64(key), actions, here, np.zeros_like(here), hits)
     return hits
 
 
-def walk_few(
-    world: EpisodeArrays,
-    table: Outcomes,
-    actions: NDArray[np.int64],
-    n: int,
-    key: int,
-    hits: NDArray[np.int64],
-    starts: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Add n fresh episodes of a policy to tallies, in time that grows with no table.
-
-    hits, (table.n_slots,), and starts, (S,), grow. Lane h·S + s of the data stream moves the episodes of a cell, lane
-    H·S starts them. Up to FEW for each outcome of a cell are drawn one by one, word k for the k-th; more are drawn as
-    counts.
-
-    Returns:
-        The slots that had no hit before.
+def play_table(
+    model: EpisodicModel,
+    play: NDArray[np.float64],
+    episodes: int,
+    stream: DataStream,
+    pool: object = None,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    pooled: bool = False,
+) -> tuple[Data, Data]:
+    """Play fresh episodes of laws of actions, (H, S, A), and return what each half of them showed; pooled, if asked.
 
     Guarantee:
-        Exactly the law of n independent episodes.
+        Exactly the law of independent episodes, of which each belongs to either half with probability ½.
+
+    Randomness:
+        Lane 0 of the stream splits the episodes; those of half k read lanes from 1 + k·(H·S·(A + 1) + 1) on: h·S + s
+        for the actions in a cell, H·S + (h·S + s)·A + a for their outcomes, H·S·(A + 1) for the starts.
     """
-    here = _begin(table, world.initial, n, key)
-    starts += here
-    fresh = np.empty(min(n * table.horizon, table.n_slots), dtype=np.int64)
-    found = _walk(
-        table, world.probability, world.table, np.uint64(key), actions, here, np.zeros_like(here), hits, fresh
-    )
-    return fresh[:found]
+    world, law = model.arrays, play.reshape(-1, play.shape[2])
+    if pooled:
+        world = world._replace(outcomes=world.outcomes._replace(slot_shift=0))
+    first, _ = binomial(np.uint64(stream.key), np.uint64(0), np.uint64(0), episodes, 0.5)
+    found = []
+    for half, number in enumerate((first, episodes - first)):
+        lane = 1 + half * (law.size + len(law) + 1)
+        here = _begin(world.initial, number, stream.key, lane + law.size + len(law))
+        hits = np.zeros(world.outcomes.n_slots, dtype=np.int64)
+        starts = here.copy()
+        _roam(world, np.uint64(stream.key), np.uint64(lane), law, here, np.zeros_like(here), hits)
+        found.append(Data(Counts(world.outcomes, hits), starts, model.allowed))
+    model.ledger.episodes += episodes
+    model.ledger.samples += episodes * model.samples_per_episode
+    if progress is not None:
+        progress(episodes, episodes)
+    return found[0], found[1]
 
 
-def _begin(outcomes: Outcomes, initial: NDArray[np.float64], n: int, key: int) -> NDArray[np.int64]:
+def _begin(initial: NDArray[np.float64], n: int, key: int, lane: int) -> NDArray[np.int64]:
     """Return how many of n fresh episodes begin in each state, (S,)."""
     starts = np.flatnonzero(initial)
     counts = np.empty(starts.size, dtype=np.int64)
-    lane = np.uint64(outcomes.horizon * outcomes.n_states)
-    multinomial(np.uint64(key), lane, n, initial[starts], np.cumsum(initial[starts]), counts)
-    here = np.zeros(outcomes.n_states, dtype=np.int64)
+    multinomial(np.uint64(key), np.uint64(lane), n, initial[starts], np.cumsum(initial[starts]), counts)
+    here = np.zeros(initial.size, dtype=np.int64)
     here[starts] = counts
     return here
 
@@ -245,35 +252,68 @@ def _begin(outcomes: Outcomes, initial: NDArray[np.float64], n: int, key: int) -
 def _walk(
     outcomes: Outcomes,
     law: NDArray[np.float64],
-    table: AliasTable,
     key: np.uint64,
     actions: NDArray[np.int64],
     here: NDArray[np.int64],
     there: NDArray[np.int64],
     hits: NDArray[np.int64],
-    fresh: NDArray[np.int64],
-) -> int:
-    """Move here[s] episodes through the MDP and tally what they see; return how many slots are new in `fresh`.
-
-    there, (S,), is zeros. An empty alias table means that all are drawn as counts.
-    """
-    found = 0 * fresh.size  # no literal: one signature of _move
+) -> None:
+    """Move here[s] episodes through the MDP and tally what they see; there, (S,), is zeros."""
     for h in range(outcomes.horizon):
         for s in range(outcomes.n_states):
             if here[s] > 0:
                 row = h * outcomes.row_shift + s * outcomes.n_actions + actions[h, s]
                 lane, shift = np.uint64(h * outcomes.n_states + s), h * outcomes.slot_shift
-                found = _move(outcomes, law, table, key, lane, row, shift, here[s], hits, there, fresh, found)
+                _move(outcomes, law, key, lane, row, shift, here[s], hits, there)
                 here[s] = 0
         here, there = there, here
-    return found
+
+
+@njit(cache=True)
+def _roam(
+    world: EpisodeArrays,
+    key: np.uint64,
+    lane: np.uint64,
+    play: NDArray[np.float64],
+    here: NDArray[np.int64],
+    there: NDArray[np.int64],
+    hits: NDArray[np.int64],
+) -> None:
+    """The same for laws of actions, (H·S, A); up to FEW episodes for each outcome of a row are drawn one by one."""
+    outcomes = world.outcomes
+    n_states, n_actions = outcomes.n_states, outcomes.n_actions
+    taken, running = np.empty(n_actions, np.int64), np.empty(n_actions)
+    for h in range(outcomes.horizon):
+        for s in range(n_states):
+            if here[s] == 0:
+                continue
+            cell, total = h * n_states + s, 0.0
+            for a in range(n_actions):
+                total += play[cell, a]
+                running[a] = total
+            multinomial(key, lane + np.uint64(cell), here[s], play[cell], running, taken)
+            for a in range(n_actions):
+                n, row, shift = taken[a], h * outcomes.row_shift + s * n_actions + a, h * outcomes.slot_shift
+                low, high = outcomes.first[row], outcomes.first[row + 1]
+                own = lane + np.uint64(play.shape[0] + cell * n_actions + a)
+                if n > FEW * (high - low):
+                    _move(outcomes, world.probability, key, own, row, shift, n, hits, there)
+                    continue
+                even, odd = np.uint64(0), np.uint64(0)
+                for k in range(n):
+                    if k & 1 == 0:
+                        even, odd = philox(key, own, np.uint64(k >> 1))
+                    e = draw_outcome(world.table, row, odd if k & 1 else even)
+                    hits[e + shift] += 1
+                    there[outcomes.next_state[e]] += 1
+            here[s] = 0
+        here, there = there, here
 
 
 @njit(cache=True, inner=True)
 def _move(
     outcomes: Outcomes,
     law: NDArray[np.float64],
-    table: AliasTable,
     key: np.uint64,
     lane: np.uint64,
     row: int,
@@ -281,23 +321,9 @@ def _move(
     n: int,
     hits: NDArray[np.int64],
     there: NDArray[np.int64],
-    fresh: NDArray[np.int64],
-    found: int,
-) -> int:
-    """Draw n outcomes of a row, one by one if they are few; as ``_walk``."""
+) -> None:
+    """Draw n outcomes of a row as counts."""
     low, high = outcomes.first[row], outcomes.first[row + 1]
-    if table.row.size > 0 and n <= FEW * (high - low):
-        even, odd = np.uint64(0), np.uint64(0)
-        for k in range(n):
-            if k & 1 == 0:
-                even, odd = philox(key, lane, np.uint64(k >> 1))
-            e = draw_outcome(table, row, odd if k & 1 else even)
-            if hits[e + shift] == 0:
-                fresh[found] = e + shift
-                found += 1
-            hits[e + shift] += 1
-            there[outcomes.next_state[e]] += 1
-        return found
     own, cumulative, seen = np.empty(high - low), np.empty(high - low), np.empty(high - low, np.int64)
     running = 0.0
     for e in range(low, high):
@@ -306,12 +332,8 @@ def _move(
     multinomial(key, lane, n, own, cumulative, seen)
     for e in range(low, high):
         if seen[e - low] > 0:
-            if hits[e + shift] == 0:
-                fresh[found] = e + shift
-                found += 1
             hits[e + shift] += seen[e - low]
             there[outcomes.next_state[e]] += seen[e - low]
-    return found
 
 
 @njit(cache=True)

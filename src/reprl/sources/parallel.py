@@ -20,7 +20,7 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream
 from reprl.sources.episodes import mean_return
 from reprl.sources.protocol import Ledger, Parallel, has_fixed_start, mask_of, no_data
-from reprl.sources.source import FIRST, LIMITS, RAN_OUT, TableSamples, Wanted, doubling, most_samples
+from reprl.sources.source import FIRST, LIMITS, Samples, Soft, doubling, most_samples
 
 
 class LearnerData(NamedTuple):
@@ -180,40 +180,34 @@ class PooledModel:
 
 
 class ParallelCalls:
-    """Parallel sampling as a DataSource; a unit is a call, which samples every cell.
+    """Parallel sampling as a DataSource; a unit is a call, which samples every cell."""
 
-    From `halfway` calls on, sizes also stand half way between two doublings; None for no such thing.
-    """
-
-    ran_out, claim = RAN_OUT, "stationary=True"
-
-    def __init__(self, model: Parallel, halfway: int | None = None) -> None:
-        self.ledger, self.data_seed, self.fixed_start = model.ledger, model.data_seed, has_fixed_start(model)
-        self._model, self._halfway = model, halfway
+    def __init__(self, model: Parallel) -> None:
+        self.ledger, self.data_seed, self._model = model.ledger, model.data_seed, model
 
     def sizes(self, limit: int | None) -> list[int]:
-        """Return the numbers of calls, round by round."""
-        unit = self._model.samples_per_call
-        return list(doubling(FIRST, most_samples(limit, LIMITS["generative"], unit) // unit, self._halfway))
+        """Return the numbers of calls, round by round; each is even."""
+        unit = 2 * self._model.samples_per_call
+        return [2 * size for size in doubling(FIRST // 2, most_samples(limit, LIMITS["generative"], unit) // unit)]
 
-    def empty(self) -> TableSamples:
+    def empty(self) -> Samples:
         """Return what is known before the first call."""
         none = no_data(self._model, pooled=isinstance(self._model, PooledModel))
-        return TableSamples(none, criterion_of(self._model), "calls", self.fixed_start)
+        return Samples(none, none, criterion_of(self._model), has_fixed_start(self._model))
 
-    def gather(self, known: TableSamples, size: int, wanted: Wanted | None) -> TableSamples:
-        """Make calls until there are so many."""
-        return known._replace(data=known.data + call(self._model, size - known.size), round=known.round + 1)
+    def gather(self, known: Samples, size: int, soft: Soft) -> Samples:
+        """Make calls until there are so many, half of them for each half."""
+        more = (size - known.size) // 2
+        one, two = (half + call(self._model, more) for half in (known.one, known.two))
+        return known._replace(one=one, two=two, round=known.round + 1, spent=self.ledger.samples)
 
-    def exhausted(self, known: TableSamples) -> bool:
+    def exhausted(self, known: Samples) -> bool:
         """Never before the last size."""
         return False
 
-    def drift(self, known: TableSamples) -> str:
+    def drift(self, known: Samples) -> str:
         """Nothing: steps are pooled only where the environment shows that they are alike."""
         return ""
-
-    shortage = hint = drift
 
 
 def call(model: Parallel, calls: int) -> Data:

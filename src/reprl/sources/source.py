@@ -1,13 +1,13 @@
 """DataSource: the interface between the loop and the samples of a run.
 
-A new source implements the protocol below; the loop, the rules and the stop rules need nothing else from it
+A new source implements the protocol below; the loop, the rule and the verdict need nothing else from it
 (CONTRIBUTING.md, "A new source").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,111 +15,62 @@ from numpy.typing import NDArray
 from reprl.errors import InputError, check_int
 from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import Criterion
-from reprl.mdp.dynamics import Data, redraw_data
+from reprl.mdp.dynamics import Data
+from reprl.mdp.evidence import Evidence, lay_out
 from reprl.sources.protocol import Ledger
 
 FIRST = 32
 """Parallel calls of the first round; by episodes, episodes per state and action."""
 LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
 """Largest numbers of samples without max_samples: counts cost no time, episodes of a black box do."""
-RAN_OUT = "out of samples before it was sure"
+
+Soft = Callable[[Evidence], NDArray[np.float64]]
+"""The rule's soft policy, laws of actions (H, S, A), of what is known: what a source that plays should play."""
 
 
-class Wish(NamedTuple):
-    """Where more samples would help."""
+class Samples(NamedTuple):
+    """What a run has seen, in two halves; which half a sample belongs to never depends on what it shows."""
 
-    weight: NDArray[np.float64]
-    """(H, S, A): how much a sample of each cell would help."""
-    bearable: float
-    """Accepted optimistic value of under-sampled cells; while it is larger, every other batch goes there."""
-
-
-Wanted = Callable[[], Wish]
-"""Computes a wish; a source that cannot choose cells does not call it."""
-
-
-class CertificateSource(NamedTuple):
-    """Data for a certificate, with the properties that it depends on."""
-
-    data: Data
-    kind: str
-    """One of ``reprl.assurance.certificate.SOURCES``."""
-    round: int
-    fixed_start: bool
-    """Whether the environment says that every episode begins in one state."""
-
-
-class Samples(Protocol):
-    """The samples of a run so far; immutable."""
-
-    @property
-    def name(self) -> str:
-        """Of the round, for the streams of its rehearsal."""
-
-    def estimate(self) -> Data:
-        """Return what a rule reads."""
-
-    def redraw(self, share: int, key: int, /) -> Data:
-        """Return the data of a second team, one unit for every `share` of these, drawn by a private key."""
-
-    def certificate_source(self) -> CertificateSource | None:
-        """Return the data that a certificate may be made from; None if no certificate covers them."""
-
-
-class TableSamples(NamedTuple):
-    """Samples that were drawn on demand, as counts."""
-
-    data: Data
-    """Of all rounds, their steps pooled or not."""
+    one: Data
+    two: Data
     criterion: Criterion
     """Of the environment."""
-    kind: str
-    """As in CertificateSource."""
-    fixed_start: bool
+    fixed_start: bool = False
+    """Whether the environment says that every episode begins in one state."""
+    exact: tuple[int, ...] = ()
+    """States whose law is known."""
     round: int = 0
-    planned: Data | None = None
-    """Of the last round alone, where its policies were all fixed before it began."""
-    steps: Counts | None = None
-    """The same samples by step, if they are pooled because the user says so."""
+    steps: tuple[Counts, Counts] | None = None
+    """The same samples by step, where they are pooled because somebody says that the steps are alike."""
     spent: int = 0
     """Number of samples used, if the source counts them."""
 
     @property
-    def name(self) -> str:
-        """The number of the round."""
-        return str(self.round)
+    def data(self) -> Data:
+        """Both halves."""
+        return self.one + self.two
 
     @property
     def size(self) -> int:
         """Parallel calls or episodes."""
-        return int(self.data.starts.sum())
+        return int(self.one.starts.sum() + self.two.starts.sum())
 
-    def apart(self) -> TableSamples:
-        """Return the same samples by step, for a run whose samples contradict pooling."""
+    def evidence(self) -> Evidence:
+        """Return the samples as the rule reads them."""
+        halves = self.one.under(self.criterion), self.two.under(self.criterion)
+        return lay_out(*halves, exact=self.exact, fixed_start=self.fixed_start, gamma=self.criterion.discount or 0.0)
+
+    def by_step(self) -> Evidence:
+        """Return the samples by step, where pooling is contradicted."""
         assert self.steps is not None
-        return self._replace(data=Data(self.steps, self.data.starts, self.data.allowed), steps=None)
-
-    def estimate(self) -> Data:
-        """Return the data as the environment's criterion reads them."""
-        return self.data.under(self.criterion)
-
-    def redraw(self, share: int, key: int) -> Data:
-        """Draw every cell of a second team from this run's frequencies."""
-        return redraw_data(self.estimate(), share, key)
-
-    def certificate_source(self) -> CertificateSource | None:
-        """Return all data, or those of the last round if it was planned; none covers a discount."""
-        if self.criterion.stationary:
-            return None
-        data = self.data if self.planned is None else self.planned
-        return CertificateSource(data, self.kind, self.round, self.fixed_start)
+        one, two = (
+            Data(counts, half.starts, half.allowed) for counts, half in zip(self.steps, (self.one, self.two), strict=True)
+        )
+        return lay_out(one, two, exact=self.exact, fixed_start=self.fixed_start)
 
 
-S = TypeVar("S", bound=Samples)
-
-
-class DataSource(Protocol[S]):
-    """Where samples come from: parallel calls, episodes, a log."""
+class DataSource(Protocol):
+    """Where samples come from: parallel calls, episodes."""
 
     @property
     def ledger(self) -> Ledger:
@@ -129,33 +80,20 @@ class DataSource(Protocol[S]):
     def data_seed(self) -> int:
         """Of the private streams."""
 
-    fixed_start: bool
-    """Whether the environment says that every episode begins in one state."""
-    ran_out: str
-    """Why a run that needs more samples promises nothing."""
-    claim: str
-    """The option that pooled the steps, if they are pooled."""
-
     def sizes(self, limit: int | None) -> Sequence[int]:
         """Return the number of units after each round; the limit is in samples, None for the source's."""
 
-    def empty(self) -> S:
+    def empty(self) -> Samples:
         """Return what is known before the first sample."""
 
-    def gather(self, known: S, size: int, wanted: Wanted | None) -> S:
+    def gather(self, known: Samples, size: int, soft: Soft) -> Samples:
         """Bring the samples to a size."""
 
-    def exhausted(self, known: S) -> bool:
+    def exhausted(self, known: Samples) -> bool:
         """Whether nothing more can be gathered, before the last size is reached."""
 
-    def drift(self, known: S) -> str:
+    def drift(self, known: Samples) -> str:
         """Say what contradicts that steps are alike, where they are pooled; empty if nothing does."""
-
-    def shortage(self, known: S) -> str:
-        """Say why there are too few units for a rehearsal to mean anything; empty if there are enough."""
-
-    def hint(self, known: S) -> str:
-        """Say what a run that ran out could do otherwise; empty if nothing."""
 
 
 def most_samples(limit: int | None, usual: int, unit: int) -> int:
@@ -172,15 +110,10 @@ def check_limit(max_samples: int | None, needed: int) -> None:
         raise InputError(f"max_samples must be at least {needed} for these settings, got {max_samples}")
 
 
-def doubling(first: int, most: int, halfway: int | None = None) -> Iterator[int]:
-    """Sizes of all rounds together: each twice the last, the final one the most that is allowed.
-
-    From `halfway` on there is also the middle between two of them; None for no such thing.
-    """
+def doubling(first: int, most: int) -> Iterator[int]:
+    """Sizes of all rounds together: each twice the last, the final one the most that is allowed."""
     size = first
     while size < most:
         yield size
-        if halfway is not None and halfway <= size and 3 * size < 2 * most:
-            yield 3 * size // 2
         size *= 2
     yield most

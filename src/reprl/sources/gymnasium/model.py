@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -294,21 +295,29 @@ class GymnasiumModel:
         reward = self._advance(a)
         return Observation(self._state, reward, self._h == self.horizon)
 
-    def tally_episode(self, plan: list[list[int]], seed: int, records: dict[tuple[int, int, float], int]) -> int:
+    def tally_episode(
+        self,
+        plan: list[list[int | list[float]]],
+        seed: int,
+        units: list[float],
+        records: dict[tuple[int, int, float], int],
+    ) -> int:
         """Play the episode of a seed until it is over, add what it shows to records, and return its first state.
 
         Args:
-            plan: H lists of S actions, which nobody checks.
+            plan: H lists of S actions, or running sums of laws of actions, which nobody checks.
             seed: as of ``reset``.
+            units: H numbers in [0, 1], which draw actions from their laws.
             records: how often (cell, next state, reward) was seen, cell = (h·S + s)·A + a.
         """
         start = state = self.reset(seed)
         advance, ended, n_actions, first = self._advance, self.ended, self.n_actions, 0
         width, count = self.n_states * n_actions, records.get
-        for row in plan:
+        for row, unit in zip(plan, units, strict=True):
             if state == ended:
                 break
-            action = row[state]
+            law = row[state]
+            action = law if type(law) is int else bisect_right(law, unit)
             reward = advance(action)
             seen = first + state * n_actions + action, self._state, reward
             records[seen] = count(seen, 0) + 1
