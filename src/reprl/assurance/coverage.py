@@ -18,9 +18,9 @@ from reprl.sources.logs.read import Log
 
 LEVEL = 0.95
 """Of the intervals."""
-REDRAWN = 100
+REDRAWN = 200
 """Logs that are redrawn for them; on each of them the rule is applied anew."""
-DOUBT = 0.25
+DOUBT = 0.5
 """Share of the optimism that is taken off which counts as its own standard error: redrawn logs show somewhat less of it
 than there is, as their gaps are wider (docs/logs.md)."""
 

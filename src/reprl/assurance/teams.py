@@ -157,7 +157,7 @@ def _ask(now: Round, keys: NDArray[np.uint64], team: Team, room: Room, told: Tol
     accumulate(model.first, hits, law, cumulative)
     start, running = accumulate_one(starts)
     for k in range(keys.size):
-        redraw(now, keys[k], hits, law, cumulative, team.drawn)
+        redraw_rows(keys[k], model.first, hits, law, cumulative, now.scale, now.evidence.exact, team.drawn)
         multinomial(keys[k], np.uint64(model.first.size - 1), starts.sum() * now.scale, start, running, team.starts)
         answer(now, k, keys[k], now.asked, model.allowed, team, room, told)
 
@@ -190,7 +190,7 @@ def answer(
         add_excess(model, none, now, theirs, room, told.sums)
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True)
 def accumulate(
     first: NDArray[np.int64], hits: NDArray[np.int64], law: NDArray[np.float64], cumulative: NDArray[np.float64]
 ) -> None:
@@ -205,17 +205,18 @@ def accumulate(
             cumulative[e] = running
 
 
-@njit(cache=True, inner=True)
-def redraw(
-    now: Round,
+@njit(cache=True, nogil=True)
+def redraw_rows(
     key: np.uint64,
+    first: NDArray[np.int64],
     hits: NDArray[np.int64],
     law: NDArray[np.float64],
     cumulative: NDArray[np.float64],
+    scale: int,
+    exact: NDArray[np.bool_],
     drawn: NDArray[np.int64],
 ) -> None:
-    """Fill drawn with a multinomial for each row, of its own frequencies; row i reads lane i."""
-    first = now.evidence.model.first
+    """Fill drawn with a multinomial for each row, of its own frequencies and `scale` times its size; row i reads lane i."""
     for row in range(first.size - 1):
         low, high = first[row], first[row + 1] - 3
         total = 0
@@ -223,11 +224,14 @@ def redraw(
             total += hits[e]
         for e in range(high, high + 3):
             drawn[e] = 0
-        if now.evidence.exact[row] or high - low == 1:
+        if exact[row] or high - low == 1:
             for e in range(low, high):
-                drawn[e] = hits[e] * now.scale
+                drawn[e] = hits[e] * scale
         elif total > 0:
-            multinomial(key, np.uint64(row), total * now.scale, law[low:high], cumulative[low:high], drawn[low:high])
+            multinomial(key, np.uint64(row), total * scale, law[low:high], cumulative[low:high], drawn[low:high])
+        else:
+            for e in range(low, high):
+                drawn[e] = 0
 
 
 @njit(cache=True, inner=True)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.evidence import Evidence, hopeful
-from reprl.assurance.teams import BLOCK, Answers, Round, ask_teams
-from reprl.mdp.model import evaluate, one_hot, solve
+from reprl.assurance.teams import BLOCK, Answers, Round, accumulate, redraw_rows
+from reprl.mdp.evidence import Evidence, estimate, hopeful
+from reprl.mdp.model import evaluate, from_start, one_hot, solve
+from reprl.randomness import DataStream
+from reprl.rule.bound import SoftRule
 from reprl.rule.draws import Draws
-from reprl.rule.soft import LAST, Asked, Choice, apply_rule, lost, make_room
+from reprl.rule.soft import LAST, LEAST_GAIN, Asked, Choice, apply_rule, lost, make_room
 
 LOSS, HELD_OUT = 0.95, 0.7
 """Share of the allowed loss that the policy may lose in the run's own estimate, and held out."""
 RESOLVED, CLEAR = 0.1, 4.5
 """A comparison is resolved where its standard deviation over the teams is at most this share of the try's allowed loss;
 clear where its mean is at least so many of them from its threshold."""
+
+
+Ask = Callable[[Round, str, range], Answers]
+"""Asks the teams with these numbers, in a round of this name."""
 
 
 class Verdict(NamedTuple):
@@ -54,9 +60,8 @@ def judge(
     delta: float,
     min_probability: float,
     looks: int,
-    data_seed: int,
     last: bool,
-    pool: ThreadPoolExecutor | None = None,
+    ask: Ask,
 ) -> Verdict:
     """Judge a round.
 
@@ -70,9 +75,8 @@ def judge(
         delta: largest probability that the quality is missed.
         min_probability: p: no outcome that matters is rarer; 0 if nothing is assumed.
         looks: rounds that were judged before.
-        data_seed: of the run.
         last: whether nothing more can be gathered; teams are then asked in any case.
-        pool: threads.
+        ask: asks teams.
 
     Guarantee:
         Rehearsed (docs/rehearsal.md). After few = 4/min(ρ, δ) teams at most a share ρ/4, or δ/4, may object if every
@@ -80,7 +84,7 @@ def judge(
         2/min(ρ, δ) more for every look.
 
     Randomness:
-        Data streams (data seed, "teams/LOOKS/TEAM").
+        That of `ask`, under the name LOOKS.
     """
     room, theirs = make_room(draws, asked.order.shape[1]), np.empty_like(policy)
     held_out = hold_out(evidence, asked, draws) / choice.allowed
@@ -97,12 +101,12 @@ def judge(
     few = _whole_blocks(4.0 / least)
     many = _whole_blocks(10.0 / least) + looks * _whole_blocks(2.0 / least)
     name = str(looks)
-    answers = ask_teams(now._replace(weighs=choice.attempt != LAST), name, data_seed, range(few), pool)
+    answers = ask(now._replace(weighs=choice.attempt != LAST), name, range(few))
     lenient = choice.attempt != LAST and is_settled(answers, draws, choice)
     differs, loses, apart = int(answers.differs.sum()), int(answers.loses.sum()), few * answers.apart
     teams = few
     while not lenient and good and loses == 0 and teams < many:
-        more = ask_teams(now, name, data_seed, range(teams, teams + 2 * BLOCK), pool)
+        more = ask(now, name, range(teams, teams + 2 * BLOCK))
         teams += 2 * BLOCK
         differs, loses, apart = differs + int(more.differs.sum()), loses + int(more.loses.sum()), apart + 2 * BLOCK * more.apart
     good = good and loses <= (few * delta / 4.0 if lenient else 0.0)
@@ -154,15 +158,87 @@ def is_settled(answers: Answers, draws: Draws, choice: Choice) -> bool:
     return bool(((deviation <= RESOLVED * allowed) | (np.abs(mean - bar) >= CLEAR * deviation)).all())
 
 
-def forecast(now: Round, name: str, data_seed: int, most: int, pool: ThreadPoolExecutor | None = None) -> int | None:
+def forecast(now: Round, name: str, most: int, ask: Ask) -> int | None:
     """Return how many times the run's samples equality is likely to need, a power of two up to `most`; None if more.
 
     It is the smallest at which 39 of 40 teams of that size print the policy (docs/rehearsal.md says how well it does).
     """
     scale = 2
     while scale <= most:
-        answers = ask_teams(now._replace(scale=scale), f"{name}/{scale}", data_seed, range(4 * BLOCK), pool)
+        answers = ask(now._replace(scale=scale), f"{name}/{scale}", range(4 * BLOCK))
         if answers.differs.sum() <= 1:
             return scale
         scale *= 2
     return None
+
+
+def judge_policy(
+    evidence: Evidence,
+    asked: Asked,
+    draws: Draws,
+    policy: NDArray[np.int64],
+    *,
+    delta: float,
+    min_probability: float,
+    looks: int,
+    stream: Callable[[str], DataStream],
+    ask: Ask,
+) -> tuple[str, int, int]:
+    """Judge a policy that was published before these data: "confirmed", "refuted" or "undecided", with teams.
+
+    Args:
+        evidence: of one's own.
+        asked: what a loss is measured by.
+        draws: any ξ; no decision of the rule is read.
+        policy: (H, S): the published one.
+        delta: largest probability of a wrong answer.
+        min_probability: as in ``judge``.
+        looks: times that these data, or a part of them, were judged before.
+        stream: private streams by purpose.
+        ask: asks teams.
+
+    Returns:
+        The verdict, the teams that say the policy loses no more than is allowed, and all that were asked.
+
+    Guarantee:
+        Rehearsed: confirmed if none of 10/δ and 2/δ more for every look says that it loses more than is allowed.
+        Refuted only if on both halves of the data the policy that is optimal there beats it by more, on a share 1 − δ/4
+        of as many redraws of the other half.
+    """
+    own, choice = SoftRule(draws, asked).choose(evidence.model)
+    haunted = find_haunted(evidence, delta, min_probability)
+    now = Round(evidence, asked, draws, policy, choice, haunted, find_places(evidence, policy))
+    many, teams, content = _whole_blocks(10.0 / delta) + looks * _whole_blocks(2.0 / delta), 0, 0
+    while content == teams < many:
+        answers = ask(now, f"confirm/{looks}", range(teams, teams + 2 * BLOCK))
+        teams, content = teams + 2 * BLOCK, content + int((~answers.loses).sum())
+    if content == teams:
+        return "confirmed", content, teams
+    beaten = all(
+        _beats(evidence, asked, policy, guide, many, stream(f"refute/{looks}/{guide}")) >= 1.0 - delta / 4.0
+        for guide in (0, 1)
+    )
+    return "refuted" if beaten else "undecided", content, teams
+
+
+def _beats(
+    evidence: Evidence, asked: Asked, policy: NDArray[np.int64], guide: int, times: int, stream: DataStream
+) -> float:
+    """Return on which share of redraws of one half the best policy of the other half beats a policy by too much."""
+    model, hits = evidence.half(guide), evidence.hits[1 - guide]
+    values, gaps = np.empty((len(policy) + 1, model.initial.size)), np.empty(model.allowed.shape)
+    solve(model, values, gaps)
+    n_actions = model.allowed.shape[2]
+    best, mine, total = one_hot((gaps == 0.0).argmax(axis=2), n_actions), one_hot(policy, n_actions), 0
+    law, running, drawn = np.empty(hits.size), np.empty(hits.size), np.empty(hits.size, np.int64)
+    accumulate(model.first, hits, law, running)
+    for k in range(times):
+        redraw_rows(np.uint64(DataStream(stream.data_seed, f"{stream.purpose}/{k}").key), model.first, hits, law, running, 1, evidence.exact, drawn)
+        other = estimate(evidence.half(1 - guide), drawn)
+        worth = []
+        for play in (best, mine, asked.baseline):
+            evaluate(other, play, values)
+            worth.append(from_start(other, values))
+        least = asked.epsilon + asked.share * max(worth[0] - worth[2], LEAST_GAIN * model.length)
+        total += worth[0] - worth[1] > least
+    return total / times

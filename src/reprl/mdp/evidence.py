@@ -46,6 +46,11 @@ class Evidence(NamedTuple):
         """(rows,): the samples of each row."""
         return np.add.reduceat(self.total, self.model.first[:-1])
 
+    def allow(self, allowed: NDArray[np.bool_]) -> Evidence:
+        """Return the evidence with other actions allowed, (H, S, A)."""
+        allowed = np.ascontiguousarray(allowed[: len(self.model.allowed)])
+        return self._replace(model=estimate(self.model._replace(allowed=allowed), self.total))
+
     def half(self, number: int) -> Model:
         """Return the estimate of one half alone; rows without samples lead to its worst state."""
         starts = self.starts[number] if self.starts[number].any() else self.starts.sum(axis=0)

@@ -23,9 +23,9 @@ from reprl.mdp.dynamics import Data
 from reprl.mdp.outcomes import Outcomes
 from reprl.randomness import fill_words
 
-BLOCKS = 1024
+BLOCKS = 512
 """Blocks, at most. The variance of a sum over redrawn blocks is that over redrawn episodes up to a factor whose
-standard deviation is √(2/BLOCKS), 4 %."""
+standard deviation is √(2/BLOCKS), 6 %."""
 FEWEST = 128
 """Blocks, at least, where there are as many episodes: the factor's standard deviation is then 12 %."""
 MOST_PAIRS = 1 << 23
@@ -70,7 +70,7 @@ class Blocks(NamedTuple):
 
     def total(self) -> Data:
         """Return all blocks together."""
-        return self._weighted(np.ones(self.number, dtype=np.int64))
+        return self.weigh(np.ones(self.number, dtype=np.int64))
 
     def redraw(self, share: int, key: int, times: int = 1) -> Data:
         """Return the log that a second team would have, if these episodes were all that there are.
@@ -83,9 +83,10 @@ class Blocks(NamedTuple):
         words = np.empty(max(1, times * self.number // share), dtype=np.uint64)
         fill_words(np.uint64(key), np.uint64(0), np.uint64(0), words)
         drawn = ((words >> np.uint64(11)) * 2.0**-53 * self.number).astype(np.int64)
-        return self._weighted(np.bincount(drawn, minlength=self.number))
+        return self.weigh(np.bincount(drawn, minlength=self.number))
 
-    def _weighted(self, times: NDArray[np.int64]) -> Data:
+    def weigh(self, times: NDArray[np.int64]) -> Data:
+        """Return so many times every block, (blocks,)."""
         hits = np.zeros(self.outcomes.n_slots, dtype=np.int64)
         starts = np.zeros(self.outcomes.n_states, dtype=np.int64)
         _add(self.slots, times, hits)
