@@ -20,9 +20,7 @@ from reprl.learning.accuracy import with_rescaled_epsilon
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.canonical import PROOF, gather_canonical
 from reprl.learning.certification import certify_run, check_apart
-from reprl.learning.full import run_full_algorithm
-from reprl.learning.practical_episodic import practical_run, run_episodic
-from reprl.learning.practical_parallel import run_generative
+from reprl.learning.full import run_paper
 from reprl.learning.protocol import number_within
 from reprl.learning.result import LearnResult, Run
 from reprl.learning.search_opening import learn_by_search, wants_search
@@ -31,6 +29,7 @@ from reprl.mdp.interface import Interface
 from reprl.mdp.labels import RewardMap
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
+from reprl.paper.constants import least_units
 from reprl.randomness import SharedKey, check_shared_key, fresh_seed
 from reprl.sources.access import WAYS
 from reprl.sources.environment import Environment, describe, fresh_model, open_environment, truncate
@@ -139,8 +138,8 @@ def learn(
 def truncate_if_needed(
     world: TabularMDP | GymnasiumModel, rule: str, epsilon: float | None
 ) -> TabularMDP | GymnasiumModel:
-    """Return the MDP that a rule learns in: "sampled" needs a horizon, so a discounted one is cut off at ε."""
-    steps = world.criterion.reduced_horizon(epsilon) if rule == "sampled" and epsilon is not None else None
+    """Return the MDP that a rule learns in: "paper" needs a horizon, so a discounted one is cut off at ε."""
+    steps = world.criterion.reduced_horizon(epsilon) if rule == "paper" and epsilon is not None else None
     return world if steps is None else truncate(world, steps)
 
 
@@ -271,8 +270,7 @@ class ReprlLearner:
 
     settings: Settings
     samples: int | None = None
-    """A budget that sets the parallel calls or exploration runs, whatever the settings would ask for. Episodes are paid
-    for in full beforehand; exploration ends many of them early, so less than the budget is spent."""
+    """A budget for the canonical rule, which then promises nothing; the paper's has one among its settings."""
     max_samples: int | None = None
     """Never draw more, as ``learn`` says."""
     candidate: tuple[str, int] | Published | None = None
@@ -283,9 +281,9 @@ class ReprlLearner:
     replicable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a budget for a preset that has no size to set, and a candidate for a rule that has none."""
+        """Refuse what the rule has no use for."""
         if self.settings.rule != "canonical":
-            refuse("unless rule='canonical'", candidate=self.candidate)
+            refuse("unless rule='canonical'", candidate=self.candidate, samples=self.samples)
         if self.certify and isinstance(self.candidate, Published):
             raise InputError("certify must be False for a registered candidate, got True")
         if self.certify and self.settings.rule != "canonical":
@@ -296,11 +294,6 @@ class ReprlLearner:
             refuse("for an agreement below 1", candidate=self.candidate, certify=self.certify or None)
         if self.samples is not None:
             check_int("samples", self.samples, 1)
-            if self.settings.paper.full:
-                raise InputError(
-                    f"samples must be None for reprl with access={self.access!r} and "
-                    f"constants={self.settings.constants!r}, which fix all sizes, got {self.samples}"
-                )
 
     @property
     def access(self) -> Access:
@@ -324,12 +317,7 @@ class ReprlLearner:
         execution = Execution(workers=workers, checkpoint=checkpoint, progress=progress)
         if self.settings.rule == "canonical":
             return self._run_canonical(model, shared_key, execution)
-        how: dict[str, Any] = {"max_samples": self.max_samples, "execution": execution}
-        if self.settings.paper.full:
-            return run_full_algorithm(model, shared_key, self.settings, **how)
-        settings = self.settings if self.samples is None else self.with_budget(model, self.samples)
-        found: Run = _PRACTICAL[self.access].run(model, shared_key, settings, **how)
-        return found
+        return run_paper(model, shared_key, self.settings, max_samples=self.max_samples, execution=execution)
 
     def _run_canonical(self, model: Any, shared_key: SharedKey, execution: Execution) -> Run:
         settings, asked = resolve_baseline(self.settings, model), self.settings.asked
@@ -346,42 +334,17 @@ class ReprlLearner:
         how: dict[str, Any] = {"candidate": self.candidate, "limit": limit, "proof": proof}
         return gather_canonical(model, shared_key, settings, stop, execution, **how).run
 
-    def with_budget(self, model: Any, samples: int) -> Settings:
-        """Return the settings with as many parallel calls or exploration runs as a budget pays for."""
-        practical = _PRACTICAL[self.access]
-        size: dict[str, Any] = {practical.size: number_within(samples, self._unit(model), practical.unit)}
-        return replace(self.settings, **size)
-
     def minimum_budget(self, model: Any) -> int:
-        """Return the smallest budget that is worth a try: a parallel call, or two exploration runs."""
-        return self._unit(model) * _PRACTICAL[self.access].least
-
-    def _unit(self, model: Any) -> int:
-        """Samples of a parallel call, of an episode, or of an exploration run with all its episodes in full."""
-        check_model(model, self.access, self.name, masked=self.settings.rule == "canonical")
+        """Return the smallest budget that is worth a try: for the paper's rule, what the smallest scale costs."""
+        settings = self.settings
+        check_model(model, self.access, self.name, masked=settings.rule == "canonical")
         way = WAYS[self.access]
+        if settings.rule == "paper":
+            task = settings.paper.task(model.n_states, model.n_actions, model.horizon)
+            return way.cost(model) * least_units(task)
         if not way.plays:
-            return way.cost(model, pooled=self.settings.resolve_stationarity(model).pooled)
-        if self.settings.rule == "canonical":
-            return way.cost(model) * int(model.n_states * model.n_actions)
-        return way.cost(model) * practical_run(model.n_states, model.n_actions, model.horizon).episodes
-
-
-class _Practical(NamedTuple):
-    """The paper's practical learner by one access, and how a budget sets its size."""
-
-    run: Callable[..., Run]
-    size: str
-    """The field of ``Settings``."""
-    unit: str
-    least: int
-    """Units that are worth a try."""
-
-
-_PRACTICAL = {
-    "generative": _Practical(run_generative, "calls", WAYS["generative"].unit, 1),
-    "episodic": _Practical(run_episodic, "runs", "one exploration run", 2),
-}
+            return way.cost(model, pooled=settings.resolve_stationarity(model).pooled)
+        return way.cost(model) * int(model.n_states * model.n_actions)
 
 
 def _width(model: Any) -> float:
