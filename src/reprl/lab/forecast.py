@@ -23,7 +23,6 @@ from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.access import WAYS
 from reprl.sources.environment import fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.parallel import GenerativeModel
 
 APART = 4.0
 """93 % of the stored pairs of runs on one world used numbers of samples within this factor of each other."""
@@ -221,7 +220,8 @@ def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | No
     if settings.rule == "canonical":
         return None
     sizes = world.n_states, world.n_actions, world.horizon
-    return settings.paper.task(*sizes).samples(settings.paper.constants_for(*sizes, unit).total)
+    task = settings.paper.task(*sizes)
+    return float(task.samples(settings.paper.constants_for(*sizes, task.samples(1)).total))
 
 
 def _finite(number: float) -> float | None:

@@ -68,12 +68,12 @@ def run_paper(
             f"these settings need more samples than a float can hold: relax epsilon={settings.asked.epsilon:g}, "
             f"rho={settings.rho:g} or delta={settings.delta:g}"
         ) from None
-    constants = (planned if constants is None else constants).check()
-    if settings.constants == "paper" and constants == planned and not constants.calls:
+    if constants is None and settings.constants == "paper" and not planned.calls:
         raise InputError(
-            f"constants='paper' by episodes ask for {constants.total:.3g} of them: use access='generative', or "
+            f"constants='paper' by episodes ask for {planned.total:.3g} of them: use access='generative', or "
             "constants='scaled' or 'proven'"
         )
+    constants = (planned if constants is None else constants).check()
     if max_samples is None and settings.constants == "proven":
         _check_cost(constants, constants.total * unit)
     check_limit(max_samples, constants.total * unit)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Unpack
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
 
 from reprl.assurance.certificate import Certificate
 from reprl.assurance.stopping import Budget, Certified, Rehearsed, StopRule
@@ -81,8 +81,8 @@ def learn(
             rule="canonical" the phase is a line with `figures`: samples, teams that agree, values, a forecast.
         learner: "search" for a search in any environment; None for a search if observations are a Box.
         options: fields of ``Settings``, such as quality=0.9, baseline, rho=0.1, delta=0.1, agreement=1, access, rule,
-            preference; epsilon= instead of a quality, and its units, epsilon_units="rescaled", "original" or "spread"
-            (docs/environments.md). For a search, fields of ``SearchSettings``, such as target=475.
+            preference; epsilon= instead of a quality, in reward units. For a search, fields of ``SearchSettings``, such
+            as target=475.
 
     Guarantee:
         As in the result: docs/rehearsal.md, docs/certificates.md and docs/proofs.
@@ -90,7 +90,7 @@ def learn(
     Randomness:
         Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
     """
-    began, workers = time.perf_counter(), _checked_workers(workers, certify, progress)
+    workers = _checked_workers(workers, certify, progress)
     most = None if max_samples is None else check_count("max_samples", max_samples, 1)
     if hasattr(env, "learn") and hasattr(env, "shared_seed"):
         given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
@@ -116,15 +116,45 @@ def learn(
         )
     check_options(options)
     world = open_environment(env, horizon, reward_range, discount)
+    with _closing(None if world is env else world):
+        return learn_as(
+            world,
+            make_settings(options, world),
+            shared_seed=shared_seed,
+            data_seed=data_seed,
+            max_samples=most,
+            candidate=candidate,
+            certify=certify,
+            workers=workers,
+            timeout=timeout,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+
+
+def learn_as(
+    world: TabularMDP | GymnasiumModel,
+    settings: Settings,
+    *,
+    shared_seed: int | None,
+    data_seed: int | None,
+    max_samples: int | None,
+    candidate: tuple[str, int] | Published | None,
+    certify: bool,
+    workers: int,
+    timeout: float | None,
+    checkpoint: str | os.PathLike[str] | None,
+    progress: bool | Progress,
+) -> LearnResult:
+    """Learn as ``learn`` does, in an environment that is open, with settings as recipes hold them."""
+    began, workers = time.perf_counter(), _checked_workers(workers, certify, progress)
     key = SharedKey(fresh_seed() if shared_seed is None else shared_seed)
-    settings = make_settings(options, world).resolve_actions(world.labels.actions, world.n_actions)
+    settings = settings.resolve_actions(world.labels.actions, world.n_actions)
     settings = resolve_baseline(settings, world)
     world = truncate_if_needed(world, settings.rule, settings.epsilon)
-    chosen = ReprlLearner(
-        settings := settings.resolve_stationarity(world, certify=certify), None, most, candidate, certify
-    )
+    settings = settings.resolve_stationarity(world, certify=certify)
+    chosen = ReprlLearner(settings, None, max_samples, candidate, certify)
     with (
-        _closing(None if world is env else world),
         fresh_model(world, settings.access, _private_seed(data_seed, checkpoint)) as model,
         open_checkpoint(checkpoint, _work(world, chosen, key.seed, model.data_seed)) as kept,
         progress_bar(progress, "episodes") as tell,
@@ -232,20 +262,15 @@ def _closing(opened: TabularMDP | GymnasiumModel | None) -> Iterator[None]:
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse wrong options before an environment is opened or a log is read, if possible."""
-    make_settings({name: value for name, value in options.items() if name != "epsilon_units"})
+    make_settings(options)
 
 
 def make_settings(
     options: Mapping[str, Any], world: TabularMDP | GymnasiumModel | Environment | None = None
 ) -> Settings:
-    """Build Settings from keyword options, naming an unknown one; units of ε need to know the environment."""
+    """Build Settings from keyword options, naming an unknown one; with a world, ε is in the units of its rewards."""
     if world is not None:
         options = with_rescaled_epsilon(options, world)
-    elif "epsilon_units" in options:
-        raise InputError(
-            "epsilon_units must be left out where no environment is known yet, which gives them a meaning, got "
-            f"{quote(options['epsilon_units'])}"
-        )
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
@@ -260,7 +285,7 @@ def keywords() -> set[str]:
 
 
 def learner(**options: Unpack[LearnOptions]) -> ReprlLearner:
-    """Return reprl's learner as a function from (model, shared key) to a policy, for boosting and audits."""
+    """Return reprl's learner as a function from (model, shared key) to a policy; ε is of rewards in [0, 1]."""
     return ReprlLearner(make_settings(options))
 
 

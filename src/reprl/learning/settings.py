@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,13 +130,13 @@ class Settings:
     """What a learner is asked for, and the rule that it uses. The same in every run of a recipe."""
 
     epsilon: float | None = None
-    """Accuracy, instead of a quality: the policy's value is within ε of the best, in units of value (0 < ε ≤ H).
-    0.3 for "paper" if it is left out."""
+    """Accuracy, instead of a quality: the policy's return is within ε of the best, in units of the rewards. 0.3 of the
+    width of the reward range for "paper" if it is left out."""
     rho: float = 0.1
     """Allowed probability that two runs learn different policies; with agreement, that they agree at too few steps."""
     delta: float = 0.1
     """Allowed probability that the policy misses the quality or accuracy."""
-    access: Access = cast(Access, None)
+    access: Access = None  # type: ignore[assignment]  # resolved when made
     """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling). "episodic" if it
     is left out, but for rule "paper" with constants "paper" or "scaled"."""
     rule: Rule = "canonical"

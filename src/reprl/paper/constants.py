@@ -144,7 +144,7 @@ class Constants:
         return cls(
             scale=0.0,
             epsilon=task.epsilon,
-            delta=found.delta_noise,
+            delta=found.failures[0],
             tiers=2,
             partition_runs=found.runs,
             data_runs=(0,),

@@ -101,8 +101,7 @@ class ParallelLearners:
         actions = np.empty((n, self._model.horizon, self._model.n_states), dtype=np.uint16)
         if not _decide(data, choice, first, self._search(), actions):
             raise InputError(
-                f"coupling of the states of a step passed max_nodes={choice.max_nodes}: choose "
-                "coupling='product'"
+                f"coupling of the states of a step passed max_nodes={choice.max_nodes}: choose coupling='product'"
             )
         rows = actions.reshape(n, -1)
         size = rows.dtype.itemsize * rows.shape[1]
@@ -159,9 +158,7 @@ def draw_learner(data: LearnerData, number: int, hits: NDArray[np.int64]) -> Non
 
 
 @njit(cache=True, nogil=True)
-def _decide(
-    data: LearnerData, choice: Choice, first: int, search: Search, actions: NDArray[np.uint16]
-) -> bool:
+def _decide(data: LearnerData, choice: Choice, first: int, search: Search, actions: NDArray[np.uint16]) -> bool:
     """Fill actions, (n, H, S), with the policies of learners first, first + 1, …; False if a search takes too long."""
     horizon, n_states, n_actions = data.outcomes.horizon, data.outcomes.n_states, data.outcomes.n_actions
     hits = np.zeros(data.outcomes.next_state.size + (horizon - 1) * data.outcomes.slot_shift, np.int64)
