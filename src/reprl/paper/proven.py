@@ -234,6 +234,6 @@ def certified_loss(
     value = found.first_value / min(1.0, math.sqrt(find_quota(problem, sizes.length, sizes.failure) / sizes.quota))
     reached = ignored.copy()
     reached[0] &= np.arange(problem.n_states) == start
-    cover = sum(float(value[found.missed[:, h, s] > 0].min()) for h, s in np.argwhere(reached))
+    cover = sum(float(value[found.missed[:, h, s]].min()) for h, s in np.argwhere(reached))
     reach = min(float(value.mean()) / visits, cover)
     return problem.horizon * (3.0 * sizes.window + 4.0 * sizes.noise + reach)
