@@ -43,11 +43,7 @@ from .errors import ReprlError as ReprlError
 from .guarantee import Guarantee as Guarantee
 from .lab.baselines.registry import learners as learners
 from .lab.forecast import forecast as forecast
-from .lab.log_plan import plan_log as plan_log
-from .lab.planner import Plan as Plan
-from .lab.planner import plan as plan
 from .learning.adapters import env_learner as env_learner
-from .learning.boost import boost as boost
 from .learning.check import check_learner as check_learner
 from .learning.learner import certify as certify
 from .learning.learner import learn as learn

@@ -38,7 +38,7 @@ RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 TASKS = "tasks"
 """A folder inside it while a run is unfinished: its checkpoint."""
 COUNTS = "counts.bin"
-"""Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
+"""Data that a certificate is, or could be, made from; sealed, and absent for the rule "paper"."""
 SIGNATURE = "signature.json"
 """Of the receipt, where somebody has signed it; a new run removes that of the last one."""
 _FILES = (RECIPE, RECEIPT, POLICY, COUNTS)

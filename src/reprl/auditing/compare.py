@@ -14,7 +14,7 @@ from reprl.auditing.search_compare import compare_searches
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Progress, check_progress
-from reprl.learning.accuracy import EpsilonUnits, rescale_epsilon
+from reprl.learning.accuracy import rescale_epsilon
 from reprl.learning.adapters import EnvLearner, as_learner, takes
 from reprl.learning.baseline import exact_loss, resolve_baseline
 from reprl.learning.protocol import Learner, access_of, name_of
@@ -33,13 +33,13 @@ LIMITS = {"generative": 2**34, "episodic": 2**22}
 VARIANTS: Mapping[tuple[str, str], Mapping[str, Mapping[str, Any]]] = {
     ("reprl", "generative"): {
         "reprl (canonical)": {"rule": "canonical"},
-        "reprl (joint)": {"rule": "sampled", "coupling": "joint"},
-        "reprl (product)": {"rule": "sampled", "coupling": "product"},
+        "reprl (joint)": {"rule": "paper", "constants": "scaled", "coupling": "joint"},
+        "reprl (product)": {"rule": "paper", "constants": "scaled", "coupling": "product"},
     },
     ("reprl", "episodic"): {
         "reprl (canonical)": {"rule": "canonical"},
-        "reprl (auto)": {"rule": "sampled", "coupling": "auto"},
-        "reprl (product)": {"rule": "sampled", "coupling": "product"},
+        "reprl (joint)": {"rule": "paper", "constants": "scaled", "coupling": "joint"},
+        "reprl (product)": {"rule": "paper", "constants": "scaled", "coupling": "product"},
     },
     ("karbasi-gaussian", "generative"): {
         "karbasi-gaussian (shared)": {"coupling": "shared"},
@@ -133,7 +133,6 @@ def compare(
     quality: float | None = None,
     baseline: Any = None,
     epsilon: float | None = None,
-    epsilon_units: EpsilonUnits = "rescaled",
     rho: float = 0.1,
     target: float | None = None,
     access: Access | None = None,
@@ -156,7 +155,6 @@ def compare(
             are asked for what they aim at by default.
         baseline: what the gain is measured from, as for ``reprl.learn``.
         epsilon: accepted mean suboptimality, and what the learners are asked for, instead of a quality.
-        epsilon_units: what it is given in, as for ``reprl.learn``; the comparison holds it rescaled.
         rho: accepted disagreement; also what the learners are asked for.
         target: a mean return that policies must exceed, where observations are a Box; the learners are then "search"
             and baselines of ``reprl.lab.baselines.box_learners()``.
@@ -199,7 +197,7 @@ def compare(
     seed = _seed(seed, checkpoint)
     workers, pairs = check_int("workers", workers, 1, 1024), check_int("pairs", pairs, 1, 10**6)
     rho = check_probability("rho", rho)
-    accuracy = _accuracy(world, quality, baseline, epsilon, epsilon_units)
+    accuracy = _accuracy(world, quality, baseline, epsilon)
     check_progress(progress)
     limits = LIMITS if limit is None else dict.fromkeys(ACCESSES, check_int("limit", limit, 1, 2**62))
     place, aims = describe(world), {"epsilon": accuracy, "rho": rho}
@@ -219,15 +217,11 @@ def _seed(seed: int | None, checkpoint: str | os.PathLike[str] | None) -> int:
     return fresh_seed() if found is None else check_int("seed", found, 0, 2**64 - 1)
 
 
-def _accuracy(
-    world: TabularMDP | GymnasiumModel, quality: float | None, baseline: Any, epsilon: float | None, units: EpsilonUnits
-) -> float:
+def _accuracy(world: TabularMDP | GymnasiumModel, quality: float | None, baseline: Any, epsilon: float | None) -> float:
     """Return ε as it was given, or what a quality comes to."""
     if epsilon is not None:
         Settings(quality=quality, epsilon=epsilon, baseline=baseline)
-        return check_real("epsilon", rescale_epsilon(epsilon, units, world), 0.0, math.inf)
-    if units != "rescaled":
-        raise InputError(f"epsilon must be given with epsilon_units={quote(units)}, got none")
+        return check_real("epsilon", rescale_epsilon(epsilon, world), 0.0, math.inf)
     if isinstance(world, TabularMDP):
         return exact_loss(world, resolve_baseline(Settings(quality=quality, baseline=baseline), world))
     refuse("of a comparison in a black box", quality=quality, baseline=baseline)

@@ -36,7 +36,6 @@ from reprl.cli.envs import envs
 from reprl.cli.learn import learn
 from reprl.cli.learners import learners
 from reprl.cli.options import as_typer
-from reprl.cli.plan import plan
 from reprl.cli.play import play
 from reprl.cli.register import register
 from reprl.cli.replicate import replicate
@@ -113,7 +112,7 @@ def _root(
 _AUDITS = (audit, audit_agents, compare)
 _CHECKS = (verify, sign, certify, confirm, check_log, two_sample)
 _OTHERS = (report, envs, learners, docs, warm_up)
-for _command in (twice, learn, register, replicate, *_CHECKS, play, *_AUDITS, plan, *_OTHERS):
+for _command in (twice, learn, register, replicate, *_CHECKS, play, *_AUDITS, *_OTHERS):
     app.command(cls=_Command, help=_paragraphs(_command.__doc__))(as_typer(_command))
 
 

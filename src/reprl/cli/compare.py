@@ -9,7 +9,6 @@ from reprl.cli.options import (
     BASELINE,
     DASK,
     ENV,
-    EPSILON_UNITS,
     SETTING,
     WORKERS,
     Evidence,
@@ -32,7 +31,6 @@ def compare(
     quality: float | None = SETTING,
     baseline: str | None = BASELINE,
     epsilon: float | None = SETTING,
-    epsilon_units: str | None = EPSILON_UNITS,
     rho: float | None = SETTING,
     target: float | None = option("A mean return to exceed, where observations are a Box."),
     access: str | None = option('"episodic" or "generative". Default: both.'),
@@ -55,7 +53,7 @@ def compare(
     from reprl.execution.tasks import cluster
 
     asked = {"quality": quality, "baseline": None if baseline is None else read_baseline(baseline)}
-    asked |= {"epsilon": epsilon, "epsilon_units": epsilon_units, "rho": rho, "access": access}
+    asked |= {"epsilon": epsilon, "rho": rho, "access": access}
     asked |= {"pairs": pairs, "limit": limit, "seed": evidence.seed}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     if target is not None:

@@ -17,14 +17,12 @@ from reprl.errors import check_real
 from reprl.learning.baseline import resolve_baseline
 from reprl.learning.expected import STORED_QUALITY, WORLDS, count_words, stored_range, time_words
 from reprl.learning.learner import ReprlLearner, check_options, learn, make_settings, truncate_if_needed
-from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import LearnOptions, Settings
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey, fresh_seed
 from reprl.sources.access import WAYS
 from reprl.sources.environment import fresh_model, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
-from reprl.sources.parallel import GenerativeModel
 
 APART = 4.0
 """93 % of the stored pairs of runs on one world used numbers of samples within this factor of each other."""
@@ -219,15 +217,11 @@ def _range(
 
 def _fixed(world: TabularMDP | GymnasiumModel, settings: Settings) -> float | None:
     """Return the samples that the settings themselves fix, if they do."""
-    if settings.rule != "canonical" and settings.paper.full:
-        sizes = world.n_states, world.n_actions, world.horizon
-        return settings.paper.task(*sizes).samples(settings.paper.constants_for(*sizes).total)
-    if settings.rule == "canonical" or WAYS[settings.access].plays or not isinstance(world, TabularMDP):
+    if settings.rule == "canonical":
         return None
-    if settings.calls is None and settings.constants != "paper":
-        return None
-    model = GenerativeModel(world, 0)
-    return float(plan_calls(model, settings) * model.samples_per_call)
+    sizes = world.n_states, world.n_actions, world.horizon
+    task = settings.paper.task(*sizes)
+    return float(task.samples(settings.paper.constants_for(*sizes, task.samples(1)).total))
 
 
 def _finite(number: float) -> float | None:
