@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reprl.assurance.betting import GRID, Levels, MeanTest, mean_interval, rung_risk, scan_levels
+from reprl.search.betting import GRID, Levels, MeanTest, mean_interval, rung_risk, scan_levels
 from reprl.errors import InputError
 from tests import naive_betting as naive
 from tests.statistics import FALSE_ALARM, exceeds, keeps

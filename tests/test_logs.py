@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 
 import reprl
 from reprl.artifacts.recipe import Recipe
-from reprl.assurance.coverage import value_of_practice
+from reprl.sources.logs.coverage import value_of_practice
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.supported import Thresholds, draw_thresholds, find_supported, weigh_unknown_states
 from reprl.lab.baselines import empirical_values, greedy_policy
@@ -680,7 +680,7 @@ def test_the_interval_covers_the_value() -> None:
     """120 logs: an interval that covers with probability 0.9 at least; false alarm 1e-6, power 0.99 at 0.65."""
     truth = world().evaluate(np.tile([0, 1, 1], (HORIZON, 1)))
     policy = reprl.Policy(np.tile([0, 1, 1, 0], (HORIZON, 1)))
-    from reprl.assurance.coverage import find_coverage
+    from reprl.sources.logs.coverage import find_coverage
 
     inside = narrow = 0
     for number in range(120):

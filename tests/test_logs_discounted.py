@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 
 import reprl
 from reprl.artifacts.recipe import Recipe
-from reprl.assurance.coverage import find_coverage, value_of_practice
+from reprl.sources.logs.coverage import find_coverage, value_of_practice
 from reprl.canonical.gaps import find_gaps
 from reprl.canonical.supported import Thresholds, find_supported, weigh_unknown_states
 from reprl.cli.app import main

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import reprl
-from reprl.assurance.coverage import value_of_practice
-from reprl.assurance.practice import MOST_ODDS, odds_needed, split_gain, worst_value
+from reprl.sources.logs.coverage import value_of_practice
+from reprl.sources.logs.practice import MOST_ODDS, odds_needed, split_gain, worst_value
 from reprl.errors import LogWarning
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.report.numbers import number

@@ -20,7 +20,7 @@ from scipy.stats import binomtest, kstest
 
 import reprl
 from reprl.artifacts.search import SearchReceipt, SearchRecipe
-from reprl.assurance.betting import Levels, MeanTest, mean_interval, rung_risk, scan_levels
+from reprl.search.betting import Levels, MeanTest, mean_interval, rung_risk, scan_levels
 from reprl.assurance.student import StudentTest
 from reprl.errors import DocumentError, InputError
 from reprl.execution.pool import WorkerPool

@@ -11,7 +11,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "scans-rho": lambda: [f"{code('experiments.confirm.plan.RHO'):g}"],
     },
     "docs/proofs/search.md": {
-        "shares-grid": lambda: [str(code("reprl.assurance.betting.GRID"))],
-        "largest-share": lambda: [f"{code('reprl.assurance.betting.TOP'):g}"],
+        "shares-grid": lambda: [str(code("reprl.search.betting.GRID"))],
+        "largest-share": lambda: [f"{code('reprl.search.betting.TOP'):g}"],
     },
 }

@@ -55,6 +55,10 @@ class Guarantee:
         """Return a guarantee whose two statements have one support."""
         return cls(quality=Promise(status, delta, source), same=Promise(status, rho, source), epsilon=epsilon)
 
+    def without(self, why: str) -> Guarantee:
+        """Return the same figures with nothing promised, and why."""
+        return Guarantee.of(rho=self.rho, delta=self.delta, epsilon=self.epsilon, status="none", source=why)
+
     @property
     def rho(self) -> float:
         """Largest probability that two runs with one shared key and independent data give different outputs."""

@@ -23,8 +23,8 @@ from reprl.artifacts.recipe import Recipe, package_version
 from reprl.artifacts.search import SearchRecipe, StoredSearch
 from reprl.artifacts.trial import Trial, World, open_trial
 from reprl.artifacts.verify import load_evidence
-from reprl.assurance.betting import Bets, Levels, MeanTest, mean_interval
-from reprl.assurance.coverage import find_coverage
+from reprl.search.betting import Bets, Levels, MeanTest, mean_interval
+from reprl.sources.logs.coverage import find_coverage
 from reprl.errors import InputError, check_count, check_int, check_real, quote, refuse
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from reprl.assurance.betting import Levels, MeanTest
+from reprl.search.betting import Levels, MeanTest
 from reprl.errors import DocumentError
 from reprl.execution.terminal import Shown, visible
 from reprl.storage import fields as f

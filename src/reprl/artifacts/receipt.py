@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.choices import CERTIFIED, REHEARSAL, STREAMS, UNDECIDED, Certified, Chosen, shape_of
 from reprl.artifacts.recipe import package_version
-from reprl.assurance.coverage import Coverage
-from reprl.assurance.practice import Beside, Change, Group, Variant
+from reprl.sources.logs.coverage import Coverage
+from reprl.sources.logs.practice import Beside, Change, Group, Variant
 from reprl.assurance.rehearsal import Rehearsal
 from reprl.errors import DocumentError, quote
 from reprl.guarantee import PROMISES, Guarantee

@@ -11,7 +11,7 @@ import numpy as np
 from reprl.artifacts.receipt import commit_data_seed
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.verify import Evidence
-from reprl.assurance.coverage import Coverage, find_coverage
+from reprl.sources.logs.coverage import Coverage, find_coverage
 from reprl.errors import InputError
 from reprl.learning.logged import STREAM, bind_log_rule, settle
 from reprl.mdp.dynamics import Data

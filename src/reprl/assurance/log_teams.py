@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.teams import Answers, Round, Told, answer, gather_answers, keys_of, make_room, make_team, make_told
+from reprl.assurance.teams import Answers, Round, Told, answer, gather_answers, keys_of, make_team, make_told
 from reprl.mdp.dynamics import Data
 from reprl.mdp.evidence import REWARDS, Evidence, lay_out
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey
 from reprl.rule.bound import SoftRule
 from reprl.rule.draws import Draws, draw
-from reprl.rule.soft import Asked
+from reprl.rule.soft import Asked, make_room
 from reprl.sources.logs.block_bootstrap import Blocks
 
 LEAST_SHARE = 0.05

@@ -1,4 +1,4 @@
-"""Simulated second teams: each redraws as many samples as the run has, meets what no sample has shown, and applies the rule.
+"""Simulated second teams: each redraws the samples, meets what no sample has shown, and applies the rule.
 
 Draws are read at (data seed, round, team, row), and sums are taken in blocks of BLOCK teams: the results are the same
 bytes for any number of threads.
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.evidence import Evidence
 from reprl.kernels import njit
 from reprl.mdp.draws import multinomial
+from reprl.mdp.evidence import Evidence
 from reprl.mdp.model import Model
 from reprl.randomness import DataStream, philox, unit
 from reprl.rule.draws import Draws
@@ -85,12 +85,12 @@ def gather_answers(
     """Ask teams by blocks and add their answers up."""
     blocks = [numbers[i : i + BLOCK] for i in range(0, len(numbers), BLOCK)]
     parts = list((map if pool is None else pool.map)(ask, blocks))
-    total = sum(part.sums for part in parts)
+    total = np.sum([part.sums for part in parts], axis=0)
     mean = total[0] / len(numbers)
     return Answers(
         np.concatenate([part.differs for part in parts]),
         np.concatenate([part.loses for part in parts]),
-        sum(part.apart for part in parts) / len(numbers),
+        np.sum([part.apart for part in parts], axis=0) / len(numbers),
         mean,
         np.sqrt(np.maximum(total[1] / len(numbers) - mean**2, 0.0)),
     )
@@ -138,7 +138,14 @@ def make_team(now: Round) -> Team:
     """Return arrays for one team."""
     model = now.evidence.model
     drawn, starts = np.empty(model.law.size, np.int64), np.empty(model.initial.size, np.int64)
-    return Team(np.empty_like(model.law), model.next_state.copy(), np.empty_like(model.initial), drawn, starts, np.empty_like(now.policy))
+    return Team(
+        np.empty_like(model.law),
+        model.next_state.copy(),
+        np.empty_like(model.initial),
+        drawn,
+        starts,
+        np.empty_like(now.policy),
+    )
 
 
 def make_told(now: Round, teams: int) -> Told:
@@ -175,7 +182,7 @@ def answer(
 ) -> None:
     """Write what team k says, whose samples and starts are drawn; asked and allowed are its own."""
     mine = now.evidence.model
-    step = meet(now, key, team.drawn, team.law, team.next_state)
+    meet(now, key, team.drawn, team.law, team.next_state)
     begin(now, key, team.starts, team.initial)
     model = Model(mine.first, team.next_state, mine.reward, team.law, mine.shift, allowed, team.initial, mine.gamma)
     none = np.empty((0, team.law.size))
@@ -216,7 +223,7 @@ def redraw_rows(
     exact: NDArray[np.bool_],
     drawn: NDArray[np.int64],
 ) -> None:
-    """Fill drawn with a multinomial for each row, of its own frequencies and `scale` times its size; row i reads lane i."""
+    """Fill drawn with a multinomial for each row, of its own frequencies, `scale` times its size; row i reads lane i."""
     for row in range(first.size - 1):
         low, high = first[row], first[row + 1] - 3
         total = 0
@@ -237,8 +244,8 @@ def redraw_rows(
 @njit(cache=True, inner=True)
 def meet(
     now: Round, key: np.uint64, drawn: NDArray[np.int64], law: NDArray[np.float64], next_state: NDArray[np.int32]
-) -> int:
-    """Fill a team's law, with what no sample has shown, and where that leads; return the team's step, in [1, H].
+) -> None:
+    """Fill a team's law, with what no sample has shown, and where that leads.
 
     A haunted row meets a Poisson(1) number of outcomes of one of three kinds. An empty row leads, where the run's own
     policy takes it, to the state that is worst for this policy, and elsewhere to the best. Rows of all steps read the
@@ -270,7 +277,6 @@ def meet(
             total += extra
         for e in range(low, high + 3):
             law[e] = drawn[e] / total
-    return shared
 
 
 @njit(cache=True, inner=True)

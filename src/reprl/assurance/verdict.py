@@ -1,4 +1,4 @@
-"""Verdict: after a round, is the quality known, and would a second team print the same policy? Each judged by itself."""
+"""Verdict: after a round, is the quality known, and would a second team print the policy? Each is judged by itself."""
 
 from __future__ import annotations
 
@@ -108,7 +108,11 @@ def judge(
     while not lenient and good and loses == 0 and teams < many:
         more = ask(now, name, range(teams, teams + 2 * BLOCK))
         teams += 2 * BLOCK
-        differs, loses, apart = differs + int(more.differs.sum()), loses + int(more.loses.sum()), apart + 2 * BLOCK * more.apart
+        differs, loses, apart = (
+            differs + int(more.differs.sum()),
+            loses + int(more.loses.sum()),
+            apart + 2 * BLOCK * more.apart,
+        )
     good = good and loses <= (few * delta / 4.0 if lenient else 0.0)
     same = good and crossed and differs <= (few * rho / 4.0 if lenient else 0.0)
     return Verdict(good, same, held_out, crossed, teams, teams - differs, teams - loses, apart / teams)
@@ -205,7 +209,7 @@ def judge_policy(
         Refuted only if on both halves of the data the policy that is optimal there beats it by more, on a share 1 − δ/4
         of as many redraws of the other half.
     """
-    own, choice = SoftRule(draws, asked).choose(evidence.model)
+    _, choice = SoftRule(draws, asked).choose(evidence.model)
     haunted = find_haunted(evidence, delta, min_probability)
     now = Round(evidence, asked, draws, policy, choice, haunted, find_places(evidence, policy))
     many, teams, content = _whole_blocks(10.0 / delta) + looks * _whole_blocks(2.0 / delta), 0, 0
@@ -233,7 +237,16 @@ def _beats(
     law, running, drawn = np.empty(hits.size), np.empty(hits.size), np.empty(hits.size, np.int64)
     accumulate(model.first, hits, law, running)
     for k in range(times):
-        redraw_rows(np.uint64(DataStream(stream.data_seed, f"{stream.purpose}/{k}").key), model.first, hits, law, running, 1, evidence.exact, drawn)
+        redraw_rows(
+            np.uint64(DataStream(stream.data_seed, f"{stream.purpose}/{k}").key),
+            model.first,
+            hits,
+            law,
+            running,
+            1,
+            evidence.exact,
+            drawn,
+        )
         other = estimate(evidence.half(1 - guide), drawn)
         worth = []
         for play in (best, mine, asked.baseline):

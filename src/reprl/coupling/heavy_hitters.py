@@ -45,7 +45,7 @@ def plan_heavy_hitters(*, threshold: float, tolerance: float, rho: float, delta:
     candidates = math.ceil(heavy * math.log(2.0 * heavy / failure))
     concentration = 2.0 / tau**2 * math.log(2.0 * (heavy + candidates) / failure)
     frequencies = math.ceil(max(8.0 * heavy / (rho * tau) ** 2, concentration))
-    guarantee = Guarantee(rho=rho, delta=delta, epsilon=tau, status="proven", source="docs/proofs/coupling.md §7")
+    guarantee = Guarantee.of(rho=rho, delta=delta, epsilon=tau, status="proven", source="docs/proofs/coupling.md §7")
     return HeavyHittersPlan(candidates, frequencies, guarantee)
 
 

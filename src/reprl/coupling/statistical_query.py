@@ -38,7 +38,7 @@ def plan_statistical_query(*, tolerance: float, rho: float, delta: float) -> Que
     needed = (1.0 + c) / rho / tau * (1.0 + c) / rho / tau / 8.0
     if not needed < MAX_DRAWS:
         raise InputError(f"rho={rho:g} and tolerance={tau:g} ask for {needed:g} draws, at most {MAX_DRAWS} can be made")
-    guarantee = Guarantee(rho=rho, delta=delta, epsilon=tau, status="proven", source="docs/proofs/coupling.md §8")
+    guarantee = Guarantee.of(rho=rho, delta=delta, epsilon=tau, status="proven", source="docs/proofs/coupling.md §8")
     return QueryPlan(math.ceil(needed), 2.0 * tau / (1.0 + c), guarantee)
 
 

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.choice import start_value
-from reprl.canonical.gaps import find_gaps
-from reprl.canonical.preference import action_number
 from reprl.errors import InputError, quote
 from reprl.learning.adapters import acts, adds_end, policy_of
 from reprl.learning.settings import Settings
 from reprl.mdp.criterion import criterion_of
-from reprl.mdp.dynamics import true_dynamics
 from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy
 from reprl.mdp.tabular import TabularMDP
+from reprl.rule.preference import action_number
+from reprl.rule.soft import LEAST_GAIN
 from reprl.sources.protocol import mask_of
 from reprl.storage.documents import naming
 
@@ -88,18 +86,20 @@ def _check(rows: NDArray[np.int64], world: Any, mask: NDArray[np.bool_] | None) 
         raise InputError(f"baseline [{h}, {s}] must be an action that is allowed there ({may}), got {every[h, s]}")
 
 
-def exact_baseline(world: TabularMDP, settings: Settings, order: NDArray[np.int64]) -> float:
-    """Return the value of the baseline of resolved settings in a known MDP."""
-    dynamics = true_dynamics(world)
-    gaps, actions = find_gaps(dynamics, order), settings.baseline_actions(dynamics.outcomes.shape)
-    table = gaps.default if actions is None else actions
-    return start_value(dynamics, gaps.value[0]) - dynamics.policy_loss(gaps.value[0], table)
+def exact_baseline(world: TabularMDP, settings: Settings) -> float:
+    """Return the value of the baseline of settings in a known MDP: without one, of the first allowed action."""
+    shape = world.outcomes.shape
+    actions = settings.baseline_actions(shape)
+    if actions is None:
+        actions = np.zeros(shape[:2], dtype=np.int64) if world.allowed is None else world.allowed.argmax(axis=2)
+    return world.evaluate(Policy(world.criterion.actions(actions)))
 
 
 def exact_loss(world: TabularMDP, settings: Settings) -> float:
-    """Return ε(M) in a known MDP, to six digits, so that rounding errors reach no document.
-
-    The baseline is resolved before; preferences are not read.
-    """
-    gain = float(world.initial @ world.solve().values[0]) - exact_baseline(world, settings, np.arange(world.n_actions))
-    return float(f"{settings.goal.allowed_loss(gain, world.criterion.effective_horizon):.6g}")
+    """Return ε(M) in a known MDP, to six digits, so that rounding errors reach no document."""
+    if settings.epsilon is not None:
+        return settings.epsilon
+    assert settings.quality is not None
+    gain = float(world.initial @ world.solve().values[0]) - exact_baseline(world, settings)
+    least = LEAST_GAIN * world.criterion.effective_horizon
+    return float(f"{(1.0 - settings.quality) * max(gain, least):.6g}")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from reprl.canonical.gaps import value_spread
 from reprl.errors import InputError, check_int, check_real
 from reprl.execution.settings import Execution
 from reprl.guarantee import Guarantee
 from reprl.learning.result import PaperDetails, Run
 from reprl.learning.settings import Settings
+from reprl.learning.soft import spread_of
 from reprl.mdp.criterion import criterion_of
-from reprl.mdp.dynamics import empirical_dynamics
+from reprl.mdp.evidence import lay_out
 from reprl.paper.constants import Constants
 from reprl.paper.full import run_full
 from reprl.paper.rep_level_explore import ALONE
@@ -81,7 +80,9 @@ def run_paper(
     induction, tiers, data, explored = found.learned
     guarantee = _promise(settings, constants, planned, induction)
     if explored is not None:  # a partition that exploration has found is not proven to be one
-        induction = induction._replace(guarantee=replace(induction.guarantee, status="heuristic"))
+        induction = induction._replace(
+            guarantee=induction.guarantee.without("the partition was found by exploration, which no proof covers here")
+        )
     return Run(
         policy=induction.policy,
         guarantee=guarantee,
@@ -89,7 +90,7 @@ def run_paper(
         tiers=tiers,
         counts=data.counts,
         values=induction.values,
-        spread=value_spread(empirical_dynamics(data)),
+        spread=spread_of(lay_out(data, data).model),
         details=PaperDetails(induction, explored, constants, found.ballots),
     )
 
@@ -136,4 +137,4 @@ def _promise(settings: Settings, constants: Constants, planned: Constants, induc
         source = found.source
     if met and found.status == "proven":
         return asked.promise("proven", source)
-    return asked.promise("heuristic", "the paper's rate, whose computed figures miss what was asked for")
+    return asked.promise("none", "the paper's rate, whose computed figures miss what was asked for")

@@ -1,4 +1,4 @@
-"""The canonical learner on a log: nothing can be sampled, so it is read whole, and the rule is rehearsed on it."""
+"""The soft learner on a log: nothing can be sampled, so it is read whole, and the rule is rehearsed on it."""
 
 from __future__ import annotations
 
@@ -7,38 +7,43 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Unpack
 
-from reprl.assurance.coverage import find_basis, find_coverage
-from reprl.assurance.practice import set_beside, value_group, vary
-from reprl.assurance.stopping import Certified, Rehearsed, StopRule, certificate_data_from
-from reprl.canonical.bound import BoundRule, LogReader, Reader, WholeLog
-from reprl.canonical.preferred import PREFERRED
-from reprl.canonical.registered import Published
-from reprl.errors import InputError, LogWarning, check_int, quote
-from reprl.execution.settings import Execution, Progress
+import numpy as np
+
+from reprl.assurance.log_teams import LogRule, ask_log_teams, split
+from reprl.assurance.teams import Answers
+from reprl.assurance.teams import Round as TeamRound
+from reprl.errors import InputError, LogWarning, check_int
+from reprl.execution.settings import Progress
+from reprl.guarantee import Promise
 from reprl.learning.baseline import resolve_baseline
-from reprl.learning.canonical import bind_rule, canonical_run
 from reprl.learning.learner import check_options, make_settings
-from reprl.learning.loop import run_loop
-from reprl.learning.result import LearnResult, LogDetails
+from reprl.learning.loop import Round
+from reprl.learning.result import LearnResult, LogDetails, SoftDetails
 from reprl.learning.settings import LearnOptions, Settings
+from reprl.learning.soft import judge_round, make_run, promise
+from reprl.mdp.basis import DATA, DEFAULT, PREFERENCE
 from reprl.mdp.criterion import check_discount
-from reprl.mdp.dynamics import Data
+from reprl.mdp.dynamics import Data, full_mask
 from reprl.mdp.interface import Interface
 from reprl.mdp.labels import printable_labels
+from reprl.mdp.model import one_hot
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream, SharedKey, fresh_seed
+from reprl.rule.preference import preference_order
 from reprl.sources.gymnasium.model import REWARD_STEP
+from reprl.sources.logs.coverage import find_basis, find_coverage
 from reprl.sources.logs.ends import says_done_alone
 from reprl.sources.logs.groups import open_groups
 from reprl.sources.logs.label_encoding import read_allowed
+from reprl.sources.logs.practice import set_beside, value_group, vary
 from reprl.sources.logs.read import read_log
 from reprl.sources.logs.scan import find_labels
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LIMITS, LogSpec, check_labels, labels_allowed
 from reprl.sources.logs.tables import GROUP, Table, watched_table
+from reprl.sources.source import Samples
 
 STREAM = "off-policy"
 """Of what a policy is worth by its log."""
@@ -54,14 +59,10 @@ def learn_log(
     actions: Sequence[Any] | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     reward_step: float = REWARD_STEP,
-    support: float = LogSpec.support,
-    reach: float = LogSpec.reach,
     allowed: Any = None,
     early_ends: str | None = None,
     done_at_limit: str | None = None,
     shared_seed: int | None = 0,
-    candidate: tuple[str, int] | Published | None = None,
-    certify: bool = False,
     progress: bool | Progress = False,
     **options: Unpack[LearnOptions],
 ) -> LearnResult:
@@ -81,9 +82,6 @@ def learn_log(
         actions: the same for actions.
         reward_range: (low, high) in original units, which are mapped to [0, 1]; it must contain 0.
         reward_step: rescaled rewards are rounded to multiples of this.
-        support: an action counts if it is taken at least this often, relative to the most usual one. The shared seed
-            divides this by a factor between 1 and 2.
-        reach: a state counts at a step if at least this share of the episodes visits it, divided in the same way.
         allowed: a mapping from every state to the actions that may be taken there, by labels; a path to CSV or Parquet
             with a row for each such pair; or (S, A) booleans, or a list of action numbers for each state, in the order
             of states and actions, which must then be given. None for all. A row with another action is an error.
@@ -93,29 +91,25 @@ def learn_log(
             the only flag: "truncated" for a time limit, "terminated" for an end, "unknown", as None,
             to leave these rows out.
         shared_seed: ξ, the same for every team: choose it before the data; None draws one; the result holds it.
-        candidate: (kind, number) that a recipe has published, to follow.
-        certify: prove the policy from the log, if it is enough. The practice must be fixed, and the number of episodes
-            must not depend on outcomes. `support` and `reach` are then not used. Without a proof the run is rehearsed.
         progress: True for a bar on standard error while the log is read, or a function of (phase, done, total).
-        options: the fields of ``Settings`` for the rule "canonical".
+        options: the fields of ``Settings`` for the default rule.
 
     Guarantee:
-        As in the result, among policies of supported actions. ε includes the possible value of hardly known states
-        (docs/logs.md).
+        As in the result, among policies of actions that practice takes often enough (docs/logs.md).
 
     Randomness:
         Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
     """
     check_options(options)
     end = end_of(horizon, discount)
-    world = {"reward_range": reward_range, "reward_step": reward_step, "support": support, "reach": reach}
+    world = {"reward_range": reward_range, "reward_step": reward_step}
     ends = {"early_ends": early_ends, "done_at_limit": done_at_limit}
     tells_all = bool(discount or options.get("stationary"))
     with watched_table(log, columns, progress) as table:
         spec = specify(table, states, actions, allowed=allowed, tells_all=tells_all, **end, **world, **ends)
         settings = make_settings(options, spec.environment({}))
         seed = fresh_seed() if shared_seed is None else shared_seed
-        return learn_spec(table, spec, settings, shared_seed=seed, candidate=candidate, certify=certify)
+        return learn_spec(table, spec, settings, shared_seed=seed)
 
 
 def end_of(horizon: int | None, discount: float | None) -> dict[str, Any]:
@@ -171,8 +165,6 @@ def learn_spec(
     shared_seed: int,
     columns: Mapping[str, str | None] | None = None,
     published: Mapping[str, str] | None = None,
-    candidate: tuple[str, int] | Published | None = None,
-    certify: bool = False,
     progress: bool | Progress = False,
 ) -> LearnResult:
     """Learn from a log whose environment is specified beforehand, as in a recipe; otherwise as ``learn_log``.
@@ -182,19 +174,11 @@ def learn_spec(
     """
     began = time.perf_counter()
     settings, key = settle(settings, spec), SharedKey(shared_seed)
-    if certify:
-        _check_provable(spec, candidate, settings)
     with watched_table(log, columns, progress) as table:
-        source = LogSource(table, spec, pooled=settings.pooled)
-    if isinstance(candidate, Published):
-        candidate.registration.check_fresh(source.data_seed, log=True)
+        source = LogSource(table, spec, pooled=bool(settings.stationary))
     if source.check.biased:
         warnings.warn(str(source.check.worst), LogWarning, stacklevel=3)
-    if certify:
-        source.check_proof()
-        if settings.quality is not None and settings.baseline is None:
-            source.check_practice()
-    run = _learn_source(source, spec, key, settings, candidate, certify=certify)
+    run = _learn_source(source, spec, key, settings)
     if GROUP in table.columns:
         run = _with_groups(run, open_groups(table), spec, settings, source.data_seed)
     used = {role: name for role, name in table.columns.items() if role != GROUP}
@@ -212,7 +196,10 @@ def _with_groups(
         return run
     groups = [
         value_group(
-            name, read_log(table, spec, pooled=settings.pooled), run.policy, DataStream(data_seed, f"group/{name}")
+            name,
+            read_log(table, spec, pooled=bool(settings.stationary)),
+            run.policy,
+            DataStream(data_seed, f"group/{name}"),
         )
         for name, table in tables.items()
     ]
@@ -229,17 +216,25 @@ def settle(settings: Settings, spec: LogSpec) -> Settings:
     return settings
 
 
-def bind_log_rule(
-    spec: LogSpec, shared_key: SharedKey, settings: Settings, candidate: tuple[str, int] | Published | None = None
-) -> BoundRule:
+def bind_log_rule(spec: LogSpec, shared_key: SharedKey, settings: Settings) -> LogRule:
     """Return f(ξ, ·) of a log."""
     settings.check_accuracy(spec.criterion)
-    sizes, reader = (spec.n_states, spec.n_actions), LogReader(spec.support, spec.reach, (spec.ended,))
-    return bind_rule(shared_key, spec.criterion, sizes, settings, reader, candidate)
+    key, shape = shared_key.derive("rule"), (spec.criterion.rows, spec.n_states, spec.n_actions)
+    baseline = settings.baseline_actions(shape)
+    return LogRule.bind(
+        key,
+        full_mask(spec.mask(), shape),
+        spec.ended,
+        stationary=bool(settings.stationary) and not spec.criterion.stationary,
+        quality=settings.quality,
+        epsilon=settings.epsilon,
+        baseline=None if baseline is None else one_hot(baseline, spec.n_actions),
+        order=None if settings.preference is None else preference_order(key, shape[1:], settings.preference),
+    )
 
 
 def _check_settings(settings: Settings) -> None:
-    for name, needed in (("rule", "canonical"), ("access", "episodic")):
+    for name, needed in (("rule", "soft"), ("access", "episodic")):
         if getattr(settings, name) != needed:
             raise InputError(f"{name} must be {needed!r} for a log, got {getattr(settings, name)!r}")
 
@@ -250,106 +245,59 @@ def _check_endless(spec: LogSpec, settings: Settings) -> None:
         raise InputError("stationary must be True, or left out, for a log with a discount, got False")
 
 
-def _check_provable(spec: LogSpec, candidate: tuple[str, int] | Published | None, settings: Settings) -> None:
-    """Refuse what no certificate covers."""
-    if settings.agreement < 1.0 or isinstance(candidate, Published):
-        what = "a registered candidate" if isinstance(candidate, Published) else f"agreement={settings.agreement:g}"
-        raise InputError(f"certify must be False unless the rule chooses by itself and agreement=1, got {what}")
-    why = "the proof goes from the last step back, and here is none"
-    spec.criterion.require_horizon(f"certify must be False for a log with a discount ({why})", "True for ")
-    if candidate is not None and candidate[0] != PREFERRED:
-        raise InputError(
-            f"candidate must be of the kind {PREFERRED!r}, or left out (--afresh), to be certified: no certificate "
-            f"covers others, got {quote(candidate)}"
-        )
-
-
-def _other_rules(
-    spec: LogSpec, key: SharedKey, settings: Settings, candidate: tuple[str, int] | Published | None, rule: BoundRule
-) -> dict[str, Callable[[Data], Policy]]:
+def _other_rules(spec: LogSpec, key: SharedKey, settings: Settings) -> dict[str, Callable[[Data], Policy]]:
     """The rule with one setting changed, by the name of the change."""
-
-    def decide(changed: Settings, reader: Reader, data: Data) -> Policy:
-        sizes = (spec.n_states, spec.n_actions)
-        bound = bind_rule(key, spec.criterion, sizes, changed, reader, candidate)
-        proving = isinstance(rule.reader, WholeLog)
-        return (bound.for_proof() if proving else bound).choose(data).policy
-
-    found: dict[str, Callable[[Data], Policy]] = {}
+    found: dict[str, Settings] = {}
     if settings.quality is not None:
         for quality in (round(1.0 - 2.0 * (1.0 - settings.quality), 6), round(1.0 - 0.5 * (1.0 - settings.quality), 6)):
             if 0.0 < quality < 1.0:
-                found[f"quality {quality:g}"] = partial(decide, replace(settings, quality=quality), rule.reader)
+                found[f"quality {quality:g}"] = replace(settings, quality=quality)
     elif settings.epsilon is not None:
         scale = spec.reward_map.high - spec.reward_map.low
         for epsilon in (2.0 * settings.epsilon, 0.5 * settings.epsilon):
             if epsilon <= spec.criterion.effective_horizon:
-                found[f"epsilon {scale * epsilon:.4g}"] = partial(
-                    decide, replace(settings, epsilon=epsilon), rule.reader
-                )
-    if isinstance(rule.reader, LogReader):
-        for share in (2.0 * spec.support, 0.5 * spec.support):
-            if share <= 1.0:
-                reader = replace(rule.reader, min_action_share=share)
-                found[f"support {share:g}"] = partial(decide, settings, reader)
-    order = tuple(int(a) for a in rule.rule.order[::-1])
-    found["preference reversed"] = partial(decide, replace(settings, preference=order), rule.reader)
-    return found
+                found[f"epsilon {scale * epsilon:.4g}"] = replace(settings, epsilon=epsilon)
+    order = tuple(range(spec.n_actions))
+    found["ties by index"] = replace(settings, preference=order)
+    return {name: bind_log_rule(spec, key, changed).decide for name, changed in found.items()}
 
 
-def _learn_source(
-    source: LogSource,
-    spec: LogSpec,
-    shared_key: SharedKey,
-    settings: Settings,
-    candidate: tuple[str, int] | Published | None,
-    *,
-    certify: bool,
-) -> LearnResult:
-    """Choose, and rehearse the choice on logs redrawn by whole episodes.
+def _learn_source(source: LogSource, spec: LogSpec, shared_key: SharedKey, settings: Settings) -> LearnResult:
+    """Choose, and ask simulated teams whose logs are redrawn by whole episodes.
 
     Guarantee:
-        Status "rehearsed" if the rehearsal passed and the policy loses less than ε in the model, with what hardly known
-        states could be worth added to ε; otherwise "none", as also if steps were pooled and the log contradicts it.
-        ε is about policies that keep to supported actions. Status "certified" if the log proves the policy of the
-        world itself (docs/proofs/certificate.md §9), which is then what is printed.
+        As the verdict says (docs/rehearsal.md, docs/logs.md); "same policy" never where steps were pooled and the log
+        contradicts it. Among policies of actions that practice takes often enough.
 
     Randomness:
-        Shared, at shared_key.derive("rule"), as ``choose`` and ``draw_thresholds`` say. Data: streams (data seed,
-        "rehearsal/log/…") and ("off-policy/…").
+        Shared, at shared_key.derive("rule"), as ``LogRule.bind`` says. Data: streams (data seed, "halves"),
+        ("teams/0/TEAM") and ("off-policy/…").
     """
-    rule = bind_log_rule(spec, shared_key, settings, candidate)
-    stop: StopRule = Rehearsed(settings.asked, Execution(), spec.reward_map.width)
-    if certify:
-        stop = Certified(settings.asked, shared_key.seed, stop)
-    outcome = run_loop(source, rule, stop)
-    found, certificate = outcome.judgement.found, outcome.judgement.certificate
-    if certificate is not None and outcome.judgement.guarantee.status == "certified":
-        rule = rule.for_proof()
-    coverage = find_coverage(
-        outcome.known.log,
-        found.policy,
-        rule.decided(found),
-        lambda data: rule.choose(data).policy,
-        unknown=rule.reader.slack(found.model),
-        stream=DataStream(source.data_seed, STREAM),
-    )
-    basis = find_basis(outcome.known.log.data, found.policy, rule.deciders(found), spec.ended)
-    proof = certificate_data_from(outcome.known.certificate_source()) if certify else None
-    beside = set_beside(outcome.known.log, found.policy, coverage, DataStream(source.data_seed, "beside"))
+    rule, log, seed = bind_log_rule(spec, shared_key, settings), source.log, source.data_seed
+    one, two = split(log.blocks, seed)
+    bound, evidence = rule.bound(one, two)
+    policy, choice = bound.choose(evidence.model)
+    known = Samples(one, two, spec.criterion, exact=(spec.ended,))
+    now = Round(0, known, evidence, policy, choice, last=True)
+
+    def ask(given: TeamRound, name: str, numbers: range) -> Answers:
+        return ask_log_teams(given, rule, log.blocks, name, seed, numbers)
+
+    verdict, drift = judge_round(bound, settings, ask, now), source.drift()
+    guarantee = promise(settings, choice, verdict, drift, stated=bool(settings.stationary))
+    few = source.shortage()
+    if few:
+        none = Promise("none", 1.0, few)
+        guarantee = replace(guarantee, quality=none, same=none)
+    run = make_run(settings, bound, now, guarantee, SoftDetails(choice, verdict, drift))
+    decided = (run.tiers.level == 1) if run.tiers.count > 1 else np.ones(policy.shape, dtype=np.bool_)
+    coverage = find_coverage(log, run.policy, decided, rule.decide, unknown=0.0, stream=DataStream(seed, STREAM))
+    deciders = np.where(decided, np.where(bound.count_equal(evidence.model, choice) > 1, PREFERENCE, DATA), DEFAULT)
+    beside = set_beside(log, run.policy, coverage, DataStream(seed, "beside"))
     if beside is not None:
-        others = _other_rules(spec, shared_key, settings, candidate, rule)
-        beside = beside._replace(variants=vary(outcome.known.log.data, found.policy, coverage.practice, others))
-    details = LogDetails(
-        found.choice,
-        coverage,
-        rule.followed,
-        outcome.judgement.drift,
-        basis,
-        certificate=certificate,
-        certificate_data=proof,
-        beside=beside,
-        check=source.check,
-        published=rule.published,
-    )
-    return canonical_run(settings, rule, outcome, details)
+        beside = beside._replace(
+            variants=vary(log.data, run.policy, coverage.practice, _other_rules(spec, shared_key, settings))
+        )
+    basis = find_basis(log.data, run.policy, deciders, spec.ended)
+    details = LogDetails(choice, verdict, coverage, drift, basis, beside, source.check)
+    return replace(run, details=details)

@@ -1,67 +1,64 @@
-"""The loop of every learner: gather samples, choose a policy, judge it; with more data until the stop rule stops.
-
-Learners differ by the objects that they put in, not by switches in here (CONTRIBUTING.md, "How a call walks through the
-files").
-"""
+"""The loop of a run: gather samples, choose a policy, judge it; with more data until both promises hold."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-from reprl.assurance.stopping import Judgement, Round, StopRule
-from reprl.mdp.dynamics import Data
-from reprl.sources.source import DataSource, Wish
+import numpy as np
+from numpy.typing import NDArray
+
+from reprl.assurance.verdict import Verdict
+from reprl.mdp.evidence import Evidence
+from reprl.rule.bound import SoftRule
+from reprl.rule.soft import Choice
+from reprl.sources.source import DataSource, Samples
 
 
-class Rule(Protocol):
-    """f(ξ, ·): a function of shared randomness and a model."""
+class Round(NamedTuple):
+    """What a run knows after a round."""
 
-    def choose(self, data: Any, /) -> Any:
-        """Return the policy for these data, with what the stop rule needs."""
-
-    def wanted(self, found: Any, /) -> Wish:
-        """Return how much a sample of each cell would help to determine the policy."""
+    number: int
+    """From 0."""
+    samples: Samples
+    evidence: Evidence
+    policy: NDArray[np.int64]
+    """(H, S): f(ξ, ·) of the evidence."""
+    choice: Choice
+    last: bool
+    """Whether nothing more can be gathered."""
 
 
 class Outcome(NamedTuple):
-    """The last samples, data and judgement of a run."""
+    """The last round of a run, and what it supports."""
 
-    known: Any
-    """The source's samples."""
-    data: Data
-    """The data that the rule read."""
-    judgement: Judgement
+    round: Round
+    verdict: Verdict
+    drift: str
+    """Evidence against stationary dynamics that somebody stated; empty if there is none."""
 
 
 def run_loop(
-    source: DataSource[Any],
-    rule: Rule,
-    stop: StopRule,
+    source: DataSource,
+    rule: SoftRule,
+    judge: Callable[[Round], Verdict],
     limit: int | None = None,
-    known: Any = None,
-    tell: Callable[[Round, Judgement], None] | None = None,
+    tell: Callable[[Round, Verdict], None] | None = None,
 ) -> Outcome:
-    """Gather samples until a stop rule stops, or there are no more.
+    """Gather samples until both promises are rehearsed, the samples contradict what was stated, or there are no more.
 
-    limit is None for the source's own; known are samples of an earlier run; tell is called after every round.
+    limit is None for the source's own; tell is called after every round.
     """
-    sizes, wanted = source.sizes(limit), None
-    if known is None:
-        known = source.empty()
-    else:
-        sizes = [size for size in sizes if size > known.size] or [known.size]
-    for number, size in enumerate(sizes, 1):
-        known = source.gather(known, size, wanted)
-        data = known.estimate()
-        found = rule.choose(data)
-        last = number == len(sizes) or source.exhausted(known)
-        now = Round(source, known, rule, data, found, last=last)
-        judgement = stop.judge(now)
+    sizes, known = source.sizes(limit), source.empty()
+    for number, size in enumerate(sizes):
+        known = source.gather(known, size, lambda evidence: rule.play(evidence.model))
+        evidence = known.evidence()
+        policy, choice = rule.choose(evidence.model)
+        last = number == len(sizes) - 1 or source.exhausted(known)
+        now = Round(number, known, evidence, policy, choice, last)
+        verdict, drift = judge(now), source.drift(known)
         if tell is not None:
-            tell(now, judgement)
-        if judgement.enough or last:
+            tell(now, verdict)
+        if verdict.same or last or (drift and verdict.good):
             break
-        wanted = partial(rule.wanted, found)
-    return Outcome(known, data, judgement)
+    return Outcome(now, verdict, drift)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.certificate import Certificate, CertificateData
-from reprl.assurance.coverage import Coverage
-from reprl.assurance.practice import Beside
-from reprl.assurance.rehearsal import Rehearsal
-from reprl.canonical.choice import Choice
-from reprl.canonical.registered import Published
+from reprl.assurance.verdict import Verdict
 from reprl.execution.terminal import visible
-from reprl.guarantee import Guarantee, shared_out
+from reprl.guarantee import Guarantee
 from reprl.learning.papers import RunResult
 from reprl.learning.settings import Settings
 from reprl.learning.worth import Worth, find_worth
@@ -30,8 +24,11 @@ from reprl.paper.boosting import Ballot
 from reprl.paper.constants import Constants
 from reprl.paper.rep_level_explore import Explored
 from reprl.paper.rep_rl_bandit import Induction
+from reprl.rule.soft import Choice
 from reprl.sources.environment import Environment
 from reprl.sources.logs.check import LogCheck
+from reprl.sources.logs.coverage import Coverage
+from reprl.sources.logs.practice import Beside
 from reprl.sources.protocol import Ledger
 
 if TYPE_CHECKING:
@@ -40,46 +37,31 @@ if TYPE_CHECKING:
     from reprl import Receipt, Recipe
 
 
-class CanonicalDetails(NamedTuple):
-    """Details of a run of the canonical rule."""
+class SoftDetails(NamedTuple):
+    """Details of a run of the default rule."""
 
     choice: Choice
-    """The candidate that the rule chose, with its margin."""
-    followed: bool = False
-    """Whether the run used the candidate of a recipe instead of choosing one."""
+    """What the rule printed, and what it is worth in the run's own model."""
+    verdict: Verdict
+    """What simulated second teams said."""
     drift: str = ""
-    """Evidence against stationary dynamics, which the user declared; the run then promises nothing."""
-    certificate: Certificate | None = None
-    """The certificate; None if no proof was asked for."""
-    certificate_data: CertificateData | None = None
-    """The data for a certificate."""
-    apart: str = ""
-    """Evidence against stationary dynamics of a black box, which then got a model for each step; or empty."""
-    published: Published | None = None
-    """The registered candidate that the run followed."""
-    tried: tuple[str, ...] = ()
-    """Digests of other recipes that were tried on the same data, as recorded in its folder."""
+    """Evidence against stationary dynamics that were stated."""
 
 
 class LogDetails(NamedTuple):
-    """Details of a run of the canonical rule on a log."""
+    """Details of a run of the default rule on a log."""
 
     choice: Choice
+    verdict: Verdict
     coverage: Coverage
     """What the log shows about the policy."""
-    followed: bool = False
     drift: str = ""
     basis: Basis | None = None
     """Whether data, preference or default decided each cell; stored in the policy too."""
-    certificate: Certificate | None = None
-    certificate_data: CertificateData | None = None
-    """Only if a proof was asked for, because counts reveal more of a log than a receipt."""
-    tried: tuple[str, ...] = ()
     beside: Beside | None = None
     """Comparison of the policy with practice; None with a discount."""
     check: LogCheck | None = None
     """What is wrong or odd with the log."""
-    published: Published | None = None
 
 
 class PaperDetails(NamedTuple):
@@ -96,7 +78,7 @@ class PaperDetails(NamedTuple):
     of the first learner with the returned policy."""
 
 
-Details: TypeAlias = CanonicalDetails | LogDetails | PaperDetails
+Details: TypeAlias = SoftDetails | LogDetails | PaperDetails
 
 
 class Record(NamedTuple):
@@ -124,14 +106,12 @@ class LearnResult(RunResult):
     """(H+1, S): estimated values."""
     details: Details | None = None
     """Details of the kind of learner; each is also an attribute of the result."""
-    rehearsal: Rehearsal | None = None
-    """Result of the rehearsal; None if there was none."""
     spread: float | None = None
     """Value of the best policy minus that of the worst, in the run's own model. Every policy meets an ε of at least
     this."""
     occupancy: NDArray[np.float64] | None = None
-    """(H, S): expected visits of the policy to each cell in an episode, in the run's own model; None unless the rule is
-    canonical."""
+    """(H, S): expected visits of the policy to each cell in an episode, in the run's own model; None for
+    the paper's rule."""
     record: Record | None = None
     """Environment, seeds and cost, for ``learn`` and ``learn_log``."""
 
@@ -156,53 +136,18 @@ class LearnResult(RunResult):
 
     @property
     def choice(self) -> Choice | None:
-        """The candidate that the rule chose, with its margin; None for the paper's rule."""
-        return self.details.choice if isinstance(self.details, CanonicalDetails | LogDetails) else None
+        """What the rule printed; None for the paper's rule."""
+        return self.details.choice if isinstance(self.details, SoftDetails | LogDetails) else None
 
     @property
-    def followed(self) -> bool:
-        """Whether the run used the candidate of a recipe instead of choosing one."""
-        return isinstance(self.details, CanonicalDetails | LogDetails) and self.details.followed
-
-    @property
-    def published(self) -> Published | None:
-        """The registered candidate that the run followed; None for any other run."""
-        return self.details.published if isinstance(self.details, CanonicalDetails | LogDetails) else None
+    def verdict(self) -> Verdict | None:
+        """What simulated second teams said; None for the paper's rule."""
+        return self.details.verdict if isinstance(self.details, SoftDetails | LogDetails) else None
 
     @property
     def drift(self) -> str:
-        """Evidence against stationary dynamics that the user declared; empty if there is none."""
-        return self.details.drift if isinstance(self.details, CanonicalDetails | LogDetails) else ""
-
-    @property
-    def apart(self) -> str:
-        """What contradicted stationary dynamics of a black box, so that each step got its own model; or empty."""
-        return self.details.apart if isinstance(self.details, CanonicalDetails) else ""
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The certificate; None if no proof was asked for."""
-        return self.details.certificate if isinstance(self.details, CanonicalDetails | LogDetails) else None
-
-    @property
-    def certificate_data(self) -> CertificateData | None:
-        """The data for a certificate."""
-        return self.details.certificate_data if isinstance(self.details, CanonicalDetails | LogDetails) else None
-
-    @property
-    def tried(self) -> tuple[str, ...]:
-        """Digests of other recipes that were tried on the same data, as recorded in its folder."""
-        return self.details.tried if isinstance(self.details, CanonicalDetails | LogDetails) else ()
-
-    def also_tried(self, others: Sequence[str]) -> LearnResult:
-        """Return the result of a run whose data were asked for a proof under other recipes before: k cost k·δ."""
-        others = sorted({*self.tried, *others} - {self.recipe.digest})
-        if not others or not isinstance(self.details, CanonicalDetails | LogDetails):
-            return self
-        guarantee, certificate = self.guarantee, self.certificate
-        if guarantee.status == "certified" and certificate is not None:
-            guarantee = shared_out(guarantee, certificate.delta, 1 + len(others))
-        return replace(self, details=self.details._replace(tried=tuple(others)), guarantee=guarantee)
+        """Evidence against stationary dynamics that were stated; empty if there is none."""
+        return self.details.drift if isinstance(self.details, SoftDetails | LogDetails) else ""
 
     @property
     def coverage(self) -> Coverage | None:
@@ -226,12 +171,12 @@ class LearnResult(RunResult):
 
     @property
     def induction(self) -> Induction | None:
-        """Distributions and scores of the actions; None for the canonical rule."""
+        """Distributions and scores of the actions; None for the default rule."""
         return self.details.induction if isinstance(self.details, PaperDetails) else None
 
     @property
     def explored(self) -> Explored | None:
-        """Fractional and drawn ignorable sets; None for the canonical rule and for parallel samples."""
+        """Fractional and drawn ignorable sets; None for the default rule and for parallel samples."""
         return self.details.explored if isinstance(self.details, PaperDetails) else None
 
     @property
@@ -245,11 +190,6 @@ class LearnResult(RunResult):
         return self.details.ballots if isinstance(self.details, PaperDetails) else ()
 
     @property
-    def tolerance(self) -> float | None:
-        """Actions within this of the best counted as equal; None for the paper's rule."""
-        return None if self.choice is None else self.choice.tolerance
-
-    @property
     def epsilon(self) -> float:
         """The allowed loss in reward units: as asked, or estimated from the quality and this run's data."""
         return self._allowed if self.record is None else self._allowed * self.environment.scale
@@ -257,7 +197,7 @@ class LearnResult(RunResult):
     @property
     def _allowed(self) -> float:
         """The same for rewards in [0, 1]."""
-        return self.settings.epsilon or (0.0 if self.choice is None else self.choice.epsilon)
+        return self.settings.epsilon or (0.0 if self.choice is None else self.choice.allowed)
 
     @property
     def value(self) -> float | None:
@@ -278,7 +218,7 @@ class LearnResult(RunResult):
     def worth(self) -> Worth | None:
         """These three together, in words; None for the paper's rule."""
         made = self._made
-        return find_worth(self.choice, self.settings, made.environment, self.policy, made.shared_seed, self.spread)
+        return find_worth(self.choice, self.settings, made.environment, self.policy, self.spread)
 
     def _original(self, value: float | None) -> float | None:
         return None if value is None or self.record is None else self.environment.original_return(value)
@@ -291,19 +231,11 @@ class LearnResult(RunResult):
     @property
     def undecided(self) -> list[tuple[int, int]]:
         """Cells (h, s) in which simulated second teams take another action, those with most such teams first."""
-        if self.rehearsal is None:
+        if self.verdict is None:
             return []
-        apart = self.rehearsal.apart
+        apart = self.verdict.apart
         cells = [(int(h), int(s)) for h, s in np.argwhere(apart > 0.0)]
         return sorted(cells, key=lambda cell: -apart[cell])
-
-    @property
-    def expected_agreement(self) -> float | None:
-        """Expected share of an episode's steps at which a second team takes the same action, by the rehearsal.
-
-        On average over simulated teams, of an exact promise as of an approximate one; None where nobody rehearsed.
-        """
-        return None if self.rehearsal is None else self.rehearsal.alike
 
     @property
     def recipe(self) -> Recipe:
@@ -322,11 +254,8 @@ class LearnResult(RunResult):
     def __repr__(self) -> str:
         if self.record is None:
             return f"Run(policy {self.policy.short_fingerprint}, {self.guarantee.status})"
-        words, worth = f"{self.guarantee.status}, {self.samples:,} samples", self.worth
-        if self.guarantee.status != "none":
-            words = f"ρ ≤ {self.guarantee.rho:.3g} {words}"
-            if self.rehearsal is not None and self.rehearsal.agree < self.rehearsal.of:
-                words += f", {self.rehearsal.agree} of {self.rehearsal.of} teams of this seed agree"
+        promised, worth = self.guarantee, self.worth
+        words = f"quality {promised.quality.status}, same policy {promised.same.status}, {self.samples:,} samples"
         if worth is not None:
             words += f", {visible(worth.brief)}"
         words += f", policy {self.policy.short_fingerprint}"

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from reprl.assurance.betting import Levels, MeanTest, mean_interval, rung_risk, scan_levels
 from reprl.assurance.student import StudentTest, student_interval
 from reprl.errors import InputError, check_count, quote
 from reprl.execution.pool import WorkerPool
@@ -21,6 +20,7 @@ from reprl.guarantee import Guarantee
 from reprl.learning.search_result import Estimate, RungRecord, SearchDetails, SearchRecord, SearchResult
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import SharedKey
+from reprl.search.betting import Levels, MeanTest, mean_interval, rung_risk, scan_levels
 from reprl.search.families import Family, Named, Networks, Own, head_for, tables_for
 from reprl.search.ladder import Aim, Climb, Step, climb
 from reprl.search.networks import make_network
@@ -315,13 +315,13 @@ def _promise(
     figures: dict[str, Any] = {"rho": settings.rho, "delta": settings.delta, "epsilon": lost}
     if scaled is not None and scaled.undecided is not None:
         source = f"samples ran out on the scale of number {scaled.undecided} of an observation"
-        return Guarantee(**figures, status="none", source=source)
+        return Guarantee.of(**figures, status="none", source=source)
     if details.undecided is not None:
         cut = details.undecided
         source = (
             f"candidate {cut.candidate} of rung {len(climbed.steps) - 1} is undecided after {cut.episodes:,} episodes"
         )
-        return Guarantee(**figures, status="none", source=source)
+        return Guarantee.of(**figures, status="none", source=source)
     if bounds is None or settings.assurance == "rehearsed":
-        return Guarantee(**figures, status="rehearsed", source="docs/search.md")
-    return Guarantee(**figures, status="certified", source=PROOF)
+        return Guarantee.of(**figures, status="rehearsed", source="docs/search.md")
+    return Guarantee.of(**figures, status="certified", source=PROOF)

@@ -10,21 +10,22 @@ from typing import Any, Literal, NamedTuple, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.canonical.goal import DEFAULT_QUALITY, Goal
-from reprl.canonical.preference import check_preference, resolve_preference
 from reprl.coupling.mechanisms import MECHANISMS, MechanismName
 from reprl.coupling.spec import COUPLINGS, Coupling
 from reprl.errors import InputError, check_choice, check_int, check_probability, check_real, quote, refuse
-from reprl.guarantee import Asked, check_agreement
+from reprl.guarantee import Asked
 from reprl.mdp.criterion import Criterion
 from reprl.paper.constants import DEFAULT_SCALE, PRESETS, Constants, Preset, Task, scale_within
 from reprl.paper.rep_var_bandit import Decision
+from reprl.rule.preference import check_preference, resolve_preference
 from reprl.search.settings import SearchOptions
 from reprl.sources.access import WAYS
 from reprl.sources.protocol import ACCESSES, Access
 
-Rule = Literal["canonical", "paper"]
+Rule = Literal["soft", "paper"]
 RULES = get_args(Rule)
+DEFAULT_QUALITY = 0.9
+"""Quality of the default rule where neither it nor ε is given."""
 PAPER_EPSILON = 0.3
 """ε of the paper's rule where none is given."""
 PAPER_ONLY = ("coupling", "mechanism", "constants", "scale", "samples", "boosted")
@@ -43,6 +44,7 @@ class LearnerOptions(TypedDict, total=False):
     rule: Rule
     preference: str | Sequence[int | str] | None
     stationary: bool | None
+    min_probability: float
     coupling: Coupling
     mechanism: MechanismName
     constants: Preset
@@ -55,7 +57,6 @@ class LearnOptions(LearnerOptions, SearchOptions, total=False):
     """Every field of ``Settings``, and of a search, as a keyword; what each means is written there."""
 
     rho: float
-    agreement: float
     access: Access
 
 
@@ -133,20 +134,22 @@ class Settings:
     """Accuracy, instead of a quality: the policy's return is within ε of the best, in units of the rewards. 0.3 of the
     width of the reward range for "paper" if it is left out."""
     rho: float = 0.1
-    """Allowed probability that two runs learn different policies; with agreement, that they agree at too few steps."""
+    """Allowed probability that two runs learn different policies."""
     delta: float = 0.1
     """Allowed probability that the policy misses the quality or accuracy."""
     access: Access = None  # type: ignore[assignment]  # resolved when made
     """How the environment is sampled: "episodic" (reset and step) or "generative" (parallel sampling). "episodic" if it
     is left out, but for rule "paper" with constants "paper" or "scaled"."""
-    rule: Rule = "canonical"
-    """"canonical" (the default rule: docs/canonical.md) or "paper" (the paper's algorithm)."""
+    rule: Rule = "soft"
+    """"soft" (the default rule: docs/rule.md) or "paper" (the paper's algorithm)."""
     preference: str | tuple[int | str, ...] | None = None
-    """For "canonical": the order in which equally good actions are taken. None by index, "shared" (random, from ξ), or
+    """For "soft": the order in which equally good actions are taken. None by index, "shared" (random, from ξ), or
     all actions by index or name, most preferred first."""
     stationary: bool | None = None
-    """For "canonical": whether a sample of (state, action) counts at every step. True, False, or None: if the
-    environment shows that its dynamics do not depend on the step; for a black box, until its samples contradict it."""
+    """For "soft": whether a sample of (state, action) counts at every step. True, False, or None: as a table's arrays
+    show; yes for a Gymnasium environment; no for a log. Samples that contradict it take away "same policy" alone."""
+    min_probability: float = 0.0
+    """For "soft", assumed: no outcome of a state and action that matters is rarer. 0 assumes nothing."""
     coupling: Coupling = "joint"
     """For "paper": "joint" (all states drawn together) or "product" (each by itself, in polynomial time)."""
     mechanism: MechanismName = "compact"
@@ -163,14 +166,11 @@ class Settings:
     boosted: bool = False
     """For "paper" and "scaled": many learners of ρ = 0.01, and a best arm among their common policies (Lemma 4.1)."""
     quality: float | None = None
-    """For "canonical": the policy earns at least this share of the gain of the best policy over the baseline.
+    """For "soft": the policy earns at least this share of the gain of the best policy over the baseline.
     Default 0.9, unless ε is given."""
     baseline: Any = None
-    """For "canonical": the policy that a quality is measured from. A policy, its actions, (H, S) or (S,), a function of
+    """For "soft": the policy that a quality is measured from. A policy, its actions, (H, S) or (S,), a function of
     a state, or one action; None for always the most preferred action, or for a log its own practice."""
-    agreement: float = 1.0
-    """For "canonical": the share of an episode's steps at which two runs take the same action, with probability at
-    least 1 − ρ; 1 for exactly the same policy."""
 
     def __post_init__(self) -> None:
         """Check every field that does not depend on the environment."""
@@ -182,17 +182,15 @@ class Settings:
             object.__setattr__(self, "access", "generative" if parallel else "episodic")
         check_choice("access", self.access, ACCESSES)
         self._check_goal()
-        check_agreement("agreement", self.agreement)
-        if self.agreement < 1.0 and self.rule != "canonical":
-            raise InputError(f"agreement must be 1 unless rule='canonical', got {self.agreement:g}")
-        if self.rule != "canonical":
-            refuse("unless rule='canonical'", preference=self.preference)
+        check_real("min_probability", self.min_probability, 0.0, 1.0, open_low=False)
+        if self.rule != "soft":
+            refuse("unless rule='soft'", preference=self.preference, min_probability=self.min_probability or None)
         object.__setattr__(self, "preference", check_preference(self.preference))
         if self.stationary is not None and not isinstance(self.stationary, bool):
             raise InputError(f"stationary must be True, False or None, got {quote(self.stationary)}")
-        if self.stationary and self.rule != "canonical":
-            raise InputError(f"stationary must be left out unless rule='canonical', got {self.stationary}")
-        if self.rule == "canonical":
+        if self.stationary and self.rule != "soft":
+            raise InputError(f"stationary must be left out unless rule='soft', got {self.stationary}")
+        if self.rule == "soft":
             for name in PAPER_ONLY:
                 value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
                 if value != default:
@@ -202,8 +200,8 @@ class Settings:
 
     def _check_goal(self) -> None:
         """Check ε or the quality, and say what is asked for where neither is given."""
-        if self.rule != "canonical":
-            refuse("unless rule='canonical'", quality=self.quality, baseline=self.baseline)
+        if self.rule != "soft":
+            refuse("unless rule='soft'", quality=self.quality, baseline=self.baseline)
         if self.quality is not None and self.epsilon is not None:
             raise InputError(
                 f"quality must be left out where epsilon is given, got quality={quote(self.quality)} and "
@@ -213,7 +211,7 @@ class Settings:
             check_real("quality", self.quality, 0.0, 1.0)
         elif self.epsilon is not None:
             check_real("epsilon", self.epsilon, 0.0, math.inf)
-        elif self.rule == "canonical":
+        elif self.rule == "soft":
             object.__setattr__(self, "quality", DEFAULT_QUALITY)
         else:
             object.__setattr__(self, "epsilon", PAPER_EPSILON)
@@ -221,12 +219,7 @@ class Settings:
     @property
     def asked(self) -> Asked:
         """What is asked for."""
-        return Asked(self.epsilon or 0.0, self.rho, self.delta, self.quality, self.agreement)
-
-    @property
-    def goal(self) -> Goal:
-        """How much a policy of the canonical rule may lose."""
-        return Goal(self.epsilon, self.quality)
+        return Asked(self.epsilon or 0.0, self.rho, self.delta, self.quality)
 
     def check_accuracy(self, criterion: Criterion) -> None:
         """Refuse an ε that every policy has."""
@@ -248,21 +241,14 @@ class Settings:
         """Return the settings with the preference, if it is a list, as action numbers."""
         return replace(self, preference=resolve_preference(self.preference, actions, n_actions))
 
-    def resolve_stationarity(self, world: object, *, certify: bool = False) -> Settings:
-        """Return the settings with `stationary` resolved: as the user says, or as the environment shows.
+    def resolve_stationarity(self, world: object) -> Settings:
+        """Return the settings with `stationary` resolved: as the user says, or as a table shows; yes for a black box.
 
-        This is the one place that decides whether steps are pooled. A certificate by steps needs samples of their own
-        at every step, so for one nothing is pooled unless the user says so. None is left for a black box.
+        This is the one place that decides whether steps are pooled.
         """
-        if self.stationary is not None:
+        if self.stationary is not None or self.rule != "soft":
             return self
-        shown = getattr(world, "stationary", False) if self.rule == "canonical" and not certify else False
-        return replace(self, stationary=shown)
-
-    @property
-    def pooled(self) -> bool:
-        """Whether samples count at every step, at least until they contradict it; of settled settings."""
-        return self.stationary is not False
+        return replace(self, stationary=bool(getattr(world, "stationary", True)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name, for recipes."""

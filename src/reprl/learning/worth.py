@@ -10,15 +10,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from reprl.canonical.choice import preference_order
-from reprl.canonical.gaps import TIE
-from reprl.canonical.goal import DEFAULT_QUALITY, LEAST_GAIN
-from reprl.learning.settings import Settings
+from reprl.learning.settings import DEFAULT_QUALITY, Settings
 from reprl.mdp.environment import Environment
 from reprl.mdp.policy import Policy
-from reprl.randomness import SharedKey
+from reprl.rule.soft import LEAST_GAIN
 from reprl.sources.logs.spec import ID
 
+TIE = 1e-9
+"""Values that differ by no more are equal."""
 _EASY = 0.1
 """The share of what there is to win that an ε may be which is not met too easily."""
 
@@ -39,7 +38,7 @@ class Found(Protocol):
         """Of the baseline; None in receipts that do not say."""
 
     @property
-    def epsilon(self) -> float | None:
+    def allowed(self) -> float | None:
         """What the policy may lose; the same."""
 
 
@@ -104,14 +103,14 @@ def _percent(share: float) -> str:
 
 
 def find_worth(
-    found: Found | None, settings: Settings, place: Environment, policy: Policy, shared_seed: int, spread: float | None
+    found: Found | None, settings: Settings, place: Environment, policy: Policy, spread: float | None
 ) -> Worth | None:
     """Return what a run says that its policy is worth; None for the paper's rule, which does not say."""
     if found is None:
         return None
     name = baseline_name(settings, place)
     baseline = None if found.baseline is None else place.original_return(found.baseline)
-    note = _note(found, settings, place, policy, shared_seed, spread)
+    note = _note(found, settings, place, policy, spread)
     return Worth(place.original_return(found.value), place.original_return(found.best), baseline, name, note)
 
 
@@ -122,26 +121,21 @@ def baseline_name(settings: Settings, place: Environment) -> str:
         return f"always {_action(place, actions.pop())}" if len(actions) == 1 else "the given policy"
     if place.id == ID:
         return "current practice"
-    if settings.preference == "shared":
-        return "always the most preferred action"
-    return f"always {_action(place, 0 if settings.preference is None else int(settings.preference[0]))}"
+    return f"always {_action(place, 0)}"
 
 
 def _action(place: Environment, a: int) -> str:
     return place.labels.actions[a] if a < len(place.labels.actions) else f"action {a}"
 
 
-def _is_baseline(settings: Settings, place: Environment, policy: Policy, shared_seed: int) -> bool:
+def _is_baseline(settings: Settings, place: Environment, policy: Policy) -> bool:
     """Whether a policy is the baseline in every cell; that of a mask is not known here, nor is practice a policy."""
     if settings.baseline is not None:
         return bool((policy.table == np.array(settings.baseline)).all())
-    order = preference_order(SharedKey(shared_seed).derive("rule"), place.n_actions, settings.preference)
-    return place.id != ID and bool((policy.table == order[0]).all())
+    return place.id != ID and not policy.table.any()
 
 
-def _note(
-    found: Found, settings: Settings, place: Environment, policy: Policy, shared_seed: int, spread: float | None
-) -> Note | None:
+def _note(found: Found, settings: Settings, place: Environment, policy: Policy, spread: float | None) -> Note | None:
     name, units = baseline_name(settings, place), place.scale
     gain = 0.0 if found.baseline is None else found.best - found.baseline
     if gain < -TIE:
@@ -150,21 +144,21 @@ def _note(
         return Note("the baseline earns more than any policy", text)
     if spread is not None and spread <= TIE:
         return Note("all policies earn the same", "all policies earn the same here: there is nothing to choose")
-    if found.baseline is None or found.epsilon is None:  # an older receipt
+    if found.baseline is None or found.allowed is None:  # an older receipt
         return every_policy(spread, settings.epsilon, None, units)
     least = LEAST_GAIN * place.criterion.effective_horizon
     useful = DEFAULT_QUALITY if settings.quality is None and gain > least else None
-    every = every_policy(spread, found.epsilon, useful, units)
+    every = every_policy(spread, found.allowed, useful, units)
     if every is not None:
         return every
     if gain <= TIE:
         text = f"{name} earns as much as any policy: there is nothing to gain"
         return Note("the baseline earns as much as any policy", text)
     ask = _ask(gain, useful)
-    same = _is_baseline(settings, place, policy, shared_seed)
+    same = _is_baseline(settings, place, policy)
     if same or found.value <= found.baseline + TIE:
         what = f"the policy is the baseline, {name}" if same else f"the policy earns no more than {name}"
-        why = f"the best policy earns {units * gain:.3g} more, and {units * found.epsilon:.3g} may be lost"
+        why = f"the best policy earns {units * gain:.3g} more, and {units * found.allowed:.3g} may be lost"
         return Note("it is the baseline" if same else "no more than the baseline", f"{what}: {why}; ask for {ask}")
     if settings.quality is not None and gain < least:
         why = f"a quality counts at least {units * least:.3g} as the gain"

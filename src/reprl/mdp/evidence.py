@@ -38,8 +38,8 @@ class Evidence(NamedTuple):
 
     @property
     def total(self) -> NDArray[np.int64]:
-        """(outcomes,)"""
-        return self.hits.sum(axis=0)
+        """Both halves, (outcomes,)."""
+        return np.asarray(self.hits.sum(axis=0))
 
     @property
     def samples(self) -> NDArray[np.int64]:
@@ -57,13 +57,15 @@ class Evidence(NamedTuple):
         return estimate(self.model._replace(initial=starts / starts.sum()), self.hits[number])
 
     def crossed(self) -> NDArray[np.float64]:
-        """Return the laws, (2, outcomes), of the halves; a row that one of them has not tried keeps the pooled law in both."""
+        """Return the laws of the halves, (2, outcomes); a row that one of them lacks keeps the pooled law in both."""
         laws = np.array([frequencies(self.model.first, half) for half in self.hits])
         missing = (np.add.reduceat(self.hits, self.model.first[:-1], axis=1) == 0).any(axis=0)
         return np.where(np.repeat(missing, np.diff(self.model.first)), self.model.law, laws)
 
 
-def lay_out(one: Data, two: Data, *, exact: tuple[int, ...] = (), fixed_start: bool = False, gamma: float = 0.0) -> Evidence:
+def lay_out(
+    one: Data, two: Data, *, exact: tuple[int, ...] = (), fixed_start: bool = False, gamma: float = 0.0
+) -> Evidence:
     """Lay two halves of a run's samples out.
 
     Args:
@@ -117,7 +119,7 @@ def estimate(model: Model, hits: NDArray[np.int64]) -> Model:
 
 
 def hopeful(model: Model, samples: NDArray[np.int64], values: NDArray[np.float64]) -> Model:
-    """Return the model in which rows without samples lead to the best state, by values (H+1, S), with the largest reward."""
+    """Return the model in which rows without samples lead to the best state, by values (H+1, S), and pay most."""
     law = model.law.copy()
     empty = model.first[1:][samples == 0]
     law[empty - len(REWARDS) + WORST], law[empty - len(REWARDS) + BEST] = 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Model: a true or an estimated MDP as one flat table, and the two passes over it: solve (backward), occupancy (forward).
+"""Model: a true or an estimated MDP as one flat table, and two passes over it: solve (back) and occupancy (forward).
 
 A discounted model has one row of cells and γ > 0. A pass is then repeated, with γ times its first row behind its last,
 until nothing moves. Sums go in the order of the table, so that results are the same bits everywhere.
@@ -64,7 +64,7 @@ def still(model: Model, values: NDArray[np.float64], moved: float) -> bool:
 
 @njit(cache=True, nogil=True)
 def solve(model: Model, values: NDArray[np.float64], gaps: NDArray[np.float64]) -> None:
-    """Fill V*, (H+1, S), and how much less than V* each allowed action is worth, (H, S, A): ∞ where it is not allowed."""
+    """Fill V*, (H+1, S), and how much less each action is worth, (H, S, A): ∞ where it is not allowed."""
     horizon, n_states, n_actions = model.allowed.shape
     values[:] = 0.0
     while True:

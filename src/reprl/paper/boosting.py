@@ -55,7 +55,7 @@ class Boosted:
 
     Guarantee:
         With the proven sizes and a learner that is 0.1-replicable and ε/2-optimal with probability 0.9: ρ-replicable,
-        ε-optimal with probability 1 − δ (docs/proofs/decision.md §4). With fewer runs or pulls the status is heuristic.
+        ε-optimal with probability 1 − δ (docs/proofs/decision.md §4). With fewer runs or pulls nothing is promised.
     """
 
     learner: Callable[..., Any]
@@ -96,11 +96,11 @@ class Boosted:
         )
         cut = self.runs is not None or self.pulls is not None
         reason = " with fewer runs or pulls" if cut else "" if known else ", for a learner that meets its hypotheses"
-        return Guarantee(
+        return Guarantee.of(
             rho=self.rho,
             delta=self.delta,
             epsilon=self.epsilon,
-            status="proven" if known and not cut else "heuristic",
+            status="proven" if known and not cut else "none",
             source=f"docs/proofs/decision.md §4{reason}",
         )
 

@@ -89,7 +89,7 @@ def find_partition(
         raise InputError(
             f"exploration must settle some state of step 0, got none after {made}: {least} records of every action in "
             f"a run are too many for the {begun} {'state' if begun == 1 else 'states'} that episodes began in, at "
-            f"horizon {model.horizon}; rule='canonical' needs no such runs"
+            f"horizon {model.horizon}; rule='soft' needs no such runs"
         )
     first_value = np.concatenate([batch.first_value for batch in seen])
     return Explored(tiers, Counts.merge([batch.counts for batch in seen]), mu, ignored, first_value, starts)

@@ -143,10 +143,10 @@ def _compose(parts: list[tuple[int, Guarantee]], tiers: Tiers, accuracy: Accurac
     if lost > 2.0 ** (1 - tiers.count):
         source = f"all states of {lost} steps are ignored, so no more is known than of any policy; {_SOURCE}"
         loss = float(horizon)
-    return Guarantee(
+    return Guarantee.of(
         rho=min(1.0, sum(part.rho for _, part in parts)),
         delta=sum(part.delta for _, part in parts),
         epsilon=loss,
-        status="proven" if proven else "heuristic",
+        status="proven" if proven else "none",
         source=source,
     )

@@ -118,7 +118,7 @@ def multi_best_arm(
     noise = scale * np.sqrt(math.log(6.0 * scores.size / delta) / (2.0 * fewest))
     apart = 2.0 * noise + check_real("drift", drift, 0.0, math.inf, open_low=False)
     reach = epsilon / 2.0 if decision.rounding else 0.0
-    guarantee = Guarantee(
+    guarantee = Guarantee.of(
         rho=min(1.0, _disagreement(decision, selection, apart, epsilon) + 2.0 * delta / 3.0),
         delta=delta / 3.0 + selection.failure,
         epsilon=float(max(selection.loss + 2.0 * noise.max(), reach + noise.max())),
@@ -237,7 +237,7 @@ def plan_best_arm(n_arms: int, *, epsilon: float, rho: float, delta: float) -> A
     log = math.log(2.0 * n_arms / inner)
     eta = rho * epsilon / (10.0 * log)
     pulls = math.ceil(math.log(4.0 * n_arms / inner) / (2.0 * eta * eta))
-    guarantee = Guarantee(rho=rho, delta=delta, epsilon=epsilon, status="proven", source=f"{_SOURCE} §1")
+    guarantee = Guarantee.of(rho=rho, delta=delta, epsilon=epsilon, status="proven", source=f"{_SOURCE} §1")
     return ArmPlan(pulls, log / epsilon, guarantee)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reprl.assurance.practice import MOST_ODDS, Beside, Change
+from reprl.sources.logs.practice import MOST_ODDS, Beside, Change
 from reprl.report.numbers import number, percent
 from reprl.report.summary import Cell, Fact, Line, On, Section, Strong, Table, line
 
 if TYPE_CHECKING:
-    from reprl.assurance.coverage import Coverage
+    from reprl.sources.logs.coverage import Coverage
     from reprl.report.run import Run
 
 

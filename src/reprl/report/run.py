@@ -14,7 +14,7 @@ from reprl.artifacts.receipt import Receipt
 from reprl.artifacts.recipe import Recipe
 from reprl.artifacts.search import StoredSearch
 from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
-from reprl.assurance.coverage import Coverage
+from reprl.sources.logs.coverage import Coverage
 from reprl.canonical.cellwise import AGREED
 from reprl.guarantee import PROMISES, readable
 from reprl.learning.result import LearnResult

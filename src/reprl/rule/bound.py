@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.mdp.model import Model, evaluate, from_start, one_hot, solve
+from reprl.mdp.model import Model, evaluate, from_start, occupancy, one_hot, solve
 from reprl.randomness import SharedKey
 from reprl.rule.draws import Draws, draw
-from reprl.rule.soft import LEAST_GAIN, Asked, Choice, apply_rule, make_room, soften, temperature
+from reprl.rule.soft import LAST, LEAST_GAIN, Asked, Choice, add_up, apply_rule, make_room, soften, temperature
 
 
 class SoftRule(NamedTuple):
@@ -56,10 +56,29 @@ class SoftRule(NamedTuple):
         """
         policy = np.empty(self.draws.last.shape, dtype=np.int64)
         none = np.empty((0, model.law.size))
-        return policy, apply_rule(model, none, self.asked, self.draws, make_room(self.draws, self.asked.order.shape[1]), policy)
+        return policy, apply_rule(
+            model, none, self.asked, self.draws, make_room(self.draws, self.asked.order.shape[1]), policy
+        )
+
+    def count_equal(self, model: Model, choice: Choice) -> NDArray[np.int64]:
+        """Return how many actions of each cell, (H, S), were good enough for the policy that was printed."""
+        room = make_room(self.draws, self.asked.order.shape[1])
+        if choice.attempt == LAST:
+            solve(model, room.values, room.gaps)
+            bar = self.draws.last * choice.allowed / model.length
+            return np.asarray((room.gaps <= bar[:, :, None]).sum(axis=2))
+        group, share = self.draws.groups[choice.level], 0.5**choice.attempt * choice.allowed
+        heat = temperature(choice.allowed, self.draws.shift, model.length, choice.attempt)
+        soften(model, heat, False, room.play, room.values, room.part)
+        occupancy(model, room.play, room.visits)
+        losses = np.where(model.allowed, room.visits[:, :, None] * room.part, np.inf)
+        add_up(losses, group, room.costs)
+        mine = room.costs[group]
+        bar = self.draws.tolerance[choice.attempt][group] * share
+        return np.asarray((mine - mine.min(axis=2, keepdims=True) <= bar[:, :, None]).sum(axis=2))
 
     def play(self, model: Model) -> NDArray[np.float64]:
-        """Return the soft policy of the first try, laws of actions (H, S, A): what a run plays to learn what it needs."""
+        """Return the soft policy of the first try, laws of actions (H, S, A): what a run plays to learn."""
         room = make_room(self.draws, self.asked.order.shape[1])
         evaluate(model, self.asked.baseline, room.values)
         gain = -from_start(model, room.values)

@@ -44,7 +44,8 @@ def draw(key: SharedKey, shape: tuple[int, int, int], *, stationary: bool) -> Dr
     """
     horizon, n_states, _ = shape
     levels = group_steps(horizon, stationary=stationary)
-    groups, tolerance = [], []
+    groups: list[NDArray[np.int64]] = []
+    tolerance: list[NDArray[np.float64]] = []
     for name, level in levels.items():
         many = int(level[-1]) + 1
         groups.append(level + sum(each.shape[1] for each in tolerance))

@@ -148,7 +148,7 @@ def apply_rule(
 def temperature(allowed: float, shift: float, length: float, attempt: int) -> float:
     """Return the temperature of a try: on a grid of powers of two, so that two teams share it exactly."""
     rounded = 2.0 ** (math.floor(math.log2(allowed) + shift) + 0.5 - shift)
-    return SOFTNESS * rounded * 0.5**attempt / length
+    return float(SOFTNESS * rounded * 0.5**attempt / length)
 
 
 @njit(cache=True, inner=True)
@@ -180,7 +180,7 @@ def crossed_best(model: Model, halves: NDArray[np.float64], room: Room) -> float
 
 @njit(cache=True, inner=True)
 def soften_losses(model: Model, halves: NDArray[np.float64], heat: float, room: Room, attempt: int) -> None:
-    """Fill room.losses[attempt]: what always taking one action costs, at first order; the mean of both ways of halves."""
+    """Fill room.losses[attempt]: what always taking one action costs, at first order; with halves, both ways' mean."""
     losses = room.losses[attempt]
     if halves.shape[0] == 0:
         soften(model, heat, False, room.play, room.values, losses)
@@ -209,9 +209,9 @@ def soften(
 ) -> None:
     """Fill soft values U, (H+1, S), and U less what each action is worth, (H, S, A): ∞ where it is not allowed.
 
-    U(s) = heat · log mean exp(worth/heat) over the allowed actions, which is smooth and a non-expansion: small errors of
-    the model stay small. Their law, ∝ exp(worth/heat), is written to play; if `given`, play is read instead and U is its
-    value, less heat times its divergence from uniform play.
+    U(s) = heat · log mean exp(worth/heat) over the allowed actions, which is smooth and a non-expansion: small errors
+    of the model stay small. Their law, ∝ exp(worth/heat), is written to play; if `given`, play is read instead and U is
+    its value, less heat times its divergence from uniform play.
     """
     horizon, n_states, n_actions = model.allowed.shape
     rate = 1.0 / heat
@@ -229,7 +229,9 @@ def soften(
                 total = 0.0
                 for a in range(n_actions):
                     if not given:
-                        play[h, s, a] = exponential((losses[h, s, a] - top) * rate) if many > 1 else losses[h, s, a] == top
+                        play[h, s, a] = (
+                            exponential((losses[h, s, a] - top) * rate) if many > 1 else losses[h, s, a] == top
+                        )
                         total += play[h, s, a]
                     elif play[h, s, a] > 0.0:
                         total += play[h, s, a] * (losses[h, s, a] - heat * math.log(many * play[h, s, a]))
@@ -252,7 +254,8 @@ def exponential(x: float) -> float:
     r = (x + k * _LN2_HIGH) + k * _LN2_LOW
     p = 1.0 + r * (1.0 / 9.0 + r * (1.0 / 90.0 + r / 990.0))
     p = 1.0 + r * (1.0 / 5.0 + r * (1.0 / 30.0 + r * (1.0 / 210.0 + r / 1680.0 * p)))
-    return (1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r / 24.0 * p)))) * _HALVES[k]
+    total: float = (1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r / 24.0 * p)))) * _HALVES[k]
+    return total
 
 
 @njit(cache=True, inner=True)
@@ -317,9 +320,7 @@ def choose(
 
 
 @njit(cache=True, nogil=True)
-def lost(
-    model: Model, gaps: NDArray[np.float64], policy: NDArray[np.int64], mass: NDArray[np.float64]
-) -> float:
+def lost(model: Model, gaps: NDArray[np.float64], policy: NDArray[np.int64], mass: NDArray[np.float64]) -> float:
     """Return what a policy loses from the start: the gaps of its actions, weighted by its visits."""
     horizon, n_states, n_actions = model.allowed.shape
     here, there = mass[0], mass[1]

@@ -39,7 +39,7 @@ class State(Protocol):
 
 
 class Test(Protocol):
-    """Is the mean of samples above or below a threshold? ``reprl.assurance.betting.MeanTest`` is one."""
+    """Is the mean of samples above or below a threshold? ``reprl.search.betting.MeanTest`` is one."""
 
     def begin(self) -> Any:
         """Return the state before the first sample."""

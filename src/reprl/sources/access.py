@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 from reprl.errors import InputError, quote
 from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Progress
 from reprl.mdp.tabular import TabularMDP
-from reprl.sources.episodes import EpisodicModel
 from reprl.sources import exploration
+from reprl.sources.episodes import EpisodicModel
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.parallel import GenerativeModel, ParallelCalls
 from reprl.sources.source import FIRST, DataSource

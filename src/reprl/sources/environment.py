@@ -80,7 +80,7 @@ def truncate(world: TabularMDP | GymnasiumModel, horizon: int) -> TabularMDP:
     """Return the first H steps of a discounted world, as ``TabularMDP.truncated`` does, with an origin of its own."""
     if not isinstance(world, TabularMDP):
         raise InputError(
-            f"rule must be 'canonical' for a discounted environment whose dynamics are not known, got {quote(world)}"
+            f"rule must be 'soft' for a discounted environment whose dynamics are not known, got {quote(world)}"
         )
     made = world.truncated(horizon)
     if world.origin is not None:

@@ -1,26 +1,27 @@
 """Exploration: whole episodes, in batches; every step of them is kept.
 
-Even batches play the rule's own soft policy, so that samples go where the rule compares actions. Odd ones look into rows
-that hardly were tried: without them a run may never see what its soft policy never meets.
+Even batches play the rule's own soft policy, so that samples go where the rule compares actions. Odd ones look into
+rows that hardly were tried: without them a run may never see what its soft policy never meets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Progress
-from reprl.mdp.counts import Counts
 from reprl.mdp.criterion import criterion_of
 from reprl.mdp.dynamics import Data, full_mask
 from reprl.mdp.evidence import BEST, REWARDS, Evidence
 from reprl.mdp.homogeneity import steps_alike
 from reprl.mdp.labels import Labels
-from reprl.mdp.model import occupancy, solve
+from reprl.mdp.model import occupancy, one_hot, solve
 from reprl.sources.black_box import play_batch
 from reprl.sources.episodes import play_table
 from reprl.sources.protocol import Episodic, has_fixed_start, is_stationary, mask_of, no_data
@@ -110,7 +111,7 @@ class Episodes:
                 continue
             told = None if self._progress is None else _shifted(self._progress, name, first, episodes)
             shared = self.pooled and known.steps is None
-            play = play_batch if self.model.arrays is None else partial(play_table, pooled=shared)
+            play: Any = play_batch if self.model.arrays is None else partial(play_table, pooled=shared)
             laws = self._plan(known, soft, explores=number % 2 == 1)
             fresh = play(self.model, laws, wanted, self.model.fresh_stream("episodes"), self.pool, told)
             known = self._add(known, *fresh)
@@ -136,7 +137,7 @@ class Episodes:
         shape = (self.model.horizon, self.model.n_states, self.model.n_actions)
         if known.size == 0:
             allowed = full_mask(mask_of(self.model), shape)
-            return allowed / allowed.sum(axis=2, keepdims=True)
+            return np.asarray(allowed / allowed.sum(axis=2, keepdims=True))
         evidence = known.evidence()
         play = soft(evidence)
         play = plan_unknown(evidence, play, self.enough) if explores else play
@@ -185,9 +186,9 @@ def plan_unknown(evidence: Evidence, play: NDArray[np.float64], enough: float) -
     law[place], next_state[place] = hope, values[1:].mean(axis=0).argmax()
     hoped = model._replace(law=law, next_state=next_state, reward=np.repeat(bonus, lengths))
     solve(hoped, values, gaps)
-    return np.equal.outer((gaps == 0.0).argmax(axis=2), np.arange(n_actions)).astype(np.float64)
+    return one_hot((gaps == 0.0).argmax(axis=2), n_actions)
 
 
-def _shifted(progress: Progress, name: str, before: int, total: int):  # type: ignore[no-untyped-def]
+def _shifted(progress: Progress, name: str, before: int, total: int) -> Callable[[int, int], None]:
     """Report a batch as a part of its round."""
     return lambda done, _: progress(name, before + done, total)

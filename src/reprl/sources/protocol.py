@@ -158,5 +158,5 @@ def check_model(model: object, access: str, whom: str, *, masked: bool = False) 
     if mask is not None:
         raise InputError(
             f"model must allow every action for {whom}, got {int((~mask).sum())} masked of {mask.size}: "
-            "only reprl with rule='canonical' keeps to masks"
+            "only reprl with rule='soft' keeps to masks"
         )

@@ -64,7 +64,8 @@ class Samples(NamedTuple):
         """Return the samples by step, where pooling is contradicted."""
         assert self.steps is not None
         one, two = (
-            Data(counts, half.starts, half.allowed) for counts, half in zip(self.steps, (self.one, self.two), strict=True)
+            Data(counts, half.starts, half.allowed)
+            for counts, half in zip(self.steps, (self.one, self.two), strict=True)
         )
         return lay_out(one, two, exact=self.exact, fixed_start=self.fixed_start)
 

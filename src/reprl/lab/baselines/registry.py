@@ -137,7 +137,7 @@ def learners() -> list[LearnerEntry]:
     fields = Settings.__dataclass_fields__
     ours = LearnerEntry(
         OURS,
-        "this package: the default rule (rule=canonical), or the paper's learner (rule=paper)",
+        "this package: the default rule (rule=soft), or the paper's learner (rule=paper)",
         ("generative", "episodic"),
         True,
         "From Generative to Episodic: Sample-Efficient Replicable Reinforcement Learning",

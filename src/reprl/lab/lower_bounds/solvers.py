@@ -2,7 +2,7 @@
 
 Each sample size is proven in docs/proofs/lower-bounds.md, without logarithms in the terms that carry ρ for signs and
 means: what the lower bound of the paper is compared with. A solver may be told to draw another number of samples;
-fewer than planned make its guarantee heuristic.
+fewer than planned make it promise nothing.
 """
 
 from __future__ import annotations
@@ -205,6 +205,6 @@ def _solver(
     m = planned if samples is None else check_int("samples", samples, 1, 2**62)
     source = f"docs/proofs/lower-bounds.md {section}" if m >= planned else "docs/lower-bounds.md"
     epsilon, rho, delta = asked
-    status = "proven" if m >= planned else "heuristic"
-    guarantee = Guarantee(rho=rho, delta=delta, epsilon=epsilon, status=status, source=source)
+    status = "proven" if m >= planned else "none"
+    guarantee = Guarantee.of(rho=rho, delta=delta, epsilon=epsilon, status=status, source=source)
     return Algorithm(run=lambda key, data: run(key, data, m), guarantee=guarantee, samples=m)

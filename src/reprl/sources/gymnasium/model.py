@@ -317,7 +317,7 @@ class GymnasiumModel:
             if state == ended:
                 break
             law = row[state]
-            action = law if type(law) is int else bisect_right(law, unit)
+            action = law if isinstance(law, int) else bisect_right(law, unit)
             reward = advance(action)
             seen = first + state * n_actions + action, self._state, reward
             records[seen] = count(seen, 0) + 1

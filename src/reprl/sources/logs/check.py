@@ -26,6 +26,8 @@ from reprl.sources.logs.tables import Table, watched_table
 SEVERITIES = ("error", "bias", "warning", "note")
 """What a finding means: the log is refused; results would be wrong, or intervals too short; results may not be what you
 think; nothing is wrong."""
+SHARE = 0.05
+"""Share, relative to the most usual action, below which an action hardly is taken."""
 LEAST = 100
 """Episodes, or pieces of them where there is no last step, from which on a rehearsal says anything: redrawn logs of one
 episode are all alike."""
@@ -123,7 +125,6 @@ def check_log(
     states: Sequence[Any] | None = None,
     actions: Sequence[Any] | None = None,
     reward_range: tuple[float, float] | None = None,
-    support: float = LogSpec.support,
     stationary: bool = False,
     early_ends: str | None = None,
     done_at_limit: str | None = None,
@@ -139,7 +140,6 @@ def check_log(
         states: all labels; None for those in the log.
         actions: the same.
         reward_range: None for what the log holds, which is then named.
-        support: from which relative share on an action counts.
         stationary: whether every row tells about all steps.
         early_ends: what episodes are that stop early without a flag.
         done_at_limit: what `done` at the last step says.
@@ -156,7 +156,7 @@ def check_log(
             horizon=horizon,
             discount=discount,
             stationary=stationary,
-            world={"support": support, "early_ends": early_ends, "done_at_limit": done_at_limit},
+            world={"early_ends": early_ends, "done_at_limit": done_at_limit},
         )
 
 
@@ -416,7 +416,13 @@ def _of_size(scan: Scan, spec: LogSpec, support: Mapping[str, float], practice: 
             f"{removed:,} of {int(support['seen']):,} pairs of a state and an action have too little support, "
             f"{support['removed_rows']:.1%} of the rows"
         )
-        found.append(Finding("note", what, f"a lower support, now {spec.support:g}, lets them count"))
+        found.append(
+            Finding(
+                "note",
+                what,
+                f"practice takes them less than {SHARE:.0%} as often as the most usual action: they are not decided on",
+            )
+        )
     if practice["one_action"]:
         what = (
             f"in {int(practice['one_action']):,} of {len(scan.labels['state']):,} states one action alone is ever taken"
@@ -430,7 +436,7 @@ def _support(scan: Scan, spec: LogSpec) -> dict[str, float]:
     most: dict[str, int] = {}
     for (state, _), count in scan.pairs.items():
         most[state] = max(count, most.get(state, 0))
-    weak = [count for (state, _), count in scan.pairs.items() if count < spec.support * most[state]]
+    weak = [count for (state, _), count in scan.pairs.items() if count < SHARE * most[state]]
     seen = len(scan.pairs)
     return {
         "possible": float(len(spec.states) * len(spec.actions)),

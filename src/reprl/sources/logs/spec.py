@@ -23,7 +23,7 @@ ID = "log"
 """The id of an environment that is known by its log alone."""
 ENDED = "ended"
 """One more state, the last: where an episode is after it is done; there it pays 0 in original units."""
-_OPTIONS = ("states", "actions", "reward_range", "reward_step", "support", "reach", "columns")
+_OPTIONS = ("states", "actions", "reward_range", "reward_step", "columns")
 _MORE = ("allowed", "discount", "length", "early_ends", "done_at_limit")
 """Options that are there only where they say something, so that older recipes keep their digests."""
 _MOST_STEPS = 1 << 20
@@ -48,10 +48,6 @@ class LogSpec:
     """(low, high) in original units, mapped to [0, 1]; it must contain 0, which an ended episode pays."""
     reward_step: float = REWARD_STEP
     """Rescaled rewards are rounded to multiples of this, so that the table of outcomes stays finite."""
-    support: float = 0.2
-    """Relative share of an action, to the most usual one of its cell, from which it counts as well supported."""
-    reach: float = 0.005
-    """Share of the episodes that must come to a state at a step for it to count as known."""
     allowed: tuple[tuple[int, ...], ...] | None = None
     """For each state the numbers of the actions that may be taken there, rising; None for all. Also given as a
     mapping from labels of states to labels of actions."""
@@ -89,8 +85,6 @@ class LogSpec:
         step = check_real("reward_step", self.reward_step, 0.0, 1.0, open_high=False)
         if abs(1.0 / step - round(1.0 / step)) > 1e-9 or step < 1.0 / _MOST_STEPS:
             raise InputError(f"reward_step must be 1 over a whole number up to {_MOST_STEPS}, got {self.reward_step:g}")
-        check_real("support", self.support, 0.0, 1.0, open_high=False)
-        check_real("reach", self.reach, 0.0, 1.0)
         if self.allowed is not None:
             object.__setattr__(self, "allowed", _check_allowed(self.allowed, self.states, self.actions))
         cells = self.horizon * self.n_states * self.n_actions
@@ -154,8 +148,6 @@ class LogSpec:
             "actions": list(self.actions),
             "reward_range": [float(bound) for bound in self.reward_range],
             "reward_step": float(self.reward_step),
-            "support": float(self.support),
-            "reach": float(self.reach),
             **({} if self.allowed is None else {"allowed": [list(actions) for actions in self.allowed]}),
             **{name: getattr(self, name) for name in _MORE[1:] if getattr(self, name) is not None},
         }

@@ -12,12 +12,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.coverage import LEVEL, Coverage, find_coverage
 from reprl.kernels import njit
 from reprl.mdp.dynamics import Data, empirical_dynamics
 from reprl.mdp.outcomes import Outcomes, expected_return
 from reprl.mdp.policy import Policy
 from reprl.randomness import DataStream
+from reprl.sources.logs.coverage import LEVEL, Coverage, find_coverage
 from reprl.sources.logs.read import Log
 from reprl.storage.fields import SHARE, printable, real, whole
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reprl.errors import InputError, check_int, hint, quote
+from reprl.randomness import SharedKey
 
 Preference = str | tuple[int | str, ...] | None
 """None by index, "shared" (random, from ξ), or all actions by index or name, best first."""
@@ -42,3 +46,17 @@ def action_number(noun: str, item: int | str, actions: Sequence[str], n_actions:
         known = ", ".join(map(quote, actions)) or f"numbers from 0 to {n_actions - 1}, as the actions have no names"
         raise InputError(f"{noun} must name actions among {known}; got {quote(item)}{hint(item, actions)}")
     return list(actions).index(item)
+
+
+def preference_order(key: SharedKey, shape: tuple[int, int], preference: Preference) -> NDArray[np.int64]:
+    """Return the actions of every state, (S, A), the most preferred first; a preference names actions by number.
+
+    Randomness:
+        Shared, at key.derive("preference"), for "shared" alone.
+    """
+    order = np.arange(shape[1])
+    if preference == "shared":
+        order = np.argsort(key.derive("preference").uniforms(shape[1]), kind="stable")
+    elif preference is not None:
+        order = np.array(preference, dtype=np.int64)
+    return np.tile(order, (shape[0], 1))

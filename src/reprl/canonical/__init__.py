@@ -1,1 +1,0 @@
-"""The canonical rule f(ξ, M): gaps, candidates, choice; where to sample next."""
