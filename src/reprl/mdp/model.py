@@ -16,7 +16,8 @@ from reprl.kernels import njit, read_only
 from reprl.mdp.tabular import TabularMDP
 
 STILL = 1e-15
-"""A repeated pass ends when its first row moves by no more."""
+"""A repeated pass ends when its first row moves by no more, or when what is left, γ to the number of passes, is no more:
+rounding may keep a row moving for ever."""
 
 
 class Model(NamedTuple):
@@ -66,9 +67,9 @@ def still(model: Model, values: NDArray[np.float64], moved: float) -> bool:
 def solve(model: Model, values: NDArray[np.float64], gaps: NDArray[np.float64]) -> None:
     """Fill V*, (H+1, S), and how much less each action is worth, (H, S, A): ∞ where it is not allowed."""
     horizon, n_states, n_actions = model.allowed.shape
-    values[:] = 0.0
+    values[:], left = 0.0, 1.0
     while True:
-        moved = 0.0
+        moved, left = 0.0, left * model.gamma
         for h in range(horizon - 1, -1, -1):
             for s in range(n_states):
                 best = -math.inf
@@ -80,7 +81,7 @@ def solve(model: Model, values: NDArray[np.float64], gaps: NDArray[np.float64]) 
                 for a in range(n_actions):
                     gaps[h, s, a] = best - gaps[h, s, a]
                 moved, values[h, s] = max(moved, abs(best - values[h, s])), best
-        if still(model, values, moved):
+        if still(model, values, min(moved, left)):
             return
 
 
@@ -88,9 +89,9 @@ def solve(model: Model, values: NDArray[np.float64], gaps: NDArray[np.float64]) 
 def evaluate(model: Model, play: NDArray[np.float64], values: NDArray[np.float64]) -> None:
     """Fill the values, (H+1, S), of laws of actions, (H, S, A)."""
     horizon, n_states, n_actions = model.allowed.shape
-    values[:] = 0.0
+    values[:], left = 0.0, 1.0
     while True:
-        moved = 0.0
+        moved, left = 0.0, left * model.gamma
         for h in range(horizon - 1, -1, -1):
             for s in range(n_states):
                 total = 0.0
@@ -98,7 +99,7 @@ def evaluate(model: Model, play: NDArray[np.float64], values: NDArray[np.float64
                     if play[h, s, a] > 0.0:
                         total += play[h, s, a] * worth(model, h * model.shift + s * n_actions + a, values[h + 1])
                 moved, values[h, s] = max(moved, abs(total - values[h, s])), total
-        if still(model, values, moved):
+        if still(model, values, min(moved, left)):
             return
 
 

@@ -215,9 +215,9 @@ def soften(
     """
     horizon, n_states, n_actions = model.allowed.shape
     rate = 1.0 / heat
-    values[:] = 0.0
+    values[:], left = 0.0, 1.0
     while True:
-        moved = 0.0
+        moved, left = 0.0, left * model.gamma
         for h in range(horizon - 1, -1, -1):
             for s in range(n_states):
                 top, many = -math.inf, 0
@@ -241,7 +241,7 @@ def soften(
                     if not given:
                         play[h, s, a] /= total
                 moved, values[h, s] = max(moved, abs(new - values[h, s])), new
-        if still(model, values, moved):
+        if still(model, values, min(moved, left)):
             return
 
 
