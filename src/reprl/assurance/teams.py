@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.kernels import njit
-from reprl.mdp.draws import multinomial
+from reprl.mdp.draws import cumulate, multinomial
 from reprl.mdp.evidence import Evidence
 from reprl.mdp.model import Model
 from reprl.randomness import DataStream, philox, unit
@@ -41,6 +41,8 @@ class Round(NamedTuple):
     """(rows,): rows in which a team may meet what no sample has shown."""
     places: NDArray[np.int64]
     """(4, H+1): the worst, best and lossy state of every step, and the worst for the run's own policy."""
+    none: NDArray[np.float64]
+    """(0, outcomes): teams have no halves."""
     scale: int = 1
     """Samples of a team for every sample of the run."""
     weighs: bool = False
@@ -98,7 +100,11 @@ def gather_answers(
 
 def _ask_block(now: Round, name: str, data_seed: int, teams: range) -> Told:
     told = make_told(now, len(teams))
-    _ask(now, keys_of(name, data_seed, teams), make_team(now), make_room(now.draws, now.asked.order.shape[1]), told)
+    first, evidence = now.evidence.model.first, now.evidence
+    hits = Frequencies.of(first, evidence.total)
+    starts = Frequencies.of(np.array([0, evidence.starts.shape[1]]), evidence.starts.sum(axis=0))
+    room = make_room(now.draws, now.asked.order.shape[1])
+    _ask(now, hits, starts, keys_of(name, data_seed, teams), make_team(now), room, told)
     return told
 
 
@@ -155,21 +161,26 @@ def make_told(now: Round, teams: int) -> Told:
     return Told(differs, loses, np.zeros(now.policy.shape), sums)
 
 
-@njit(cache=True, nogil=True)
-def _ask(now: Round, keys: NDArray[np.uint64], team: Team, room: Room, told: Told) -> None:
+@njit(cache=True, nogil=True, _nrt=False)
+def _ask(
+    now: Round,
+    hits: Frequencies,
+    starts: Frequencies,
+    keys: NDArray[np.uint64],
+    team: Team,
+    room: Room,
+    told: Told,
+) -> None:
     """Ask the teams with these keys."""
-    model, hits = now.evidence.model, now.evidence.hits[0] + now.evidence.hits[1]
-    starts = now.evidence.starts[0] + now.evidence.starts[1]
-    law, cumulative = np.empty(hits.size), np.empty(hits.size)
-    accumulate(model.first, hits, law, cumulative)
-    start, running = accumulate_one(starts)
+    model = now.evidence.model
+    rows = model.first.size - 1
     for k in range(keys.size):
-        redraw_rows(keys[k], model.first, hits, law, cumulative, now.scale, now.evidence.exact, team.drawn)
-        multinomial(keys[k], np.uint64(model.first.size - 1), starts.sum() * now.scale, start, running, team.starts)
+        redraw_rows(keys[k], model.first, hits, now.scale, now.evidence.exact, team.drawn)
+        multinomial(keys[k], np.uint64(rows), starts.total * now.scale, starts.law, starts.running, team.starts)
         answer(now, k, keys[k], now.asked, model.allowed, team, room, told)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def answer(
     now: Round,
     k: int,
@@ -185,8 +196,7 @@ def answer(
     meet(now, key, team.drawn, team.law, team.next_state)
     begin(now, key, team.starts, team.initial)
     model = Model(mine.first, team.next_state, mine.reward, team.law, mine.shift, allowed, team.initial, mine.gamma)
-    none = np.empty((0, team.law.size))
-    theirs = apply_rule(model, none, asked, now.draws, room, team.policy)
+    theirs = apply_rule(model, now.none, asked, now.draws, room, team.policy)
     told.loses[k] = lost(model, room.gaps, now.policy, room.mass) > theirs.allowed
     for h in range(now.policy.shape[0]):
         for s in range(now.policy.shape[1]):
@@ -194,31 +204,31 @@ def answer(
                 told.differs[k] = True
                 told.apart[h, s] += 1.0
     if now.weighs:
-        add_excess(model, none, now, theirs, room, told.sums)
+        add_excess(model, now, theirs, room, told.sums)
 
 
-@njit(cache=True)
-def accumulate(
-    first: NDArray[np.int64], hits: NDArray[np.int64], law: NDArray[np.float64], cumulative: NDArray[np.float64]
-) -> None:
-    """Fill the relative frequencies of each row, and their running sums."""
-    for row in range(first.size - 1):
-        total, running = 0, 0.0
-        for e in range(first[row], first[row + 1]):
-            total += hits[e]
-        for e in range(first[row], first[row + 1]):
-            law[e] = hits[e] / max(total, 1)
-            running += law[e]
-            cumulative[e] = running
+class Frequencies(NamedTuple):
+    """Relative frequencies within rows, as multinomials are drawn from them."""
+
+    hits: NDArray[np.int64]
+    law: NDArray[np.float64]
+    running: NDArray[np.float64]
+    """Sums of the law within each row."""
+    total: int
+    """All hits."""
+
+    @classmethod
+    def of(cls, first: NDArray[np.int64], hits: NDArray[np.int64]) -> Frequencies:
+        """Return those of rows first[i] ≤ e < first[i + 1]."""
+        law = hits / np.repeat(np.maximum(np.add.reduceat(hits, first[:-1]), 1), np.diff(first))
+        return cls(hits, law, cumulate(law, first), int(hits.sum()))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def redraw_rows(
     key: np.uint64,
     first: NDArray[np.int64],
-    hits: NDArray[np.int64],
-    law: NDArray[np.float64],
-    cumulative: NDArray[np.float64],
+    seen: Frequencies,
     scale: int,
     exact: NDArray[np.bool_],
     drawn: NDArray[np.int64],
@@ -228,20 +238,20 @@ def redraw_rows(
         low, high = first[row], first[row + 1] - 3
         total = 0
         for e in range(low, high):
-            total += hits[e]
+            total += seen.hits[e]
         for e in range(high, high + 3):
             drawn[e] = 0
         if exact[row] or high - low == 1:
             for e in range(low, high):
-                drawn[e] = hits[e] * scale
+                drawn[e] = seen.hits[e] * scale
         elif total > 0:
-            multinomial(key, np.uint64(row), total * scale, law[low:high], cumulative[low:high], drawn[low:high])
+            multinomial(key, np.uint64(row), total * scale, seen.law[low:high], seen.running[low:high], drawn[low:high])
         else:
             for e in range(low, high):
                 drawn[e] = 0
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def meet(
     now: Round, key: np.uint64, drawn: NDArray[np.int64], law: NDArray[np.float64], next_state: NDArray[np.int32]
 ) -> None:
@@ -279,7 +289,7 @@ def meet(
             law[e] = drawn[e] / total
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def poisson(u: float) -> int:
     """Return the quantile of Poisson(1)."""
     mass, k = _NONE, 0
@@ -290,10 +300,12 @@ def poisson(u: float) -> int:
     return k
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def begin(now: Round, key: np.uint64, starts: NDArray[np.int64], initial: NDArray[np.float64]) -> None:
     """Fill a team's law of starts, with starts that no episode has shown unless the start is fixed."""
-    rows, total = now.evidence.model.first.size - 1, starts.sum()
+    rows, total = now.evidence.model.first.size - 1, 0
+    for s in range(starts.size):
+        total += starts[s]
     if not now.evidence.fixed_start:
         one, other = philox(key, np.uint64(2 * rows + 1), np.uint64(1))
         extra = poisson(unit(one))
@@ -303,25 +315,15 @@ def begin(now: Round, key: np.uint64, starts: NDArray[np.int64], initial: NDArra
         initial[s] = starts[s] / total
 
 
-@njit(cache=True, inner=True)
-def accumulate_one(starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return relative frequencies of starts, and their running sums."""
-    law, cumulative, running = starts / starts.sum(), np.empty(starts.size), 0.0
-    for s in range(starts.size):
-        running += law[s]
-        cumulative[s] = running
-    return law, cumulative
-
-
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def add_excess(
-    team: Model, none: NDArray[np.float64], now: Round, theirs: Choice, room: Room, sums: NDArray[np.float64]
+    team: Model, now: Round, theirs: Choice, room: Room, sums: NDArray[np.float64]
 ) -> None:
     """Add the excess costs, and their squares, of the try that the run's policy passed."""
     group, attempt = now.draws.groups[now.choice.level], now.choice.attempt
     if attempt >= theirs.softened:
         length = 1.0 / (1.0 - team.gamma) if team.gamma else float(team.allowed.shape[0])
-        soften_losses(team, none, temperature(theirs.allowed, now.draws.shift, length, attempt), room, attempt)
+        soften_losses(team, now.none, temperature(theirs.allowed, now.draws.shift, length, attempt), room, attempt)
     add_up(room.losses[attempt], group, room.costs)
     for g in range(group[0], group[group.size - 1] + 1):
         for s in range(sums.shape[2]):

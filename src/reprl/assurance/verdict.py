@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.assurance.teams import BLOCK, Answers, Round, accumulate, redraw_rows
+from reprl.assurance.teams import BLOCK, Answers, Frequencies, Round, redraw_rows
 from reprl.mdp.evidence import Evidence, estimate, hopeful
 from reprl.mdp.model import evaluate, from_start, one_hot, solve
 from reprl.randomness import DataStream
@@ -96,7 +96,7 @@ def judge(
     if not good and not last:
         return Verdict(False, False, held_out, crossed, 0, 0, 0, np.zeros(policy.shape))
     haunted = find_haunted(evidence, delta, min_probability)
-    now = Round(evidence, asked, draws, policy, choice, haunted, find_places(evidence, policy))
+    now = make_round(evidence, asked, draws, policy, choice, haunted)
     least = min(rho, delta)
     few = _whole_blocks(4.0 / least)
     many = _whole_blocks(10.0 / least) + looks * _whole_blocks(2.0 / least)
@@ -139,6 +139,19 @@ def find_haunted(evidence: Evidence, delta: float, min_probability: float) -> ND
     rows = int((~evidence.exact).sum())
     enough = math.log(rows / delta) / min_probability if min_probability > 0.0 else math.inf
     return np.asarray(~evidence.exact & (evidence.samples < enough))
+
+
+def make_round(
+    evidence: Evidence,
+    asked: Asked,
+    draws: Draws,
+    policy: NDArray[np.int64],
+    choice: Choice,
+    haunted: NDArray[np.bool_],
+) -> Round:
+    """Return what the teams of a round share."""
+    none = np.empty((0, evidence.model.law.size))
+    return Round(evidence, asked, draws, policy, choice, haunted, find_places(evidence, policy), none)
 
 
 def find_places(evidence: Evidence, policy: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -211,7 +224,7 @@ def judge_policy(
     """
     _, choice = SoftRule(draws, asked).choose(evidence.model)
     haunted = find_haunted(evidence, delta, min_probability)
-    now = Round(evidence, asked, draws, policy, choice, haunted, find_places(evidence, policy))
+    now = make_round(evidence, asked, draws, policy, choice, haunted)
     many, teams, content = _whole_blocks(10.0 / delta) + looks * _whole_blocks(2.0 / delta), 0, 0
     while content == teams < many:
         answers = ask(now, f"confirm/{looks}", range(teams, teams + 2 * BLOCK))
@@ -234,19 +247,10 @@ def _beats(
     solve(model, values, gaps)
     n_actions = model.allowed.shape[2]
     best, mine, total = one_hot((gaps == 0.0).argmax(axis=2), n_actions), one_hot(policy, n_actions), 0
-    law, running, drawn = np.empty(hits.size), np.empty(hits.size), np.empty(hits.size, np.int64)
-    accumulate(model.first, hits, law, running)
+    seen, drawn = Frequencies.of(model.first, hits), np.empty(hits.size, np.int64)
     for k in range(times):
-        redraw_rows(
-            np.uint64(DataStream(stream.data_seed, f"{stream.purpose}/{k}").key),
-            model.first,
-            hits,
-            law,
-            running,
-            1,
-            evidence.exact,
-            drawn,
-        )
+        key = np.uint64(DataStream(stream.data_seed, f"{stream.purpose}/{k}").key)
+        redraw_rows(key, model.first, seen, 1, evidence.exact, drawn)
         other = estimate(evidence.half(1 - guide), drawn)
         worth = []
         for play in (best, mine, asked.baseline):

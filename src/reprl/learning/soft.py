@@ -170,7 +170,7 @@ def make_run(settings: Settings, rule: SoftRule, now: Round, guarantee: Guarante
     values, gaps = np.empty((len(now.policy) + 1, model.initial.size)), np.empty(model.allowed.shape)
     visits = np.empty(now.policy.shape)
     solve(model, values, gaps)
-    occupancy(model, one_hot(now.policy, model.allowed.shape[2]), visits)
+    occupancy(model, one_hot(now.policy, model.allowed.shape[2]), visits, np.empty((2, visits.shape[1])))
     visits[:, list(now.samples.exact)] = 0.0
     level = np.where(visits > 0.0, 1, 2)
     return Run(

@@ -43,7 +43,7 @@ class Model(NamedTuple):
         return 1.0 / (1.0 - self.gamma) if self.gamma else float(len(self.allowed))
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def worth(model: Model, row: int, following: NDArray[np.float64]) -> float:
     """Return the mean of reward and next value in a row."""
     total = 0.0
@@ -52,7 +52,7 @@ def worth(model: Model, row: int, following: NDArray[np.float64]) -> float:
     return total
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def still(model: Model, values: NDArray[np.float64], moved: float) -> bool:
     """Whether a backward pass was the last; else put γ times the first row behind the last one."""
     if model.gamma == 0.0 or moved <= STILL:
@@ -63,11 +63,20 @@ def still(model: Model, values: NDArray[np.float64], moved: float) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inner=True, _nrt=False)
+def clear(table: NDArray[np.float64]) -> None:
+    """Fill a table with zeros; to fill a slice takes longer to compile."""
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            table[i, j] = 0.0
+
+
+@njit(cache=True, nogil=True, _nrt=False)
 def solve(model: Model, values: NDArray[np.float64], gaps: NDArray[np.float64]) -> None:
     """Fill V*, (H+1, S), and how much less each action is worth, (H, S, A): ∞ where it is not allowed."""
     horizon, n_states, n_actions = model.allowed.shape
-    values[:], left = 0.0, 1.0
+    left = 1.0
+    clear(values)
     while True:
         moved, left = 0.0, left * model.gamma
         for h in range(horizon - 1, -1, -1):
@@ -85,11 +94,12 @@ def solve(model: Model, values: NDArray[np.float64], gaps: NDArray[np.float64]) 
             return
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def evaluate(model: Model, play: NDArray[np.float64], values: NDArray[np.float64]) -> None:
     """Fill the values, (H+1, S), of laws of actions, (H, S, A)."""
     horizon, n_states, n_actions = model.allowed.shape
-    values[:], left = 0.0, 1.0
+    left = 1.0
+    clear(values)
     while True:
         moved, left = 0.0, left * model.gamma
         for h in range(horizon - 1, -1, -1):
@@ -103,15 +113,20 @@ def evaluate(model: Model, play: NDArray[np.float64], values: NDArray[np.float64
             return
 
 
-@njit(cache=True, nogil=True)
-def occupancy(model: Model, play: NDArray[np.float64], visits: NDArray[np.float64]) -> None:
-    """Fill Pr[x_h = s], (H, S), or Σ_t γ^t Pr[x_t = s], (1, S), for laws of actions, (H, S, A)."""
+@njit(cache=True, nogil=True, _nrt=False)
+def occupancy(
+    model: Model, play: NDArray[np.float64], visits: NDArray[np.float64], mass: NDArray[np.float64]
+) -> None:
+    """Fill Pr[x_h = s], (H, S), or Σ_t γ^t Pr[x_t = s], (1, S), for laws of actions, (H, S, A); mass is (2, S)."""
     horizon, n_states, n_actions = model.allowed.shape
-    here, there = model.initial.copy(), np.zeros(n_states)
-    visits[:] = 0.0
+    here, there = mass[0], mass[1]
+    clear(visits)
+    for s in range(n_states):
+        here[s] = model.initial[s]
     while True:
         for h in range(horizon):
-            there[:] = 0.0
+            for s in range(n_states):
+                there[s] = 0.0
             for s in range(n_states):
                 visits[h, s] += here[s]
                 for a in range(n_actions if h + 1 < horizon or model.gamma > 0.0 else 0):
@@ -128,7 +143,7 @@ def occupancy(model: Model, play: NDArray[np.float64], visits: NDArray[np.float6
             return
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def from_start(model: Model, values: NDArray[np.float64]) -> float:
     """Return the mean value over the start."""
     total = 0.0

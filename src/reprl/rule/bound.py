@@ -70,7 +70,7 @@ class SoftRule(NamedTuple):
         group, share = self.draws.groups[choice.level], 0.5**choice.attempt * choice.allowed
         heat = temperature(choice.allowed, self.draws.shift, model.length, choice.attempt)
         soften(model, heat, False, room.play, room.values, room.part)
-        occupancy(model, room.play, room.visits)
+        occupancy(model, room.play, room.visits, room.mass)
         losses = np.where(model.allowed, room.visits[:, :, None] * room.part, np.inf)
         add_up(losses, group, room.costs)
         mine = room.costs[group]

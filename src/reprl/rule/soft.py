@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprl.kernels import njit
-from reprl.mdp.model import STILL, Model, evaluate, from_start, occupancy, solve, still, worth
+from reprl.mdp.model import STILL, Model, clear, evaluate, from_start, occupancy, solve, still, worth
 from reprl.rule.draws import Draws
 
 SOFTNESS, LEAST_GAIN = 10.0, 1e-3
@@ -95,7 +95,7 @@ def make_room(draws: Draws, n_actions: int) -> Room:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def apply_rule(
     model: Model, halves: NDArray[np.float64], asked: Asked, draws: Draws, room: Room, policy: NDArray[np.int64]
 ) -> Choice:
@@ -130,28 +130,28 @@ def apply_rule(
             if attempt == softened:
                 soften_losses(model, halves, temperature(allowed, draws.shift, length, attempt), room, attempt)
                 softened += 1
+            groups = (group[0], group[group.size - 1] + 1)
             add_up(room.losses[attempt], group, room.costs)
-            choose(room.costs, group, asked.order, draws.tolerance[attempt], 0.5**attempt * allowed, room.choice)
+            choose(room.costs, groups, asked.order, draws.tolerance[attempt], 0.5**attempt * allowed, room.choice)
             for h in range(group.size):
                 for s in range(policy.shape[1]):
                     policy[h, s] = room.choice[group[h], s]
             value = top - lost(model, room.gaps, policy, room.mass)
             if best - value <= draws.room * allowed:
                 return Choice(best, value, base, allowed, level, attempt, softened)
-    single = np.arange(policy.shape[0])
-    choose(room.gaps, single, asked.order, draws.last, allowed / length, policy)
+    choose(room.gaps, (0, policy.shape[0]), asked.order, draws.last, allowed / length, policy)
     value = top - lost(model, room.gaps, policy, room.mass)
     return Choice(best, value, base, allowed, draws.groups.shape[0] - 1, LAST, softened)
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def temperature(allowed: float, shift: float, length: float, attempt: int) -> float:
     """Return the temperature of a try: on a grid of powers of two, so that two teams share it exactly."""
     rounded = 2.0 ** (math.floor(math.log2(allowed) + shift) + 0.5 - shift)
     return float(SOFTNESS * rounded * 0.5**attempt / length)
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def with_law(model: Model, law: NDArray[np.float64]) -> Model:
     """Return the model with another law."""
     return Model(
@@ -159,7 +159,7 @@ def with_law(model: Model, law: NDArray[np.float64]) -> Model:
     )
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def crossed_best(model: Model, halves: NDArray[np.float64], room: Room) -> float:
     """Return V* cross-fitted: the greedy policy of one half, valued on the other; the mean of both ways."""
     total = 0.0
@@ -178,27 +178,26 @@ def crossed_best(model: Model, halves: NDArray[np.float64], room: Room) -> float
     return 0.5 * total
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def soften_losses(model: Model, halves: NDArray[np.float64], heat: float, room: Room, attempt: int) -> None:
     """Fill room.losses[attempt]: what always taking one action costs, at first order; with halves, both ways' mean."""
     losses = room.losses[attempt]
     if halves.shape[0] == 0:
         soften(model, heat, False, room.play, room.values, losses)
-        weigh(model, room.play, losses, room.visits)
+        weigh(model, room, losses)
         return
-    losses[:] = 0.0
     for one in range(2):
         soften(with_law(model, halves[one]), heat, False, room.play, room.values, room.part)
         judge = with_law(model, halves[1 - one])
         soften(judge, heat, True, room.play, room.values, room.part)
-        weigh(judge, room.play, room.part, room.visits)
+        weigh(judge, room, room.part)
         for h in range(losses.shape[0]):
             for s in range(losses.shape[1]):
                 for a in range(losses.shape[2]):
-                    losses[h, s, a] += 0.5 * room.part[h, s, a]
+                    losses[h, s, a] = 0.5 * room.part[h, s, a] + (losses[h, s, a] if one == 1 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def soften(
     model: Model,
     heat: float,
@@ -215,7 +214,8 @@ def soften(
     """
     horizon, n_states, n_actions = model.allowed.shape
     rate = 1.0 / heat
-    values[:], left = 0.0, 1.0
+    left = 1.0
+    clear(values)
     while True:
         moved, left = 0.0, left * model.gamma
         for h in range(horizon - 1, -1, -1):
@@ -245,7 +245,7 @@ def soften(
             return
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def exponential(x: float) -> float:
     """Return exp(x) for x ≤ 0, the same bits on every machine: 2^-k times a polynomial of what is left."""
     if x < -744.0:
@@ -258,18 +258,18 @@ def exponential(x: float) -> float:
     return total
 
 
-@njit(cache=True, inner=True)
-def weigh(model: Model, play: NDArray[np.float64], losses: NDArray[np.float64], visits: NDArray[np.float64]) -> None:
-    """Multiply losses, (H, S, A), by the visits of laws of actions; ∞ stays."""
-    occupancy(model, play, visits)
+@njit(cache=True, inner=True, _nrt=False)
+def weigh(model: Model, room: Room, losses: NDArray[np.float64]) -> None:
+    """Multiply losses, (H, S, A), by the visits of room.play; ∞ stays."""
+    occupancy(model, room.play, room.visits, room.mass)
     for h in range(losses.shape[0]):
         for s in range(losses.shape[1]):
             for a in range(losses.shape[2]):
                 if model.allowed[h, s, a]:
-                    losses[h, s, a] *= visits[h, s]
+                    losses[h, s, a] *= room.visits[h, s]
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def shares_actions(model: Model, group: NDArray[np.int64]) -> bool:
     """Whether every state has an action that is allowed at all steps of each group: a matter of the mask alone."""
     horizon, n_states, n_actions = model.allowed.shape
@@ -288,7 +288,7 @@ def shares_actions(model: Model, group: NDArray[np.int64]) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def add_up(losses: NDArray[np.float64], group: NDArray[np.int64], costs: NDArray[np.float64]) -> None:
     """Fill the costs, (groups, S, A), of a level: losses added up over the steps of each of its groups."""
     for h in range(group.size):
@@ -298,17 +298,17 @@ def add_up(losses: NDArray[np.float64], group: NDArray[np.int64], costs: NDArray
                 costs[group[h], s, a] = losses[h, s, a] + (costs[group[h], s, a] if begun else 0.0)
 
 
-@njit(cache=True, inner=True)
+@njit(cache=True, inner=True, _nrt=False)
 def choose(
     costs: NDArray[np.float64],
-    group: NDArray[np.int64],
+    groups: tuple[int, int],
     order: NDArray[np.int64],
     tolerance: NDArray[np.float64],
     allowed: float,
     choice: NDArray[np.int64],
 ) -> None:
     """Write, for every group and state, the first action whose cost is at most tolerance·allowed above the least."""
-    for g in range(group[0], group[group.size - 1] + 1):
+    for g in range(groups[0], groups[1]):
         for s in range(order.shape[0]):
             least = math.inf
             for a in range(order.shape[1]):
@@ -319,16 +319,18 @@ def choose(
                     break
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def lost(model: Model, gaps: NDArray[np.float64], policy: NDArray[np.int64], mass: NDArray[np.float64]) -> float:
     """Return what a policy loses from the start: the gaps of its actions, weighted by its visits."""
     horizon, n_states, n_actions = model.allowed.shape
     here, there = mass[0], mass[1]
-    here[:] = model.initial
+    for s in range(n_states):
+        here[s] = model.initial[s]
     total = 0.0
     while True:
         for h in range(horizon):
-            there[:] = 0.0
+            for s in range(n_states):
+                there[s] = 0.0
             for s in range(n_states):
                 if here[s] > 0.0:
                     total += here[s] * gaps[h, s, policy[h, s]]

@@ -165,7 +165,7 @@ def plan_unknown(evidence: Evidence, play: NDArray[np.float64], enough: float) -
     horizon, n_states, n_actions = model.allowed.shape
     rows, shared = samples.size, model.shift == 0
     visits = np.empty((horizon, n_states))
-    occupancy(model, play, visits)
+    occupancy(model, play, visits, np.empty((2, n_states)))
     weight = (visits.sum(axis=0) if shared else visits.ravel())[np.arange(rows) // n_actions]
     may = (model.allowed.any(axis=0) if shared else model.allowed).ravel() & ~evidence.exact
     met = (samples.reshape(-1, n_actions).sum(axis=1) > 0)[np.arange(rows) // n_actions] & may
