@@ -46,6 +46,8 @@ class SoftDetails(NamedTuple):
     """What simulated second teams said."""
     drift: str = ""
     """Evidence against stationary dynamics that were stated."""
+    needed: float | None = None
+    """Samples that equality is forecast to need; None if it is there, or beyond the forecast."""
 
 
 class LogDetails(NamedTuple):

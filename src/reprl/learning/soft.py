@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reprl.assurance.teams import Answers, ask_teams
 from reprl.assurance.teams import Round as TeamRound
-from reprl.assurance.verdict import Ask, Verdict, judge, judge_policy
+from reprl.assurance.verdict import Ask, Verdict, find_haunted, forecast, judge, judge_policy, make_round
 from reprl.errors import InputError
 from reprl.execution.pool import WorkerPool
 from reprl.execution.settings import Execution
@@ -35,6 +35,10 @@ from reprl.rule.preference import preference_order
 from reprl.rule.soft import Choice
 from reprl.sources.access import WAYS
 from reprl.sources.protocol import check_model, is_stationary, mask_of
+
+
+MOST_TIMES = 2**12
+"""A forecast goes no further than so many times the samples of a run."""
 
 
 def run_soft(
@@ -77,9 +81,15 @@ def run_soft(
         verdict = outcome.verdict
         if outcome.drift and outcome.round.samples.steps is not None:
             verdict = judge_by_step(outcome, settings, ask, model.data_seed, criterion)
+        now, times = outcome.round, None
+        if verdict.good and not verdict.same and not outcome.drift:
+            haunted = find_haunted(now.evidence, settings.delta, settings.min_probability)
+            asked = make_round(now.evidence, rule.asked, rule.draws, now.policy, now.choice, haunted)
+            times = forecast(asked, f"{now.number}/forecast", MOST_TIMES, ask)
     stated = bool(settings.stationary) and not is_stationary(model) and criterion.discount is None
-    guarantee = promise(settings, outcome.round.choice, verdict, outcome.drift, stated=stated)
-    return make_run(settings, rule, outcome.round, guarantee, SoftDetails(outcome.round.choice, verdict, outcome.drift))
+    guarantee = promise(settings, now.choice, verdict, outcome.drift, stated=stated)
+    needed = None if times is None else float(times) * model.ledger.samples
+    return make_run(settings, rule, now, guarantee, SoftDetails(now.choice, verdict, outcome.drift, needed))
 
 
 def _ask(now: TeamRound, name: str, numbers: range, *, data_seed: int, pool: ThreadPoolExecutor | None) -> Answers:

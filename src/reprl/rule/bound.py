@@ -71,7 +71,7 @@ class SoftRule(NamedTuple):
         heat = temperature(choice.allowed, self.draws.shift, model.length, choice.attempt)
         soften(model, heat, False, room.play, room.values, room.part)
         occupancy(model, room.play, room.visits, room.mass)
-        losses = np.where(model.allowed, room.visits[:, :, None] * room.part, np.inf)
+        losses = np.where(model.allowed, room.visits[:, :, None], 1.0) * room.part
         add_up(losses, group, room.costs)
         mine = room.costs[group]
         bar = self.draws.tolerance[choice.attempt][group] * share
