@@ -159,7 +159,7 @@ def test_a_run_that_is_out_of_samples_promises_nothing() -> None:
     result = learn(mdp, max_samples=72 * 100, shared_seed=1, data_seed=2)
     assert result.samples == 72 * 100
     assert result.guarantee.status == "none"
-    assert result.guarantee.source.startswith("out of samples before it was sure: ")
+    assert result.guarantee.source.startswith("the samples ran out before the run was decided: ")
     assert str(result.guarantee).startswith("nothing is promised: ")
     assert result.undecided
 

@@ -121,4 +121,4 @@ class Confirmation(Sealed, Shown):
 
 
 _TABLE = with_fields(Confirmation, package_version={"digest": f.SHA256})
-Confirmation._document = Document("confirmation", FORMAT, (1,), Confirmation, _TABLE)
+Confirmation._document = Document("confirmation", FORMAT, 1, Confirmation, _TABLE)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from reprl.cli.answer import DIFFERENT, FINE, Answer
 from reprl.cli.options import LogFile, OtherWorld, argument, option, refuse
 from reprl.errors import InputError
-from reprl.guarantee import readable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -146,7 +145,7 @@ def _show(
     called = () if comparison is None else comparison.names
     rows += [(f"{side.path}, names", names) for side, names in zip(sides, called, strict=False) if names]
     rows += [
-        (f"{side.path}, rehearsal", readable(str(side.receipt.rehearsal)))
+        (f"{side.path}, rehearsal", str(side.receipt.rehearsal))
         for side in sides
         if side.receipt is not None and side.receipt.rehearsal is not None
     ]

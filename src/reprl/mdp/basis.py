@@ -81,5 +81,5 @@ def basis_kind(shape: Any) -> Kind:
         "usual": wholes(shape, -1, 2**31 - 1),
     }
     return Kind(
-        lambda where, value, at: Basis(**read_fields(where, value, table, at)), lambda basis, version: basis.to_dict()
+        lambda where, value, at: Basis(**read_fields(where, value, table, at)), lambda basis: basis.to_dict()
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from reprl.auditing.evidence import fewest_to_reject
 from reprl.auditing.search_audit import SearchAudit
-from reprl.guarantee import readable
 from reprl.report import charts
 from reprl.report.numbers import counted, span
 from reprl.report.summary import Badge, Cell, Fact, Figure, Listing, Mark, Section, Strong, Summary, Table, line
@@ -67,7 +66,7 @@ def _pairs(audit: SearchAudit) -> Table:
     rows = [
         (
             str(number),
-            Cell("same" if pair.same else "different", readable(pair.parted), "good" if pair.same else "bad"),
+            Cell("same" if pair.same else "different", pair.parted, "good" if pair.same else "bad"),
             " and ".join(pair.statuses),
             " and ".join(f"{samples:,}" for samples in pair.samples),
             " and ".join("—" if x is None else f"{x:.5g}" for x in pair.values),
