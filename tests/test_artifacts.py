@@ -83,9 +83,6 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["options"] == {"size": 2, "slip": 0.1}
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
     settings = Settings(**OPTIONS).to_dict()
-    # Some are said only where they say something else than older recipes mean.
-    for later in ("stationary", "scale", "shape", "quality", "baseline", "agreement"):
-        del settings[later]
     assert document["settings"] == settings
     assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
     assert (document["shared_seed"], document["stream_version"]) == (7, STREAM_VERSION)
@@ -96,7 +93,7 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
 def test_the_digest_is_that_of_the_canonical_document_without_candidate_and_package_version(result):
     recipe = result.recipe
     document = recipe.to_dict()
-    del document["package_version"], document["candidate"], document["environment"]["reward_range"]
+    del document["package_version"], document["candidate"]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert recipe.digest == hashlib.sha256(text.encode()).hexdigest()
     assert replace(recipe, package_version="9.9").digest == recipe.digest
@@ -135,13 +132,12 @@ def test_the_second_team_gets_the_same_policy_from_its_own_data(canonical_run):
 
 EDITS = [
     (("format",), "reprl-receipt", "recipe format must be 'reprl-recipe', got 'reprl-receipt'"),
-    (("version",), 3, "recipe version must be 2 for this release of reprl, got 3 \\(a newer release wrote it\\)"),
-    (("version",), 1, "recipe version must be 2 for this release of reprl, got 1$"),
-    (("version",), True, "recipe version must be 2 .* got True"),
-    (("version",), "2", "recipe version must be 2 .* got '2'"),
-    (("stream_version",), 1, "recipe stream_version must be 3 for this release of reprl, or 2 to be read only, got 1$"),
-    (("stream_version",), 4, "recipe stream_version must be 3 .* got 4"),
-    (("stream_version",), 3.0, "recipe stream_version must be 3 .* got 3.0"),
+    (("version",), 2, "recipe version must be 1 for this release of reprl, got 2 \\(a newer release wrote it\\)"),
+    (("version",), 0, "recipe version must be 1 for this release of reprl, got 0$"),
+    (("version",), True, "recipe version must be 1 .* got True"),
+    (("version",), "1", "recipe version must be 1 .* got '1'"),
+    (("stream_version",), 2, "recipe stream_version must be 1 for this release of reprl, got 2$"),
+    (("stream_version",), 1.0, "recipe stream_version must be 1 .* got 1.0"),
     (("shared_seed",), "7", "recipe shared_seed must be a whole number .* got '7'"),
     (("shared_seed",), -1, "recipe shared_seed .* got -1"),
     (("shared_seed",), 2**64, "recipe shared_seed .* got 18446744073709551616"),
@@ -617,7 +613,7 @@ RECEIPT_EDITS = [
     (("labels", "actions"), [1], r"receipt labels.actions\[0\] must be a printable text .* got 1"),
     (("labels", "grid"), [2], r"receipt labels.grid must be \[rows, columns\] or null, got \[2\]"),
     (("labels", "grid"), [2, 0], "receipt labels.grid must be a whole number of at least 1, got 0"),
-    (("stream_version",), 1, "receipt stream_version must be 3 for this release of reprl, or 2 to be read only, got 1"),
+    (("stream_version",), 2, "receipt stream_version must be 1 for this release of reprl, got 2"),
     (("choice",), {}, "receipt choice must be null exactly for the rule 'sampled'"),
     (("rule",), "canonical", "receipt choice must be null exactly for the rule 'sampled', got None"),
     (("undecided",), [[0, 0, 0.5]], "receipt undecided must be empty where rehearsal is null"),

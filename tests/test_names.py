@@ -17,7 +17,6 @@ from reprl.mdp.interface import Interface
 from reprl.mdp.labels import Labels
 from reprl.mdp.policy import Policy
 from tests.clinic_log import ACTIONS, HORIZON, STATES, make_log
-from tests.release import RELEASE
 
 ASKED: dict[str, Any] = {"horizon": HORIZON, "states": STATES, "actions": ACTIONS, "shared_seed": 3}
 
@@ -71,19 +70,6 @@ def test_swapped_names_are_noticed_everywhere(
     assert bare == (1 if reseal else 2)
     out = capsys.readouterr()
     assert "names" in out.err + out.out.lower()
-
-
-def test_a_folder_of_before_is_not_sealed_but_compared(runs: Path, tmp_path: Path) -> None:
-    """Folders of earlier releases have no digest of names; the receipt's names are still those of the policy."""
-    folder = tmp_path / "edited"
-    shutil.copytree(RELEASE / "log", folder)
-    assert reprl.load_run(folder).policy.names is not None
-    document = json.loads((folder / "policy.json").read_text())
-    assert "names" not in document
-    document["interface"]["labels"]["actions"].reverse()
-    (folder / "policy.json").write_text(json.dumps(document))
-    with pytest.raises(DocumentError, match="receipt's names of states and actions, got others: action 0 is"):
-        reprl.load_run(folder)
 
 
 def test_tables_of_different_names_are_different_policies(runs: Path, capsys: Any) -> None:
