@@ -68,13 +68,6 @@ def test_promises_hold_on_every_quiet_world(name: str) -> None:
     check((name,), PAIRS)
 
 
-def test_the_same_test_rejects_an_earlier_rule() -> None:
-    measured = pairs.by_case(json.loads(BEFORE.read_text("utf-8"))["measured"])
-    few = [count({**measured[name], "rows": measured[name]["rows"][:FEW]}) for name in FAST]
-    assert failures(few)[1].rejected
-    assert all(count(measured[name]).rejected for name in FAST)
-
-
 @pytest.mark.parametrize(("trials", "rate"), [(PAIRS, 0.7), (2 * PAIRS, 0.55), (4 * FEW, 0.65)])
 def test_the_stated_power(trials: int, rate: float) -> None:
     least = next(k for k in range(trials + 1) if Count(k, trials, 0.1).rejected)

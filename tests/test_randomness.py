@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import reprl
 from reprl import randomness
-from reprl.randomness import STREAM_VERSION, DataStream, check_shared_key, fill_words, philox, unit
+from reprl.randomness import DataStream, check_shared_key, fill_words, philox, unit
 from tests import naive
 from tests.statistics import FALSE_ALARM, chi_square
 

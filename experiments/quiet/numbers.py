@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from experiments.pairs import DEFAULT, RHO, Count, Counts, by_case, count
 from experiments.quiet.__main__ import table
 from experiments.stored import LookUp, measured

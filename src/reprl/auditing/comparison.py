@@ -69,7 +69,7 @@ class Row:
         lists = {
             "curve": curve,
             "counts": [[p.budget, p.pairs, p.disagreements] for p in self.points],
-            "values": [list(p.value or ()) for p in self.points],
+            "values": [p.value for p in self.points],
         }
         found = {name: getattr(self, name, None) for name in _ROW} | write_fields(self.shown, _SHOWN) | lists
         return write_fields(SimpleNamespace(**found), _ROW)
@@ -108,7 +108,7 @@ _ROW = {
         lambda at: len(at.counts),
     ),
     "counts": f.many(f.many(f.whole(), 3)),
-    "values": f.many(estimate(), lambda at: len(at.counts)),
+    "values": f.many(f.optional(estimate()), lambda at: len(at.counts)),
 }
 _READ_ROW = Kind(
     lambda where, value, at: Row.make(read_fields(where, value, _ROW, at), where),

@@ -126,7 +126,7 @@ def _show(
     proofs = [None if receipt is None or receipt.certified is None else receipt.certified for receipt in receipts]
     words = [proof and proof.certificate.words(_scale(side)) for side, proof in zip(sides, proofs, strict=True)]
     rows = [
-        *_rows("run", [side.path for side in sides]),
+        *_rows("path", [side.path for side in sides]),
         *_rows("fingerprint", [side.fingerprint for side in sides]),
         *_rows("names", [] if comparison is None else comparison.names),
         *_rows("rehearsal", rehearsals),
@@ -143,6 +143,6 @@ def _show(
 def _rows(name: str, values: Sequence[object]) -> list[tuple[str, object]]:
     """What both sides say, once where it is the same, without what neither says."""
     texts = ["" if value is None else str(value) for value in values]
-    if len(set(texts)) == 1:
-        return [(name, texts[0])] if texts[0] else []
+    if len(set(texts)) <= 1:
+        return [(name, text) for text in texts[:1] if text]
     return [(f"{name}, {side}", text) for side, text in zip(("first", "second"), texts, strict=True) if text]

@@ -378,9 +378,10 @@ class TablePolicy(Policy):
         interface = None
         if document["interface"] is not None:
             interface = Interface.read("policy interface", document["interface"], policy.n_states)
-        if document["names"] is not None and (interface is None or interface.labels.digest != document["names"]):
-            found = "none" if interface is None else "other ones"
-            raise DocumentError(f"policy names must be the names that {document['names'][:12]}… seals, got {found}")
+        names = None if interface is None else interface.labels.digest
+        if document["names"] != names:
+            found = "none" if document["names"] is None else "those of other names"
+            raise DocumentError(f"policy names must be the digest of its names, {names}, got {found}")
         basis = document["basis"]
         if basis is not None and basis.decided.shape != policy.table.shape:
             raise DocumentError(
