@@ -95,7 +95,7 @@ def learn(
     most = None if max_samples is None else check_count("max_samples", max_samples, 1)
     if hasattr(env, "learn") and hasattr(env, "shared_seed"):
         given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
-        given |= {"candidate": candidate, "shared_seed": shared_seed or None, "timeout": timeout, "learner": learner}
+        given |= {"candidate": candidate, "shared_seed": shared_seed, "timeout": timeout, "learner": learner}
         refuse("for a recipe, which says it", **given, **options)
         how: dict[str, Any] = {"data_seed": data_seed, "max_samples": most, "workers": workers}
         return env.learn(checkpoint=checkpoint, progress=progress, certify=certify, **how)
