@@ -220,7 +220,11 @@ CANONICAL_EDITS = [
     (("candidate", "number"), -1, "recipe candidate.number must be a whole number"),
     (("candidate", "tolerance"), 0.5, "recipe candidate.tolerance must be .* for number .*, got 0.5"),
     (("candidate", "tolerance"), 0, "recipe candidate.tolerance must lie in"),
-    (("candidate", "extra"), 1, "recipe candidate must have only the fields kind, number, tolerance, cells; got 'extra'"),
+    (
+        ("candidate", "extra"),
+        1,
+        "recipe candidate must have only the fields kind, number, tolerance, cells; got 'extra'",
+    ),
 ]
 
 
@@ -245,6 +249,12 @@ def test_a_finished_run_publishes_its_candidate_which_no_digest_depends_on(canon
     assert planned.settings.preference == (2, 0, 1)
     assert planned.digest == recipe.digest
     assert replace(recipe, settings=replace(recipe.settings, preference=None)).digest != recipe.digest
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_recipe_says_its_shared_seed_alone(canonical_run, seed):
+    with pytest.raises(ReprlError, match=f"^shared_seed must be left out for a recipe, which says it, got {seed}$"):
+        reprl.learn(canonical_run.recipe, shared_seed=seed)
 
 
 def test_a_second_team_follows_the_candidate_or_chooses_afresh(canonical_run):

@@ -13,6 +13,7 @@ import reprl
 from reprl.artifacts.folder import load_run
 from reprl.canonical.goal import DEFAULT_QUALITY
 from reprl.cli.app import app, main
+from reprl.cli.environment import read_object
 from reprl.cli.options import settings_help
 from reprl.errors import ReprlError
 from reprl.learning.settings import PAPER_EPSILON, Settings
@@ -103,6 +104,16 @@ def file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(FILE)
     return path
+
+
+def test_a_file_is_run_once_however_often_it_is_named(tmp_path, monkeypatch):
+    """What two names in a file mean are objects of one class: an environment knows its own learner's."""
+    path = tmp_path / "twice.py"
+    path.write_text("class Thing: pass\none, other = Thing(), Thing()\n")
+    monkeypatch.chdir(tmp_path)
+    one, other = read_object("ENV", "twice.py:one"), read_object("--learner", f"{path}:other")
+    assert isinstance(one, type(other))
+    assert one is not other
 
 
 # Refusals
@@ -343,7 +354,9 @@ def test_the_second_team_arrives_at_the_same_policy(call, answer, folder, tmp_pa
     assert code == 0
     assert "same policy" in out
     assert "followed the candidate of its recipe" in out
-    assert len(re.findall(r"rehearsal +\d+ of \d+ simulated second teams", out)) == 2
+    words = [str(load_run(run).receipt.rehearsal) for run in (folder, tmp_path / "second")]
+    assert len(re.findall(r"\d+ of \d+ simulated second teams", out)) == len({*words})
+    assert len(re.findall(rf"^fingerprint +{load_run(folder).policy.fingerprint}$", out, re.MULTILINE)) == 1
     assert answer("verify", folder, tmp_path / "second")[1]["rehearsals"][1] == document["rehearsal"]
     code, out, _ = call("replicate", folder, "--data-seed", 2)
     assert re.search(r"followed +the recipe's candidate, \w+ \d+, tolerance [\d.]+\n", out)
@@ -371,7 +384,7 @@ def test_a_run_that_is_not_sure_exits_1_and_prints_no_figure(call, answer, tmp_p
     assert "with probability at least" not in page
     code, out, _ = call("twice", *words, "--data-seed", 2)
     assert code == 1
-    assert "undecided, first run" in out
+    assert re.search(r"^undecided, .*\nfirst run ", out, re.MULTILINE)
     assert "disagreement ≤" not in out
     code, document = answer("replicate", tmp_path / "run", "--data-seed", 2, "--max-samples", 2_000)
     assert code == 1

@@ -314,11 +314,7 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "price-cliff": cliff_bound,
         "price-power": lambda: [str(next(k for k in range(40) if Count(k, 40, RHO).rejected))],
         "ties-present": lambda: total(
-            [
-                count(found)
-                for name, found in by_case(stored_ties()).items()
-                if "parallel" in name and "tie" in name
-            ]
+            [count(found) for name, found in by_case(stored_ties()).items() if "parallel" in name and "tie" in name]
         )[:2],
         "defaults-kept": lambda: total([count(found) for found in by_case(stored_pairs("defaults")).values()]),
     },

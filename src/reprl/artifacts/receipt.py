@@ -107,9 +107,7 @@ _BESIDE = {
     "variants": f.many(f.record(Variant)),
     "groups": f.many(f.record(Group)),
 }
-_TIERS = f.record(
-    Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level: level.tolist())}
-)
+_TIERS = f.record(Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level: level.tolist())})
 _EXPLORED = f.also(
     f.reals(_sets_of, 0.0, 1.0), lambda shares, at: at.rule != "canonical", lambda at: "null for the rule 'canonical'"
 )

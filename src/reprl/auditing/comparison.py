@@ -63,9 +63,7 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row of the JSON document."""
-        curve = [
-            [p.samples, p.disagreement, *p.interval, p.suboptimality] for p in self.points
-        ]
+        curve = [[p.samples, p.disagreement, *p.interval, p.suboptimality] for p in self.points]
         lists = {
             "curve": curve,
             "counts": [[p.budget, p.pairs, p.disagreements] for p in self.points],

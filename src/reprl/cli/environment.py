@@ -17,7 +17,6 @@ from reprl.mdp.tabular import TabularMDP
 from reprl.sources.environment import make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 
-
 _LOADED: dict[Path, ModuleType] = {}
 """Users' files that were run, by their resolved path."""
 

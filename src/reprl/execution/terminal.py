@@ -81,17 +81,14 @@ class Visible:
         return Measurement.get(console, options, self.content)
 
 
-_NAME = 80 - 2 - 64
-"""Characters of the longest name in a list of facts: longer ones take two lines."""
-
-
 def fact_rows(rows: Sequence[tuple[str, object]]) -> Table:
-    """Return a list of names and figures; a fingerprint fits into 80 columns beside a name."""
+    """Return a list of names and figures; a long name takes two lines where a fingerprint needs the room."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
-    table.add_column(max_width=_NAME, style="dim")
+    longest = max((len(word) for _, value in rows for word in str(value).split()), default=0)
+    table.add_column(max_width=80 - 2 - min(longest, 64), style="dim")
     table.add_column(overflow="fold")
     for name, value in rows:
         table.add_row(name, value if isinstance(value, Text) else Text(str(value)))

@@ -282,7 +282,7 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     facts += [Fact("this seed", words, on=On.TERMINAL, prose=True) for words in (run.differing,) if words]
     if receipt.guarantee.status != "none":
         kind = receipt.guarantee.kind
-        facts.append(Fact("kind of promise", f"{kind}: {PROMISES[kind]}", on=On.TERMINAL, prose=True))
+        facts.append(Fact("promise kind", f"{kind}: {PROMISES[kind]}", on=On.TERMINAL, prose=True))
     facts.append(Fact("accuracy", run.accuracy, on=both, prose=True))
     if receipt.rehearsal is not None and not run.is_undecided:
         facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))

@@ -41,7 +41,8 @@ def _meaning(audit: SearchAudit) -> str:
     if audit.alternative is not None:
         return f"Sequential test; the verdict 'not rejected' rules out a disagreement of {audit.alternative:g} or more"
     if audit.verdict == "rejected":
-        return f"With a disagreement of {audit.rho:g}, so many pairs differ with probability {audit.p_value:.2g}"
+        chance = f"with probability at most {audit.p_value:.2g}"
+        return f"If disagreement were ≤ {audit.rho:g}, so many would differ {chance}"
     needed = fewest_to_reject(len(audit.pairs), audit.rho, audit.level)
     if needed is None:
         return f"Too few pairs: not even {len(audit.pairs)} of them could reject; ask for more"

@@ -288,9 +288,7 @@ _DOCUMENT = Document(
             _read_network,
             lambda net: {"kind": net.name, "hidden": net.hidden if net.name == "tanh" else None},
         ),
-        "inputs": Kind(
-            _read_inputs, lambda x: {name: list(row) for name, row in cast(Any, x)._asdict().items()}
-        ),
+        "inputs": Kind(_read_inputs, lambda x: {name: list(row) for name, row in cast(Any, x)._asdict().items()}),
         "head": Kind(_read_head, _write_head),
         "weights": _WEIGHTS,
     },
