@@ -413,10 +413,3 @@ def test_a_recipe_keeps_quality_and_baseline(tmp_path: Path) -> None:
 def test_receipts_keep_their_bytes(run: Any) -> None:
     text = run.receipt.to_json()
     assert Receipt.from_json(text).to_json() == text
-
-
-def test_a_mixed_folder_is_refused(run: Any) -> None:
-    from reprl.artifacts.folder import StoredRun
-
-    with pytest.raises(ReprlError, match=r"stream_version must be its recipe's 3, got 2|belong to its recipe"):
-        StoredRun(run.recipe, replace(run.receipt, stream_version=2), run.policy).check()

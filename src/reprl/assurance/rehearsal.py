@@ -112,8 +112,7 @@ def kept_rehearsal(checkpoint: Checkpoint, name: str, make: Callable[[], Rehears
 
 
 def _write(found: Rehearsal) -> Content:
-    fields = {name: value for name, value in found._asdict().items() if value is not None}
-    fields["apart"] = list(found.apart.shape)
+    fields = {**found._asdict(), "apart": list(found.apart.shape)}
     return Content(fields, found.apart.astype("<f8").tobytes())
 
 
