@@ -99,7 +99,7 @@ def _rehearsal(side: Evidence) -> dict[str, Any] | None:
 
 def _certificate(side: Evidence) -> dict[str, Any] | None:
     """What a run's own data prove, as its receipt states it."""
-    return None if side.receipt is None else side.receipt.to_dict().get("certificate")
+    return None if side.receipt is None else side.receipt.to_dict()["certificate"]
 
 
 def _scale(side: Evidence) -> float | None:
