@@ -21,6 +21,8 @@ from reprl.learning.full import run_paper
 from reprl.learning.settings import Settings
 from reprl.paper.constants import Constants
 from reprl.paper.rep_rl_bandit import Induction
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.parallel import GenerativeModel
 from tests import naive_decision
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
@@ -197,6 +199,23 @@ def test_every_sample_is_counted_also_those_of_a_random_start() -> None:
         calls = int(result.counts.visits[0, 0, 0])
         assert result.samples == calls * 8 * 3 * steps
         assert (result.counts.visits == calls).all()
+
+
+def test_a_random_start_is_one_row_of_every_call_and_every_episode() -> None:
+    """The reduction to a fixed start adds a step 0 with one state and one decision, by step and pooled alike."""
+    world = reprl.make("river-swim-v0", horizon=3)
+    transition, reward = world.transition[0], world.reward[0]
+    n_states, n_actions = reward.shape
+    for start, rows in ((0, 0), (np.full(n_states, 1.0 / n_states), 1)):
+        mdp = reprl.TabularMDP(transition, reward, start, horizon=3)
+        by_step, pooled = GenerativeModel(mdp, 1), GenerativeModel(mdp, 1).pooled
+        assert by_step.samples_per_call == 3 * n_states * n_actions + rows
+        assert pooled.samples_per_call == n_states * n_actions + rows
+        assert EpisodicModel(mdp, 1).samples_per_episode == 3 + rows
+        for model in (by_step, pooled):
+            model.sample(5)
+            assert model.draw_starts(5).sum() == 5
+            assert model.ledger.samples == 5 * model.samples_per_call
 
 
 def test_results_say_which_seeds_ran_and_can_be_had_again() -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from reprl.artifacts.confirm_quality import QualityConfirmation, confirm_quality, confirm_quality_by_log
 from reprl.artifacts.confirmation import Confirmation
 from reprl.artifacts.folder import RECIPE, StoredRun, load_run
 from reprl.artifacts.recipe import Recipe, package_version
@@ -29,7 +30,7 @@ from reprl.errors import InputError, check_count, check_int, check_real, quote, 
 from reprl.execution.progress import progress_bar
 from reprl.execution.settings import Execution, Progress, check_progress
 from reprl.execution.tasks import pack
-from reprl.learning.adapters import acts
+from reprl.learning.adapters import acts, policy_of
 from reprl.learning.protocol import name_of
 from reprl.learning.result import LearnResult
 from reprl.learning.search_result import SearchResult
@@ -37,7 +38,7 @@ from reprl.mdp.catalogue import PREFIX
 from reprl.mdp.policy import Policy, TablePolicy, check_policy
 from reprl.mdp.tabular import TabularMDP
 from reprl.randomness import DataStream, fresh_seed
-from reprl.sources.environment import is_registered, make
+from reprl.sources.environment import is_registered, make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel
 from reprl.sources.logs.source import LogSource
 from reprl.sources.logs.spec import LogSpec
@@ -56,8 +57,10 @@ def confirm(
     policy: Any,
     env: Any = None,
     *,
-    target: float,
-    delta: float = 0.05,
+    target: float | None = None,
+    quality: float | None = None,
+    min_probability: float = 0.0,
+    delta: float | None = None,
     log: Any = None,
     columns: Mapping[str, str | None] | None = None,
     horizon: int | None = None,
@@ -71,15 +74,20 @@ def confirm(
     progress: bool | Progress = False,
     allow: Sequence[str] = (),
     **env_options: Any,
-) -> Confirmation:
-    """Play a policy until a sequential test decides whether its expected return is above the target.
+) -> Confirmation | QualityConfirmation:
+    """Check a published policy on data of one's own: that its return is above a target, or that it has a quality.
+
+    With a target, a sequential test decides: certified. With a quality, simulated data sets say whether the policy
+    loses more than is allowed: rehearsed, for environments and logs with a list of states.
 
     Args:
         policy: what was published before these data: a Policy, a result or run of ``learn``, the path of a run folder,
             recipe or policy, a model with ``predict``, or a function of an observation (and a step).
         env: an id, a factory, a gymnasium.Env, a TabularMDP or a GymnasiumModel; None for the run's recipe's.
-        target: L, in the rewards' own units.
-        delta: largest probability of a wrong answer; less than 0.5.
+        target: L, in the rewards' own units; this or a quality.
+        quality: share of the gain over the baseline, the run's own, that the policy has to earn.
+        min_probability: as for ``reprl.learn``, with a quality.
+        delta: largest probability of a wrong answer; less than 0.5. None for 0.05 with a target, 0.1 with a quality.
         log: logged episodes in place of an environment, as for ``learn_log``, for a run that was learned from a log.
         columns: of the log, where its names differ.
         horizon: steps of an episode, at most; None for the environment's or the policy's.
@@ -102,9 +110,25 @@ def confirm(
         Data: word k of stream (data_seed, "confirm") seeds episode k; episodes of a TabularMDP as in ``EpisodicModel``.
     """
     began = time.perf_counter()
-    target, delta = check_real("target", target, -1e300, 1e300), check_real("delta", delta, 0.0, 0.5)
+    if (target is None) == (quality is None):
+        raise InputError(f"target or quality must be given, one of them, got {quote(target)} and {quote(quality)}")
+    usual = 0.05 if quality is None else 0.1
+    delta = check_real("delta", usual if delta is None else delta, 0.0, 0.5)
     check_progress(progress)
     subject = _subject(policy)
+    if quality is not None:
+        refuse("with a quality", return_range=return_range, timeout=timeout)
+        asked: dict[str, Any] = {"quality": check_real("quality", quality, 0.0, 1.0), "delta": delta}
+        asked["min_probability"] = check_real("min_probability", min_probability, 0.0, 1.0, open_low=False)
+        if log is not None:
+            return _quality_by_log(subject, log, columns, asked)
+        execution = Execution(workers=workers)
+        how: dict[str, Any] = {"max_samples": check_count("max_samples", max_samples, 1), "execution": execution}
+        place = _finite_world(subject, env, horizon, reward_range, allow, env_options)
+        seed = fresh_seed() if data_seed is None else data_seed
+        return _quality(subject, place, {**asked, **how, "data_seed": seed, "progress": progress})
+    refuse("with a target", min_probability=min_probability or None)
+    target = check_real("target", target, -1e300, 1e300)
     if log is not None:
         given = {"env": env, "horizon": horizon, "reward_range": reward_range, "return_range": return_range}
         refuse("with a log, whose run has it", **given)
@@ -154,7 +178,7 @@ def _test(bounds: tuple[float, float], target: float, delta: float) -> MeanTest:
 
 
 def _play(trial: Trial, test: MeanTest, limit: int, tell: Progress | None) -> tuple[Bets, Floats]:
-    """Play batch after batch until there is a verdict or no sample is left; return the bets and what they were on."""
+    """Play batch after batch until there is a verdict or no sample is left; return the bets and all returns."""
     bets, parts, played = test.begin(), [np.empty(0)], 0
     while bets.verdict == "undecided":
         near = test.progress(bets)
@@ -168,7 +192,7 @@ def _play(trial: Trial, test: MeanTest, limit: int, tell: Progress | None) -> tu
         bets = test.bet(bets, parts[-1])
         if tell is not None:
             tell("confirm", played, max(played, math.ceil(played / max(test.progress(bets), 0.01))))
-    return bets, np.concatenate(parts)[: bets.samples]
+    return bets, np.concatenate(parts)
 
 
 _WORDS = {"above": "confirmed", "below": "refuted", "undecided": "undecided"}
@@ -179,6 +203,7 @@ def _record(
 ) -> Confirmation:
     values, counts = np.unique(returns, return_counts=True)
     low, high = mean_interval(values, *trial.bounds, 2.0 * test.levels.above, counts)
+    decided = zip(*np.unique(returns[: bets.samples], return_counts=True), strict=True)
     return Confirmation(
         environment=trial.title,
         environment_digest=trial.digest,
@@ -192,7 +217,7 @@ def _record(
         status="none" if bets.verdict == "undecided" else "certified",
         mean=float(returns.mean()) if returns.size else float(low),
         interval=(float(low), float(high)),
-        returns=tuple((float(value), int(count)) for value, count in zip(values, counts, strict=True)),
+        returns=tuple((float(value), int(count)) for value, count in decided),
         episodes=bets.samples,
         played=trial.ledger.episodes,
         samples=trial.ledger.samples,
@@ -275,6 +300,57 @@ def _world(
     return ReturnModel(source, horizon, reward_range=reward_range, **options)
 
 
+# A quality.
+
+
+def _quality(subject: _Subject, place: TabularMDP | GymnasiumModel, asked: dict[str, Any]) -> QualityConfirmation:
+    settings = subject.recipe.settings if isinstance(subject.recipe, Recipe) else None
+    try:
+        return confirm_quality(_table(subject, place), place, settings=settings, **asked)
+    finally:
+        if isinstance(place, GymnasiumModel) and place.reopens:
+            place.close()
+
+
+def _quality_by_log(
+    subject: _Subject, log: Any, columns: Mapping[str, str | None] | None, asked: dict[str, Any]
+) -> QualityConfirmation:
+    recipe = subject.recipe
+    if not isinstance(recipe, Recipe) or not recipe.of_log:
+        raise InputError(f"policy must be a run that was learned from a log, to be confirmed by one, got {subject.name}")
+    renamed = {role: name for role, name in recipe.environment.options["columns"].items() if role != name}
+    policy, spec = check_policy(subject.source, recipe.environment), LogSpec.of(recipe.environment)
+    return confirm_quality_by_log(policy, spec, log, {**renamed, **(columns or {})}, settings=recipe.settings, **asked)
+
+
+def _finite_world(
+    subject: _Subject,
+    env: Any,
+    horizon: int | None,
+    reward_range: Sequence[float] | None,
+    allow: Sequence[str],
+    options: dict[str, Any],
+) -> TabularMDP | GymnasiumModel:
+    """Return the environment that is meant, which must have a list of states."""
+    if env is None:
+        if subject.recipe is None:
+            raise InputError("env must be given for a policy that comes without a recipe, got None (--env)")
+        found = subject.recipe.make(allow=allow)
+    else:
+        if horizon is None and isinstance(subject.source, TablePolicy) and not subject.source.stationary:
+            horizon = subject.source.horizon
+        opened = isinstance(env, TabularMDP | GymnasiumModel)
+        source = make(env, horizon, **options) if isinstance(env, str) and options else env
+        found = source if opened else open_environment(source, horizon, reward_range)  # type: ignore[arg-type]
+    if not isinstance(found, TabularMDP | GymnasiumModel):
+        raise InputError("quality must be left out for a search: its policy is confirmed by a target")
+    return found
+
+
+def _table(subject: _Subject, place: TabularMDP | GymnasiumModel) -> Policy:
+    return policy_of(subject.source, place)
+
+
 # By a log.
 
 
@@ -290,18 +366,18 @@ def _by_log(
     spec = LogSpec.of(recipe.environment)
     renamed = {role: name for role, name in recipe.environment.options["columns"].items() if role != name}
     source = LogSource(open_table(log, {**renamed, **(columns or {})}), spec, pooled=bool(recipe.settings.stationary))
-    known, policy = source.empty(), check_policy(subject.source, recipe.environment)
+    log_read, policy = source.log, check_policy(subject.source, recipe.environment)
     steps, scale = spec.criterion.effective_horizon, spec.reward_map
     low, high = (scale.restore(end, steps) for end in (0.0, steps))
     _test((low, high), target, delta)
     everywhere = np.ones(policy.table.shape, dtype=np.bool_)
     stream = DataStream(source.data_seed, "off-policy/confirm")
     found = find_coverage(
-        known.log, policy, everywhere, lambda _: policy, unknown=0.0, stream=stream, level=1.0 - 2.0 * delta
+        log_read, policy, everywhere, lambda _: policy, unknown=0.0, stream=stream, level=1.0 - 2.0 * delta
     )
     ends = (found.value_low, found.value_high + found.unseen)
     interval = tuple(scale.restore(min(max(end, 0.0), steps), steps) for end in ends)
-    weak = source.shortage(known) or source.drift(known)
+    weak = source.shortage() or source.drift()
     verdict = (
         "undecided"
         if weak
@@ -311,7 +387,7 @@ def _by_log(
         if interval[1] < target
         else "undecided"
     )
-    digest = known.log.data.digest
+    digest = log_read.data.digest
     return Confirmation(
         environment=f"log of {recipe.environment.title}",
         environment_digest=digest,

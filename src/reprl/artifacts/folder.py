@@ -37,11 +37,7 @@ if TYPE_CHECKING:
 RECIPE, RECEIPT, POLICY = "recipe.json", "receipt.json", "policy.json"
 TASKS = "tasks"
 """A folder inside it while a run is unfinished: its checkpoint."""
-COUNTS = "counts.bin"
-"""Data that a certificate is, or could be, made from; sealed, and absent for the rule "paper"."""
-SIGNATURE = "signature.json"
-"""Of the receipt, where somebody has signed it; a new run removes that of the last one."""
-_FILES = (RECIPE, RECEIPT, POLICY, COUNTS)
+_FILES = (RECIPE, RECEIPT, POLICY)
 SEARCH = "reprl-search-recipe"
 """Format of the recipe of a search, whose parts are of a kind of their own."""
 _COMMITTED = ".committed"
@@ -64,7 +60,8 @@ class StoredRun(NamedTuple):
         return named_environment(self.recipe, self.receipt)
 
     def __repr__(self) -> str:
-        words = f"{self.receipt.guarantee.status}, {self.receipt.samples:,} samples"
+        promised = self.receipt.guarantee
+        words = f"quality {promised.quality.status}, same policy {promised.same.status}, {self.receipt.samples:,} samples"
         return f"StoredRun({visible(self.environment.title)}: {words}, policy {self.policy.short_fingerprint})"
 
     def _repr_html_(self) -> str:
@@ -100,14 +97,8 @@ class StoredRun(NamedTuple):
         shape = recipe.environment.criterion.policy_shape(recipe.environment.n_states)
         if policy.actions.shape != shape:
             raise DocumentError(f"policy must have its recipe's shape {shape}, got {policy.actions.shape}")
-        if receipt.stream_version != recipe.stream_version:
-            wanted, stated = recipe.stream_version, receipt.stream_version
-            raise DocumentError(f"receipt stream_version must be its recipe's {wanted}, got {stated}")
         if receipt.rule != recipe.settings.rule:
             raise DocumentError(f"receipt rule must be its recipe's {recipe.settings.rule!r}, got {receipt.rule!r}")
-        chosen = None if receipt.choice is None else receipt.choice.published
-        if chosen != (recipe.candidate and recipe.candidate.bare):
-            raise DocumentError(f"receipt choice must be the recipe's candidate ({recipe.candidate}), got {chosen}")
         if receipt.visits.shape != policy.table.shape:
             raise DocumentError(f"receipt visits must have shape {policy.table.shape}, got {receipt.visits.shape}")
         return self
@@ -119,7 +110,7 @@ def save_run(result: LearnResult | SearchResult, directory: str | os.PathLike[st
     The folder is made if need be; one that holds another recipe is refused, unless force says to overwrite it.
     """
     with open_folder(directory, result.recipe, force=force) as folder:
-        folder.write(folder.counted(result))
+        folder.write(result)
     return Path(directory)
 
 
@@ -156,11 +147,11 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def find_finished(
-    directory: str | os.PathLike[str], recipe: Recipe, data_seed: int | None, *, certify: bool = False
+    directory: str | os.PathLike[str], recipe: Recipe, data_seed: int | None
 ) -> StoredRun | None:
     """Return the run that a folder holds if there is nothing to do: one of this recipe that promises what it should.
 
-    data_seed is None for any data; certify says whether it must be proven.
+    data_seed is None for any data.
     """
     folder = Path(directory)
     if not find_file(folder, RECIPE).is_file() or (folder / TASKS).exists():  # nothing, or unfinished
@@ -169,11 +160,11 @@ def find_finished(
         run = load_run(folder)
     except ReprlError:  # which is for the writer to refuse
         return None
-    receipt, proof = run.receipt, run.receipt.certified
+    receipt = run.receipt
     other = data_seed is not None and receipt.data_commitment != commit_data_seed(recipe.digest, data_seed)
     if run.recipe.digest != recipe.digest or other or receipt.guarantee.status == "none":
         return None
-    return None if certify and (proof is None or not proof.certificate.proven) else run
+    return run
 
 
 def named_environment(recipe: Recipe, receipt: Receipt) -> Environment:
@@ -233,25 +224,10 @@ class FolderWriter:
         self.directory = directory
         self._staging = staging
 
-    def counted(self, result: Any) -> Any:
-        """Return a run with the other recipes for which this folder's last run sought a proof from the same data."""
-        if not isinstance(result, LearnResult) or result.certificate is None or result.certificate_data is None:
-            return result
-        try:
-            before = Receipt.load(find_file(self.directory, RECEIPT))
-        except ReprlError:
-            return result
-        proof = before.certified
-        if proof is None or proof.data != result.certificate_data.data.digest:
-            return result
-        return result.also_tried((before.recipe, *proof.tried))
-
     def write(self, result: LearnResult | SearchResult) -> None:
         """Put a run in the folder, whole or not at all."""
         texts = (result.recipe.to_json(), result.receipt.to_json(), result.policy.to_json())
-        contents = dict(zip(_FILES, (text.encode() for text in texts), strict=False))
-        if isinstance(result, LearnResult) and result.certificate_data is not None:
-            contents[COUNTS] = result.certificate_data.data.sealed()
+        contents = dict(zip(_FILES, (text.encode() for text in texts), strict=True))
         with refusing(f"to {self.directory}"):
             for name, content in contents.items():
                 like = check_replaceable(self.directory / name)
@@ -266,7 +242,6 @@ class FolderWriter:
         with suppress(OSError):  # the run is there; the next one moves it up if this one cannot
             sync_folder(self.directory)
             _settle(self.directory)
-            (self.directory / SIGNATURE).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.artifacts.choices import CERTIFIED, REHEARSAL, STREAMS, UNDECIDED, Certified, Chosen, shape_of
+from reprl.artifacts.kinds import CHOICE, GUARANTEE, STREAM, VERDICT, shape_of
 from reprl.artifacts.recipe import package_version
 from reprl.sources.logs.coverage import Coverage
 from reprl.sources.logs.practice import Beside, Change, Group, Variant
-from reprl.assurance.rehearsal import Rehearsal
+from reprl.assurance.verdict import Verdict
 from reprl.errors import DocumentError, quote
-from reprl.guarantee import PROMISES, Guarantee
+from reprl.guarantee import Guarantee
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import RULES
 from reprl.mdp.basis import DEFAULT
@@ -25,19 +25,16 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.labels import Labels, label_fields, printable_labels
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
-from reprl.randomness import STREAM_VERSION
+from reprl.rule.soft import Choice
 from reprl.sources.logs.check import SEVERITIES, Finding
 from reprl.storage import fields as f
-from reprl.storage.documents import MAX_TEXT, naming
+from reprl.storage.documents import MAX_TEXT
 from reprl.storage.fields import Document, Fields, Kind, Sealed, read_fields, with_fields
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from reprl.sources.environment import Environment
-
-_PLAIN, _CERTIFIED = 2, 3
-"""Versions: a receipt with a certificate, and all others, which are as they were before there were any."""
 
 
 def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
@@ -48,54 +45,6 @@ def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
     return hashlib.sha256(f"reprl-data-seed 1\n{recipe_digest}\n{data_seed}\n".encode()).hexdigest()
 
 
-_LATER = {
-    "quality": f.real(0.0, 1.0)._replace(later=True),
-    "agreement": f.real(0.0, 1.0, open_low=True)._replace(later=True),
-    "promise": f.choice(tuple(PROMISES))._replace(later=True),
-}
-"""What a promise does not always say: an agreement of 1 and the kind "strict" go without saying."""
-
-
-def write_guarantee(guarantee: Guarantee, version: int) -> dict[str, str | float | None]:
-    """Return a promise in JSON's types; where nothing is promised, there are no figures."""
-    none = guarantee.status == "none"
-    found: dict[str, str | float | None] = {
-        name: value if isinstance(value, str) else None if none else float(value)
-        for name, value in asdict(guarantee).items()
-        if name not in _LATER and name != "registered"
-    }
-    if not none:
-        found |= {} if guarantee.quality is None else {"quality": float(guarantee.quality)}
-        found |= {} if guarantee.agreement == 1.0 else {"agreement": float(guarantee.agreement)}
-        found |= {} if guarantee.kind == "strict" else {"promise": guarantee.kind}
-    return found
-
-
-def read_guarantee(where: str, value: Any, worst: float) -> Guarantee:
-    """Read what ``write_guarantee`` wrote; where nothing is promised, the accuracy is the worst there is."""
-    table = {**dict.fromkeys(Guarantee.__dataclass_fields__, f.ANYTHING), "source": f.printable()}
-    del table["registered"]
-    table |= _LATER
-    promised = read_fields(where, value, table)
-    if promised["status"] == "none":
-        for name in _LATER:
-            if name in promised:
-                raise DocumentError(
-                    f"{where}.{name} must be left out where nothing is promised, got {quote(promised[name])}"
-                )
-        for name, trivial in (("rho", 1.0), ("delta", 1.0), ("epsilon", worst)):
-            if promised[name] is not None:
-                found = quote(promised[name])
-                raise DocumentError(f"{where}.{name} must be null where nothing is promised, got {found}")
-            promised[name] = trivial
-    kind = promised.pop("promise", "strict")
-    with naming("receipt "):
-        read = Guarantee(**promised, registered=kind == "registered")
-    if read.kind != kind:
-        raise DocumentError(f"{where}.promise must be {read.kind!r} for its agreement, got {quote(kind)}")
-    return read
-
-
 def _read_levels(where: str, value: Any, at: Fields) -> NDArray[Any]:
     """The tier of every cell: the table that says how large all others must be."""
     if not isinstance(value, list) or not value or not isinstance(value[0], list) or not value[0]:
@@ -104,8 +53,8 @@ def _read_levels(where: str, value: Any, at: Fields) -> NDArray[Any]:
     return levels
 
 
-def _canonical(kind: Kind) -> Kind:
-    """What runs of the canonical rule have."""
+def _of_rule(kind: Kind) -> Kind:
+    """What runs of the default rule have."""
     return f.given_when(kind, lambda at: at.rule != "paper", "null exactly for the rule 'paper'")
 
 
@@ -126,28 +75,26 @@ _BESIDE = {
     "variants": f.many(f.record(Variant)),
     "groups": f.many(f.record(Group)),
 }
-_TIERS = f.record(
-    Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level, version: level.tolist())}
-)
+_TIERS = f.record(Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level: level.tolist())})
 _EXPLORED = f.also(
-    f.reals(_sets_of, 0.0, 1.0), lambda shares, at: at.rule != "canonical", lambda at: "null for the rule 'canonical'"
+    f.reals(_sets_of, 0.0, 1.0), lambda shares, at: at.rule != "soft", lambda at: "null for the rule 'soft'"
 )
 _IGNORED = f.given_when(
     f.wholes(_sets_of, 0, 1, bool), lambda at: at.fractional is not None, "null exactly where fractional is"
 )
 _FINDINGS = f.many(
     f.record(Finding, {"severity": f.choice(SEVERITIES), "what": f.printable(), "recipe": f.printable(empty=True)})
-)._replace(later=True)
+)
 TIMINGS = Kind(
     lambda where, value, at: read_fields(where, value, {"seconds": f.real()})["seconds"],
-    lambda value, version: {"seconds": value},
+    lambda value: {"seconds": value},
     name="timings",
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Receipt(Sealed):
-    """The record of one run. Its digest detects accidental changes; ``reprl sign`` makes a signature."""
+    """The record of one run. Its digest detects accidental changes; docs/security.md shows how to sign it."""
 
     recipe: Annotated[str, f.SHA256]
     """Digest of the recipe."""
@@ -155,22 +102,17 @@ class Receipt(Sealed):
     """Of the policy."""
     samples: int
     episodes: int
-    guarantee: Annotated[
-        Guarantee, Kind(lambda where, value, at: read_guarantee(where, value, float(shape_of(at)[0])), write_guarantee)
-    ]
-    """Of status "none" the document has no figures; read again, they are the trivial ones (ρ = δ = 1, ε = H)."""
+    guarantee: Annotated[Guarantee, GUARANTEE]
     rule: Annotated[str, f.choice(RULES)]
-    choice: Annotated[Chosen | None, _canonical(f.record(Chosen))]
-    """What the canonical rule chose; None for the rule "paper"."""
-    rehearsal: Annotated[Rehearsal | None, REHEARSAL]
-    """Result of the rehearsal; None if there was none."""
-    certified: Annotated[Certified | None, CERTIFIED._replace(name="certificate", since=_CERTIFIED)] = None
-    """The certificate and its data; None if no proof was asked for."""
-    spread: Annotated[float | None, _canonical(f.real())]
+    choice: Annotated[Choice | None, _of_rule(CHOICE)]
+    """What the default rule printed, in the run's own model; None for the rule "paper"."""
+    verdict: Annotated[Verdict | None, _of_rule(VERDICT)]
+    """What simulated second teams said; None for the rule "paper"."""
+    spread: Annotated[float | None, _of_rule(f.real())]
     """Value of the best policy less that of the worst, in the run's own model; None for the rule "paper"."""
     tiers: Annotated[Tiers, _TIERS]
     fractional: Annotated[NDArray[np.float64] | None, _EXPLORED]
-    """(L−1, H, S): how often each state was under-explored; None for parallel sampling and the canonical rule."""
+    """(L−1, H, S): how often each state was under-explored; None for parallel sampling and the default rule."""
     ignored: Annotated[NDArray[np.bool_] | None, _IGNORED]
     """(L−1, H, S): the ignorable sets that were drawn; None for the same."""
     visits: Annotated[NDArray[Any], f.wholes(shape_of)]
@@ -182,19 +124,14 @@ class Receipt(Sealed):
     data_commitment: Annotated[str, f.SHA256]
     """Hash of the recipe and the data seed, which for a log is a hash of the log; never the seed itself."""
     package_version: Annotated[str, f.printable()]
-    stream_version: Annotated[int, STREAMS] = STREAM_VERSION
-    """As in its recipe."""
-    coverage: Annotated[Coverage | None, f.record(Coverage, _COVERAGE)._replace(later=True)] = None
-    """What a log shows about the policy; None, and not in the document, where samples were drawn."""
-    beside: Annotated[Beside | None, f.record(Beside, _BESIDE)._replace(later=True)] = None
-    """The policy beside practice; None, and not in the document, where samples were drawn, and with a discount."""
-    occupancy: Annotated[NDArray[np.float64] | None, f.reals(shape_of, 0.0)._replace(later=True)] = None
-    """(H, S): how often the policy comes to each cell in the run's own model, for an approximate agreement alone: by it
-    decisions of two runs are compared."""
-    basis: Annotated[str | None, f.SHA256._replace(later=True)] = None
-    """SHA-256 of who decided each cell, which the policy holds; None, and not in the document, without a log."""
+    coverage: Annotated[Coverage | None, f.record(Coverage, _COVERAGE)] = None
+    """What a log shows about the policy; None where samples were drawn."""
+    beside: Annotated[Beside | None, f.record(Beside, _BESIDE)] = None
+    """The policy beside practice; None where samples were drawn, and with a discount."""
+    basis: Annotated[str | None, f.SHA256] = None
+    """SHA-256 of who decided each cell, which the policy holds; None without a log."""
     findings: Annotated[tuple[Finding, ...] | None, _FINDINGS] = None
-    """What is wrong with the log, the worst first; None, and not in the document, without a log or a fault of it."""
+    """What is wrong with the log, the worst first; None without a log or a fault of it."""
     seconds: Annotated[float, TIMINGS]
     """How long the run took; not part of the digest."""
 
@@ -210,8 +147,8 @@ class Receipt(Sealed):
             episodes=int(result.episodes),
             guarantee=result.guarantee,
             rule=result.settings.rule,
-            choice=Chosen.of(result),
-            rehearsal=result.rehearsal,
+            choice=result.choice,
+            verdict=result.verdict,
             spread=None if result.spread is None or result.choice is None else float(result.spread),
             tiers=result.tiers,
             fractional=None if explored is None else explored.fractional,
@@ -224,14 +161,13 @@ class Receipt(Sealed):
             seconds=float(result.seconds),
             coverage=result.coverage,
             beside=result.beside,
-            occupancy=None if result.settings.agreement == 1.0 else result.occupancy,
             findings=_findings(result),
             basis=None if result.basis is None else result.basis.digest,
-            certified=Certified.of(result),
         )
 
     def __repr__(self) -> str:
-        words = f"{self.guarantee.status}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
+        promised = f"quality {self.guarantee.quality.status}, same policy {self.guarantee.same.status}"
+        words = f"{promised}, {self.samples:,} samples, policy {self.fingerprint[:12]}"
         return f"Receipt({words}, recipe {self.recipe[:12]})"
 
     def to_pandas(self, policy: Policy, world: Environment) -> pd.DataFrame:
@@ -243,8 +179,8 @@ class Receipt(Sealed):
         table = policy.to_pandas()
         table["samples"] = (self.visits if policy.basis is None else policy.basis.samples).ravel()
         table["value"] = (self.values[:-1] * (high - low) + low * world.criterion.remaining[:, None]).ravel()
-        if self.rehearsal is not None:
-            apart = self.rehearsal.apart
+        if self.verdict is not None and self.verdict.teams:
+            apart = self.verdict.apart
             if policy.basis is not None:  # teams cannot agree on a cell that none of them decides
                 apart = np.where((policy.basis.decided == DEFAULT) & (apart == 0.0), np.nan, apart)
             table["teams_that_differ"] = apart.ravel()
@@ -259,17 +195,8 @@ class Receipt(Sealed):
 
     @property
     def undecided(self) -> NDArray[np.float64] | None:
-        """(H, S): share of the simulated teams with another action; None without a rehearsal."""
-        return None if self.rehearsal is None else self.rehearsal.apart
-
-    @property
-    def _version(self) -> int:
-        return _PLAIN if self.certified is None else _CERTIFIED
-
-    def _check_rest(self, fields: Mapping[str, Any]) -> None:
-        cells = int((fields["undecided"] > 0).sum())
-        if self.rehearsal is None and cells:
-            raise DocumentError(f"receipt undecided must be empty where rehearsal is null, got {cells} cells")
+        """(H, S): share of the simulated teams with another action; None where none was asked."""
+        return None if self.verdict is None or not self.verdict.teams else self.verdict.apart
 
 
 def _findings(result: LearnResult) -> tuple[Finding, ...] | None:
@@ -289,5 +216,5 @@ def _visits(counts: Counts) -> NDArray[Any]:
     return total
 
 
-_TABLE = with_fields(Receipt, rehearsal={"undecided": UNDECIDED}, beside={"digest": f.SHA256})
-Receipt._document = Document("receipt", "reprl-receipt", (_PLAIN, _CERTIFIED), Receipt, _TABLE)
+_TABLE = with_fields(Receipt, package_version=STREAM, beside={"digest": f.SHA256})
+Receipt._document = Document("receipt", "reprl-receipt", 1, Receipt, _TABLE)

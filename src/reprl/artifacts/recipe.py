@@ -6,12 +6,11 @@ import dataclasses
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, cast
 
-from reprl.artifacts.choices import STREAMS, Candidate, Chosen, check_version
-from reprl.canonical.registered import REGISTERED, Published, Registration
+from reprl.artifacts.kinds import STREAM
 from reprl.errors import DocumentError, InputError, ReprlError, check_int, quote
 from reprl.execution.settings import Progress
 from reprl.learning.baseline import resolve_baseline
@@ -25,7 +24,6 @@ from reprl.mdp.environment import SIZES, environment_kind
 from reprl.mdp.labels import Labels
 from reprl.mdp.rows import check_entries, limited
 from reprl.mdp.tabular import TabularMDP
-from reprl.randomness import STREAM_VERSION
 from reprl.sources.environment import Environment, describe, make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel, would_import
 from reprl.sources.logs.spec import ID, LogSpec
@@ -36,16 +34,6 @@ from reprl.storage.fields import Declared, Document, Fields, Kind, read_fields, 
 SMALL = 1 << 22
 _SMALL_WORK = 1 << 28
 """Largest number of entries, and of outcomes over all steps, of an MDP that is built for a recipe of unknown origin."""
-_UNHASHED = ("candidate", "package_version")
-"""Fields in which two runs of one recipe may differ."""
-_LATER: dict[str, Any] = {
-    "stationary": False,
-    "quality": None,
-    "baseline": None,
-    "agreement": 1.0,
-}
-"""Fields of the settings that recipes did not always have, and what one without them means: they are written only where
-they say something else, so that older recipes keep their meaning and their digests."""
 _RESERVED = ("id", "horizon", "data_seed")
 
 
@@ -56,29 +44,25 @@ def package_version() -> str:
     return __version__
 
 
-def _write_settings(settings: Settings, version: int) -> dict[str, Any]:
+def _write_settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if "float" in str(field.type) else int for field in dataclasses.fields(Settings)}
     return {
         name: plain(value) if value is None or isinstance(value, str | bool | tuple) else kinds[name](value)
         for name, value in settings.to_dict().items()
-        if name not in _LATER or value != _LATER[name]
     }
 
 
 def _read_settings(where: str, value: Any, at: Fields) -> Settings:
-    later = {name: other for name, other in _LATER.items() if isinstance(value, dict) and name not in value}
-    given = read_fields(
-        where, value, {field.name: f.ANYTHING for field in dataclasses.fields(Settings) if field.name not in later}
-    )
+    given = read_fields(where, value, {field.name: f.ANYTHING for field in dataclasses.fields(Settings)})
     with naming(f"{where}."):
         if isinstance(given["preference"], dict):
             raise DocumentError(
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
-        if given["epsilon"] is None and given.get("quality") is None:
+        if given["epsilon"] is None and given["quality"] is None:
             raise DocumentError("epsilon must be a number where there is no quality, got None")
-        settings = Settings(**given, **later).resolve_actions((), at.environment.n_actions)
+        settings = Settings(**given).resolve_actions((), at.environment.n_actions)
         settings.check_accuracy(at.environment.criterion)
         return resolve_baseline(settings, at.environment)
 
@@ -101,16 +85,13 @@ _ENVIRONMENT = {
     "n_states": _SIZE,
     "n_actions": _SIZE,
     "digest": f.SHA256,
+    "reward_range": f.optional(
+        f.also(
+            f.many(f.real(-math.inf), 2), lambda ends, at: ends[0] < ends[1], lambda at: "[low, high] with low < high"
+        )
+    ),
+    "discount": f.optional(f.real(0.0, MOST, open_low=True)),
 }
-_PLACE = tuple(_ENVIRONMENT)
-_ENVIRONMENT |= {
-    "reward_range": f.also(
-        f.many(f.real(-math.inf), 2), lambda ends, at: ends[0] < ends[1], lambda at: "[low, high] with low < high"
-    )._replace(later=True),
-    "discount": f.real(0.0, MOST, open_low=True)._replace(later=True),
-}
-"""The last two came later, so no digest depends on them: the environment's own one covers the discount, the range of a
-black box, and rescaled rewards where dynamics are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,14 +110,6 @@ class Recipe(Declared):
     """How it is learned."""
     shared_seed: Annotated[int, f.SEED]
     """ξ, public."""
-    candidate: Candidate | None = None
-    """What a canonical run has chosen, for a second team to follow; not hashed, as two runs of one recipe may choose
-    different ones. None beforehand, and for the rule "paper"."""
-    registration: Annotated[Registration | None, f.record(Registration)._replace(later=True)] = None
-    """By whom, when and on which pilot data the candidate was chosen; candidate and registration are then part of the
-    digest, as every run of the recipe follows them. None, and not in the document, where nobody has registered it."""
-    stream_version: Annotated[int, STREAMS] = STREAM_VERSION
-    """Of the streams and the rule that it was written for; one of another version can be read but not run."""
     package_version: Annotated[str, f.printable()]
     """The release that wrote the recipe: for people, neither checked nor hashed."""
 
@@ -146,38 +119,11 @@ class Recipe(Declared):
         if not isinstance(self.environment, Environment):
             raise InputError(f"recipe environment must be an Environment, got {quote(self.environment)}")
         check_int("recipe shared_seed", self.shared_seed, 0, 2**64 - 1)
-        registered = self.candidate is not None and self.candidate.kind == REGISTERED
-        if registered != (self.registration is not None):
-            state = "given" if registered else "null"
-            raise InputError(f"recipe registration must be {state} for its candidate, got {quote(self.registration)}")
-        if self.candidate is not None and self.stream_version == STREAM_VERSION:
-            place = self.environment
-            with naming("recipe "):
-                shape = (place.horizon, place.n_states, place.n_actions)
-                self.candidate.check(shape, self.settings, self.shared_seed, place.criterion)
 
     @classmethod
     def of(cls, result: LearnResult) -> Recipe:
         """Return the recipe that a run followed."""
-        planned = cls.plan(result.environment, result.settings, result.shared_seed)
-        if result.published is not None:
-            return planned.register(result.published)
-        chosen = Chosen.of(result)
-        return planned if chosen is None else replace(planned, candidate=chosen.published)
-
-    def register(self, published: Published) -> Recipe:
-        """Return the recipe with a registered candidate."""
-        cells, registration = published
-        return replace(self, candidate=Candidate(REGISTERED, 0, cells.least, cells), registration=registration)
-
-    @property
-    def published(self) -> tuple[str, int] | Published | None:
-        """What a run of this recipe is to follow; None if it chooses afresh."""
-        if self.candidate is None:
-            return None
-        if self.candidate.cells is not None and self.registration is not None:
-            return Published(self.candidate.cells, self.registration)
-        return self.candidate.kind, self.candidate.number
+        return cls.plan(result.environment, result.settings, result.shared_seed)
 
     @classmethod
     def begun(cls, work: Mapping[str, Any]) -> Recipe:
@@ -202,17 +148,10 @@ class Recipe(Declared):
             package_version=package_version(),
         )
 
-    def check_version(self) -> None:
-        """Refuse to run a recipe of another version: its rule gives another policy for the same seeds."""
-        check_version("a recipe that is run", self.stream_version, self.package_version)
-
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of everything but the candidate, the package version and the reward range."""
-        free = _UNHASHED if self.registration is None else ("package_version",)
-        document = {name: value for name, value in self.to_dict().items() if name not in free}
-        document["environment"] = {name: document["environment"][name] for name in _PLACE}
-        return digest(document)
+        """SHA-256 of the canonical JSON of everything but the package version."""
+        return digest({name: value for name, value in self.to_dict().items() if name != "package_version"})
 
     def make(
         self, env: TabularMDP | GymnasiumModel | str | Any = None, *, allow: Sequence[str] = ()
@@ -266,23 +205,16 @@ class Recipe(Declared):
         max_samples: int | None = None,
         env: TabularMDP | GymnasiumModel | str | Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        afresh: bool = False,
         allow: Sequence[str] = (),
-        certify: bool = False,
     ) -> LearnResult:
         """Run the recipe on fresh data; the arguments are those of ``reprl.learn``, env and allow those of ``make``.
 
-        The candidate that the recipe publishes is followed, which spares the choice, often the closest call of all;
-        afresh=True chooses among all of them again, as the definition of replicability has it.
-
         Guarantee:
-            As in the result. ρ is about runs that follow the candidate on data that were not used to choose it;
-            with afresh=True, of runs that share nothing but the shared seed.
+            As in the result.
 
         Randomness:
             Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
         """
-        self.check_version()
         return learn_as(
             self.make(env, allow=allow),
             self.settings,
@@ -292,8 +224,6 @@ class Recipe(Declared):
             progress=progress,
             max_samples=max_samples,
             checkpoint=checkpoint,
-            certify=certify,
-            candidate=None if afresh else self.published,
             timeout=None,
         )
 
@@ -307,8 +237,6 @@ class Recipe(Declared):
         log: Any,
         *,
         columns: Mapping[str, str | None] | None = None,
-        afresh: bool = False,
-        certify: bool = False,
         progress: bool | Progress = False,
     ) -> LearnResult:
         """Run the recipe of a log on another log: labels, horizon, rewards and thresholds are the recipe's.
@@ -316,8 +244,6 @@ class Recipe(Declared):
         Args:
             log: as for ``reprl.learn_log``.
             columns: where this log's columns are, if not where the recipe says; names are no part of the result.
-            afresh: choose among all candidates again, as the definition of replicability has it.
-            certify: as for ``reprl.learn_log``.
             progress: the same.
 
         Guarantee:
@@ -326,7 +252,6 @@ class Recipe(Declared):
         Randomness:
             Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
         """
-        self.check_version()
         if not self.of_log:
             raise InputError(f"recipe environment.id must be {ID!r} to learn from a log, got {self.environment.id!r}")
         with naming("recipe environment: "):
@@ -339,8 +264,6 @@ class Recipe(Declared):
             shared_seed=self.shared_seed,
             columns={**_renamed(published), **(columns or {})},
             published=published,
-            candidate=None if afresh else self.published,
-            certify=certify,
             progress=progress,
         )
 
@@ -393,4 +316,4 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise InputError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-Recipe._document = Document("recipe", "reprl-recipe", (2,), Recipe, with_fields(Recipe))
+Recipe._document = Document("recipe", "reprl-recipe", 1, Recipe, with_fields(Recipe, shared_seed=STREAM))

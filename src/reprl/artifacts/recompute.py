@@ -82,14 +82,14 @@ def recompute(side: Evidence, log: Any, columns: Mapping[str, str | None] | None
         spec = LogSpec.of(recipe.environment)
     renamed = {role: name for role, name in recipe.environment.options["columns"].items() if role != name}
     table = open_table(log, {**renamed, **(columns or {})})
-    read = read_log(table, spec, pooled=recipe.settings.pooled)
+    read = read_log(table, spec, pooled=bool(recipe.settings.stationary))
     seed = seed_of(read.data)
     own = side.receipt is not None and side.receipt.data_commitment == commit_data_seed(recipe.digest, seed)
     found = find_coverage(
         read,
         policy,
         np.ones(policy.table.shape, dtype=np.bool_),
-        _rule_of(side, recipe, spec) if own else lambda data: policy,
+        _rule_of(recipe, spec) if own else lambda data: policy,
         unknown=0.0,
         stream=DataStream(seed, STREAM if own else "recompute"),
     )
@@ -106,14 +106,9 @@ def recompute(side: Evidence, log: Any, columns: Mapping[str, str | None] | None
     )
 
 
-def _rule_of(side: Evidence, recipe: Recipe, spec: LogSpec) -> Callable[[Data], Policy]:
+def _rule_of(recipe: Recipe, spec: LogSpec) -> Callable[[Data], Policy]:
     """Return the rule of a run of a log, from data to a policy."""
-    choice = None if side.receipt is None else side.receipt.choice
-    followed = recipe.published if choice is not None and choice.followed else None
-    rule = bind_log_rule(spec, SharedKey(recipe.shared_seed), settle(recipe.settings, spec), followed)
-    if side.receipt is not None and side.receipt.guarantee.status == "certified":
-        rule = rule.for_proof()
-    return lambda data: rule.choose(data).policy
+    return bind_log_rule(spec, SharedKey(recipe.shared_seed), settle(recipe.settings, spec)).decide
 
 
 def gains(scale: RewardMap, found: Coverage) -> tuple[float, float]:

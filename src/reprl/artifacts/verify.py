@@ -168,37 +168,18 @@ def remarks(sides: Sequence[Evidence | StoredRun]) -> list[str]:
     receipts = [(_called(side, number), side.receipt) for number, side in enumerate(sides)]
     found = [
         f"{name} was undecided when its {'samples ran out' if receipt.coverage is None else 'log ended'}: "
-        "nothing is promised of it"
+        "no same policy is promised of it"
         for name, receipt in receipts
-        if receipt is not None and receipt.guarantee.status == "none" and receipt.rehearsal is not None
+        if receipt is not None and receipt.guarantee.same.status == "none" and receipt.verdict is not None
     ]
-    following = [name for name, receipt in receipts if receipt and receipt.choice and receipt.choice.followed]
-    if len(following) < 2:  # two that follow are what ρ is about
-        found += [
-            f"{name} followed the candidate of its recipe and the other run did not; ρ refers to runs that both do"
-            for name in following
-        ]
     (_, first), (_, second) = receipts
     if first is None or second is None:
         return found
-    found += _parted(first, second)
     if first.recipe != second.recipe:
         return [*found, "the two runs followed different recipes"]
     if first.data_commitment == second.data_commitment:
         return [*found, SAME_DATA if first.coverage is None else SAME_LOG]
     return found
-
-
-def _parted(first: Receipt, second: Receipt) -> list[str]:
-    """Say what it means if two certified runs of one shared seed differ."""
-    proofs = [side.certified.certificate for side in (first, second) if side.certified is not None]
-    if len(proofs) < 2 or not all(proof.proven for proof in proofs) or first.recipe != second.recipe:
-        return []
-    if first.fingerprint == second.fingerprint:
-        return ["both runs are certified: this is the policy that the rule assigns to the true MDP"]
-    return [
-        f"two certified runs differ: a certificate is false, of probability {sum(p.delta for p in proofs):g} at most"
-    ]
 
 
 def _called(side: Evidence | StoredRun, number: int) -> str:
