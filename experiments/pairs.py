@@ -1,15 +1,10 @@
-"""Pairs of runs: one shared seed, independent data, and what the true MDP says of both.
-
-Only public names of reprl are called, and what older versions lack is replaced here, so that the same experiment also
-measures the code of an older commit: ``PYTHONPATH=OLD/src python -m experiments.quiet --out before.json``.
-"""
+"""Pairs of runs: one shared seed, independent data, and what the true MDP says of both."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -25,8 +20,6 @@ FALSE_ALARM = 1e-6
 RHO = DELTA = 0.1
 LEAST_GAIN = 1e-3
 """A gain below this share of the horizon counts as this one, as in ``reprl.canonical.goal``."""
-WITH_QUALITY = any(field.name == "quality" for field in fields(reprl.Settings))
-"""Whether this version of reprl has the keyword."""
 
 
 class Asked(NamedTuple):
@@ -46,11 +39,10 @@ class Asked(NamedTuple):
         assert self.quality is not None
         return (1.0 - self.quality) * max(best_value(mdp) - baseline, LEAST_GAIN * mdp.horizon)
 
-    def options(self, mdp: reprl.TabularMDP, baseline: float) -> dict[str, Any]:
-        """Return the keywords. Versions without quality get ε from the true MDP, which a user could not do."""
-        if self.epsilon is not None:
-            return {"epsilon": self.epsilon}
-        return {"quality": self.quality} if WITH_QUALITY else {"epsilon": self.allowed(mdp, baseline)}
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keywords."""
+        return {"quality": self.quality} if self.epsilon is None else {"epsilon": self.epsilon}
 
 
 DEFAULT, COARSE = Asked(quality=0.9), Asked(epsilon=0.3)
@@ -62,7 +54,7 @@ def best_value(mdp: reprl.TabularMDP) -> float:
 
 def first_action_value(mdp: reprl.TabularMDP) -> float:
     """Return what always the first action that is allowed earns: the baseline where there is no log."""
-    allowed = getattr(mdp, "allowed", None)
+    allowed = mdp.allowed
     first = np.zeros((mdp.horizon, mdp.n_states), dtype=np.int64) if allowed is None else np.argmax(allowed, axis=-1)
     return mdp.evaluate(np.ascontiguousarray(np.broadcast_to(first, (mdp.horizon, mdp.n_states))))
 

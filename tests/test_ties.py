@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from experiments.enemies.worlds import TIES, Tie
-from experiments.price.numbers import ties_before
+from experiments.price.numbers import stored_ties
 from experiments.quiet.__main__ import table
 from experiments.runner import ROOT
 from reprl.assurance.rehearsal import Answer, Likeness, Rehearsal, rehearse
@@ -145,7 +145,7 @@ def test_a_margin_may_be_negative_where_the_best_of_tied_actions_has_a_gap(seed:
 
 def test_the_page_shows_the_stored_data() -> None:
     page = (ROOT / "docs" / "canonical.md").read_text("utf-8")
-    assert page.partition("<!-- ties-now -->\n")[2].partition("\n<!-- end -->")[0] == table(ties_before("data"))
+    assert page.partition("<!-- ties-now -->\n")[2].partition("\n<!-- end -->")[0] == table(stored_ties())
 
 
 @pytest.mark.parametrize("name", list(TIES))

@@ -40,7 +40,7 @@ class Case(NamedTuple):
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
         world = self.environment
         options: dict[str, Any] = {
-            **self.asked.options(mdp, self.baseline(mdp)),
+            **self.asked.options,
             "rho": RHO,
             "shared_seed": shared_seed,
             "data_seed": data_seed,

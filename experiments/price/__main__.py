@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.defaults.worlds import WORLDS as DEFAULTS
-from experiments.pairs import DEFAULT, RHO, WITH_QUALITY, Count, by_case, chunks, count, measure_jobs, read_options
+from experiments.pairs import DEFAULT, RHO, Count, by_case, chunks, count, measure_jobs, read_options
+from experiments.price.alone import rule_samples
 from experiments.price.measure import CONTROLS, FURTHER, GROUPS, LIMIT, Case, greedy_samples
 from experiments.price.worlds import PHASED, TARGETS, generate, generated
 from experiments.runner import ROOT, Job
@@ -50,10 +51,7 @@ def main() -> None:
         limit = FURTHER if name.startswith("phased/") else LIMIT
         strict = Case("pairs", name, build, limit=limit)
         jobs[f"greedy/{name}"] = partial(greedy_samples, strict)
-        if WITH_QUALITY:  # older versions lack what this imports
-            from experiments.price.alone import rule_samples
-
-            jobs[f"rule/{name}"] = partial(rule_samples, strict)
+        jobs[f"rule/{name}"] = partial(rule_samples, strict)
         wanted = (*(GROUPS if options.given.promises else GROUPS[:1]), *(CONTROLS if options.given.controls else ()))
         for group in wanted:
             jobs |= chunks(Case(group, name, build, limit=limit), options.pairs, options.chunk)

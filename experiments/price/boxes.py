@@ -190,7 +190,7 @@ class Case(NamedTuple):
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
         world, pilot, limit = BOXES[self.box]
         place = open_environment(world.box, mdp.horizon, world.rewards)
-        options: dict[str, Any] = {**self.asked.options(mdp, 0.0), "rho": RHO, "shared_seed": shared_seed}
+        options: dict[str, Any] = {**self.asked.options, "rho": RHO, "shared_seed": shared_seed}
         if self.group == "agreement":
             how: dict[str, Any] = {"agreement": AGREEMENT, "data_seed": data_seed, "max_samples": limit}
             return reprl.learn(place, **options, **how)

@@ -59,7 +59,7 @@ class Case(NamedTuple):
         return replace(cut, guarantee=found.guarantee)  # as if the promise had been made so early
 
     def _run(self, mdp: reprl.TabularMDP, shared_seed: int, data_seed: int, limit: int) -> reprl.LearnResult:
-        options: dict[str, Any] = {**self.asked.options(mdp, self.baseline(mdp)), "rho": RHO, "access": self.access}
+        options: dict[str, Any] = {**self.asked.options, "rho": RHO, "access": self.access}
         if self.group.startswith("registered"):
             recipe = _register(self.build, self.name, shared_seed, tuple(options.items()))
             return recipe.learn(env=mdp, data_seed=data_seed, max_samples=limit)

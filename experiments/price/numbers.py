@@ -110,9 +110,9 @@ def blackjack() -> list[str]:
 
 
 @cache
-def ties_before(file: str = "before") -> dict[str, Any]:
-    """Return pairs on ties of best actions, under the former rehearsal, or "data" for the present one."""
-    return measured("enemies", file=f"{file}.json")
+def stored_ties() -> dict[str, Any]:
+    """Return pairs on ties of best actions."""
+    return measured("enemies")
 
 
 def held_out() -> list[Counts]:
@@ -132,39 +132,6 @@ def untuned() -> list[str]:
 def unsure() -> list[str]:
     """Return on how many of those most runs were not sure, and the limit on their samples."""
     return [str(sum(one.unpromised > one.pairs for one in held_out())), power(code("experiments.price.measure.LIMIT"))]
-
-
-@cache
-def former() -> dict[str, Counts]:
-    """Return pairs under the former rule, by world."""
-    found = by_case(measured("price", file="before.json"))
-    return {name.partition("/")[2]: count(case) for name, case in found.items()}
-
-
-SAVED = ("gridworld-v0", "FrozenLake H=12", "CliffWalking H=20", "maintenance-v0")
-"""Two worlds on which the price fell most, and two on which it rose most."""
-
-
-def saved() -> list[str]:
-    """Return the former and the present price of these."""
-    out: list[str] = []
-    for name in SAVED:
-        row = worlds_of("price", "")[f"targets/{name}"]
-        then = np.median(former()[f"targets/{name}"].samples) / row["greedy"]
-        out += [f"{then:,.0f}", f"{np.median(row['runs']):,.0f}"]
-    return out
-
-
-def before() -> list[str]:
-    """Return median prices of the former rule on two groups of worlds, how many pairs each has, and what broke."""
-    least = {name: row["greedy"] for name, row in worlds_of("price", "").items()}
-    seen = former()
-    prices = [
-        np.median([np.median(one.samples) / least[name] for name, one in seen.items() if name.startswith(group)])
-        for group in ("targets/", "generated/")
-    ]
-    silent = sum(one.unpromised for one in seen.values())
-    return [*(f"{one:,.0f}" for one in prices), least_and_most([*seen.values()]), *total([*seen.values()]), str(silent)]
 
 
 def choice_share() -> list[str]:
@@ -341,20 +308,13 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "price-generated": lambda: summary("price", "generated/"),
         "price-held": lambda: summary("held", "generated/"),
         "held-unsure": unsure,
-        "price-before": before,
-        "price-saved": saved,
         "pairs-price": lambda: [least_and_most([row["seen"] for row in worlds_of("price", "").values()])],
         "pairs-held": lambda: [least_and_most(held_out())],
         "price-choice": choice_share,
         "price-cliff": cliff_bound,
         "price-power": lambda: [str(next(k for k in range(40) if Count(k, 40, RHO).rejected))],
-        "ties-before": lambda: total([count(found) for found in by_case(ties_before()).values()])[:2],
         "ties-present": lambda: total(
-            [
-                count(found)
-                for name, found in by_case(ties_before("data")).items()
-                if "parallel" in name and "tie" in name
-            ]
+            [count(found) for name, found in by_case(stored_ties()).items() if "parallel" in name and "tie" in name]
         )[:2],
         "defaults-kept": lambda: total([count(found) for found in by_case(stored_pairs("defaults")).values()]),
     },
@@ -460,7 +420,7 @@ TABLES = {
         "price": lambda: table(stored_pairs("price")),
         "held": lambda: table(stored_pairs("held")),
         "defaults": lambda: defaults(stored_pairs("defaults")),
-        "ties-now": lambda: pairs(ties_before("data")),
+        "ties-now": lambda: pairs(stored_ties()),
     },
     "docs/register.md": {
         "promises": lambda: page_table({**stored_pairs("price"), **weaker_rows(PROMISES)}),

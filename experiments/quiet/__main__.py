@@ -2,8 +2,7 @@
 
 Pairs of runs on quiet worlds, with one shared seed and independent data. A break of ρ is a pair in which both runs
 promise and the policies differ, a break of δ a run that promises and loses more than was asked. Each is tested by an
-exact binomial test at a false-alarm rate of 1e-6. A run that was stopped goes on where it was. The same command on the
-code before the repair is the negative control.
+exact binomial test at a false-alarm rate of 1e-6. A run that was stopped goes on where it was.
 """
 
 from __future__ import annotations

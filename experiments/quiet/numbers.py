@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from experiments.pairs import DEFAULT, RHO, Count, Counts, by_case, count
 from experiments.quiet.__main__ import table
 from experiments.stored import LookUp, measured
@@ -32,20 +30,6 @@ def shown(file: str) -> str:
     return table(measured("quiet", file=file))
 
 
-def cost() -> list[str]:
-    """Return for parallel samples and for episodes how many worlds both rules measured, and medians of a run's samples.
-
-    Each median is over the worlds, of the medians over runs: before, and now.
-    """
-    before = {name: count(found) for name, found in by_case(measured("quiet", file="before.json")).items()}
-    out: list[str] = []
-    for data in ("parallel", "episodes"):
-        now = {name: seen for name, seen in cases(data).items() if name in before}
-        medians = [np.median([np.median(one[name].samples) for name in now]) for one in (before, now)]
-        out += [str(len(now)), *(f"{median:,.0f}" for median in medians)]
-    return out
-
-
 SHARED_LUCK = "parallel/q=0.9/rare start, rarer"
 """The case in which one small error of the model changes the policy under most keys at once."""
 
@@ -66,7 +50,6 @@ NUMBERS: dict[str, dict[str, LookUp]] = {
         "quiet-worst": worst,
         "quiet-missed": missed,
         "quiet-luck": shared_luck,
-        "quiet-cost": cost,
     },
 }
 

@@ -41,7 +41,7 @@ class Case(NamedTuple):
 
     def run(self, mdp: reprl.TabularMDP, team: int, shared_seed: int, data_seed: int) -> reprl.LearnResult:
         options: dict[str, Any] = {
-            **self.asked.options(mdp, self.baseline(mdp)),
+            **self.asked.options,
             "shared_seed": shared_seed,
             "rho": RHO,
         }
