@@ -25,7 +25,6 @@ def occurs(line: str, printed: list[str]) -> bool:
 @pytest.mark.slow
 def test_every_step_of_the_example_does_what_it_shows(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    pytest.importorskip("cryptography")
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for step in read_steps(PAGE.read_text("utf-8")):
         if isinstance(step, File):

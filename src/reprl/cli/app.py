@@ -41,7 +41,6 @@ from reprl.cli.play import play
 from reprl.cli.register import register
 from reprl.cli.replicate import replicate
 from reprl.cli.report import report
-from reprl.cli.sign import sign
 from reprl.cli.signals import ending_in_order
 from reprl.cli.twice import twice
 from reprl.cli.two_sample import two_sample
@@ -111,7 +110,7 @@ def _root(
 
 
 _AUDITS = (audit, audit_agents, compare)
-_CHECKS = (verify, sign, certify, confirm, check_log, two_sample)
+_CHECKS = (verify, certify, confirm, check_log, two_sample)
 _OTHERS = (report, envs, learners, docs, warm_up)
 for _command in (twice, learn, register, replicate, *_CHECKS, play, *_AUDITS, plan, *_OTHERS):
     app.command(cls=_Command, help=_paragraphs(_command.__doc__))(as_typer(_command))

@@ -401,7 +401,6 @@ def run_and_write(
     from reprl.artifacts.folder import open_folder
     from reprl.storage.checkpoints import discard
 
-    signing = _key(folder)
     with ExitStack() as stack:
         reserved = None
         if folder.out is not None:
@@ -423,23 +422,11 @@ def run_and_write(
         try:
             if reserved is not None:
                 reserved.write(result)
-                signing()
             if kept is not None and result.guarantee.status != "none":
                 discard(kept)
         except ReprlError as error:
             return result, str(error)
     return result, ""
-
-
-def _key(folder: Folder) -> Callable[[], object]:
-    """Return what signs the folder when the run is there; a key that cannot be read is refused before the work."""
-    if folder.sign is None:
-        return lambda: None
-    if folder.out is None:
-        raise InputError(f"--sign must come with --out DIR, got {folder.sign}")
-    from reprl.artifacts.signature import load_private_key, sign_run
-
-    return partial(sign_run, folder.out, load_private_key(folder.sign))
 
 
 def describe_run(result: LearnResult, out: Path | None) -> dict[str, Any]:

@@ -306,7 +306,6 @@ class Folder:
 
     out: Path | None = option("Write recipe, receipt and policy here.", metavar="DIR")
     force: bool = option("Overwrite a folder that holds another recipe, or an undecided run.", default=False)
-    sign: Path | None = option("Sign the receipt with this private key (ed25519, PEM).", metavar="KEYFILE")
 
 
 @group

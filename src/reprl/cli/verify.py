@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reprl.cli.answer import DIFFERENT, FINE, Answer
-from reprl.cli.options import LogFile, OtherWorld, argument, option, refuse
+from reprl.cli.options import LogFile, OtherWorld, argument, refuse
 from reprl.errors import InputError
-from reprl.guarantee import readable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from reprl.artifacts.recompute import Recomputed
-    from reprl.artifacts.signature import Signed
     from reprl.artifacts.verify import Evidence, Verification
     from reprl.sources.environment import Environment
 
@@ -25,9 +24,6 @@ def verify(
     *,
     other: OtherWorld,
     logged: LogFile,
-    signer: list[str] | None = option(
-        "A public key, or its file. Each run must be signed by one of them.", metavar="KEY"
-    ),
 ) -> Answer:
     """Compare two runs: exit code 0 if they hold the same policy, 1 if not.
 
@@ -36,8 +32,7 @@ def verify(
     and opens no other environment.
 
     --log FILE computes value and gain over practice again from that log: exit code 1 if it contradicts a receipt.
-    Signatures beside receipts are checked: exit code 1 if one is invalid, or not made by a key of --signer. Without a
-    signature, the digest of a receipt detects accidental changes only.
+    The digest of a receipt detects accidental changes only; docs/security.md shows how to sign one.
 
     reprl verify run second
 
@@ -60,20 +55,18 @@ def verify(
     notes += [] if b is None else remarks(sides)
     shown = sides if b is not None else sides[:1]
     again = _recompute(shown, logged)
-    signed = [_signed(side, signer) for side in shown]
     document = {
         **comparison.to_dict(),
         "paths": [side.path for side in shown],
         "rehearsals": [_rehearsal(side) for side in shown],
         "certificates": [_certificate(side) for side in shown],
         "remarks": notes,
-        "signatures": [None if each is None else each._asdict() for each in signed],
         "log": [each.to_dict() for each in again],
     }
-    bad = any(each.contradicted for each in again) or any(each is not None and each.trouble for each in signed)
+    bad = any(each.contradicted for each in again)
     code = FINE if comparison.agree and not bad else DIFFERENT
     both = comparison if b is not None else None
-    return Answer(document, lambda console: _show(console, shown, both, notes, signed, again), code)
+    return Answer(document, lambda console: _show(console, shown, both, notes, again), code)
 
 
 def _recompute(sides: tuple[Evidence, ...], logged: LogFile) -> list[Recomputed]:
@@ -83,19 +76,6 @@ def _recompute(sides: tuple[Evidence, ...], logged: LogFile) -> list[Recomputed]
     if logged.log is None:
         return []
     return [recompute(side, logged.log, logged.columns()) for side in sides]
-
-
-def _signed(side: Evidence, signers: list[str] | None) -> Signed | None:
-    """What is known of a signature; None for a policy without a receipt."""
-    from reprl.artifacts.signature import check_signature, read_public_key
-
-    if side.receipt is None and side.search is None:
-        return None
-    found = check_signature(side.path)
-    if signers and not found.trouble and found.public_key not in [read_public_key(text) for text in signers]:
-        who = "nobody has signed it" if found.public_key is None else "the key is none of those that you named"
-        return found._replace(public_key=found.public_key or "none", trouble=who)
-    return found
 
 
 def _place(sides: tuple[Evidence, ...]) -> Environment | None:
@@ -119,7 +99,7 @@ def _rehearsal(side: Evidence) -> dict[str, Any] | None:
 
 def _certificate(side: Evidence) -> dict[str, Any] | None:
     """What a run's own data prove, as its receipt states it."""
-    return None if side.receipt is None else side.receipt.to_dict().get("certificate")
+    return None if side.receipt is None else side.receipt.to_dict()["certificate"]
 
 
 def _scale(side: Evidence) -> float | None:
@@ -136,31 +116,33 @@ def _show(
     sides: tuple[Evidence, ...],
     comparison: Verification | None,
     notes: list[str],
-    signed: list[Signed | None],
     again: list[Recomputed],
 ) -> None:
     from reprl.execution.terminal import fact_rows
     from reprl.report.terminal import render
 
-    rows: list[tuple[str, object]] = [(side.path, side.fingerprint) for side in sides]
-    called = () if comparison is None else comparison.names
-    rows += [(f"{side.path}, names", names) for side, names in zip(sides, called, strict=False) if names]
-    rows += [
-        (f"{side.path}, rehearsal", readable(str(side.receipt.rehearsal)))
-        for side in sides
-        if side.receipt is not None and side.receipt.rehearsal is not None
+    receipts = [side.receipt for side in sides]
+    rehearsals = [None if receipt is None else receipt.rehearsal for receipt in receipts]
+    proofs = [None if receipt is None or receipt.certified is None else receipt.certified for receipt in receipts]
+    words = [proof and proof.certificate.words(_scale(side)) for side, proof in zip(sides, proofs, strict=True)]
+    rows = [
+        *_rows("path", [side.path for side in sides]),
+        *_rows("fingerprint", [side.fingerprint for side in sides]),
+        *_rows("names", [] if comparison is None else comparison.names),
+        *_rows("rehearsal", rehearsals),
+        *_rows("certificate", words),
+        *_rows("by this log", again),
     ]
-    rows += [
-        (f"{side.path}, certificate", side.receipt.certified.certificate.words(_scale(side)))
-        for side in sides
-        if side.receipt is not None and side.receipt.certified is not None
-    ]
-    rows += [
-        (f"{side.path}, signature", str(each)) for side, each in zip(sides, signed, strict=True) if each is not None
-    ]
-    rows += [(f"{side.path}, by this log", str(each)) for side, each in zip(sides, again, strict=False)]
     console.print(fact_rows(rows))
     if comparison is not None:
         console.print(render(comparison))
     for remark in notes:
         console.print(f"note: {remark}", soft_wrap=True)
+
+
+def _rows(name: str, values: Sequence[object]) -> list[tuple[str, object]]:
+    """What both sides say, once where it is the same, without what neither says."""
+    texts = ["" if value is None else str(value) for value in values]
+    if len(set(texts)) <= 1:
+        return [(name, text) for text in texts[:1] if text]
+    return [(f"{name}, {side}", text) for side, text in zip(("first", "second"), texts, strict=True) if text]
