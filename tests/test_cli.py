@@ -13,6 +13,7 @@ import reprl
 from reprl.artifacts.folder import load_run
 from reprl.canonical.goal import DEFAULT_QUALITY
 from reprl.cli.app import app, main
+from reprl.cli.environment import read_object
 from reprl.cli.options import settings_help
 from reprl.errors import ReprlError
 from reprl.learning.settings import PAPER_EPSILON, Settings
@@ -30,7 +31,6 @@ COMMANDS = [
     "warm-up",
     "replicate",
     "verify",
-    "sign",
     "two-sample",
     "certify",
     "confirm",
@@ -106,6 +106,16 @@ def file(tmp_path):
     return path
 
 
+def test_a_file_is_run_once_however_often_it_is_named(tmp_path, monkeypatch):
+    """What two names in a file mean are objects of one class: an environment knows its own learner's."""
+    path = tmp_path / "twice.py"
+    path.write_text("class Thing: pass\none, other = Thing(), Thing()\n")
+    monkeypatch.chdir(tmp_path)
+    one, other = read_object("ENV", "twice.py:one"), read_object("--learner", f"{path}:other")
+    assert isinstance(one, type(other))
+    assert one is not other
+
+
 # Refusals
 
 WRONG = [
@@ -172,7 +182,6 @@ WRONG = [
     (["register", "gridworld-v0", "--pilot", "0", "--out", "absent.json"], "got 0"),
     (["check-log", "absent.csv"], "absent.csv"),
     (["warm-up", "--quick"], "--quick"),
-    (["sign", "absent"], "--key FILE"),
     (["two-sample", "a.csv", "absent"], "two logs, or counts both"),
     (["verify", "absent", "absent"], "absent"),
     (["audit", "gridworld-v0", "--learner", "nobody"], "'nobody'"),
@@ -345,7 +354,9 @@ def test_the_second_team_arrives_at_the_same_policy(call, answer, folder, tmp_pa
     assert code == 0
     assert "same policy" in out
     assert "followed the candidate of its recipe" in out
-    assert len(re.findall(r"rehearsal +\d+ of \d+ simulated second teams", out)) == 2
+    words = [str(load_run(run).receipt.rehearsal) for run in (folder, tmp_path / "second")]
+    assert len(re.findall(r"\d+ of \d+ simulated second teams", out)) == len({*words})
+    assert len(re.findall(rf"^fingerprint +{load_run(folder).policy.fingerprint}$", out, re.MULTILINE)) == 1
     assert answer("verify", folder, tmp_path / "second")[1]["rehearsals"][1] == document["rehearsal"]
     code, out, _ = call("replicate", folder, "--data-seed", 2)
     assert re.search(r"followed +the recipe's candidate, \w+ \d+, tolerance [\d.]+\n", out)
@@ -446,12 +457,11 @@ def test_a_recipe_that_cannot_be_honoured_is_refused(call, folder, tmp_path):
     text = (folder / "recipe.json").read_text()
     path = tmp_path / "recipe.json"
     for old, new, field in (
-        ('"stream_version": 3', '"stream_version": 1', "stream_version"),
-        ('"stream_version": 3', '"stream_version": 2', "its rule is another one than this release's"),
+        ('"stream_version": 1', '"stream_version": 2', "stream_version"),
         ('"shared_seed": 7', '"shared_seed": "7"', "shared_seed"),
         ('"size": 2', '"size": 3', "environment.n_states"),
         ('"id": "gridworld-v0"', '"id": "gridworld-v7"', "environment"),
-        ('"version": 2,\n  "env', '"version": 1,\n  "env', "version"),
+        ('"version": 1,\n  "env', '"version": 2,\n  "env', "version"),
     ):
         assert old in text
         path.write_text(text.replace(old, new))

@@ -148,6 +148,21 @@ def test_a_run_folder_confirms_itself_and_a_page_is_written(tmp_path, capsys):
     assert "refuted" in capsys.readouterr().out
     assert main(["report", str(out / "confirmation.json"), "-o", str(tmp_path / "page.html")]) == 0
     assert (tmp_path / "page.html").read_text() == (out / "confirmation.html").read_text()
+    assert main(["report", str(out), "-o", str(tmp_path / "folder.html")]) == 0
+    assert (tmp_path / "folder.html").read_text() == (out / "confirmation.html").read_text()
+
+
+def test_the_mean_is_of_all_episodes_that_were_played():
+    """A batch is played to its end though the first episodes decide: none of its returns is thrown away."""
+    mdp = reprl.make("gridworld-v0", horizon=3, size=2)
+    policy = reprl.Policy(mdp.solve().policy.table)
+    found = reprl.confirm(policy, mdp, target=0.01, data_seed=1)
+    assert found.verdict == "confirmed"
+    assert found.episodes < found.played == 16
+    assert found.mean == pytest.approx(EpisodicModel(mdp, 1).returns(policy, 0, 16).mean(), rel=1e-12)
+    assert sum(count for _, count in found.returns) == found.episodes
+    assert f"mean {found.mean:.6g} of 16 episodes" in repr(found)
+    assert Confirmation.from_json(found.to_json()) == found
 
 
 def test_a_search_is_confirmed_by_its_folder(tmp_path):

@@ -203,7 +203,7 @@ def test_a_report_takes_the_folder_of_an_audit(tmp_path: Path, capsys: pytest.Ca
     assert "greedy" in (tmp_path / "page.html").read_text()
     (folder / "audit.json").unlink()
     assert main(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 2
-    assert "got an unfinished audit" in capsys.readouterr().err
+    assert "got unfinished work" in capsys.readouterr().err
 
 
 def test_an_audit_on_a_full_disk_ends_with_its_result(

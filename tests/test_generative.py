@@ -20,6 +20,8 @@ from reprl.learning.practical import decide
 from reprl.learning.practical_parallel import plan_calls
 from reprl.learning.settings import Settings
 from reprl.paper.rep_rl_bandit import Induction
+from reprl.sources.episodes import EpisodicModel
+from reprl.sources.parallel import GenerativeModel
 from tests import naive_decision
 from tests.statistics import FALSE_ALARM, exceeds, keeps
 
@@ -159,7 +161,7 @@ def test_a_run_that_is_out_of_samples_promises_nothing() -> None:
     result = learn(mdp, max_samples=72 * 100, shared_seed=1, data_seed=2)
     assert result.samples == 72 * 100
     assert result.guarantee.status == "none"
-    assert result.guarantee.source.startswith("out of samples before it was sure: ")
+    assert result.guarantee.source.startswith("the samples ran out before the run was decided: ")
     assert str(result.guarantee).startswith("nothing is promised: ")
     assert result.undecided
 
@@ -230,10 +232,27 @@ def test_a_promise_is_proven_only_where_every_computed_figure_meets_it() -> None
 def test_every_sample_is_counted_also_those_of_a_random_start() -> None:
     fixed = world("random")
     spread = reprl.TabularMDP(fixed.transition, fixed.reward, np.full(8, 1 / 8))
-    for mdp, steps in ((fixed, 3), (spread, 4)):
+    for mdp, start in ((fixed, 0), (spread, 1)):
         result = learn(mdp, calls=50, shared_seed=1, data_seed=2)
-        assert result.samples == 50 * 8 * 3 * steps
+        assert result.samples == 50 * (8 * 3 * 3 + start)
         assert (result.counts.visits == 50).all()
+
+
+def test_a_random_start_is_one_row_of_every_call_and_every_episode() -> None:
+    """The reduction to a fixed start adds a step 0 with one state and one decision, by step and pooled alike."""
+    world = reprl.make("river-swim-v0", horizon=3)
+    transition, reward = world.transition[0], world.reward[0]
+    n_states, n_actions = reward.shape
+    for start, rows in ((0, 0), (np.full(n_states, 1.0 / n_states), 1)):
+        mdp = reprl.TabularMDP(transition, reward, start, horizon=3)
+        by_step, pooled = GenerativeModel(mdp, 1), GenerativeModel(mdp, 1).pooled
+        assert by_step.samples_per_call == 3 * n_states * n_actions + rows
+        assert pooled.samples_per_call == n_states * n_actions + rows
+        assert EpisodicModel(mdp, 1).samples_per_episode == 3 + rows
+        for model in (by_step, pooled):
+            model.sample(5)
+            assert model.draw_starts(5).sum() == 5
+            assert model.ledger.samples == 5 * model.samples_per_call
 
 
 def test_results_say_which_seeds_ran_and_can_be_had_again() -> None:

@@ -154,7 +154,7 @@ def _test(bounds: tuple[float, float], target: float, delta: float) -> MeanTest:
 
 
 def _play(trial: Trial, test: MeanTest, limit: int, tell: Progress | None) -> tuple[Bets, Floats]:
-    """Play batch after batch until there is a verdict or no sample is left; return the bets and what they were on."""
+    """Play batch after batch until there is a verdict or no sample is left; return the bets and all returns."""
     bets, parts, played = test.begin(), [np.empty(0)], 0
     while bets.verdict == "undecided":
         near = test.progress(bets)
@@ -168,7 +168,7 @@ def _play(trial: Trial, test: MeanTest, limit: int, tell: Progress | None) -> tu
         bets = test.bet(bets, parts[-1])
         if tell is not None:
             tell("confirm", played, max(played, math.ceil(played / max(test.progress(bets), 0.01))))
-    return bets, np.concatenate(parts)[: bets.samples]
+    return bets, np.concatenate(parts)
 
 
 _WORDS = {"above": "confirmed", "below": "refuted", "undecided": "undecided"}
@@ -179,6 +179,7 @@ def _record(
 ) -> Confirmation:
     values, counts = np.unique(returns, return_counts=True)
     low, high = mean_interval(values, *trial.bounds, 2.0 * test.levels.above, counts)
+    decided = zip(*np.unique(returns[: bets.samples], return_counts=True), strict=True)
     return Confirmation(
         environment=trial.title,
         environment_digest=trial.digest,
@@ -192,7 +193,7 @@ def _record(
         status="none" if bets.verdict == "undecided" else "certified",
         mean=float(returns.mean()) if returns.size else float(low),
         interval=(float(low), float(high)),
-        returns=tuple((float(value), int(count)) for value, count in zip(values, counts, strict=True)),
+        returns=tuple((float(value), int(count)) for value, count in decided),
         episodes=bets.samples,
         played=trial.ledger.episodes,
         samples=trial.ledger.samples,

@@ -51,15 +51,15 @@ class Confirmation(Sealed, Shown):
     verdict: Annotated[str, f.choice(VERDICTS)]
     status: Annotated[str, f.choice(STATUSES)]
     mean: Annotated[float, _number()]
-    """Of the returns that counted; by a log, the policy's estimated value."""
+    """Of the returns of all episodes that were played; by a log, the policy's estimated value."""
     interval: Annotated[tuple[float, float], f.many(_number(), 2)]
     """Of the expected return: each end holds at all times with probability 1 − δ; from a log, approximately."""
     returns: Annotated[
         tuple[tuple[float, int], ...], f.many(f.row("a return and how often it came", _number(), f.whole(1)))
     ]
-    """What the certificate rests on: every return that counted and how often it came; empty for a log."""
+    """What the certificate rests on: every return up to the verdict and how often it came; empty for a log."""
     episodes: int
-    """That counted: up to the verdict."""
+    """That decided: up to the verdict."""
     played: int
     """Episodes in all: a batch is played to its end."""
     samples: int
@@ -116,9 +116,9 @@ class Confirmation(Sealed, Shown):
     def __repr__(self) -> str:
         claim = f"{visible(self.policy)} earns more than {self.target:g} on {visible(self.environment)}"
         return (
-            f"Confirmation({claim}: {self.verdict} [{self.status}], mean {self.mean:.6g} of {self.episodes:,} episodes)"
+            f"Confirmation({claim}: {self.verdict} [{self.status}], mean {self.mean:.6g} of {self.played:,} episodes)"
         )
 
 
 _TABLE = with_fields(Confirmation, package_version={"digest": f.SHA256})
-Confirmation._document = Document("confirmation", FORMAT, (1,), Confirmation, _TABLE)
+Confirmation._document = Document("confirmation", FORMAT, 1, Confirmation, _TABLE)

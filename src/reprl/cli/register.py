@@ -123,7 +123,7 @@ def _show(console: Console, recipe: Recipe, out: Path | None, small: str | None)
         ("pilot", f"{pilot}, {data}: not to be used again"),
         ("considered", f"{made.considered:,} candidates; margin {made.margin:.3g} (standard errors) of the one chosen"),
         *([] if small is None else [("warning", small)]),
-        ("kind of promise", f"registered: {PROMISES['registered']}"),
+        ("promise kind", f"registered: {PROMISES['registered']}"),
         ("asked", f"{goal}, ρ = {asked.rho:g}, δ = {asked.delta:g}; shared seed {recipe.shared_seed}"),
         ("publish", where),
         ("every team", f"reprl replicate {out or 'RECIPE'}{log}"),

@@ -82,12 +82,13 @@ class Visible:
 
 
 def fact_rows(rows: Sequence[tuple[str, object]]) -> Table:
-    """Return a list of names and figures."""
+    """Return a list of names and figures; a long name takes two lines where a fingerprint needs the room."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="dim")
+    longest = max((len(word) for _, value in rows for word in str(value).split()), default=0)
+    table.add_column(max_width=80 - 2 - min(longest, 64), style="dim")
     table.add_column(overflow="fold")
     for name, value in rows:
         table.add_row(name, value if isinstance(value, Text) else Text(str(value)))

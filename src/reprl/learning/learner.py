@@ -39,13 +39,21 @@ from reprl.sources.protocol import Access, check_model
 from reprl.storage.checkpoints import Checkpoint, open_checkpoint, recall
 
 
+class _Unsaid(int):
+    """A default that can be told from the same number, where somebody has said it."""
+
+
+UNSAID = _Unsaid(0)
+"""The shared seed where none is given: a recipe has its own."""
+
+
 def learn(
     env: TabularMDP | GymnasiumModel | str | Any,
     *,
     horizon: int | None = None,
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
-    shared_seed: int | None = 0,
+    shared_seed: int | None = UNSAID,
     data_seed: int | None = None,
     max_samples: float | None = None,
     candidate: tuple[str, int] | Published | None = None,
@@ -95,7 +103,8 @@ def learn(
     most = None if max_samples is None else check_count("max_samples", max_samples, 1)
     if hasattr(env, "learn") and hasattr(env, "shared_seed"):
         given: dict[str, Any] = {"horizon": horizon, "discount": discount, "reward_range": reward_range}
-        given |= {"candidate": candidate, "shared_seed": shared_seed or None, "timeout": timeout, "learner": learner}
+        given |= {"candidate": candidate, "timeout": timeout, "learner": learner}
+        given["shared_seed"] = None if shared_seed is UNSAID else shared_seed
         refuse("for a recipe, which says it", **given, **options)
         how: dict[str, Any] = {"data_seed": data_seed, "max_samples": most, "workers": workers}
         return env.learn(checkpoint=checkpoint, progress=progress, certify=certify, **how)

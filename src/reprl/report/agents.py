@@ -71,7 +71,7 @@ def _lines(report: AgentReport) -> list[Line]:
 
 def _meaning(report: AgentReport) -> str:
     if report.verdict == "rejected":
-        chance = f"with probability {report.p_value:.2g}"
+        chance = f"with probability at most {report.p_value:.2g}"
         return f"If at most a share {report.rho:g} of pairs differed, so many would differ {chance}"
     needed = fewest_to_reject(len(report.pairs), report.rho, report.level)
     if needed is None:

@@ -9,7 +9,7 @@ import numpy as np
 from reprl.auditing.divergence import STAGES, Divergence
 from reprl.auditing.evidence import fewest_to_reject
 from reprl.auditing.record import AuditReport
-from reprl.guarantee import PROMISES, readable
+from reprl.guarantee import PROMISES
 from reprl.learning.worth import Worth
 from reprl.report import charts
 from reprl.report.maps import Maps
@@ -42,8 +42,7 @@ _LISTED = 100
 def summarize_audit(audit: AuditReport) -> Summary:
     """Return the summary."""
     weight = audit.by_cell if audit.by_cell_weighted is None else audit.by_cell_weighted + 1e-3 * audit.by_cell
-    if audit.policies is not None:
-        weight = np.where(audit.policies.reached, weight, 0.0)
+    weight = np.where(audit.policies.reached, weight, 0.0)
     world = audit.environment
     maps = Maps(world, weight, worst=True)
     kind, shared = "Sequential" if audit.sequential else "Fixed-size", "recipe" if _fixed(audit) else "shared seed"
@@ -102,7 +101,7 @@ def _meaning(audit: AuditReport) -> str:
             "undecided": f"{audit.pairs} pairs decide neither against ≤ {rho} nor against ≥ {other}",
         }[audit.verdict]
     if audit.verdict == "rejected":
-        return f"If disagreement were ≤ {rho}, so many would differ with probability {audit.p_value:.2g}"
+        return f"If disagreement were ≤ {rho}, so many would differ with probability at most {audit.p_value:.2g}"
     needed = fewest_to_reject(audit.pairs, audit.rho, audit.level)
     if needed is None:
         return f"Too few pairs: not even {audit.pairs} of {audit.pairs} could reject; ask for more"
@@ -110,8 +109,9 @@ def _meaning(audit: AuditReport) -> str:
 
 
 def _facts(audit: AuditReport) -> list[Fact]:
-    found, promise = audit.policies, audit.promise or "strict"
-    facts = [Fact("kind of promise", f"{promise}: {PROMISES[promise]}", prose=True)]
+    found = audit.policies
+    claim = "claim rejected" if audit.verdict == "rejected" else "claim tested"
+    facts = [Fact(claim, f"{PROMISES[audit.promise]} ({audit.promise})", prose=True)]
     if audit.recipe is not None:
         about = f"{audit.recipe.digest[:12]}; test and interval are about {audit.recipe.about}"
         facts.append(Fact("recipe", about, prose=True))
@@ -123,12 +123,12 @@ def _facts(audit: AuditReport) -> list[Fact]:
             f"up to {max(audit.distinct)} distinct policies under one seed"
         )
         facts.append(Fact("runs per seed", str(audit.runs_per_key), note))
-    if found is not None and found.over_runs > 1:
+    if found.over_runs > 1:
         runs = audit.pairs * audit.runs_per_key
         seeds = "" if _fixed(audit) else f", {found.over_seeds} over {audit.pairs} shared seeds"
         note = f"in {runs} runs{seeds}; the most common"
         facts.append(Fact("distinct policies", number(found.over_runs), f"{note} in {percent(found.most_common)}"))
-    if found is not None and found.apart < audit.disagreements:
+    if found.apart < audit.disagreements:
         apart = f"{found.apart} of {audit.disagreements}"
         facts.append(Fact("differ where reached", apart, "pairs differ in a cell that is ever reached"))
     for name, both, note in (
@@ -139,7 +139,7 @@ def _facts(audit: AuditReport) -> list[Fact]:
             facts.append(Fact(name, number(both.mean), f"on average, {number(both.max)} at most, {note}"))
     if audit.earned is not None:
         facts.append(Fact("earns", f"{Worth(*audit.earned).words}, on average over all runs", prose=True))
-    played = None if found is None else found.monte_carlo
+    played = found.monte_carlo
     if played is not None:
         note = f"by {played.episodes} episodes a policy (Student's interval)"
         for name, each in (("value", played.value), ("value gap", played.gap)):
@@ -167,10 +167,10 @@ def _evidence(audit: AuditReport) -> list[Figure]:
 
 
 def _figures(audit: AuditReport, maps: Maps) -> list[Figure]:
-    reached = None if audit.policies is None else audit.policies.reached
-    by_cell = audit.by_cell if reached is None else np.where(reached, audit.by_cell, 0.0)
+    reached = audit.policies.reached
+    by_cell = np.where(reached, audit.by_cell, 0.0)
     maps.tell("pairs that differ", by_cell)
-    left = " Cells that no policy reaches are left out." if reached is not None and not reached.all() else ""
+    left = " Cells that no policy reaches are left out." if not reached.all() else ""
     text = f"Share of pairs whose actions differ in a state at a step.{left}"
     scale = shade(by_cell, "orange", low=0.0, none="always the same")
     figures = [maps.figure("by-cell", "Disagreement map", text, scale)]
@@ -194,9 +194,7 @@ def _cells(audit: AuditReport) -> Table:
         reach = "—" if often is None else percent(often)
         place = state_name(world, cell.state) if once else world.cell(cell.step, cell.state)
         rows.append((place, percent(cell.disagreement), reach, stake, actions))
-    apart = audit.by_cell > 0.0
-    if audit.policies is not None:
-        apart = apart & audit.policies.reached
+    apart = (audit.by_cell > 0.0) & audit.policies.reached
     apart = apart[:1] if once else apart
     tied = sum(cell.stake == 0 for cell in cells)
     ties = f" {tied} of {len(rows)} listed are exact ties." if tied else ""
@@ -216,7 +214,7 @@ def _stages(audit: AuditReport) -> Table:
         items = [item for item in audit.first_divergence if item.stage == stage]
         if items:
             closest = min(items, key=lambda item: float("inf") if item.margin is None else item.margin)
-            rows.append((stage, str(len(items)), readable(closest.text)))
+            rows.append((stage, str(len(items)), closest.text))
     text = "The stage in which the two runs of a pair first differ, and the closest call: a small margin is a near tie."
     return Table("stages", "First divergence by stage", ("stage", "pairs", "closest call"), rows, text, first=_LISTED)
 
@@ -239,7 +237,7 @@ def _divergence(audit: AuditReport, d: Divergence) -> tuple[str, ...]:
         place.append(state_name(world, d.state))
     actions = "—" if d.actions is None else " / ".join(action_name(world, a) for a in d.actions)
     margin = "—" if d.margin is None else number(d.margin)
-    return str(d.pair), d.stage, ", ".join(place) or "—", actions, margin, readable(d.text)
+    return str(d.pair), d.stage, ", ".join(place) or "—", actions, margin, d.text
 
 
 def _test(audit: AuditReport) -> dict[str, object]:

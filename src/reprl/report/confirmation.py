@@ -20,9 +20,7 @@ def summarize_confirmation(found: Confirmation) -> Summary:
         "bounds of a return": list(found.return_range),
     }
     about = {"policy": found.policy, "fingerprint": found.fingerprint, "data commitment": found.data_commitment}
-    drawn = [
-        Figure("returns", "Returns", "Episodes by their return; orange: at most the target.", "bars", _bars(found))
-    ]
+    drawn = [Figure("returns", "Returns", "Episodes that decided; orange: at most the target.", "bars", _bars(found))]
     return Summary(
         kind="confirmation",
         title=claim,
@@ -34,7 +32,7 @@ def summarize_confirmation(found: Confirmation) -> Summary:
             *((Section(drawn, "Evidence"),) if found.returns else ()),
             Section((Listing("Environment", place), Listing("Policy", about))),
         ),
-        lead=f"{found.episodes:,} episodes of at most {found.horizon:,} steps",
+        lead=f"{found.played:,} episodes of at most {found.horizon:,} steps",
         heading="Claim",
         caption=_CAPTIONS[found.status],
         mark=Mark("Fingerprint of the confirmation", found.digest, "SHA-256 of everything but the seconds."),
@@ -66,7 +64,7 @@ def _facts(found: Confirmation) -> list[Fact]:
         Fact("status", found.status),
         Fact("target", f"{found.target:g}"),
         Fact("mean return", f"{found.mean:.6g}", f"in [{low:.6g}, {high:.6g}], each end at level {found.delta:g}"),
-        Fact("episodes", f"{found.episodes:,}", f"of {found.played:,} played"),
+        Fact("episodes", f"{found.played:,}", f"of which the first {found.episodes:,} decided"),
         Fact("samples", f"{found.samples:,}"),
     ]
     if found.unseen is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from reprl.auditing.evidence import fewest_to_reject
 from reprl.auditing.search_audit import SearchAudit
-from reprl.guarantee import readable
 from reprl.report import charts
 from reprl.report.numbers import counted, span
 from reprl.report.summary import Badge, Cell, Fact, Figure, Listing, Mark, Section, Strong, Summary, Table, line
@@ -42,7 +41,8 @@ def _meaning(audit: SearchAudit) -> str:
     if audit.alternative is not None:
         return f"Sequential test; the verdict 'not rejected' rules out a disagreement of {audit.alternative:g} or more"
     if audit.verdict == "rejected":
-        return f"With a disagreement of {audit.rho:g}, so many pairs differ with probability {audit.p_value:.2g}"
+        chance = f"with probability at most {audit.p_value:.2g}"
+        return f"If disagreement were ≤ {audit.rho:g}, so many would differ {chance}"
     needed = fewest_to_reject(len(audit.pairs), audit.rho, audit.level)
     if needed is None:
         return f"Too few pairs: not even {len(audit.pairs)} of them could reject; ask for more"
@@ -67,7 +67,7 @@ def _pairs(audit: SearchAudit) -> Table:
     rows = [
         (
             str(number),
-            Cell("same" if pair.same else "different", readable(pair.parted), "good" if pair.same else "bad"),
+            Cell("same" if pair.same else "different", pair.parted, "good" if pair.same else "bad"),
             " and ".join(pair.statuses),
             " and ".join(f"{samples:,}" for samples in pair.samples),
             " and ".join("—" if x is None else f"{x:.5g}" for x in pair.values),

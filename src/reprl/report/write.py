@@ -93,18 +93,18 @@ def _read(source: object) -> Source:
     return StoredRun(*(_part(kind, parts[name]) for kind, name in kinds)).check()
 
 
-EVIDENCE = ("audit.json", "agents.json", "comparison.json")
+EVIDENCE = ("audit.json", "agents.json", "comparison.json", "confirmation.json")
 """What a folder of evidence holds beside its finished tasks."""
 
 
 def _evidence(path: Path) -> Path:
-    """The file in a folder of an audit or a comparison; any other path as it is."""
+    """The file in a folder of an audit, a comparison or a confirmation; any other path as it is."""
     if not path.is_dir() or (path / RECIPE).exists():
         return path
     found = [path / name for name in EVIDENCE if (path / name).is_file()]
     if not found and (path / "tasks").is_dir():
         files = " or ".join(EVIDENCE)
-        raise InputError(f"{path} must hold {files}, got an unfinished audit: the command that began it goes on")
+        raise InputError(f"{path} must hold {files}, got unfinished work: the command that began it goes on")
     return found[0] if len(found) == 1 else path
 
 
@@ -136,7 +136,7 @@ def _from_json(data: bytes | str) -> Evidence:
         return cast(Evidence, _KINDS[format].from_json(data))
     if format in [f"reprl-{name}" for name in StoredRun._fields]:
         raise DocumentError("report source is one file of a run: give the folder that holds recipe, receipt and policy")
-    raise DocumentError(f"report source must say format 'reprl-audit' or 'reprl-comparison', got {quote(format)}")
+    raise DocumentError(f"report source must say format {', '.join(map(repr, _KINDS))}, got {quote(format)}")
 
 
 def _to_json(document: object) -> str:

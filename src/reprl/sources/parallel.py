@@ -76,9 +76,9 @@ class GenerativeModel:
 
     @property
     def samples_per_call(self) -> int:
-        """S·A·H, less the cells that nobody may sample, and S·A more when the start is random."""
+        """S·A·H, less the cells that nobody may sample, and one more when the start is random."""
         masked = 0 if self.allowed is None else int((~self.allowed).sum())
-        return self.n_states * self.n_actions * (self.horizon + (0 if self.mdp.fixed_start else 1)) - masked
+        return self.n_states * self.n_actions * self.horizon - masked + (0 if self.mdp.fixed_start else 1)
 
     def sample(self, n: int) -> Counts:
         """Make n parallel-sampling calls and return what they showed.

@@ -1,7 +1,8 @@
 """What a model of samples offers: parallel calls or episodes, each with an exact ledger.
 
-A sample is one observed (next state, reward). A random start counts as the paper's reduction would count it: a step 0
-that every parallel call and every episode samples too.
+A sample is one observed (next state, reward). A random start counts as in the reduction to a fixed one: a step 0
+with one state, in which every action does the same. So it is one row, and one sample, of every parallel call and every
+episode, by step or pooled; from a fixed start there is nothing to observe, and it costs nothing.
 """
 
 from __future__ import annotations
