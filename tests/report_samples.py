@@ -97,11 +97,32 @@ def audit_document(mdp: reprl.TabularMDP, verdict: str = "rejected") -> dict[str
                 "reachability": 0.8,
                 "stake": 0.0,
                 "actions": [[1, 0.6], [2, 0.4]],
+                "visited": None,
             },
-            {"step": 1, "state": 0, "disagreement": 0.21, "reachability": 1.0, "stake": 0.012, "actions": [[2, 1.0]]},
+            {
+                "step": 1,
+                "state": 0,
+                "disagreement": 0.21,
+                "reachability": 1.0,
+                "stake": 0.012,
+                "actions": [[2, 1.0]],
+                "visited": None,
+            },
         ],
         "samples": 200000,
-        "curve": None,
+        "policies": {
+            "over_runs": 1 + k,
+            "over_seeds": 1,
+            "most_common": 1.0 - k / 100,
+            "reached": np.ones(shape, dtype=int).tolist(),
+            "apart": k,
+            "monte_carlo": None,
+        },
+        "earned": None,
+        "agreement": None,
+        "alike": None,
+        "promise": "strict",
+        "recipe": None,
     }
 
 
@@ -144,6 +165,7 @@ def comparison_document(mdp: reprl.TabularMDP) -> dict[str, Any]:
                 "suboptimality": shown[4],
                 "curve": curve,
                 "counts": counts,
+                "values": [None] * len(counts),
             }
         )
     return {
@@ -155,4 +177,5 @@ def comparison_document(mdp: reprl.TabularMDP) -> dict[str, Any]:
         "pairs": 50,
         "seed": 3,
         "rows": rows,
+        "target": None,
     }

@@ -200,8 +200,8 @@ def test_a_run_promises_a_share_and_every_run_says_what_it_expects(tmp_path: Any
     strict = reprl.learn(mdp, quality=0.5, access="generative", shared_seed=3, data_seed=4)
     assert strict.guarantee.kind == "strict"
     assert strict.expected_agreement is not None
-    assert "agreement" not in strict.recipe.to_dict()["settings"]
-    assert "promise" not in strict.receipt.to_dict()["guarantee"]
+    assert strict.recipe.to_dict()["settings"]["agreement"] == 1.0
+    assert strict.receipt.to_dict()["guarantee"]["promise"] == "strict"
 
 
 def test_pages_and_cards_name_the_kind_of_promise() -> None:

@@ -129,7 +129,7 @@ def test_a_black_box_that_contradicts_it_is_learned_step_by_step() -> None:
 
 
 def test_a_run_that_is_not_sure_and_keeps_steps_apart_says_that_they_look_alike() -> None:
-    hint = "where you know that they are alike, stationary=True (-o stationary=true) needs fewer"
+    hint = "if you know that they do not, stationary=True (-o stationary=true) needs fewer"
     few = {**OPTIONS, "max_samples": 20_000, "data_seed": 2}
     unsure = reprl.learn(Shop, stationary=False, **few)
     assert unsure.guarantee.status == "none"

@@ -82,10 +82,7 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
     assert document["environment"]["id"] == "gridworld-v0"
     assert document["environment"]["options"] == {"size": 2, "slip": 0.1}
     assert document["environment"]["digest"] == reprl.make("gridworld-v0", horizon=3, size=2, slip=0.1).digest
-    settings = Settings(**OPTIONS).to_dict()
-    # Some are said only where they say something else than older recipes mean.
-    for later in ("stationary", "scale", "shape", "quality", "baseline", "agreement"):
-        del settings[later]
+    settings = {**Settings(**OPTIONS).to_dict(), "stationary": False}
     assert document["settings"] == settings
     assert document["resolved"] == {"coupling": "joint", "block": 20, "partition": None}
     assert (document["shared_seed"], document["stream_version"]) == (7, STREAM_VERSION)
@@ -96,7 +93,7 @@ def test_a_recipe_says_everything_that_two_teams_share(result):
 def test_the_digest_is_that_of_the_canonical_document_without_candidate_and_package_version(result):
     recipe = result.recipe
     document = recipe.to_dict()
-    del document["package_version"], document["candidate"], document["environment"]["reward_range"]
+    del document["package_version"], document["candidate"]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert recipe.digest == hashlib.sha256(text.encode()).hexdigest()
     assert replace(recipe, package_version="9.9").digest == recipe.digest
@@ -135,13 +132,12 @@ def test_the_second_team_gets_the_same_policy_from_its_own_data(canonical_run):
 
 EDITS = [
     (("format",), "reprl-receipt", "recipe format must be 'reprl-recipe', got 'reprl-receipt'"),
-    (("version",), 3, "recipe version must be 2 for this release of reprl, got 3 \\(a newer release wrote it\\)"),
-    (("version",), 1, "recipe version must be 2 for this release of reprl, got 1$"),
-    (("version",), True, "recipe version must be 2 .* got True"),
-    (("version",), "2", "recipe version must be 2 .* got '2'"),
-    (("stream_version",), 1, "recipe stream_version must be 3 for this release of reprl, or 2 to be read only, got 1$"),
-    (("stream_version",), 4, "recipe stream_version must be 3 .* got 4"),
-    (("stream_version",), 3.0, "recipe stream_version must be 3 .* got 3.0"),
+    (("version",), 2, "recipe version must be 1 for this release of reprl, got 2 \\(a newer release wrote it\\)"),
+    (("version",), 0, "recipe version must be 1 for this release of reprl, got 0$"),
+    (("version",), True, "recipe version must be 1 .* got True"),
+    (("version",), "1", "recipe version must be 1 .* got '1'"),
+    (("stream_version",), 2, "recipe stream_version must be 1 for this release of reprl, got 2$"),
+    (("stream_version",), 1.0, "recipe stream_version must be 1 .* got 1.0"),
     (("shared_seed",), "7", "recipe shared_seed must be a whole number .* got '7'"),
     (("shared_seed",), -1, "recipe shared_seed .* got -1"),
     (("shared_seed",), 2**64, "recipe shared_seed .* got 18446744073709551616"),
@@ -161,7 +157,7 @@ EDITS = [
     (("candidate",), [], "recipe candidate must be an object .* got \\[\\]"),
     (
         ("candidate",),
-        {"kind": "preferred", "number": 3, "tolerance": 0.1},
+        {"kind": "preferred", "number": 3, "tolerance": 0.1, "cells": None},
         "recipe candidate must be null unless rule='canonical', got ",
     ),
     (("settings", "extra"), 1, "recipe settings must have only the fields .* got 'extra'"),
@@ -213,18 +209,22 @@ CANONICAL_EDITS = [
     (
         ("candidate", "kind"),
         "sampled",
-        "recipe candidate.kind must be one of preferred, steady, phased, registered, got 'sampled'",
+        "recipe candidate.kind must be one of preferred, steady, phased, registered; got 'sampled'",
     ),
     (
         ("candidate", "kind"),
         "best",
-        "recipe candidate.kind must be one of preferred, steady, phased, registered, sampled",
+        "recipe candidate.kind must be one of preferred, steady, phased, registered",
     ),
     (("candidate", "number"), 40, "recipe candidate.number must be a whole number from 0 to"),
     (("candidate", "number"), -1, "recipe candidate.number must be a whole number"),
     (("candidate", "tolerance"), 0.5, "recipe candidate.tolerance must be .* for number .*, got 0.5"),
     (("candidate", "tolerance"), 0, "recipe candidate.tolerance must lie in"),
-    (("candidate", "extra"), 1, "recipe candidate must have only the fields kind, number, tolerance; got 'extra'"),
+    (
+        ("candidate", "extra"),
+        1,
+        "recipe candidate must have only the fields kind, number, tolerance, cells; got 'extra'",
+    ),
 ]
 
 
@@ -242,12 +242,19 @@ def test_a_finished_run_publishes_its_candidate_which_no_digest_depends_on(canon
         "kind": choice.kind,
         "number": choice.candidate,
         "tolerance": choice.tolerance,
+        "cells": None,
     }
     planned = Recipe.plan(canonical_run.environment, Settings(preference=("a2", "a0", "a1")), 11)
     assert planned.candidate is None
     assert planned.settings.preference == (2, 0, 1)
     assert planned.digest == recipe.digest
     assert replace(recipe, settings=replace(recipe.settings, preference=None)).digest != recipe.digest
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_recipe_says_its_shared_seed_alone(canonical_run, seed):
+    with pytest.raises(ReprlError, match=f"^shared_seed must be left out for a recipe, which says it, got {seed}$"):
+        reprl.learn(canonical_run.recipe, shared_seed=seed)
 
 
 def test_a_second_team_follows_the_candidate_or_chooses_afresh(canonical_run):
@@ -344,17 +351,6 @@ def mutate(document, data):
     return changed
 
 
-LATER = {"stationary": False, "scale": 0.1, "shape": "auto", "baseline": None}
-
-
-def test_a_later_field_may_be_written_out(canonical_run):
-    document = {**canonical_run.recipe.to_dict(), "candidate": None}  # which may need a law that is alike at all steps
-    for name, value in LATER.items():
-        changed = {**document, "settings": {**document["settings"], name: value}}
-        shorter = {**document, "settings": {k: v for k, v in document["settings"].items() if k != name}}
-        assert Recipe.from_json(json.dumps(changed)) == Recipe.from_json(json.dumps(shorter))
-
-
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonical_run, data):
@@ -364,17 +360,10 @@ def test_any_change_of_a_recipe_is_refused_or_means_what_it_says(result, canonic
         recipe = Recipe.from_json(json.dumps(changed))
     except ReprlError:
         return
-    # What was accepted is what was written, up to 1 for 1.0 in the settings, and to what later fields mean if left out.
     read = recipe.to_dict()
-    assert {**read, "settings": {**LATER, **read["settings"]}} == {
-        **changed,
-        "settings": {**LATER, **changed["settings"]},
-    }
+    assert read == changed  # up to 1 for 1.0 in the settings
     assert Recipe.from_json(recipe.to_json()) == recipe
-    before, after = (
-        {**x, "package_version": "", "candidate": None, "environment": {**x["environment"], "reward_range": None}}
-        for x in (result.recipe.to_dict(), read)
-    )
+    before, after = ({**x, "package_version": "", "candidate": None} for x in (result.recipe.to_dict(), read))
     assert (recipe.digest == result.recipe.digest) == (before == after)
 
 
@@ -505,9 +494,8 @@ def test_a_receipt_says_what_was_chosen_and_rehearsed(canonical_run):
     for name in ("kind", "candidate", "tolerance", "margin", "loss", "value"):
         assert document["choice"][name] == getattr(choice, name)
     assert document["choice"]["followed"] is False
-    assert document["rehearsal"] == {
-        name: getattr(rehearsal, name) for name in ("agree", "of", "pairs_agree", "pairs", "passed", "error", "alike")
-    }
+    figures = ("agree", "of", "pairs_agree", "pairs", "passed", "error", "alike", "agreement", "moved")
+    assert document["rehearsal"] == {name: getattr(rehearsal, name) for name in figures}
     assert document["undecided"] == [[h, s, rehearsal.apart[h, s]] for h, s in canonical_run.undecided]
     assert document["spread"] == canonical_run.spread
     assert (document["fractional"], document["ignored"]) == (None, None)
@@ -617,7 +605,7 @@ RECEIPT_EDITS = [
     (("labels", "actions"), [1], r"receipt labels.actions\[0\] must be a printable text .* got 1"),
     (("labels", "grid"), [2], r"receipt labels.grid must be \[rows, columns\] or null, got \[2\]"),
     (("labels", "grid"), [2, 0], "receipt labels.grid must be a whole number of at least 1, got 0"),
-    (("stream_version",), 1, "receipt stream_version must be 3 for this release of reprl, or 2 to be read only, got 1"),
+    (("stream_version",), 2, "receipt stream_version must be 1 for this release of reprl, got 2"),
     (("choice",), {}, "receipt choice must be null exactly for the rule 'sampled'"),
     (("rule",), "canonical", "receipt choice must be null exactly for the rule 'sampled', got None"),
     (("undecided",), [[0, 0, 0.5]], "receipt undecided must be empty where rehearsal is null"),
@@ -631,7 +619,7 @@ UNDECIDED_EDITS = [
     (
         ("choice", "kind"),
         "best",
-        "receipt choice.kind must be one of preferred, steady, phased, agreed, registered, sampled",
+        "receipt choice.kind must be one of preferred, steady, phased, agreed, registered",
     ),
     (("choice", "margin"), None, "receipt choice.margin must lie in"),
     (("choice", "margin"), 0.5, "receipt digest must be"),

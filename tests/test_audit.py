@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import re
 from typing import Any
 
 import gymnasium
@@ -377,7 +378,7 @@ def test_the_document_has_the_published_fields():
     assert {
         *("format", "version", "environment", "learner", "options", "rho", "level", "pairs", "disagreements"),
         *("disagreement", "interval", "verdict", "sequential", "runs_per_key", "distinct", "by_cell"),
-        *("by_cell_weighted", "value_gap", "suboptimality", "first_divergence", "samples", "curve"),
+        *("by_cell_weighted", "value_gap", "suboptimality", "first_divergence", "samples"),
     } <= set(document)
     assert np.shape(document["by_cell"]) == (3, 16)
     divergence = document["first_divergence"][0]
@@ -388,7 +389,7 @@ def test_the_document_has_the_published_fields():
     ("change", "message"),
     [
         ({"format": "reprl-policy"}, "audit format must be 'reprl-audit', got 'reprl-policy'"),
-        ({"version": 3}, "audit version must be 2 for this release of reprl, got 3"),
+        ({"version": 2}, "audit version must be 1 for this release of reprl, got 2"),
         ({"by_cell": [[0.0]]}, "audit by_cell must be a list of 3 items, got 1 items"),
         ({"environment": {}}, "audit environment must have the field 'id'"),
         ({"interval": None}, "audit interval must be a list of 2 items, got None"),
@@ -398,7 +399,6 @@ def test_the_document_has_the_published_fields():
         ({"sequential": 1}, "audit sequential must be true or false, got 1"),
         ({"max_pairs": 1}, "audit max_pairs must be a whole number from 2 to .*, got 1"),
         ({"distinct": [1, 3]}, r"audit distinct\[1\] must be a whole number from 1 to 2, got 3"),
-        ({"curve": []}, r"audit curve must be null, got \[\]"),
         ({"samples": float("nan")}, "audit numbers must be finite, got NaN"),
         ({"value_gap": {"mean": 0.0}}, "audit value_gap must have the field 'max'"),
         ({"by_cell": [[0.0, 0.0, 0.0, 2.0]] * 3}, r"audit by_cell\[0\]\[3\] must be a number from 0 to 1, got 2.0"),
@@ -422,11 +422,18 @@ def render(report: AuditReport) -> str:
 def test_the_page_names_cells_by_their_labels():
     text = render(reprl.audit(GRID, greedy, 30, access="generative", seed=1))
     assert "ρ = 0.1 rejected at level 0.05: greedy on gridworld-v0" in text
+    assert "If disagreement were ≤ 0.1, so many would differ with probability at most " in text
+    assert re.search(
+        r"^claim rejected +with probability at least 1 − ρ, two runs .* learn exactly the same policy",
+        text,
+        re.MULTILINE,
+    )
     assert "0,0 start" in text
     assert "exact tie" in text
     assert "First divergence by stage" in text
     quiet = render(reprl.audit(SMALL, lambda model, key: np.zeros((3, 4), int), 10, seed=1))
     assert "not rejected" in quiet
+    assert re.search(r"^claim tested +with probability at least 1 − ρ, two runs ", quiet, re.MULTILINE)
     assert "4 of 10 differing pairs would reject" in quiet
     assert "First divergence by stage" not in quiet
     assert "could reject; ask for more" in render(reprl.audit(SMALL, scatter, 1, seed=1))

@@ -165,7 +165,7 @@ def test_different_candidates_part_at_the_choice(canonical):
     one = with_details(canonical, choice=canonical.choice._replace(lead=np.inf))
     found = parted(one, other)
     assert (found.stage, found.step, found.state, found.margin) == ("choice", None, None, 0.25)
-    assert "without a rival" in found.text
+    assert "no other candidate is near" in found.text
     assert "preferred 3 (tolerance 0.002, ahead by 0.25 in log weight)" in found.text
 
 

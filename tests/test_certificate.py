@@ -282,7 +282,7 @@ def test_a_certificate_of_a_quality_says_which_share_of_the_gain_is_proven(acces
     assert result.certificate_data is not None
     data = result.certificate_data.data
     stored = Certified(found, data.digest)
-    document = CERTIFIED.write(stored, 0)
+    document = CERTIFIED.write(stored)
     at = SimpleNamespace(tiers=SimpleNamespace(level=np.zeros((2, 1))), proven=True)
     assert CERTIFIED.read("certificate", json.loads(json.dumps(document)), at) == stored
     assert stored.check(data)._replace(more=found.more) == found
@@ -291,17 +291,6 @@ def test_a_certificate_of_a_quality_says_which_share_of_the_gain_is_proven(acces
     wrong = Certified(found._replace(baseline=((7,),)), stored.data)
     with pytest.raises(ReprlError, match="baseline must name actions from 0 to 1, got 7"):
         wrong.check(data)
-
-
-def test_certificates_of_former_releases_are_read():
-    path = Path(__file__).parent / "data" / "release-0.1" / "certified" / "receipt.json"
-    document = json.loads(path.read_text())["certificate"]
-    assert "quality" not in document
-    at = SimpleNamespace(tiers=SimpleNamespace(level=np.zeros((6, 16))))
-    found = CERTIFIED.read("certificate", document, at)
-    assert found.certificate.quality is None
-    assert found.certificate.epsilon == document["epsilon"]
-    assert CERTIFIED.write(found, 0) == document
 
 
 def test_a_certified_run_that_follows_a_recipe_says_so(certified):

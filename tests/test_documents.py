@@ -1,10 +1,9 @@
-"""Documents: what earlier releases wrote stays readable byte for byte; what has no JSON form is shown or refused."""
+"""Documents: what was written is read and written again byte for byte; what has no JSON form is shown or refused."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from reprl.mdp.policy import check_policy
 from reprl.sources.environment import Environment, describe
 from reprl.storage.documents import decode, plain
 from reprl.storage.fields import read_fields, real
+from tests.report_samples import audit_document, comparison_document
 
-STORED = Path(__file__).parent / "data" / "documents"
 KINDS: dict[str, Any] = {
     "audit": reprl.AuditReport,
     "comparison": Comparison,
@@ -35,32 +34,22 @@ KINDS: dict[str, Any] = {
 
 STAMPED = ("recipe", "receipt")
 """Kinds that name their stream version: other versions are refused."""
-FOLDERS = (STORED, STORED.parent / "version-1")
-VERSIONS = {
-    path: json.loads(path.read_text()).get("stream_version")
-    for folder in FOLDERS
-    for path in sorted(folder.glob("*.json"))
-}
-"""Every stored document, and the stream version that it names, if any."""
-PAST = [path for path, version in VERSIONS.items() if version == 1]
-KEPT = [path.name for path in VERSIONS if path not in PAST]
 RUNS: dict[str, dict[str, Any]] = {
     "generative-canonical": {"access": "generative"},
     "generative-sampled": {"access": "generative", "rule": "sampled", "calls": 200},
     "episodic-canonical": {"access": "episodic"},
     "episodic-sampled": {"access": "episodic", "rule": "sampled", "runs": 2},
 }
-FRESH = [f"{kind}-{run}.json" for kind in StoredRun._fields for run in RUNS]
+FRESH = ["audit.json", "comparison.json", *(f"{kind}-{run}.json" for kind in StoredRun._fields for run in RUNS)]
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the documents of this release, and those of earlier ones that it still reads."""
+    """A folder with documents of every kind."""
     folder = tmp_path_factory.mktemp("documents")
-    for path in VERSIONS:
-        if path not in PAST:
-            shutil.copy(path, folder)
     mdp = reprl.make("gridworld-v0", 3, size=2)
+    reprl.AuditReport.from_json(json.dumps(audit_document(mdp))).save(folder / "audit.json")
+    Comparison.from_json(json.dumps(comparison_document(mdp))).save(folder / "comparison.json")
     for run, options in RUNS.items():
         result = reprl.learn(mdp, epsilon=1.0, shared_seed=7, data_seed=1, **options)
         for kind in StoredRun._fields:
@@ -72,35 +61,20 @@ def kind_of(name: str) -> str:
     return name.partition("-")[0].removesuffix(".json")
 
 
-@pytest.mark.parametrize("name", KEPT + FRESH)
+@pytest.mark.parametrize("name", FRESH)
 def test_documents_are_read_and_written_again_byte_for_byte(name: str, written: Path, tmp_path: Path) -> None:
     again = KINDS[kind_of(name)].load(written / name).save(tmp_path / name)
     assert again.read_bytes() == (written / name).read_bytes()
 
 
-def test_there_are_documents_of_both_kinds() -> None:
-    assert {kind_of(path.name) for path in PAST} == {*STAMPED}
-    assert {kind_of(name) for name in KEPT} >= {*KINDS} - {*STAMPED}
-
-
-@pytest.mark.parametrize("path", PAST, ids=lambda path: path.name)
-def test_documents_of_an_earlier_stream_version_are_refused_by_name(path: Path) -> None:
-    """Their seeds mean other draws now. The control is above: documents that hold no seeds are still read."""
-    kind = kind_of(path.name)
-    allowed = "must be 3 for this release of reprl, or 2 to be read only"
-    with pytest.raises(
-        ReprlError, match=rf"{kind} (version must be 2 for this release of reprl|stream_version {allowed}), got 1$"
-    ):
-        KINDS[kind].load(path)
-
-
-@pytest.mark.parametrize("name", [name for name in FRESH if kind_of(name) in STAMPED])
-@pytest.mark.parametrize("version", [0, 1, 4, "3", None, True, 3.0])
-def test_only_the_last_two_stream_versions_are_read(name: str, version: Any, written: Path) -> None:
-    document = {**json.loads((written / name).read_text()), "stream_version": version}
-    line = rf"^{kind_of(name)} stream_version must be 3 for this release of reprl, or 2 to be read only, got "
-    with pytest.raises(ReprlError, match=line):
-        KINDS[kind_of(name)].from_json(json.dumps(document))
+@pytest.mark.parametrize("name", FRESH)
+@pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.0])
+def test_other_versions_are_refused_in_one_line(name: str, version: Any, written: Path) -> None:
+    noun, document = kind_of(name), json.loads((written / name).read_text())
+    for field in ("version", "stream_version") if noun in STAMPED else ("version",):
+        newer = r" \(a newer release wrote it\)" if (field, version) == ("version", 2) else ""
+        with pytest.raises(ReprlError, match=rf"^{noun} {field} must be 1 for this release of reprl, got .*{newer}$"):
+            KINDS[noun].from_json(json.dumps({**document, field: version}))
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -120,11 +94,11 @@ def test_no_reader_takes_what_is_no_document(kind: str, text: str | bytes) -> No
         KINDS[kind].from_json(text)
 
 
-@pytest.mark.parametrize("name", KEPT + FRESH)
+@pytest.mark.parametrize("name", FRESH)
 def test_every_field_is_needed_and_no_other_is_taken(name: str, written: Path) -> None:
     noun = kind_of(name)
     document = json.loads((written / name).read_text())
-    for field in [field for field in document if field not in ("format", "version", "names")]:  # older ones have none
+    for field in [field for field in document if field not in ("format", "version")]:
         less = {key: value for key, value in document.items() if key != field}
         with pytest.raises(ReprlError, match=f"^{noun} must have the field '{field}'"):
             KINDS[noun].from_json(json.dumps(less))
@@ -132,7 +106,7 @@ def test_every_field_is_needed_and_no_other_is_taken(name: str, written: Path) -
         KINDS[noun].from_json(json.dumps({**document, "comment": ""}))
 
 
-@pytest.mark.parametrize("name", KEPT + FRESH)
+@pytest.mark.parametrize("name", FRESH)
 def test_junk_in_any_field_is_refused_or_means_what_it_says(name: str, written: Path) -> None:
     kind = KINDS[kind_of(name)]
     document = json.loads((written / name).read_text())
@@ -145,7 +119,7 @@ def test_junk_in_any_field_is_refused_or_means_what_it_says(name: str, written: 
 
 
 def test_names_that_do_not_fit_the_environment_are_refused() -> None:
-    document = json.loads((STORED / "audit-fixed.json").read_text())
+    document = audit_document(reprl.make("gridworld-v0", 3, size=2))
     for names, message in (
         ({"grid": [5, 1]}, "audit environment.labels.grid must be at most 4 by 4"),
         ({"grid": [0, 1]}, "audit environment.labels.grid must be a whole number of at least 1, got 0"),
@@ -174,7 +148,7 @@ def test_an_environment_is_described_with_names_that_fit() -> None:
 def test_an_environment_survives_a_document() -> None:
     labels = Labels("n", states=("a", "b", "c"), grid=(1, 3))
     place = Environment("x", {"a": [1, None]}, Criterion(2), 3, 2, labels=labels)
-    document = json.loads(json.dumps(ENVIRONMENT.write(place, 0)))
+    document = json.loads(json.dumps(ENVIRONMENT.write(place)))
     assert read_fields("it", {"environment": document}, {"environment": ENVIRONMENT}) == {"environment": place}
 
 

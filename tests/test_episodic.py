@@ -238,7 +238,7 @@ def test_max_samples_is_never_passed_and_then_nothing_is_promised() -> None:
     result = run(mdp, 1, 2, rho=0.01, max_samples=40 * unit)
     assert 0 < result.samples <= 40 * unit
     assert result.guarantee.status == "none"
-    assert result.guarantee.source.startswith("out of samples before it was sure: ")
+    assert result.guarantee.source.startswith("the samples ran out before the run was decided: ")
     with pytest.raises(reprl.ReprlError, match=rf"^max_samples must be a whole number of at least {unit}, got 1000$"):
         run(mdp, 1, 2, max_samples=1000)
 

@@ -602,7 +602,7 @@ def test_fingerprints_stay_what_they_are(result: reprl.LearnResult) -> None:
 def test_a_short_log_promises_nothing() -> None:
     short = reprl.learn_log(make_log(60, 1), **CLINIC, shared_seed=7)
     assert short.guarantee.status == "none"
-    assert "the log is too short to be sure" in short.guarantee.source
+    assert "the log is too short for a decision" in short.guarantee.source
 
 
 def test_a_log_of_few_episodes_promises_nothing_however_alike_they_are() -> None:

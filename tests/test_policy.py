@@ -29,11 +29,11 @@ GOLDEN = {
 }
 
 
-GOLDEN_STATIONARY = "9bde16a40dccafe750c21004329a37d086e147d3201d25cd0fb68b69e67c0b4b"
+GOLDEN_STATIONARY = "a15b9b0b75631fcab09450cdc749d35ea0224937160322604fb842b3bd279db9"
 
 
 def test_the_fingerprint_of_a_stationary_policy_is_golden():
-    data = b"reprl-policy 3 stationary 3\n" + struct.pack("<3i", 1, 0, 2)
+    data = b"reprl-policy 1 stationary 3\n" + struct.pack("<3i", 1, 0, 2)
     assert reprl.Policy([1, 0, 2]).fingerprint == hashlib.sha256(data).hexdigest() == GOLDEN_STATIONARY
 
 
@@ -163,10 +163,10 @@ def document(**changes):
         (json.dumps(document(format="other")), r"policy format must be 'reprl-policy', got 'other'"),
         (
             json.dumps(document(version=4)),
-            r"policy version must be 3 for this release of reprl, got 4 \(a newer release wrote it\)",
+            r"policy version must be 1 for this release of reprl, got 4 \(a newer release wrote it\)",
         ),
-        (json.dumps(document(version=2)), r"policy must have the field 'interface', got only "),
-        (json.dumps(document(version=None)), r"policy version must be 3 for this release of reprl, got None"),
+        (json.dumps({"format": "reprl-policy", "version": 1}), r"policy must have the field 'horizon', got only none"),
+        (json.dumps(document(version=None)), r"policy version must be 1 for this release of reprl, got None"),
         (json.dumps(document(actions="0110")), r"policy actions must be a list, got '0110'"),
         (json.dumps(document(actions=[[0, 1], [1]])), r"actions must be an \(H, S\) table"),
         (json.dumps(document(actions=[[0, float("nan")], [1, 0]])), r"policy numbers must be finite, got NaN"),

@@ -172,7 +172,7 @@ def test_what_a_world_shows_is_taken_and_recorded(access: Access) -> None:
     assert [result.settings.stationary for result in (shown, silent, apart)] == [True, False, False]
     assert [result.counts.outcomes.pooled for result in (shown, silent, apart)] == [True, False, False]
     assert shown.recipe.to_dict()["settings"]["stationary"] is True
-    assert "stationary" not in apart.recipe.to_dict()["settings"]
+    assert apart.recipe.to_dict()["settings"]["stationary"] is False
     assert Recipe.from_json(shown.recipe.to_json()).learn(data_seed=1, afresh=True).policy == shown.policy
     assert Recipe.plan(shown.environment, Settings(access=access), 7).digest == shown.recipe.digest
     assert shown.receipt.visits.tolist() == np.asarray(shown.counts.visits).sum(axis=2).tolist()

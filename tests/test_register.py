@@ -172,7 +172,7 @@ def test_a_candidate_that_does_not_fit_is_refused(study: reprl.Recipe, path: Any
 
 def test_a_registered_candidate_comes_with_its_registration(study: reprl.Recipe) -> None:
     document = json.loads(study.to_json())
-    del document["registration"]
+    document["registration"] = None
     with pytest.raises((InputError, DocumentError), match="recipe registration must be given for its candidate"):
         reprl.Recipe.from_json(json.dumps(document))
 

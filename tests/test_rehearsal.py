@@ -179,7 +179,7 @@ def test_teams_that_agree_are_enough_and_no_pair_is_asked() -> None:
     found = asked(rule, data, chosen)
     assert (found.agree, found.pairs, found.passed) == (found.of, 0, True)
     assert not found.apart.any()
-    assert str(found) == "40 of 40 simulated second teams arrive at this policy"
+    assert str(found) == "40 of 40 simulated second teams learn this policy"
 
 
 def test_pairs_stop_being_asked_once_too_many_differ() -> None:

@@ -17,24 +17,6 @@ PROMISES = {
 """Kinds of promises, and what ρ refers to under each."""
 STATUSES = ("proven", "certified", "rehearsed", "heuristic", "none")
 """From the strongest support to none."""
-READABLE = {
-    "out of samples before it was sure": "the samples ran out before the run was decided",
-    "the log is too short to be sure": "the log is too short for a decision",
-    "arrive at this policy": "learn this policy",
-    "no sample tells its steps apart": "no sample shows that its steps differ",
-    "where you know that they are alike": "if you know that they do not",
-    "what was hardly explored could be worth": "the optimistic value of under-sampled cells is",
-    "they part at rung": "they differ from rung",
-    "without a rival": "no other candidate is near",
-}
-"""Phrases of stored documents, which keep their bytes, → what people read instead."""
-
-
-def readable(text: str) -> str:
-    """Return a text of a stored document as people read it."""
-    for stored, shown in READABLE.items():
-        text = text.replace(stored, shown)
-    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,14 +68,14 @@ class Guarantee:
     def words(self, scale: float = 1.0) -> str:
         """The same; scale is what rescaled rewards are times in their own units."""
         if self.status == "none":
-            return f"nothing is promised: {readable(self.source)}"
+            return f"nothing is promised: {self.source}"
         good = f"suboptimality ≤ {scale * self.epsilon:.3g}"
         if self.quality is not None:
             good = f"at least {self.quality:.3g} of the best policy's gain over the baseline"
         same = f"disagreement ≤ {self.rho:.3g}"
         if self.agreement < 1.0:
             same = f"same action at ≥ {100 * self.agreement:.3g} % of the steps with probability ≥ {1 - self.rho:.3g}"
-        return f"{same}, {good} with probability ≥ {1 - self.delta:.3g} [{self.status}: {readable(self.source)}]"
+        return f"{same}, {good} with probability ≥ {1 - self.delta:.3g} [{self.status}: {self.source}]"
 
 
 def shared_out(promised: Guarantee, delta: float, tries: int) -> Guarantee:

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from reprl.errors import InputError, check_int, quote
 from reprl.kernels import njit
 
-STREAM_VERSION = 3
+STREAM_VERSION = 1
 """Of streams and rule: raised by one whenever fixed seeds begin to give other results."""
-_STREAMS = 2
-"""What streams are keyed by: the version in which a draw was last moved. Version 3 changed the rule alone."""
+_SHARED, _DATA = b"reprl-shared2", b"reprl-data2"
+"""Domains of the two hashes: no address of the one is one of the other."""
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
@@ -84,7 +84,7 @@ def fill_words(key: np.uint64, lane: np.uint64, start: np.uint64, out: NDArray[n
 
 def _digest(domain: bytes, *parts: bytes) -> bytes:
     """Hash length-prefixed parts under a domain, so that no two lists of parts collide by concatenation."""
-    state = hashlib.blake2b(digest_size=16, person=domain + str(_STREAMS).encode())
+    state = hashlib.blake2b(digest_size=16, person=domain)
     for part in parts:
         state.update(len(part).to_bytes(8, "little") + part)
     return state.digest()
@@ -132,7 +132,7 @@ class SharedKey:
         check_stream_version(stream_version)
         self.seed = check_int("shared seed", seed, 0, 2**64 - 1)
         self.labels: tuple[str | int, ...] = ()
-        self._digest = _digest(b"reprl-shared", str(self.seed).encode())
+        self._digest = _digest(_SHARED, str(self.seed).encode())
 
     def derive(self, *labels: str | int) -> SharedKey:
         """Return the address reached by following labels (text or whole numbers) from here."""
@@ -140,7 +140,7 @@ class SharedKey:
         child.seed = self.seed
         child._digest = self._digest
         for label in labels:
-            child._digest = _digest(b"reprl-shared", child._digest, _encode(label))
+            child._digest = _digest(_SHARED, child._digest, _encode(label))
         child.labels = self.labels + tuple(x if isinstance(x, str) else int(x) for x in labels)
         return child
 
@@ -218,7 +218,7 @@ class DataStream:
             raise InputError(f"purpose must be a non-empty printable text, got {quote(purpose)}")
         self.purpose = purpose
         self.run = check_int("run", run, 0, 2**64 - 1)
-        digest = _digest(b"reprl-data", str(self.data_seed).encode(), purpose.encode())
+        digest = _digest(_DATA, str(self.data_seed).encode(), purpose.encode())
         self.key = int.from_bytes(digest[:8], "little")
 
     @property

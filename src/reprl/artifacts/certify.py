@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reprl.artifacts.choices import certificate_document, check_version
+from reprl.artifacts.choices import certificate_document
 from reprl.artifacts.folder import COUNTS, StoredRun, find_file, load_run
 from reprl.artifacts.receipt import Receipt
 from reprl.assurance.certificate import Certificate, CertificateData, certificate_data_of
@@ -30,7 +30,6 @@ def certify_folder(directory: str | os.PathLike[str], delta: float | None = None
         raise InputError(f"{directory} must hold a run of agreement 1 to be certified, got {settings.agreement:g}")
     if run.recipe.registration is not None:
         raise InputError(f"{directory} must hold a run without a registered candidate to be certified, got one with it")
-    check_version(str(directory), run.recipe.stream_version, run.recipe.package_version)
     run.recipe.environment.criterion.require_horizon(f"{directory} must hold a run with a horizon to be certified")
     told = run.receipt.certified
     if told is None or told.certificate.source != "log":  # a log's rule for a certificate has no stationary candidates
@@ -81,7 +80,6 @@ def check_certificate(
         raise InputError(f"{receipt} must be of the rule 'canonical' to have a certificate, got {record.rule!r}")
     if record.certified is None:
         raise InputError(f"{receipt} must hold a certificate, got one without: learn with --certify")
-    check_version(str(receipt), record.stream_version, record.package_version)
     told = record.certified.certificate
     found = record.certified.check(Data.load(counts))
     stated, computed = certificate_document(told), certificate_document(found)

@@ -15,7 +15,7 @@ from reprl.canonical.cellwise import AGREED, NARROW
 from reprl.canonical.choice import KINDS, candidates_of, make_rule
 from reprl.canonical.preferred import PHASED, STATIONARY
 from reprl.canonical.registered import REGISTERED, Cells
-from reprl.errors import DocumentError, InputError, quote
+from reprl.errors import DocumentError, quote
 from reprl.learning.certification import rule_of
 from reprl.learning.protocol import Run
 from reprl.learning.settings import Settings
@@ -35,29 +35,9 @@ def shape_of(at: Fields) -> tuple[int, int]:
     return shape
 
 
-STREAMS = f.checked(
-    f"{STREAM_VERSION} for this release of reprl, or {STREAM_VERSION - 1} to be read only",
-    lambda x: type(x) is int and STREAM_VERSION - 1 <= x <= STREAM_VERSION,
-)
-"""Stream versions that documents may have."""
-
-
-def check_version(name: str, version: int, release: str) -> None:
-    """Refuse what was written for another rule where this release would have to apply its own."""
-    if version != STREAM_VERSION:
-        raise InputError(
-            f"{name} must have stream_version {STREAM_VERSION}, got {version}: its rule is another one than this "
-            f"release's; use the release that wrote it, {release}"
-        )
-
-
-PLATEAU = "sampled"
-"""A kind of candidates that only rules before version 3 had: laws with a plateau, from which the shared seed draws."""
-_KIND = f.also(
-    f.choice((*KINDS, REGISTERED, PLATEAU)),
-    lambda kind, at: kind != PLATEAU or at.stream_version < STREAM_VERSION,
-    lambda at: f"one of {', '.join((*KINDS, REGISTERED))}",
-)
+STREAM = {"stream_version": f.constant(STREAM_VERSION, f"{STREAM_VERSION} for this release of reprl")}
+"""Of the streams and the rule, in every recipe and receipt."""
+_KIND = f.choice((*KINDS, REGISTERED))
 
 
 def _read_cells(where: str, value: Any, at: Fields) -> Cells:
@@ -71,7 +51,7 @@ def _read_cells(where: str, value: Any, at: Fields) -> Cells:
     return Cells(found["starts"], found["order"], table)
 
 
-def _write_cells(cells: Cells, version: int) -> dict[str, Any]:
+def _write_cells(cells: Cells) -> dict[str, Any]:
     """The candidate in JSON's types; an infinite tolerance is null."""
     rows = [[None if math.isinf(u) else u for u in row] for row in cells.tolerances.tolist()]
     return {"starts": list(cells.starts), "order": list(cells.order), "tolerances": rows}
@@ -83,8 +63,8 @@ class Candidate(NamedTuple):
     kind: Annotated[str, _KIND]
     number: Annotated[int, f.whole(0, MOST)]
     tolerance: Annotated[float, f.real(open_low=True)]
-    """u, or the width of the laws; of a registered one, the smallest tolerance of a cell."""
-    cells: Annotated[Cells | None, Kind(_read_cells, _write_cells)._replace(later=True)] = None
+    """u; of a registered one, the smallest tolerance of a cell."""
+    cells: Annotated[Cells | None, Kind(_read_cells, _write_cells)] = None
     """Blocks of steps, order and tolerances of a registered one."""
 
     @property
@@ -105,7 +85,7 @@ class Candidate(NamedTuple):
         if self.kind == REGISTERED:
             return f"registered, smallest tolerance {scale * self.tolerance:.3g}"
         kind = "stationary" if self.kind == STATIONARY else self.kind
-        return f"{kind} {self.number}, {'width' if self.kind == PLATEAU else 'tolerance'} {scale * self.tolerance:.3g}"
+        return f"{kind} {self.number}, tolerance {scale * self.tolerance:.3g}"
 
     def check(
         self, shape: tuple[int, int, int], settings: Settings, shared_seed: int, criterion: Criterion
@@ -133,10 +113,7 @@ class Candidate(NamedTuple):
         return self
 
 
-_LATER = f.real(-math.inf)._replace(later=True)
-
-
-_CHOSEN = f.choice((*KINDS, AGREED, REGISTERED, PLATEAU))
+_CHOSEN = f.choice((*KINDS, AGREED, REGISTERED))
 
 
 class Chosen(NamedTuple):
@@ -160,9 +137,8 @@ class Chosen(NamedTuple):
     ]
     followed: bool
     """Whether it took the candidate that its recipe had published, instead of choosing afresh."""
-    baseline: Annotated[float | None, _LATER] = None
-    """None in receipts before version 3; so is the next."""
-    epsilon: Annotated[float | None, _LATER] = None
+    baseline: Annotated[float, f.real(-math.inf)]
+    epsilon: Annotated[float, f.real(-math.inf)]
 
     @staticmethod
     def of(run: Run) -> Chosen | None:
@@ -197,11 +173,6 @@ class Chosen(NamedTuple):
     def words(self, preference: str | tuple[int | str, ...] | None, scale: float = 1.0) -> str:
         """Say what the rule did, in a sentence that a person can repeat; scale is what rescaled rewards are times."""
         width = scale * self.tolerance
-        if self.kind == PLATEAU:
-            near, far = f"{width / 2:.3g}", f"{width:.3g}"
-            return (
-                f"actions within {near} of the best are equally likely, less so up to {far}; the shared seed draws one"
-            )
         order = "your order"
         if preference is None or preference == "shared":
             order = "the environment's order" if preference is None else "an order from the shared seed"
@@ -219,9 +190,7 @@ class Chosen(NamedTuple):
             STATIONARY: (" on average over the steps", " at every step"),
             PHASED: (" on average over the steps of a phase", " at every step of the phase"),
         }.get(self.kind, ("", ""))
-        equal = f"actions within {width:.3g} of the best count as equal{on}"
-        if self.epsilon is not None:  # since version 3 a loss counts by how often it is met
-            equal = f"actions count as equal if their loss{on}, weighted by visits, is at most {width:.3g}"
+        equal = f"actions count as equal if their loss{on}, weighted by visits, is at most {width:.3g}"
         return f"{equal}; of these the first in {order} is taken{when}"
 
 
@@ -239,7 +208,7 @@ def _read_undecided(where: str, value: Any, at: Fields) -> NDArray[np.float64]:
     return apart
 
 
-def _write_undecided(apart: NDArray[np.float64] | None, version: int) -> list[list[float]]:
+def _write_undecided(apart: NDArray[np.float64] | None) -> list[list[float]]:
     """The most disputed first."""
     if apart is None:
         return []
@@ -252,7 +221,7 @@ UNDECIDED = Kind(_read_undecided, _write_undecided)
 _FIGURES = {name: kind for name, kind in declared(Rehearsal).items() if name != "apart"}
 REHEARSAL = Kind(
     lambda where, value, at: Rehearsal(**read_fields(where, value, _FIGURES, at), apart=at.undecided),
-    lambda found, version: write_fields(found, _FIGURES),
+    lambda found: write_fields(found, _FIGURES),
 )
 
 
@@ -290,7 +259,7 @@ def _or_infinite(sign: Callable[[Any], float]) -> Kind:
     number = f.real(-math.inf)
     return Kind(
         lambda where, value, at: sign(at) * math.inf if value is None else number.read(where, value, at),
-        lambda value, version: value if math.isfinite(value) else None,
+        lambda value: value if math.isfinite(value) else None,
     )
 
 
@@ -315,20 +284,17 @@ _CERTIFICATE = {
     "candidate": f.whole(-1, MOST),
     "tightest": f.optional(f.many(f.whole(), 3)),
     "undecided": f.many(f.many(f.whole(0, MOST - 1), 2)),
-    "quality": f.real(0.0, 1.0, open_low=True)._replace(later=True),
-    "baseline": _BASELINE._replace(later=True),
-    "share": f.real(-math.inf, 1.0)._replace(later=True),
-    "gain": f.many(f.real(), 2)._replace(later=True),
+    "quality": f.optional(f.real(0.0, 1.0, open_low=True)),
+    "baseline": f.optional(_BASELINE),
+    "share": f.optional(f.real(-math.inf, 1.0)),
+    "gain": f.optional(f.many(f.real(), 2)),
 }
 
 
-_TRIED = f.many(f.SHA256)._replace(later=True)
-
-
 def _read_certified(where: str, value: Any, at: Fields) -> Certified:
-    fields = read_fields(where, value, {**_CERTIFICATE, "data": f.SHA256, "tried": _TRIED}, at)
-    data, tried = fields.pop("data"), fields.pop("tried", None)
-    return Certified(Certificate(**fields), data, tried or ())
+    fields = read_fields(where, value, {**_CERTIFICATE, "data": f.SHA256, "tried": f.many(f.SHA256)}, at)
+    data, tried = fields.pop("data"), fields.pop("tried")
+    return Certified(Certificate(**fields), data, tried)
 
 
 def certificate_document(certificate: Certificate) -> dict[str, Any]:
@@ -336,9 +302,8 @@ def certificate_document(certificate: Certificate) -> dict[str, Any]:
     return write_fields(certificate, _CERTIFICATE)
 
 
-def _write_certified(found: Certified, version: int) -> dict[str, Any]:
-    tried = {"tried": list(found.tried)} if found.tried else {}
-    return {**certificate_document(found.certificate), "data": found.data, **tried}
+def _write_certified(found: Certified) -> dict[str, Any]:
+    return {**certificate_document(found.certificate), "data": found.data, "tried": list(found.tried)}
 
 
 CERTIFIED = Kind(_read_certified, _write_certified)

@@ -39,8 +39,6 @@ TASKS = "tasks"
 """A folder inside it while a run is unfinished: its checkpoint."""
 COUNTS = "counts.bin"
 """Data that a certificate is, or could be, made from; sealed, and absent for the rule "sampled"."""
-SIGNATURE = "signature.json"
-"""Of the receipt, where somebody has signed it; a new run removes that of the last one."""
 _FILES = (RECIPE, RECEIPT, POLICY, COUNTS)
 SEARCH = "reprl-search-recipe"
 """Format of the recipe of a search, whose parts are of a kind of their own."""
@@ -100,9 +98,6 @@ class StoredRun(NamedTuple):
         shape = recipe.environment.criterion.policy_shape(recipe.environment.n_states)
         if policy.actions.shape != shape:
             raise DocumentError(f"policy must have its recipe's shape {shape}, got {policy.actions.shape}")
-        if receipt.stream_version != recipe.stream_version:
-            wanted, stated = recipe.stream_version, receipt.stream_version
-            raise DocumentError(f"receipt stream_version must be its recipe's {wanted}, got {stated}")
         if receipt.rule != recipe.settings.rule:
             raise DocumentError(f"receipt rule must be its recipe's {recipe.settings.rule!r}, got {receipt.rule!r}")
         chosen = None if receipt.choice is None else receipt.choice.published
@@ -266,7 +261,6 @@ class FolderWriter:
         with suppress(OSError):  # the run is there; the next one moves it up if this one cannot
             sync_folder(self.directory)
             _settle(self.directory)
-            (self.directory / SIGNATURE).unlink(missing_ok=True)
 
 
 @contextmanager

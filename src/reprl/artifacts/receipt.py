@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reprl.artifacts.choices import CERTIFIED, REHEARSAL, STREAMS, UNDECIDED, Certified, Chosen, shape_of
+from reprl.artifacts.choices import CERTIFIED, REHEARSAL, STREAM, UNDECIDED, Certified, Chosen, shape_of
 from reprl.artifacts.recipe import package_version
 from reprl.assurance.coverage import Coverage
 from reprl.assurance.practice import Beside, Change, Group, Variant
@@ -25,7 +25,6 @@ from reprl.mdp.counts import Counts
 from reprl.mdp.labels import Labels, label_fields, printable_labels
 from reprl.mdp.policy import Policy
 from reprl.mdp.tiers import Tiers
-from reprl.randomness import STREAM_VERSION
 from reprl.sources.logs.check import SEVERITIES, Finding
 from reprl.storage import fields as f
 from reprl.storage.documents import MAX_TEXT, naming
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
 
     from reprl.sources.environment import Environment
 
-_PLAIN, _CERTIFIED = 2, 3
-"""Versions: a receipt with a certificate, and all others, which are as they were before there were any."""
-
 
 def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
     """Return a commitment to a private data seed: it binds the seed and hides it, unless it is easy to guess.
@@ -48,47 +44,32 @@ def commit_data_seed(recipe_digest: str, data_seed: int) -> str:
     return hashlib.sha256(f"reprl-data-seed 1\n{recipe_digest}\n{data_seed}\n".encode()).hexdigest()
 
 
-_LATER = {
-    "quality": f.real(0.0, 1.0)._replace(later=True),
-    "agreement": f.real(0.0, 1.0, open_low=True)._replace(later=True),
-    "promise": f.choice(tuple(PROMISES))._replace(later=True),
+_GUARANTEE = {
+    **dict.fromkeys(("rho", "delta", "epsilon", "status"), f.ANYTHING),
+    "source": f.printable(),
+    "quality": f.optional(f.real(0.0, 1.0)),
+    "agreement": f.optional(f.real(0.0, 1.0, open_low=True)),
+    "promise": f.optional(f.choice(tuple(PROMISES))),
 }
-"""What a promise does not always say: an agreement of 1 and the kind "strict" go without saying."""
 
 
-def write_guarantee(guarantee: Guarantee, version: int) -> dict[str, str | float | None]:
-    """Return a promise in JSON's types; where nothing is promised, there are no figures."""
+def write_guarantee(guarantee: Guarantee) -> dict[str, str | float | None]:
+    """Return a promise in JSON's types; where nothing is promised, every figure is null."""
     none = guarantee.status == "none"
-    found: dict[str, str | float | None] = {
-        name: value if isinstance(value, str) else None if none else float(value)
-        for name, value in asdict(guarantee).items()
-        if name not in _LATER and name != "registered"
-    }
-    if not none:
-        found |= {} if guarantee.quality is None else {"quality": float(guarantee.quality)}
-        found |= {} if guarantee.agreement == 1.0 else {"agreement": float(guarantee.agreement)}
-        found |= {} if guarantee.kind == "strict" else {"promise": guarantee.kind}
-    return found
+    found = {**asdict(guarantee), "promise": guarantee.kind}
+    figures = {name: float(x) if isinstance(x, int | float) else x for name, x in found.items() if name in _GUARANTEE}
+    return {name: x if name in ("status", "source") or not none else None for name, x in figures.items()}
 
 
 def read_guarantee(where: str, value: Any, worst: float) -> Guarantee:
     """Read what ``write_guarantee`` wrote; where nothing is promised, the accuracy is the worst there is."""
-    table = {**dict.fromkeys(Guarantee.__dataclass_fields__, f.ANYTHING), "source": f.printable()}
-    del table["registered"]
-    table |= _LATER
-    promised = read_fields(where, value, table)
+    promised = read_fields(where, value, _GUARANTEE)
     if promised["status"] == "none":
-        for name in _LATER:
-            if name in promised:
-                raise DocumentError(
-                    f"{where}.{name} must be left out where nothing is promised, got {quote(promised[name])}"
-                )
-        for name, trivial in (("rho", 1.0), ("delta", 1.0), ("epsilon", worst)):
-            if promised[name] is not None:
-                found = quote(promised[name])
-                raise DocumentError(f"{where}.{name} must be null where nothing is promised, got {found}")
-            promised[name] = trivial
-    kind = promised.pop("promise", "strict")
+        for name, found in promised.items():
+            if name not in ("status", "source") and found is not None:
+                raise DocumentError(f"{where}.{name} must be null where nothing is promised, got {quote(found)}")
+        promised |= {"rho": 1.0, "delta": 1.0, "epsilon": worst, "agreement": 1.0, "promise": "strict"}
+    kind = promised.pop("promise")
     with naming("receipt "):
         read = Guarantee(**promised, registered=kind == "registered")
     if read.kind != kind:
@@ -126,9 +107,7 @@ _BESIDE = {
     "variants": f.many(f.record(Variant)),
     "groups": f.many(f.record(Group)),
 }
-_TIERS = f.record(
-    Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level, version: level.tolist())}
-)
+_TIERS = f.record(Tiers, {"count": f.whole(1, 2**16), "level": Kind(_read_levels, lambda level: level.tolist())})
 _EXPLORED = f.also(
     f.reals(_sets_of, 0.0, 1.0), lambda shares, at: at.rule != "canonical", lambda at: "null for the rule 'canonical'"
 )
@@ -137,17 +116,17 @@ _IGNORED = f.given_when(
 )
 _FINDINGS = f.many(
     f.record(Finding, {"severity": f.choice(SEVERITIES), "what": f.printable(), "recipe": f.printable(empty=True)})
-)._replace(later=True)
+)
 TIMINGS = Kind(
     lambda where, value, at: read_fields(where, value, {"seconds": f.real()})["seconds"],
-    lambda value, version: {"seconds": value},
+    lambda value: {"seconds": value},
     name="timings",
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Receipt(Sealed):
-    """The record of one run. Its digest detects accidental changes; ``reprl sign`` makes a signature."""
+    """The record of one run. Its digest detects accidental changes; docs/security.md shows how to sign it."""
 
     recipe: Annotated[str, f.SHA256]
     """Digest of the recipe."""
@@ -164,7 +143,7 @@ class Receipt(Sealed):
     """What the canonical rule chose; None for the rule "sampled"."""
     rehearsal: Annotated[Rehearsal | None, REHEARSAL]
     """Result of the rehearsal; None if there was none."""
-    certified: Annotated[Certified | None, CERTIFIED._replace(name="certificate", since=_CERTIFIED)] = None
+    certified: Annotated[Certified | None, CERTIFIED._replace(name="certificate")] = None
     """The certificate and its data; None if no proof was asked for."""
     spread: Annotated[float | None, _canonical(f.real())]
     """Value of the best policy less that of the worst, in the run's own model; None for the rule "sampled"."""
@@ -182,19 +161,17 @@ class Receipt(Sealed):
     data_commitment: Annotated[str, f.SHA256]
     """Hash of the recipe and the data seed, which for a log is a hash of the log; never the seed itself."""
     package_version: Annotated[str, f.printable()]
-    stream_version: Annotated[int, STREAMS] = STREAM_VERSION
-    """As in its recipe."""
-    coverage: Annotated[Coverage | None, f.record(Coverage, _COVERAGE)._replace(later=True)] = None
-    """What a log shows about the policy; None, and not in the document, where samples were drawn."""
-    beside: Annotated[Beside | None, f.record(Beside, _BESIDE)._replace(later=True)] = None
-    """The policy beside practice; None, and not in the document, where samples were drawn, and with a discount."""
-    occupancy: Annotated[NDArray[np.float64] | None, f.reals(shape_of, 0.0)._replace(later=True)] = None
+    coverage: Annotated[Coverage | None, f.record(Coverage, _COVERAGE)] = None
+    """What a log shows about the policy; None where samples were drawn."""
+    beside: Annotated[Beside | None, f.record(Beside, _BESIDE)] = None
+    """The policy beside practice; None where samples were drawn, and with a discount."""
+    occupancy: Annotated[NDArray[np.float64] | None, f.reals(shape_of, 0.0)] = None
     """(H, S): how often the policy comes to each cell in the run's own model, for an approximate agreement alone: by it
     decisions of two runs are compared."""
-    basis: Annotated[str | None, f.SHA256._replace(later=True)] = None
-    """SHA-256 of who decided each cell, which the policy holds; None, and not in the document, without a log."""
+    basis: Annotated[str | None, f.SHA256] = None
+    """SHA-256 of who decided each cell, which the policy holds; None without a log."""
     findings: Annotated[tuple[Finding, ...] | None, _FINDINGS] = None
-    """What is wrong with the log, the worst first; None, and not in the document, without a log or a fault of it."""
+    """What is wrong with the log, the worst first; None without a log or a fault of it."""
     seconds: Annotated[float, TIMINGS]
     """How long the run took; not part of the digest."""
 
@@ -262,10 +239,6 @@ class Receipt(Sealed):
         """(H, S): share of the simulated teams with another action; None without a rehearsal."""
         return None if self.rehearsal is None else self.rehearsal.apart
 
-    @property
-    def _version(self) -> int:
-        return _PLAIN if self.certified is None else _CERTIFIED
-
     def _check_rest(self, fields: Mapping[str, Any]) -> None:
         cells = int((fields["undecided"] > 0).sum())
         if self.rehearsal is None and cells:
@@ -289,5 +262,5 @@ def _visits(counts: Counts) -> NDArray[Any]:
     return total
 
 
-_TABLE = with_fields(Receipt, rehearsal={"undecided": UNDECIDED}, beside={"digest": f.SHA256})
-Receipt._document = Document("receipt", "reprl-receipt", (_PLAIN, _CERTIFIED), Receipt, _TABLE)
+_TABLE = with_fields(Receipt, rehearsal={"undecided": UNDECIDED}, package_version=STREAM, beside={"digest": f.SHA256})
+Receipt._document = Document("receipt", "reprl-receipt", 1, Receipt, _TABLE)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, cast
 
-from reprl.artifacts.choices import STREAMS, Candidate, Chosen, check_version
+from reprl.artifacts.choices import STREAM, Candidate, Chosen
 from reprl.canonical.registered import REGISTERED, Published, Registration
 from reprl.coupling.custom import custom_name
 from reprl.coupling.spec import CouplingSpec
@@ -27,8 +27,6 @@ from reprl.mdp.environment import SIZES, environment_kind
 from reprl.mdp.labels import Labels
 from reprl.mdp.rows import check_entries, limited
 from reprl.mdp.tabular import TabularMDP
-from reprl.paper.constants import DEFAULT_SCALE
-from reprl.randomness import STREAM_VERSION
 from reprl.sources.environment import Environment, describe, make, open_environment
 from reprl.sources.gymnasium.model import GymnasiumModel, would_import
 from reprl.sources.logs.spec import ID, LogSpec
@@ -41,16 +39,6 @@ _SMALL_WORK = 1 << 28
 """Largest number of entries, and of outcomes over all steps, of an MDP that is built for a recipe of unknown origin."""
 _UNHASHED = ("candidate", "package_version")
 """Fields in which two runs of one recipe may differ."""
-_LATER: dict[str, Any] = {
-    "stationary": False,
-    "scale": DEFAULT_SCALE,
-    "shape": "auto",
-    "quality": None,
-    "baseline": None,
-    "agreement": 1.0,
-}
-"""Fields of the settings that recipes did not always have, and what one without them means: they are written only where
-they say something else, so that older recipes keep their meaning and their digests."""
 _RESERVED = ("id", "horizon", "data_seed")
 
 
@@ -61,7 +49,7 @@ def package_version() -> str:
     return __version__
 
 
-def _write_settings(settings: Settings, version: int) -> dict[str, Any]:
+def _write_settings(settings: Settings) -> dict[str, Any]:
     """The fields in JSON's types, so that 1 and 1.0, or a numpy number, give one digest."""
     kinds = {field.name: float if "float" in str(field.type) else int for field in dataclasses.fields(Settings)}
     return {
@@ -71,23 +59,19 @@ def _write_settings(settings: Settings, version: int) -> dict[str, Any]:
         if value is None or isinstance(value, str | bool | tuple)
         else kinds[name](value)
         for name, value in settings.to_dict().items()
-        if name not in _LATER or value != _LATER[name]
     }
 
 
 def _read_settings(where: str, value: Any, at: Fields) -> Settings:
-    later = {name: other for name, other in _LATER.items() if isinstance(value, dict) and name not in value}
-    given = read_fields(
-        where, value, {field.name: f.ANYTHING for field in dataclasses.fields(Settings) if field.name not in later}
-    )
+    given = read_fields(where, value, {field.name: f.ANYTHING for field in dataclasses.fields(Settings)})
     with naming(f"{where}."):
         if isinstance(given["preference"], dict):
             raise DocumentError(
                 f"preference must be null, 'shared' or a list of all actions, got {quote(given['preference'])}"
             )
-        if given["epsilon"] is None and given.get("quality") is None:
+        if given["epsilon"] is None and given["quality"] is None:
             raise DocumentError("epsilon must be a number where there is no quality, got None")
-        settings = Settings(**given, **later).resolve_actions((), at.environment.n_actions)
+        settings = Settings(**given).resolve_actions((), at.environment.n_actions)
         settings.check_accuracy(at.environment.criterion)
         return resolve_baseline(settings, at.environment)
 
@@ -123,16 +107,13 @@ _ENVIRONMENT = {
     "n_states": _SIZE,
     "n_actions": _SIZE,
     "digest": f.SHA256,
+    "reward_range": f.optional(
+        f.also(
+            f.many(f.real(-math.inf), 2), lambda ends, at: ends[0] < ends[1], lambda at: "[low, high] with low < high"
+        )
+    ),
+    "discount": f.optional(f.real(0.0, MOST, open_low=True)),
 }
-_PLACE = tuple(_ENVIRONMENT)
-_ENVIRONMENT |= {
-    "reward_range": f.also(
-        f.many(f.real(-math.inf), 2), lambda ends, at: ends[0] < ends[1], lambda at: "[low, high] with low < high"
-    )._replace(later=True),
-    "discount": f.real(0.0, MOST, open_low=True)._replace(later=True),
-}
-"""The last two came later, so no digest depends on them: the environment's own one covers the discount, the range of a
-black box, and rescaled rewards where dynamics are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,11 +135,9 @@ class Recipe(Declared):
     candidate: Candidate | None = None
     """What a canonical run has chosen, for a second team to follow; not hashed, as two runs of one recipe may choose
     different ones. None beforehand, and for the rule "sampled"."""
-    registration: Annotated[Registration | None, f.record(Registration)._replace(later=True)] = None
+    registration: Annotated[Registration | None, f.record(Registration)] = None
     """By whom, when and on which pilot data the candidate was chosen; candidate and registration are then part of the
-    digest, as every run of the recipe follows them. None, and not in the document, where nobody has registered it."""
-    stream_version: Annotated[int, STREAMS] = STREAM_VERSION
-    """Of the streams and the rule that it was written for; one of another version can be read but not run."""
+    digest, as every run of the recipe follows them. None where nobody has registered it."""
     package_version: Annotated[str, f.printable()]
     """The release that wrote the recipe: for people, neither checked nor hashed."""
 
@@ -172,7 +151,7 @@ class Recipe(Declared):
         if registered != (self.registration is not None):
             state = "given" if registered else "null"
             raise InputError(f"recipe registration must be {state} for its candidate, got {quote(self.registration)}")
-        if self.candidate is not None and self.stream_version == STREAM_VERSION:
+        if self.candidate is not None:
             place = self.environment
             with naming("recipe "):
                 shape = (place.horizon, place.n_states, place.n_actions)
@@ -224,17 +203,11 @@ class Recipe(Declared):
             package_version=package_version(),
         )
 
-    def check_version(self) -> None:
-        """Refuse to run a recipe of another version: its rule gives another policy for the same seeds."""
-        check_version("a recipe that is run", self.stream_version, self.package_version)
-
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of everything but the candidate, the package version and the reward range."""
+        """SHA-256 of the canonical JSON of everything but the candidate and the package version."""
         free = _UNHASHED if self.registration is None else ("package_version",)
-        document = {name: value for name, value in self.to_dict().items() if name not in free}
-        document["environment"] = {name: document["environment"][name] for name in _PLACE}
-        return digest(document)
+        return digest({name: value for name, value in self.to_dict().items() if name not in free})
 
     @property
     def resolved(self) -> dict[str, Any]:
@@ -309,7 +282,6 @@ class Recipe(Declared):
         Randomness:
             Shared, at SharedKey(shared_seed). Data: streams of data_seed only.
         """
-        self.check_version()
         options: dict[str, Any] = self.settings.to_dict()
         return learn(
             self.make(env, allow=allow),
@@ -353,7 +325,6 @@ class Recipe(Declared):
         Randomness:
             Shared, at SharedKey(shared_seed). Data: the log, and streams of a hash of it.
         """
-        self.check_version()
         if not self.of_log:
             raise InputError(f"recipe environment.id must be {ID!r} to learn from a log, got {self.environment.id!r}")
         with naming("recipe environment: "):
@@ -433,5 +404,5 @@ def _make(wanted: Environment) -> TabularMDP | GymnasiumModel:
             raise InputError(f"options must suit {wanted.id}, got {quote(wanted.options)} ({reason})") from None
 
 
-_TABLE = with_fields(Recipe, settings={"resolved": Kind(_read_resolved)})
-Recipe._document = Document("recipe", "reprl-recipe", (2,), Recipe, _TABLE)
+_TABLE = with_fields(Recipe, settings={"resolved": Kind(_read_resolved)}, registration=STREAM)
+Recipe._document = Document("recipe", "reprl-recipe", 1, Recipe, _TABLE)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
+from reprl.artifacts.choices import STREAM
 from reprl.artifacts.receipt import TIMINGS, commit_data_seed, read_guarantee, write_guarantee
 from reprl.artifacts.recipe import check_allowed, package_version
 from reprl.errors import DocumentError, InputError, quote
 from reprl.execution.settings import Progress
 from reprl.execution.terminal import open_card, visible
-from reprl.guarantee import Guarantee, readable
+from reprl.guarantee import Guarantee
 from reprl.learning.search import learn_search, open_returns, policy_name
 from reprl.learning.search_result import (
     Estimate,
@@ -25,7 +26,7 @@ from reprl.learning.search_result import (
     first_difference,
 )
 from reprl.mdp.policy import Policy
-from reprl.randomness import STREAM_VERSION, fresh_seed
+from reprl.randomness import fresh_seed
 from reprl.search.families import Named
 from reprl.search.settings import POLICIES, SearchSettings
 from reprl.sources.returns import ReturnModel
@@ -53,7 +54,7 @@ class Place(NamedTuple):
     """Of spaces, limits and ranges."""
 
 
-def _write_settings(settings: SearchSettings, version: int) -> dict[str, Any]:
+def _write_settings(settings: SearchSettings) -> dict[str, Any]:
     kinds = {field.name: float if field.type == "float" else None for field in fields(SearchSettings)}
     given = {**settings.to_dict(), "policy": policy_name(settings.policy)}
     return {name: float(x) if kinds[name] is float else plain(x) for name, x in given.items()}
@@ -210,7 +211,7 @@ _DETAILS = f.record(
         "undecided": f.optional(
             Kind(
                 _read_undecided,
-                lambda cut, version: {**cut._asdict(), "mean": cut.mean if math.isfinite(cut.mean) else None},
+                lambda cut: {**cut._asdict(), "mean": cut.mean if math.isfinite(cut.mean) else None},
             )
         ),
         "scales": f.many(f.real()),
@@ -308,7 +309,7 @@ def parted(first: SearchReceipt, second: SearchReceipt) -> list[str]:
         if receipt.guarantee.status == "none":
             notes.append(f"nothing is promised of the {name} run: {receipt.guarantee.source}")
     if apart := first_difference(first.details, second.details):
-        notes.append(readable(apart))
+        notes.append(apart)
     statuses = {first.guarantee.status, second.guarantee.status}
     if statuses == {"certified"} and first.recipe == second.recipe and first.fingerprint != second.fingerprint:
         risk = first.guarantee.rho
@@ -316,8 +317,7 @@ def parted(first: SearchReceipt, second: SearchReceipt) -> list[str]:
     return notes
 
 
-_STREAM = {"stream_version": f.constant(STREAM_VERSION, f"{STREAM_VERSION} for this release of reprl")}
-_TABLE = with_fields(SearchRecipe, shared_seed=_STREAM)
-SearchRecipe._document = Document("recipe", "reprl-search-recipe", (1,), SearchRecipe, _TABLE)
-_TABLE = with_fields(SearchReceipt, package_version=_STREAM, data_commitment={"digest": f.SHA256})
-SearchReceipt._document = Document("receipt", "reprl-search-receipt", (1,), SearchReceipt, _TABLE)
+_TABLE = with_fields(SearchRecipe, shared_seed=STREAM)
+SearchRecipe._document = Document("recipe", "reprl-search-recipe", 1, SearchRecipe, _TABLE)
+_TABLE = with_fields(SearchReceipt, package_version=STREAM, data_commitment={"digest": f.SHA256})
+SearchReceipt._document = Document("receipt", "reprl-search-receipt", 1, SearchReceipt, _TABLE)

@@ -85,17 +85,17 @@ class Rehearsal(NamedTuple):
     error: float
     """Standard deviation, over the teams, of what the policy loses, or, of the paper's rule, of V* from the start; for
     the size of this run's data."""
-    alike: Annotated[float | None, SHARE._replace(later=True)] = None
+    alike: Annotated[float | None, SHARE] = None
     """Share of an episode's decisions that a team takes as this run does, on average over the teams; None in records
     that do not say."""
-    agreement: Annotated[float | None, SHARE._replace(later=True)] = None
+    agreement: Annotated[float | None, SHARE] = None
     """The share at which a team counts as agreeing; None for exactly the same policy."""
-    moved: Annotated[float | None, SHARE._replace(later=True)] = None
+    moved: Annotated[float | None, SHARE] = None
     """Share of simulated data sets that change the policy under most fresh keys at once; None where there are none, or
     it was not asked."""
 
     def __str__(self) -> str:
-        line = f"{self.agree} of {self.of} simulated second teams arrive at this policy"
+        line = f"{self.agree} of {self.of} simulated second teams learn this policy"
         if self.agreement is not None:
             share = f"{100 * self.agreement:g} % of the steps"
             line = f"{self.agree} of {self.of} simulated second teams do the same at {share} or more"
@@ -112,8 +112,7 @@ def kept_rehearsal(checkpoint: Checkpoint, name: str, make: Callable[[], Rehears
 
 
 def _write(found: Rehearsal) -> Content:
-    fields = {name: value for name, value in found._asdict().items() if value is not None}
-    fields["apart"] = list(found.apart.shape)
+    fields = {**found._asdict(), "apart": list(found.apart.shape)}
     return Content(fields, found.apart.astype("<f8").tobytes())
 
 

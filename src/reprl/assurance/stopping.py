@@ -235,7 +235,7 @@ def _missing(epsilon: float, rehearsal: Rehearsal, doubts: Doubts, *, cellwise: 
     """Say why a run may not stop, in the rewards' own units; empty if it may."""
     unknown, most = (doubts.unknown, max(0.0, epsilon - doubts.loss)) if cellwise else (0.0, UNKNOWN * epsilon)
     if doubts.unknown > most:
-        return f"what was hardly explored could be worth {scale * doubts.unknown:.3g}"
+        return f"the optimistic value of under-sampled cells is {scale * doubts.unknown:.3g}"
     if doubts.loss >= epsilon:
         lost, most = scale * doubts.loss, scale * epsilon
         return (

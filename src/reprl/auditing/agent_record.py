@@ -116,4 +116,4 @@ class AgentReport(Declared, Shown):
 
 _GRADE = f.constant(GRADE, f"one of {GRADE}")
 _TABLE = with_fields(AgentReport, places={"grade": _GRADE})
-AgentReport._document = Document("audit of agents", FORMAT, (1,), AgentReport, _TABLE)
+AgentReport._document = Document("audit of agents", FORMAT, 1, AgentReport, _TABLE)

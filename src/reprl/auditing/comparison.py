@@ -61,19 +61,16 @@ class Row:
         """Whether some budget passed."""
         return self.samples is not None
 
-    def to_dict(self, version: int | None = None) -> dict[str, Any]:
-        """Return the row of the JSON document; of the version that suits it, unless told."""
-        version = version or (1 if self.shown.value is None else 2)
-        curve = [
-            [p.samples, p.disagreement, *p.interval, *(() if p.value else (p.suboptimality,))] for p in self.points
-        ]
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row of the JSON document."""
+        curve = [[p.samples, p.disagreement, *p.interval, p.suboptimality] for p in self.points]
         lists = {
             "curve": curve,
             "counts": [[p.budget, p.pairs, p.disagreements] for p in self.points],
-            "values": [list(p.value or ()) for p in self.points],
+            "values": [p.value for p in self.points],
         }
         found = {name: getattr(self, name, None) for name in _ROW} | write_fields(self.shown, _SHOWN) | lists
-        return write_fields(SimpleNamespace(**found), _ROW, version)
+        return write_fields(SimpleNamespace(**found), _ROW)
 
     @classmethod
     def make(cls, fields: Mapping[str, Any], where: str) -> Row:
@@ -104,13 +101,16 @@ _ROW = {
     **{name: kind for name, kind in declared(Row).items() if name not in ("shown", "points")},
     "reached": f.FLAG,
     **_SHOWN,
-    "curve": f.many(f.many(f.real(-math.inf), lambda at: 5 if at.version == 1 else 4), lambda at: len(at.counts)),
+    "curve": f.many(
+        f.row("samples, disagreement, its interval and a loss", *[f.real()] * 4, f.optional(f.real(-math.inf))),
+        lambda at: len(at.counts),
+    ),
     "counts": f.many(f.many(f.whole(), 3)),
-    "values": f.many(estimate(), lambda at: len(at.counts))._replace(since=2),
+    "values": f.many(f.optional(estimate()), lambda at: len(at.counts)),
 }
 _READ_ROW = Kind(
     lambda where, value, at: Row.make(read_fields(where, value, _ROW, at), where),
-    lambda row, version: row.to_dict(version),
+    lambda row: row.to_dict(),
 )
 
 
@@ -124,14 +124,13 @@ def worth_words(point: Tried) -> str:
 def _make_points(fields: Mapping[str, Any], where: str) -> tuple[Tried, ...]:
     points = []
     for i, ((budget, pairs, apart), line) in enumerate(zip(fields["counts"], fields["curve"], strict=True)):
-        samples, rate, low, high, *loss = line
+        samples, rate, low, high, loss = line
         place = f"{where}.curve[{i}]"
         if not (samples > 0.0 and 0.0 <= low <= high <= 1.0):
             raise DocumentError(f"{place} must be samples, disagreement, its interval and a loss, got {[*line]}")
         if not 0 <= apart <= pairs or pairs == 0 or rate != apart / pairs:
             raise DocumentError(f"{place} must be of {apart} disagreements in {pairs} pairs, as counted, got {rate}")
-        earned = fields["values"][i] if "values" in fields else None
-        points.append(Tried(budget, samples, pairs, apart, (low, high), loss[0] if loss else None, earned))
+        points.append(Tried(budget, samples, pairs, apart, (low, high), loss, fields["values"][i]))
     return tuple(points)
 
 
@@ -148,17 +147,13 @@ class Comparison(Declared, Shown):
     """At each budget, at most."""
     seed: Annotated[int, f.SEED]
     rows: Annotated[tuple[Row, ...], f.many(_READ_ROW)]
-    target: Annotated[float | None, f.optional(f.real(-math.inf))._replace(since=3)] = None
+    target: Annotated[float | None, f.optional(f.real(-math.inf))] = None
     """A mean return that policies were asked for, where observations are a Box."""
 
     @property
     def black_box(self) -> bool:
         """Whether the best value is not known, and disagreement alone was asked for."""
         return any(row.shown.suboptimality is None for row in self.rows)
-
-    @property
-    def _version(self) -> int:
-        return 3 if self.environment.n_states == 0 else 2 if self.black_box else 1
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each learner and budget that was tried."""
@@ -185,6 +180,4 @@ class Comparison(Declared, Shown):
         return f"Comparison({visible(self.environment.title)}: {reached} of {len(self.rows)} learners reach {target})"
 
 
-Comparison._document = Document("comparison", "reprl-comparison", (3, 2, 1), Comparison, declared(Comparison))
-"""Version 2 is of black boxes, where losses are null and what policies earn is said beside them; version 3 is of those
-that observe a Box, where a mean return may be asked for."""
+Comparison._document = Document("comparison", "reprl-comparison", 1, Comparison, declared(Comparison))

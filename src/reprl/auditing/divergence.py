@@ -123,7 +123,7 @@ def _choice(number: int, first: Choice, second: Choice) -> Divergence | None:
 
 
 def _lead(lead: float) -> str:
-    return f"ahead by {lead:.3g} in log weight" if math.isfinite(lead) else "without a rival"
+    return f"ahead by {lead:.3g} in log weight" if math.isfinite(lead) else "no other candidate is near"
 
 
 def _comparison(number: int, pair: Pair, world: Environment) -> Divergence:

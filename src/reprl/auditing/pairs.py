@@ -308,7 +308,7 @@ def _task(trial: Trial) -> dict[str, Kind]:
         "samples": many(whole(), trial.runs),
         "values": optional(many(real(-math.inf), trial.runs)),
         "divergence": optional(record(Divergence)),
-        "alike": many(SHARE)._replace(later=True),
+        "alike": optional(many(SHARE)),
     }
     return {**table, "visits": wholes((trial.world.horizon, trial.world.n_states))} if trial.episodes else table
 

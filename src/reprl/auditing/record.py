@@ -20,7 +20,7 @@ from reprl.mdp.environment import ENVIRONMENT, cells_of
 from reprl.sources.environment import Environment
 from reprl.sources.protocol import ACCESSES
 from reprl.storage import fields as f
-from reprl.storage.fields import Declared, Document, with_fields
+from reprl.storage.fields import Declared, Document, declared
 from reprl.storage.frames import cell_columns, frame
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Cell(NamedTuple):
     """The largest distance in Q* of two actions that one key led to; 0 is an exact tie; None for a black box."""
     actions: Annotated[tuple[tuple[int, float], ...], f.many(_CHOSEN)]
     """(action, fraction of all runs that chose it), the most frequent first."""
-    visited: Annotated[float | None, f.optional(f.SHARE)._replace(since=2)] = None
+    visited: Annotated[float | None, f.optional(f.SHARE)] = None
     """Share of the episodes of all audited policies that came here, in a black box that was valued by episodes."""
 
 
@@ -112,34 +112,30 @@ class AuditReport(Declared, Shown):
     """|difference| of the exact values of a pair's policies; None for a black box."""
     suboptimality: Spread | None
     """Optimal value less a policy's, over all runs; None for a black box."""
-    earned: Annotated[Earned | None, f.record(Earned)._replace(later=True)] = None
-    """What that is beside a baseline; None for a black box, and in documents that do not say."""
+    earned: Annotated[Earned | None, f.record(Earned)] = None
+    """What that is beside a baseline; None for a black box."""
     first_divergence: tuple[Divergence, ...]
     """One for every designated pair that disagrees."""
     samples: float
     """Mean per run, by the models' ledgers."""
     cells: tuple[Cell, ...]
     """The cells that disagree and are reached, those that matter most first, at most 100."""
-    policies: Annotated[Policies | None, f.record(Policies)._replace(since=2)] = None
-    """How many different policies there were, where they get, what they earn; None in documents of version 1."""
-    agreement: Annotated[float | None, f.real(0.0, 1.0, open_low=True)._replace(later=True)] = None
+    policies: Policies
+    """How many different policies there were, where they get, what they earn."""
+    agreement: Annotated[float | None, f.real(0.0, 1.0, open_low=True)] = None
     """Pairs differ that take the same action at less than this share of an episode's steps; None: that are not equal"""
-    alike: Annotated[float | None, f.SHARE._replace(later=True)] = None
+    alike: Annotated[float | None, f.SHARE] = None
     """Share of an episode's decisions that two runs take alike, on average over all pairs; None where nobody knows how
-    often policies come where, and in documents that do not say."""
-    promise: Annotated[str | None, f.choice(tuple(PROMISES))._replace(later=True)] = None
-    """Which of ``reprl.guarantee.PROMISES`` is tested; None in documents that do not say: strict."""
-    recipe: Annotated[Audited | None, f.record(Audited)._replace(later=True)] = None
+    often policies come where."""
+    promise: Annotated[str, f.choice(tuple(PROMISES))]
+    """Which of ``reprl.guarantee.PROMISES`` is tested."""
+    recipe: Annotated[Audited | None, f.record(Audited)] = None
     """Whose runs were audited, and what test and interval are then about; None where no recipe was given."""
 
     @property
     def ties(self) -> tuple[Cell, ...]:
         """The listed cells whose runs chose between actions of exactly the same value."""
         return tuple(cell for cell in self.cells if cell.stake == 0.0)
-
-    @property
-    def _version(self) -> int:
-        return 1 if self.policies is None else 2
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each step and state: the share of pairs that differ there, and weighted by reachability."""
@@ -158,8 +154,4 @@ class AuditReport(Declared, Shown):
         )
 
 
-_CURVE = f.constant(None, "null")
-"""A field that nothing has ever filled."""
-_TABLE = with_fields(AuditReport, cells={"curve": _CURVE})
-AuditReport._document = Document("audit", "reprl-audit", (2, 1), AuditReport, _TABLE)
-"""Version 1 says nothing of the policies themselves."""
+AuditReport._document = Document("audit", "reprl-audit", 1, AuditReport, declared(AuditReport))

@@ -95,7 +95,7 @@ class SearchAudit(Declared, Shown):
         return f"SearchAudit({visible(self.environment)}: {count}, {self.certified} runs certified, {self.verdict})"
 
 
-SearchAudit._document = Document("audit of a search", FORMAT, (1,), SearchAudit, declared(SearchAudit))
+SearchAudit._document = Document("audit of a search", FORMAT, 1, SearchAudit, declared(SearchAudit))
 
 
 def audit_search(

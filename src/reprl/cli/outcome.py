@@ -42,7 +42,7 @@ def describe_outcome(result: LearnResult, names: Environment) -> dict[str, Any]:
         "promise": describe_promise(result.guarantee),
         "expected_agreement": result.expected_agreement,
         "rehearsal": document["rehearsal"],
-        "certificate": document.get("certificate"),
+        "certificate": document["certificate"],
         "undecided": [
             {"step": h, "state": s, "state_name": names.labels.state(s), "share": share}
             for h, s, share in document["undecided"]

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Unpack
 
 from reprl.assurance.stopping import Judgement, Rehearsed, Round
 from reprl.execution.settings import Execution
-from reprl.guarantee import readable
 from reprl.learning.learner import check_options, make_settings
 from reprl.learning.logged import bind_log_rule, end_of, settle, specify
 from reprl.learning.settings import LearnOptions, Settings
@@ -165,5 +164,5 @@ def plan_spec(
         waiting = [
             Waiting(int(h), int(s), place.cell(int(h), int(s)), int(rows[h, s]), float(apart[h, s])) for h, s in cells
         ]
-    reason = "" if factor == 1 else readable(now.guarantee.source)
+    reason = "" if factor == 1 else now.guarantee.source
     return LogPlan(read.episodes, factor == 1, factor, reason, tuple(waiting))

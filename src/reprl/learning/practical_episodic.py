@@ -290,7 +290,7 @@ class _Stop:
         if not now.known.spent:
             return found
         if now.found.cost > IGNORED[1] * settings.asked.epsilon:
-            why = f"{now.source.ran_out}: what was hardly explored could be worth {now.found.cost:.3g}"
+            why = f"{now.source.ran_out}: the optimistic value of under-sampled cells is {now.found.cost:.3g}"
             found = found._replace(guarantee=settings.asked.promise("none", why))
         return found._replace(enough=True)
 

@@ -82,7 +82,7 @@ def first_difference(one: SearchDetails, two: SearchDetails) -> str:
     for a, b in zip(one.ladder, two.ladder, strict=False):
         if (a.candidate, a.bar) != (b.candidate, b.bar):
             found = " and ".join("none" if x.candidate is None else f"candidate {x.candidate}" for x in (a, b))
-            return f"they part at rung {a.rung}, {a.bar}: {found}"
+            return f"they differ from rung {a.rung}, {a.bar}: {found}"
     return ""
 
 

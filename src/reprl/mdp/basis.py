@@ -80,6 +80,4 @@ def basis_kind(shape: Any) -> Kind:
         "agree": wholes(shape, 0, 2**62),
         "usual": wholes(shape, -1, 2**31 - 1),
     }
-    return Kind(
-        lambda where, value, at: Basis(**read_fields(where, value, table, at)), lambda basis, version: basis.to_dict()
-    )
+    return Kind(lambda where, value, at: Basis(**read_fields(where, value, table, at)), lambda basis: basis.to_dict())

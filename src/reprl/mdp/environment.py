@@ -55,10 +55,8 @@ class Environment(NamedTuple):
             options = None
         stated: dict[str, Any] = {"id": None if options is None else self.id, "options": options or {}}
         stated |= {"horizon": self.horizon, "n_states": self.n_states, "n_actions": self.n_actions}
-        stated |= {"digest": self.digest}
-        if self.reward_range is not None:
-            stated["reward_range"] = list(self.reward_range)
-        return stated if self.discount is None else {**stated, "discount": self.discount}
+        ends = None if self.reward_range is None else list(self.reward_range)
+        return {**stated, "digest": self.digest, "reward_range": ends, "discount": self.discount}
 
     @property
     def units(self) -> tuple[float, float]:

@@ -16,15 +16,12 @@ from reprl.mdp.criterion import Sized, criterion_of
 from reprl.mdp.interface import Interface
 from reprl.mdp.labels import Labels
 from reprl.storage.documents import JsonDocument, decode, stated_format
-from reprl.storage.fields import ANYTHING, SHA256, Document, many
+from reprl.storage.fields import ANYTHING, SHA256, Document, many, optional
 from reprl.storage.frames import cell_columns, frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_TABLE, _NAMED, _STATIONARY = 1, 2, 3
-"""Versions of a document: a bare table, one that knows its environment's spaces and names, and a stationary one, which
-has no horizon and may know them."""
 _MAX_ACTION = 2**31 - 1
 
 
@@ -336,13 +333,13 @@ class TablePolicy(Policy):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in 64 hexadecimal digits, of the version, H, S and the actions in row order, little-endian.
+        """SHA-256, in 64 hexadecimal digits, of H, S and the actions in row order, little-endian.
 
         A stationary policy says "stationary" for H: it is not the one of a single step.
         """
         if not self._fingerprint:
-            form = f"{_STATIONARY} stationary" if self.stationary else f"{_TABLE} {self.horizon}"
-            header = f"reprl-policy {form} {self.n_states}\n".encode()
+            rows = "stationary" if self.stationary else self.horizon
+            header = f"reprl-policy 1 {rows} {self.n_states}\n".encode()
             self._fingerprint = hashlib.sha256(header + self.table.astype("<i4").tobytes()).hexdigest()
         return self._fingerprint
 
@@ -364,30 +361,28 @@ class TablePolicy(Policy):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of this policy."""
-        version = _STATIONARY if self.stationary else _TABLE if self.interface is None else _NAMED
-        return _DOCUMENT.write(self, version)
+        return {**_DOCUMENT.write(self), **({"horizon": None} if self.stationary else {})}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> TablePolicy:
         """Read what ``to_json`` wrote; anything else is a ReprlError."""
         document = _DOCUMENT.read(text)
-        policy, stationary = cls(document["actions"]), "horizon" not in document
-        if policy.stationary != stationary:
-            form = "(S,)" if stationary else "(H, S)"
-            raise DocumentError(f"policy actions must have shape {form} in this version, got {policy.actions.shape}")
-        for name, actual in (("horizon", policy.horizon), ("n_states", policy.n_states)):
-            if name in document and document[name] != actual:
+        policy = cls(document["actions"])
+        sizes = {"horizon": None if policy.stationary else policy.horizon, "n_states": policy.n_states}
+        for name, actual in sizes.items():
+            if document[name] != actual:
                 raise DocumentError(f"policy {name} must match its actions ({actual}), got {quote(document[name])}")
         if document["fingerprint"] != policy.fingerprint:
             stated = quote(document["fingerprint"])
             raise DocumentError(f"policy fingerprint must be {policy.fingerprint} for these actions, got {stated}")
         interface = None
-        if document.get("interface") is not None or ("interface" in document and not stationary):
+        if document["interface"] is not None:
             interface = Interface.read("policy interface", document["interface"], policy.n_states)
-        if "names" in document and (interface is None or interface.labels.digest != document["names"]):
-            found = "none" if interface is None else "other ones"
-            raise DocumentError(f"policy names must be the names that {document['names'][:12]}… seals, got {found}")
-        basis = document.get("basis")
+        names = None if interface is None else interface.labels.digest
+        if document["names"] != names:
+            found = "none" if document["names"] is None else "those of other names"
+            raise DocumentError(f"policy names must be the digest of its names, {names}, got {found}")
+        basis = document["basis"]
         if basis is not None and basis.decided.shape != policy.table.shape:
             raise DocumentError(
                 f"policy basis must have the shape of its actions {policy.table.shape}, got {basis.decided.shape}"
@@ -404,16 +399,16 @@ def _table_shape(at: Any) -> tuple[int, int]:
 _DOCUMENT = Document(
     "policy",
     "reprl-policy",
-    (_STATIONARY, _TABLE, _NAMED),
+    1,
     TablePolicy,
     {
-        "horizon": ANYTHING._replace(until=_NAMED),
+        "horizon": ANYTHING,
         "n_states": ANYTHING,
         "fingerprint": ANYTHING,
-        "actions": many(ANYTHING, make=list)._replace(write=lambda actions, version: actions.tolist()),
-        "interface": ANYTHING._replace(write=lambda known, version: known and known.to_dict(), since=_NAMED),
-        "names": SHA256._replace(later=True, since=_NAMED),
-        "basis": basis_kind(_table_shape)._replace(later=True, since=_NAMED),
+        "actions": many(ANYTHING, make=list)._replace(write=lambda actions: actions.tolist()),
+        "interface": ANYTHING._replace(write=lambda known: known and known.to_dict()),
+        "names": optional(SHA256),
+        "basis": optional(basis_kind(_table_shape)),
     },
 )
 """The table itself says what the other fields must be."""

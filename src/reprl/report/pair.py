@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from reprl.artifacts.folder import StoredRun
 from reprl.artifacts.verify import Promised, Verification, compare_policies, remarks
-from reprl.guarantee import readable
 from reprl.learning.worth import Worth
 from reprl.mdp.labels import Labels
 from reprl.report.maps import Maps
@@ -172,8 +171,8 @@ def _sides(runs: Sequence[Run], worth: Sequence[Worth] | None, seeds: Sequence[i
         ("fingerprint", digests(*(run.policy.fingerprint for run in runs))),
         ("status", [Cell(each, look=STATUSES[each][0]) for each in status]),
         ("promised", [run.promise for run in runs]),
-        ("kind of promise", ["" if each == "none" else run.receipt.guarantee.kind for run, each in both]),
-        ("rehearsal", [readable(str(run.receipt.rehearsal or "")) for run in runs]),
+        ("promise kind", ["" if each == "none" else run.receipt.guarantee.kind for run, each in both]),
+        ("rehearsal", [str(run.receipt.rehearsal or "") for run in runs]),
         ("earns", [run.worth.words for run in runs if run.worth is not None]),
         ("earns, exactly", [each.words for each in worth or ()]),
         ("samples", [run.effort for run in runs]),

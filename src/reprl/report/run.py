@@ -16,7 +16,7 @@ from reprl.artifacts.search import StoredSearch
 from reprl.assurance.certificate import CONFIDENCE, SOURCES, Certificate
 from reprl.assurance.coverage import Coverage
 from reprl.canonical.cellwise import AGREED
-from reprl.guarantee import PROMISES, readable
+from reprl.guarantee import PROMISES
 from reprl.learning.result import LearnResult
 from reprl.learning.settings import SAMPLED_ONLY
 from reprl.learning.worth import Note, Worth, baseline_name, every_policy, find_worth
@@ -103,7 +103,7 @@ class Run(NamedTuple):
     def source(self) -> str:
         """Where the support of the promise is described."""
         page = "reprl docs logs" if self.logged else "reprl docs rehearsal"
-        return page if self.receipt.guarantee.status == "rehearsed" else readable(self.receipt.guarantee.source)
+        return page if self.receipt.guarantee.status == "rehearsed" else self.receipt.guarantee.source
 
     @property
     def promise(self) -> str:
@@ -282,10 +282,10 @@ def _facts(run: Run, worth: Worth | None) -> list[Fact]:
     facts += [Fact("this seed", words, on=On.TERMINAL, prose=True) for words in (run.differing,) if words]
     if receipt.guarantee.status != "none":
         kind = receipt.guarantee.kind
-        facts.append(Fact("kind of promise", f"{kind}: {PROMISES[kind]}", on=On.TERMINAL, prose=True))
+        facts.append(Fact("promise kind", f"{kind}: {PROMISES[kind]}", on=On.TERMINAL, prose=True))
     facts.append(Fact("accuracy", run.accuracy, on=both, prose=True))
     if receipt.rehearsal is not None and not run.is_undecided:
-        facts.append(Fact("rehearsal", readable(str(receipt.rehearsal)), prose=True))
+        facts.append(Fact("rehearsal", str(receipt.rehearsal), prose=True))
     if receipt.rehearsal is not None and receipt.rehearsal.alike is not None:
         words = f"a second team is expected to take the same action at {share_of(receipt.rehearsal.alike)} of the steps"
         facts.append(Fact("same actions", words, prose=True))

@@ -214,13 +214,13 @@ def _head_text(head: Head) -> str:
 
 def _read_network(where: str, value: Any, at: Any) -> Network:
     fields = read_fields(where, value, {"kind": f.choice(("linear", "quadratic", "tanh")), "hidden": _HIDDEN})
-    return make_network(fields["kind"], fields.get("hidden") or 16)
+    return make_network(fields["kind"], fields["hidden"] or 16)
 
 
-_HIDDEN = f.whole(1, 1024)._replace(later=True)
+_HIDDEN = f.optional(f.whole(1, 1024))
 _BOUND = Kind(
     lambda where, value, at: value if value in ("-inf", "inf") else f.real(-math.inf).read(where, value, at),
-    lambda value, version: value if math.isfinite(value) else ("inf" if value > 0 else "-inf"),
+    lambda value: value if math.isfinite(value) else ("inf" if value > 0 else "-inf"),
 )
 _SHAPE = f.many(f.whole(1, _MOST))
 _PICK = {
@@ -257,10 +257,10 @@ def _read_head(where: str, value: Any, at: Any) -> Head:
     return head
 
 
-def _write_head(head: Head, version: int) -> dict[str, Any]:
+def _write_head(head: Head) -> dict[str, Any]:
     bounds = {}
     if isinstance(head, Clip):
-        bounds = {name: [_BOUND.write(x, version) for x in getattr(head, name)] for name in ("low", "high")}
+        bounds = {name: [_BOUND.write(x) for x in getattr(head, name)] for name in ("low", "high")}
     plain = {name: list(x) if isinstance(x, tuple) else x for name, x in head._asdict().items()}
     return {"kind": "pick" if isinstance(head, Pick) else "clip", **plain, **bounds}
 
@@ -275,22 +275,20 @@ def _read_inputs(where: str, value: Any, at: Any) -> Inputs:
 
 
 _WEIGHTS = f.many(f.real(-math.inf), make=lambda items: np.array(items, dtype=np.float64))._replace(
-    write=lambda weights, version: weights.tolist()
+    write=lambda weights: weights.tolist()
 )
 _DOCUMENT = Document(
     "policy",
     FORMAT,
-    (1,),
+    1,
     VectorPolicy,
     {
         "fingerprint": f.ANYTHING,
         "network": Kind(
             _read_network,
-            lambda net, version: {"kind": net.name, **({"hidden": net.hidden} if net.name == "tanh" else {})},
+            lambda net: {"kind": net.name, "hidden": net.hidden if net.name == "tanh" else None},
         ),
-        "inputs": Kind(
-            _read_inputs, lambda x, version: {name: list(row) for name, row in cast(Any, x)._asdict().items()}
-        ),
+        "inputs": Kind(_read_inputs, lambda x: {name: list(row) for name, row in cast(Any, x)._asdict().items()}),
         "head": Kind(_read_head, _write_head),
         "weights": _WEIGHTS,
     },
@@ -299,7 +297,7 @@ _DOCUMENT = Document(
 _OWN = Document(
     "policy",
     "reprl-own-policy",
-    (1,),
+    1,
     OwnPolicy,
     {"fingerprint": f.ANYTHING, "family": f.printable(), "weights": _WEIGHTS},
 )

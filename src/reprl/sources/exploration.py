@@ -133,7 +133,7 @@ class AdaptiveEpisodes:
         if not apart or steps_alike(known.data.counts).contradicted:
             return ""
         claim = "stationary=True (-o stationary=true)"
-        return f"no sample tells its steps apart: where you know that they are alike, {claim} needs fewer"
+        return f"no sample shows that its steps differ: if you know that they do not, {claim} needs fewer"
 
 
 class PlannedEpisodes:

@@ -22,7 +22,7 @@ FIRST = 32
 """Parallel calls of the first round; by episodes, episodes per state and action."""
 LIMITS = {"generative": 2**44, "tables": 2**38, "black box": 2**28}
 """Largest numbers of samples without max_samples: counts cost no time, episodes of a black box do."""
-RAN_OUT = "out of samples before it was sure"
+RAN_OUT = "the samples ran out before the run was decided"
 
 
 class Wish(NamedTuple):

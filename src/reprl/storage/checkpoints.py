@@ -26,7 +26,7 @@ from reprl.storage.files import open_output, read_bounded, refusing, remove_empt
 WORK = "work.json"
 _HEAD = {"format": "reprl-checkpoint", "version": 1}
 _DOCUMENT = Document(
-    "checkpoint", "reprl-checkpoint", (1,), dict, {"reprl": ANYTHING, "stream_version": ANYTHING, "work": MAPPING}
+    "checkpoint", "reprl-checkpoint", 1, dict, {"reprl": ANYTHING, "stream_version": ANYTHING, "work": MAPPING}
 )
 _MAGIC = b"reprl-task-1\n"
 _SEAL = 32

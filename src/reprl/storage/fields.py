@@ -41,8 +41,6 @@ class Fields:
     def __getattr__(self, name: str) -> Any:
         if name not in self._table:
             return getattr(self._outer, name)
-        if name not in self._document:
-            return None
         if name not in self._read:
             self._read[name] = self._table[name].read(f"{self._where}{name}", self._document[name], self)
         return self._read[name]
@@ -57,14 +55,8 @@ class Kind(NamedTuple):
 
     read: Callable[[str, Any, Any], Any]
     """From its name in messages, the value and the other fields."""
-    write: Callable[[Any, int], Any] = lambda value, version: plain(value)
-    """From the value and the document's version."""
-    since: int = 0
-    """Documents of earlier versions do not have the field,"""
-    until: int = 2**31
-    """nor do those of later ones."""
-    later: bool = False
-    """Whether it may be missing; it is then None, and None is not written."""
+    write: Callable[[Any], Any] = lambda value: plain(value)
+    """From the value."""
     nullable: bool = False
     """Whether it takes null."""
     name: str = ""
@@ -83,29 +75,20 @@ def read_fields(
     """
     known = document if isinstance(document, dict) else {}
     fields = Fields(f"{where}{joint}", known, table, outer)
-    version = fields.version if hasattr(fields, "version") else 0
-    names = [
-        name
-        for name, kind in table.items()
-        if kind.since <= version <= kind.until and (name in known or not kind.later)
-    ]
     if not isinstance(document, dict):
-        raise DocumentError(f"{where} must be an object with the fields {', '.join(names)}; got {quote(document)}")
+        raise DocumentError(f"{where} must be an object with the fields {', '.join(table)}; got {quote(document)}")
     for name in document:
-        if name not in names:
-            raise DocumentError(f"{where} must have only the fields {', '.join(names)}; got {quote(name)}")
-    for name in names:
+        if name not in table:
+            raise DocumentError(f"{where} must have only the fields {', '.join(table)}; got {quote(name)}")
+    for name in table:
         if name not in document:
             raise DocumentError(f"{where} must have the field {name!r}, got only {', '.join(document) or 'none'}")
-    return {table[name].attribute or name: getattr(fields, name) for name in names}
+    return {table[name].attribute or name: getattr(fields, name) for name in table}
 
 
-def write_fields(source: object, table: Mapping[str, Kind], version: int = 0) -> dict[str, Any]:
+def write_fields(source: object, table: Mapping[str, Kind]) -> dict[str, Any]:
     """Return the object in JSON's types that ``read_fields`` reads, from the attributes of source."""
-    kinds = {name: kind for name, kind in table.items() if kind.since <= version <= kind.until}
-    values = {name: getattr(source, kind.attribute or name, None) for name, kind in kinds.items()}
-    written = (name for name, kind in kinds.items() if not kind.later or values[name] is not None)
-    return {name: kinds[name].write(values[name], version) for name in written}
+    return {name: kind.write(getattr(source, kind.attribute or name, None)) for name, kind in table.items()}
 
 
 @cache
@@ -129,8 +112,7 @@ def _kind_of(hint: Any) -> Kind:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         kind: Kind = hint.__metadata__[0]
-        own = kind.nullable or kind.since or kind.later  # None stands for a field that is missing then
-        return optional(kind) if NoneType in get_args(inner[0]) and not own else kind
+        return optional(kind) if NoneType in get_args(inner[0]) and not kind.nullable else kind
     if origin in (Union, UnionType):
         return optional(_kind_of(next(item for item in inner if item is not NoneType)))
     if origin is tuple and inner[-1] is Ellipsis:
@@ -144,8 +126,7 @@ class Document(NamedTuple):
     noun: str
     """What it is called in messages."""
     format: str
-    versions: tuple[int, ...]
-    """That are read; messages name the first."""
+    version: int
     cls: type
     table: Mapping[str, Kind]
 
@@ -160,18 +141,16 @@ class Document(NamedTuple):
         if stated_format(document) != self.format:
             raise DocumentError(f"{self.noun} format must be {self.format!r}, got {quote(stated_format(document))}")
         stated = document.get("version")
-        if type(stated) is not int or stated not in self.versions:
-            newer = " (a newer release wrote it)" if type(stated) is int and stated > self.versions[0] else ""
-            allowed = f"{self.versions[0]} for this release of reprl"
+        if type(stated) is not int or stated != self.version:
+            newer = " (a newer release wrote it)" if type(stated) is int and stated > self.version else ""
+            allowed = f"{self.version} for this release of reprl"
             raise DocumentError(f"{self.noun} version must be {allowed}, got {quote(stated)}{newer}")
-        head = {"format": TEXT, "version": whole()}
-        found = read_fields(self.noun, document, {**head, **self.table}, joint=" ")
-        return {name: value for name, value in found.items() if name not in head}
+        body = {name: value for name, value in document.items() if name not in ("format", "version")}
+        return read_fields(self.noun, body, self.table, joint=" ")
 
-    def write(self, source: object, version: int | None = None) -> dict[str, Any]:
-        """Return the document, of the first version unless told otherwise."""
-        version = self.versions[0] if version is None else version
-        return {"format": self.format, "version": version, **write_fields(source, self.table, version)}
+    def write(self, source: object) -> dict[str, Any]:
+        """Return the document."""
+        return {"format": self.format, "version": self.version, **write_fields(source, self.table)}
 
 
 class Declared(JsonDocument):
@@ -180,14 +159,9 @@ class Declared(JsonDocument):
     _document = cast(Document, None)  # set where the class is complete
     _indent = cast(Any, 0)  # of its text: 0 for a line for each field, None for one line in all
 
-    @property
-    def _version(self) -> int | None:
-        """The version that suits the content; None for the first."""
-        return None
-
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document."""
-        return self._document.write(self, self._version)
+        return self._document.write(self)
 
     def to_json(self) -> str:
         """Return the document as text, the same bytes for the same content."""
@@ -206,7 +180,7 @@ class Sealed(Declared):
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of everything but the seconds that it took."""
         table = {name: kind for name, kind in self._document.table.items() if name not in _UNSEALED}
-        return digest(self._document._replace(table=table).write(self, self._version))
+        return digest(self._document._replace(table=table).write(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -230,7 +204,7 @@ def record(cls: Any, table: Mapping[str, Kind] | None = None) -> Kind:
     """An object that becomes an instance of a class; by the types of its fields where no table is given."""
     return Kind(
         lambda where, value, at: cls(**read_fields(where, value, declared(cls) if table is None else table, at)),
-        lambda value, version: write_fields(value, declared(cls) if table is None else table, version),
+        lambda value: write_fields(value, declared(cls) if table is None else table),
     )
 
 
@@ -238,7 +212,7 @@ def optional(kind: Kind) -> Kind:
     """What may be null."""
     return kind._replace(
         read=lambda where, value, at: None if value is None else kind.read(where, value, at),
-        write=lambda value, version: None if value is None else kind.write(value, version),
+        write=lambda value: None if value is None else kind.write(value),
         nullable=True,
     )
 
@@ -273,7 +247,7 @@ def many(kind: Kind, length: Any = None, make: Callable[[Any], Any] = tuple) -> 
         _check_list(where, value, at(length))
         return make([kind.read(f"{where}[{i}]", item, at) for i, item in enumerate(value)])
 
-    return Kind(read, lambda value, version: [kind.write(item, version) for item in value])
+    return Kind(read, lambda value: [kind.write(item) for item in value])
 
 
 def row(says: str, *kinds: Kind) -> Kind:
@@ -290,7 +264,7 @@ def row(says: str, *kinds: Kind) -> Kind:
 def constant(value: Any, says: str) -> Kind:
     """What always has one value, which the class need not have; says is what it must be."""
     kind = checked(says, lambda x: type(x) is type(value) and x == value)
-    return kind._replace(write=lambda _, version: value)
+    return kind._replace(write=lambda _: value)
 
 
 def checked(allowed: str, accepts: Callable[[Any], bool]) -> Kind:
@@ -351,7 +325,7 @@ def wholes(shape: Any, low: Any = 0, high: Any = MAX_WHOLE, kind: type | None = 
         flat = [check_int(place, item, least, most) for place, item in _leaves(where, value, at(shape))]
         return _frozen(flat, at(shape), kind or (np.int64 if max(flat, default=0) < 2**63 else object))
 
-    return Kind(read, lambda value, version: (value.astype(int) if kind is bool else value).tolist())
+    return Kind(read, lambda value: (value.astype(int) if kind is bool else value).tolist())
 
 
 def reals(shape: Any, low: Any = -math.inf, high: Any = math.inf) -> Kind:
@@ -367,7 +341,7 @@ def reals(shape: Any, low: Any = -math.inf, high: Any = math.inf) -> Kind:
             flat.append(item)
         return _frozen(flat, at(shape), np.float64)
 
-    return Kind(read, lambda value, version: value.tolist())
+    return Kind(read, lambda value: value.tolist())
 
 
 def _frozen(flat: list[Any], shape: tuple[int, ...], kind: type) -> Any:

@@ -46,7 +46,7 @@ class LogSource:
     """
 
     fixed_start = False
-    ran_out = "the log is too short to be sure"
+    ran_out = "the log is too short for a decision"
 
     def __init__(self, table: Table, spec: LogSpec, *, pooled: bool) -> None:
         self._log, self._spec = read_log(table, spec, pooled=pooled), spec

@@ -23,9 +23,8 @@ ID = "log"
 """The id of an environment that is known by its log alone."""
 ENDED = "ended"
 """One more state, the last: where an episode is after it is done; there it pays 0 in original units."""
-_OPTIONS = ("states", "actions", "reward_range", "reward_step", "support", "reach", "columns")
-_MORE = ("allowed", "discount", "length", "early_ends", "done_at_limit")
-"""Options that are there only where they say something, so that older recipes keep their digests."""
+_PLAIN = ("discount", "length", "early_ends", "done_at_limit")
+_OPTIONS = ("states", "actions", "reward_range", "reward_step", "support", "reach", "columns", "allowed", *_PLAIN)
 _MOST_STEPS = 1 << 20
 EARLY_ENDS = ("terminated", "censored")
 LIMITS = ("unknown", "truncated", "terminated")
@@ -156,8 +155,8 @@ class LogSpec:
             "reward_step": float(self.reward_step),
             "support": float(self.support),
             "reach": float(self.reach),
-            **({} if self.allowed is None else {"allowed": [list(actions) for actions in self.allowed]}),
-            **{name: getattr(self, name) for name in _MORE[1:] if getattr(self, name) is not None},
+            "allowed": None if self.allowed is None else [list(actions) for actions in self.allowed],
+            **{name: getattr(self, name) for name in _PLAIN},
         }
 
     def mask(self) -> NDArray[np.bool_] | None:
@@ -189,7 +188,7 @@ class LogSpec:
     def of(cls, environment: Environment) -> LogSpec:
         """Return what a recipe says of a log."""
         options = dict(environment.options)
-        if set(options) - set(_MORE) != set(_OPTIONS) or not isinstance(options["columns"], Mapping):
+        if set(options) != set(_OPTIONS) or not isinstance(options["columns"], Mapping):
             raise InputError(f"options of a log must be {', '.join(_OPTIONS)}; got {quote(list(options))}")
         del options["columns"]
         spec = cls(horizon=environment.horizon, **options)
