@@ -19,13 +19,14 @@ from scipy.stats import binomtest
 
 import reprl
 from experiments.runner import Job, collect, load, selected
+from reprl.learning.settings import Settings
 
 FALSE_ALARM = 1e-6
 """A claim is rejected if its exact binomial test has a smaller p-value."""
 RHO = DELTA = 0.1
 LEAST_GAIN = 1e-3
 """A gain below this share of the horizon counts as this one, as in ``reprl.canonical.goal``."""
-WITH_QUALITY = any(field.name == "quality" for field in fields(reprl.Settings))
+WITH_QUALITY = any(field.name == "quality" for field in fields(Settings))
 """Whether this version of reprl has the keyword."""
 
 

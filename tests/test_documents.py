@@ -13,7 +13,6 @@ import pytest
 
 import reprl
 from reprl.artifacts.folder import StoredRun
-from reprl.auditing.comparison import Comparison
 from reprl.errors import ReprlError, hint
 from reprl.mdp.criterion import Criterion
 from reprl.mdp.environment import ENVIRONMENT
@@ -26,7 +25,6 @@ from reprl.storage.fields import read_fields, real
 STORED = Path(__file__).parent / "data" / "documents"
 KINDS: dict[str, Any] = {
     "audit": reprl.AuditReport,
-    "comparison": Comparison,
     "policy": reprl.Policy,
     "receipt": reprl.Receipt,
     "recipe": reprl.Recipe,
